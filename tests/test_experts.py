@@ -488,7 +488,7 @@ def test_what_does_not_go_together_is_refused():
     for learners, params, named in (
         ([okl.FOGD(), okl.LinearAWV()], {}, "one loss"),
         (hinge, {}, "hedge"),
-        ([okl.OGD, okl.OGD()], {}, r"learners\[0\] is the class OGD; make an object of it"),
+        ([okl.OGD, okl.OGD()], {}, r"learners\[0\] must .* is the class OGD; make an object of it"),
         (okl.OGD(), {}, "learners must be a list"),
         ([], {}, "learners must be a list of one or more"),
         ([wrong], {}, "eta"),

@@ -73,7 +73,6 @@ def test_lapack_factors_blocks_only(monkeypatch):
         theory.Hindsight(kernel, X, y, 1.0, loss, features).comparator()
         theory.comparator(kernel, X, y, 1.0, loss, okl.NystromFeatures(X, kernel))
     theory.norm_ball_comparator(kernel, X, y, 1.0, "squared")
-    theory.comparator_gap(kernel, features, X, y, 1.0)
     theory.leverage_scores(kernel, X, 1.0)
     theory.log_det(kernel, X, 1.0)
     theory.kors_size_bound(kernel, X)

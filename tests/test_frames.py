@@ -223,17 +223,17 @@ WRONG = {
     "text of pandas": (with_column(TEXT, "string"), "'colour' of X holds string, not real"),
     "categories": (
         with_column(pd.Categorical([3, 4, 5] * 50)),
-        "'colour' of X holds categories (pass those",
+        "'colour' of X holds category, not real numbers; drop, encode",
     ),
-    "times": (with_column(DAYS), "'colour' of X holds dates or times; drop, encode"),
+    "times": (with_column(DAYS), "'colour' of X holds datetime64[ .* ], not real numbers; drop"),
     "dates": (with_column(DAYS[0].date()), "'colour' of X holds object, not real numbers"),
     "durations": (
         with_column(pd.to_timedelta(np.arange(N), "s")),
-        "'colour' of X holds durations (their numbers are column.dt.total_seconds()); drop, encode",
+        "'colour' of X holds timedelta64[ .* ], not real numbers; drop, encode",
     ),
     "all at once": (
         missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),
-        "column 'colour' of X holds text, 'red'; column 'day' of X holds dates or times; column "
+        "column 'colour' of X holds text, 'red'; column 'day' of X holds datetime64[ .* column "
         "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
         "impute such columns, for instance by skrub.tabular_pipeline(model) or",
     ),
@@ -253,7 +253,10 @@ WRONG = {
     "an integer gap": (missing(frame(COUNTS).astype("Int64")), "row 7, column 1 ('width')"),
     "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
     "polars text": (polars_of(TEXT), "column 'colour' of X holds string, not real numbers"),
-    "polars categories": (polars_of(TEXT, pl.Categorical), "'colour' of X holds categories"),
+    "polars categories": (
+        polars_of(TEXT, pl.Categorical),
+        "'colour' of X holds categorical .* not real",
+    ),
     "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
     "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
     "arrow text": (polars_of(TEXT).to_arrow(), "column 'colour' of X holds large_string, not real"),
@@ -287,8 +290,8 @@ def test_a_frame_that_will_not_do(table, message):
         (pd.Series(TEXT, dtype=object), "y holds text, 'red'; .* OneVsRest(learner, classes="),
         (pl.Series(TEXT), "y holds string, not real numbers; .* OneVsRest(learner, classes="),
         (pa.array(TEXT), "y holds string, not real numbers; .* OneVsRest(learner, classes="),
-        (pd.Series(TEXT).astype("category"), "y holds categories"),
-        (pd.Series(DAYS), "y holds dates or times"),
+        (pd.Series(TEXT).astype("category"), "y holds category, not real numbers"),
+        (pd.Series(DAYS), "y holds datetime64["),
         (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
         (pl.Series([None, 1] * 75), "y has nan at row 0"),
         (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),

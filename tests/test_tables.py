@@ -80,7 +80,7 @@ def test_an_error_names_every_column_that_is_in_the_way(estimator):
     message = str(caught.value)
     for name in X:
         assert f"column {name!r} of X h" in message
-    for cure in ("column.dt.total_seconds()", "skrub.tabular_pipeline", "ColumnTransformer"):
+    for cure in ("skrub.tabular_pipeline", "ColumnTransformer"):
         assert cure in message
     with pytest.raises(ValueError, match=r"nan at row 0, column 0 \('age'\).*skrub"):
         estimator().fit(with_seconds(X)[["age", "took"]], target)

@@ -45,14 +45,6 @@ class _Sampler(State, Transformer, Params):
         return self._see(rows, X)
 
     @locked
-    def reset(self) -> Self:
-        """Go back to no data; return self."""
-        self._clear()
-        for name in ("indices_", "probabilities_", "n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
-        return self
-
-    @locked
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """See the rows of X in order and keep some; return self. y is ignored."""
         self._refuse_fault()
@@ -95,6 +87,7 @@ class _Sampler(State, Transformer, Params):
     def _start(self, d: int) -> None:
         self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
+        self._coins = Coins(getattr(self._hyper, "seed", 0))
         self._work = np.zeros((2, 0))
         self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
@@ -196,10 +189,6 @@ class KORS(_Sampler):
     eps: float = within("(0, 1)", 0.5)
     seed: int = random_seed(0)
 
-    def _start(self, d: int) -> None:
-        super()._start(d)
-        self._coins = Coins(self._hyper.seed)
-
     def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         hyper = self._hyper
         setting = hyper.alpha, hyper.beta, hyper.eps, np.inf
@@ -240,10 +229,6 @@ class UniformSampling(_Sampler):
     _: KW_ONLY
     probability: float = within("(0, 1]", 0.1)
     seed: int = random_seed(0)
-
-    def _start(self, d: int) -> None:
-        super()._start(d)
-        self._coins = Coins(self._hyper.seed)
 
     def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         probabilities[:] = self._hyper.probability

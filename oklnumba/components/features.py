@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, MISSING
 from functools import lru_cache
-from math import sqrt
+from math import comb, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -12,9 +12,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
-from oklnumba.core.checks import require_count
+from oklnumba.core.checks import require, require_count
 from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale_columns
-from oklnumba.core.params import Params, checked, count, describe, random_seed, width
+from oklnumba.core.params import Params, checked, count, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 from oklnumba.hot.primitives.rows import kernel_block
@@ -141,11 +141,7 @@ class TaylorFeatures(Features):
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
         d, degree = require_count("d", d, 1), int(self.degree)
-        r = 1
-        for j in range(1, min(d, degree) + 1):  # stops early, as the binomial may be huge
-            r = r * (max(d, degree) + j) // j
-            if r > MOST_MONOMIALS:
-                break
+        r = comb(d + degree, degree)
         if r > MOST_MONOMIALS:
             raise ValueError(
                 f"degree {degree} in {d} dimensions makes more than {MOST_MONOMIALS:,} Taylor "
@@ -291,11 +287,8 @@ class FourierFeatures(Features):
 
 
 def _check_landmarks(name: str, value: Any) -> np.ndarray:
-    if isinstance(value, Kernel):
-        raise ValueError(
-            "landmarks must be points, an array of shape (m, d), but is a kernel; pass landmarks "
-            "first: okl.NystromFeatures(landmarks, kernel)"
-        )
+    points = not isinstance(value, Kernel)
+    require(points, name, value, "points, (m, d): okl.NystromFeatures(landmarks, kernel)")
     return np.array(as_inputs(value, name=name), order="C")
 
 
@@ -387,18 +380,13 @@ class NystromFeatures(Features):
 
 def check_features(name: str, features: Any) -> Features:
     """Return a feature map; ValueError for anything else, or hyper-parameters out of range."""
-    if isinstance(features, Features):
-        features._checked_params()
-        return features
-    hint = ""
-    if isinstance(features, Kernel):
-        hint = (
-            "; use NystromAWV or KernelAWV with a kernel, or okl.NystromFeatures(landmarks, kernel)"
-        )
-    raise ValueError(
-        f"{name} must be an oklnumba feature map such as okl.TaylorFeatures(degree=2), but is "
-        f"{describe(features)}{hint}"
+    domain = (
+        "an oklnumba feature map such as okl.TaylorFeatures(degree=2) (with a kernel take "
+        "NystromAWV or KernelAWV)"
     )
+    require(isinstance(features, Features), name, features, domain)
+    features._checked_params()
+    return features
 
 
 def features_field(default: Any = MISSING, optional: bool = False) -> Any:

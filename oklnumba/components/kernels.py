@@ -14,7 +14,6 @@ from oklnumba.core.params import (
     Params,
     checked,
     count,
-    describe,
     nonnegative,
     positive,
     width,
@@ -271,13 +270,10 @@ class Linear(Kernel):
 
 def check_kernel(name: str, kernel: Any) -> Kernel:
     """Return a kernel; ValueError for anything else, or hyper-parameters out of range."""
-    if isinstance(kernel, Kernel):
-        kernel._checked_params()
-        return kernel
-    raise ValueError(
-        f"{name} must be an oklnumba kernel such as okl.Gaussian(sigma=1.0), but is "
-        f"{describe(kernel)}"
-    )
+    domain = "an oklnumba kernel such as okl.Gaussian(sigma=1.0)"
+    require(isinstance(kernel, Kernel), name, kernel, domain)
+    kernel._checked_params()
+    return kernel
 
 
 def kernel_field() -> Any:

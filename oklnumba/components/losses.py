@@ -53,13 +53,7 @@ class Loss:
     def value(self, forecast: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return the losses of forecasts at labels y, elementwise."""
         forecast, y = as_numbers(forecast, "forecast"), as_numbers(y, "y")
-        try:
-            forecast, y = np.broadcast_arrays(forecast, y)
-        except ValueError:
-            raise ValueError(
-                f"forecast has shape {forecast.shape} and y {y.shape}; pass one label a forecast"
-            ) from None
-        return self.of_rounds(forecast, y)
+        return self.of_rounds(*np.broadcast_arrays(forecast, y))
 
     def of_rounds(self, forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the losses of rounds that have been played, without checks."""

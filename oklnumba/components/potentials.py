@@ -1,16 +1,16 @@
-"""Regularisers, their conjugates and mirror maps, norms and Bregman divergences (oco)."""
+"""Regularisers, their conjugates, mirror maps and norms (oco)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from math import inf, log
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import as_float, formula, require, require_instance, require_positive
+from oklnumba.core.checks import as_float, formula, require, require_positive
 from oklnumba.core.display import brief
 from oklnumba.hot.first_order import entropy_map, p_norm_map
 from oklnumba.hot.primitives.linalg import project_ball
@@ -25,7 +25,6 @@ def as_vector(values: ArrayLike, name: str, width: int | None = None) -> np.ndar
 
 def check_simplex(w: ArrayLike, scale: float = 1.0, name: str = "w") -> np.ndarray:
     """Return w (d,), a point of the simplex {w >= 0, sum w = scale}; ValueError if it is not."""
-    require_instance("name", name, str, "a text")
     w, scale = as_vector(w, name), require_positive("scale", scale)
     if w.min() < -ON_SIMPLEX * scale:
         raise ValueError(
@@ -47,8 +46,8 @@ class Potential:
     Attributes
     ----------
     name : str
-    value, gradient : callable
-        Phi(w) and its gradient; ValueError outside the domain.
+    value : callable
+        Phi(w); ValueError outside the domain.
     conjugate, mirror_map : callable
         Phi*(s) = max_w <s, w> - Phi(w) and its gradient, the maximiser.
     strength : float
@@ -64,7 +63,6 @@ class Potential:
 
     name: str
     value: Callable[[ArrayLike], float]
-    gradient: Callable[[ArrayLike], np.ndarray]
     conjugate: Callable[[ArrayLike], float]
     mirror_map: Callable[[ArrayLike], np.ndarray]
     strength: float
@@ -76,12 +74,11 @@ class Potential:
 
 
 def _define(
-    name: str, strength: float, p: float, value: Callable, gradient: Callable, conjugate: Callable,
-    mirror_map: Callable,
-) -> Potential:  # fmt: skip
+    name: str, strength: float, p: float, value: Callable, conjugate: Callable, mirror_map: Callable
+) -> Potential:
     """Return the potential of these functions, strongly convex in the p-norm."""
     q = dual_exponent(p)
-    functions = map(formula, (value, gradient, conjugate, mirror_map))
+    functions = map(formula, (value, conjugate, mirror_map))
     return Potential(name, *functions, strength, lambda w: p_norm(w, p), lambda g: p_norm(g, q))
 
 
@@ -104,27 +101,10 @@ def dual_exponent(p: float) -> float:
 
 
 @formula
-def mahalanobis_norm(w: ArrayLike, A: np.ndarray) -> float:
-    """Return sqrt(w' A w), whose dual norm is that of A^-1 (oco Example 1)."""
-    w = as_vector(w, "w")
-    A = inputs.as_inputs(A, len(w), "A")
-    require(len(A) == len(w), "A", A, f"a square matrix of {len(w)} columns, as w is long")
-    return sqrt(max(float(w @ A @ w), 0.0))
-
-
-@formula
 def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     """Return |w|^2 / (2 eta), on a ball if ``radius`` is given (oco Example 6.2, 6.3)."""
     eta = require_positive("eta", eta)
     radius = check_radius(radius)
-
-    def check_ball(w: ArrayLike) -> np.ndarray:
-        w = as_vector(w, "w")
-        if np.linalg.norm(w) > radius * (1 + ON_SIMPLEX):
-            raise ValueError(
-                f"w is outside the ball: its norm is {np.linalg.norm(w):g}, the radius {radius:g}"
-            )
-        return w
 
     def mirror_map(s: ArrayLike) -> np.ndarray:
         w = eta * as_vector(s, "s")
@@ -136,11 +116,13 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
         return float(as_vector(s, "s") @ w - w @ w / (2 * eta))
 
     def value(w: ArrayLike) -> float:
-        w = check_ball(w)
+        w = as_vector(w, "w")
+        inside = np.linalg.norm(w) <= radius * (1 + ON_SIMPLEX)
+        require(inside, "w", w, f"in the ball of radius {radius:g}")
         return float(w @ w / (2 * eta))
 
     name = f"|w|^2 / (2 {eta:g})" + (f" on the ball of radius {radius:g}" if radius < inf else "")
-    return _define(name, 1.0 / eta, 2, value, lambda w: check_ball(w) / eta, conjugate, mirror_map)
+    return _define(name, 1.0 / eta, 2, value, conjugate, mirror_map)
 
 
 @formula
@@ -150,15 +132,6 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     p = check_p("p", p)
     q = dual_exponent(p)
 
-    def gradient(w: ArrayLike) -> np.ndarray:
-        w = as_vector(w, "w")
-        largest = np.abs(w).max()
-        if largest == 0.0:
-            return w
-        scaled = w / largest
-        norm = np.linalg.norm(scaled, p)
-        return largest * norm ** (2 - p) * np.sign(w) * np.abs(scaled) ** (p - 1) / eta
-
     def mirror_map(s: ArrayLike) -> np.ndarray:
         s = as_vector(s, "s")
         w = np.empty(len(s))
@@ -167,7 +140,7 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
 
     return _define(
         f"|w|_{p:g}^2 / (2 {eta:g})", (p - 1.0) / eta, p, lambda w: p_norm(w, p) ** 2 / (2 * eta),
-        gradient, lambda s: eta * p_norm(s, q) ** 2 / 2, mirror_map,
+        lambda s: eta * p_norm(s, q) ** 2 / 2, mirror_map,
     )  # fmt: skip
 
 
@@ -181,12 +154,6 @@ def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
         w = check_simplex(w, scale)
         return float((w * np.log(np.where(w > 0, w, 1.0))).sum() / eta)
 
-    def gradient(w: ArrayLike) -> np.ndarray:
-        w = check_simplex(w, scale)
-        if w.min() <= 0.0:
-            raise ValueError(f"w has 0 at column {int(w.argmin())}; the entropy is smooth inside")
-        return (np.log(w) + 1.0) / eta
-
     def conjugate(s: ArrayLike) -> float:
         s = as_vector(s, "s")
         top = s.max()
@@ -199,21 +166,7 @@ def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
         return w
 
     name = f"entropy / {eta:g} on the simplex of sum {scale:g}"
-    return _define(name, 1.0 / (eta * scale), 1, value, gradient, conjugate, mirror_map)
-
-
-@formula
-def bregman(potential: Potential, u: ArrayLike, v: ArrayLike) -> float:
-    """Return D(u, v) = Phi(u) - Phi(v) - <grad Phi(v), u - v> (oco Definition 5).
-
-    Examples
-    --------
-    >>> okl.oco.bregman(okl.oco.euclidean(eta=1.0), [3.0, 4.0], [0.0, 0.0])
-    12.5
-    """
-    require_instance("potential", potential, Potential, "a Potential such as okl.oco.euclidean()")
-    step = as_vector(u, "u") - as_vector(v, "v", len(as_vector(u, "u")))
-    return float(potential.value(u) - potential.value(v) - potential.gradient(v) @ step)
+    return _define(name, 1.0 / (eta * scale), 1, value, conjugate, mirror_map)
 
 
 def check_radius(radius: float | None) -> float:

@@ -172,14 +172,6 @@ class Standardizer(State, Transformer, Params):
         self._compare_columns(X)
         return self._learn(self._check_inputs(X, self._width()), X)
 
-    @locked
-    def reset(self) -> Self:
-        """Go back to no data; return self."""
-        self._clear()
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
-        return self
-
     def _describe_data(self) -> dict[str, Any]:
         return {"rows seen": self.n_seen_} if self.n_seen_ else {}
 

@@ -51,6 +51,17 @@ def shown(value: Any) -> str:
     return cut(" ".join(repr(value).split()), LONGEST_SHOWN)
 
 
+def describe(value: Any) -> str:
+    """Return what a value of the wrong kind is, for messages."""
+    if isinstance(value, type):
+        name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
+        return f"the class {value.__name__}; make an object of it: {name}(...)"
+    library = {"sklearn": "scikit-learn", "river": "river"}.get(
+        type(value).__module__.split(".")[0]
+    )
+    return f"{library}'s {type(value).__name__}" if library else shown(value)
+
+
 def has_shape(value: Any) -> bool:
     """Say whether a value has a shape as an array has."""
     return isinstance(getattr(value, "shape", None), tuple)
@@ -59,7 +70,7 @@ def has_shape(value: Any) -> bool:
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
     """Raise ValueError unless an argument is valid; ``domain`` says what it must be."""
     if not valid:
-        raise ValueError(f"{name} must be {domain}, but is {shown(value)}")
+        raise ValueError(f"{name} must be {domain}, but is {describe(value)}")
 
 
 # ---- one number ----

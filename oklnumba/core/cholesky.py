@@ -18,12 +18,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import scipy
 from threadpoolctl import ThreadpoolController
 
 from oklnumba.core.state import State, pad_row_length
+from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
@@ -132,22 +134,6 @@ def limit_threads(rows: int, block: int) -> AbstractContextManager:
     return find_blas().limit(limits=1, user_api="blas") if small else nullcontext()
 
 
-def choose_capacity(rows: int, old: int) -> int:
-    """Return how many rows to allocate for ``rows`` when ``old`` were not enough."""
-    # Later steps are smaller, because the old and the new factor exist at the same time.
-    return pad_row_length(max(rows, 64, 2 * old if old < 8192 else old + old // 4))
-
-
-def reserve_rows(learner: State, axis: int, n: int) -> None:
-    """Reserve rows for the next n rounds if there is memory, so that they are not copied later."""
-    rows = int(learner._counts[axis]) + n
-    if rows <= AT_ONCE:
-        try:
-            learner._reserve({axis: rows})
-        except MemoryError:  # the rounds will ask for less
-            pass
-
-
 def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
     """Return a larger factor with the first t rows of L; MemoryError says what to use ``instead``.
 
@@ -163,19 +149,6 @@ def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
         stop = min(start + BLOCK, t)
         larger[start:stop, :stop] = L[start:stop, :stop]
     return larger
-
-
-def pack_rows(L: np.ndarray, t: int) -> np.ndarray:
-    """Return the first t rows up to the diagonal, one after the other."""
-    return np.concatenate([L[i, : i + 1] for i in range(t)]) if t else np.empty(0)
-
-
-def unpack_rows(lower: np.ndarray, L: np.ndarray, t: int) -> None:
-    """Write the t rows that ``pack_rows`` returned into L."""
-    start = 0
-    for i in range(t):
-        L[i, : i + 1] = lower[start : start + i + 1]
-        start += i + 1
 
 
 def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> None:
@@ -198,6 +171,52 @@ def append_rows(L: np.ndarray, t: int, b: int) -> int:
     _solve_block(L[:t, :t], rows)
     subtract_squares(rows, corner)
     return factor_block(corner)
+
+
+class GrowingFactor(State):
+    """Base of learners with a factor ``_L``, (cap, cap), that gains rows; saved without the rest.
+
+    ``_FACTORED`` is the count of its rows; ``_INSTEAD`` says what to use where memory is too small.
+    """
+
+    _FACTORED = ATOMS
+    _L = np.zeros((0, 0))
+
+    def _choose_room(self, axis: int, least: int) -> int:
+        if axis != self._FACTORED:
+            return super()._choose_room(axis, least)
+        # Later steps are smaller, because the old and the new factor exist at the same time.
+        old = self._rooms[axis]
+        return pad_row_length(max(least, 64, 2 * old if old < 8192 else old + old // 4))
+
+    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        buffers, rows = super()._make_buffers(rooms), rooms[self._FACTORED]
+        if rows > self._rooms[self._FACTORED]:
+            used = min(int(self._counts[self._FACTORED]), len(self._L))
+            buffers["L"] = grow_factor(self._L, used, rows, self._INSTEAD)
+        return buffers
+
+    def _reserve_ahead(self) -> None:
+        """Reserve rows for the rounds to come if there is memory, so that none is copied later."""
+        rows = int(self._counts[self._FACTORED]) + self._expected - self._played
+        if rows <= AT_ONCE:
+            try:
+                self._reserve({self._FACTORED: rows})
+            except MemoryError:  # the rounds will ask for less
+                pass
+
+    def _rows_to_diagonal(self) -> list[np.ndarray]:
+        return [self._L[i, : i + 1] for i in range(int(self._counts[self._FACTORED]))]
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"lower": np.concatenate([[], *self._rows_to_diagonal()])}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        start = 0
+        for row in self._rows_to_diagonal():
+            row[:] = state["lower"][start : start + len(row)]
+            start += len(row)
 
 
 # ---- a whole matrix; LinAlgError if it is not positive definite to double precision ----

@@ -1,8 +1,7 @@
 """X and y become arrays, once, before anything changes; errors say what is wrong and where.
 
-Data frames and Arrow tables are read column by column. pandas, polars, pyarrow and scipy.sparse are
-never imported here: who passes their objects has imported them. Sparse rows stay sparse and become
-dense one block at a time.
+Data frames and Arrow tables are read column by column, and known by their methods: no library of
+theirs is imported here. Sparse rows stay sparse and become dense one block at a time.
 """
 
 from __future__ import annotations
@@ -19,11 +18,8 @@ CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes litt
 BLOCK_BYTES = 2**23
 LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of it
 
-# How the names of dtypes begin, in lower case, in NumPy, pandas, polars and Arrow.
+# How the dtypes of numbers begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
-DURATIONS = ("timedelta", "duration")
-TIMES = ("date", "time", "period", "month_")
-CATEGORIES = ("cat", "enum", "dict")
 # docs/for_sklearn_users.md, "Frames as they are"
 BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
 ENCODE = f"; drop, encode or impute such columns{BY}"
@@ -164,10 +160,9 @@ def as_label(y: Any, classes: bool = False) -> np.ndarray:
 
 def as_label_array(values: Any) -> np.ndarray:
     """Return labels of any kind, texts too, as an array; a missing one in pandas becomes None."""
-    if _is(values, "pandas", "Series") and (
-        values.dtype == object or not isinstance(values.dtype, np.dtype)
-    ):
-        return values.to_numpy(dtype=object, na_value=None)
+    if _is_column(values) and hasattr(values, "isna"):
+        if values.dtype == object or not isinstance(values.dtype, np.dtype):
+            return values.to_numpy(dtype=object, na_value=None)
     try:
         return np.asarray(values)
     except ValueError:  # ragged lists
@@ -181,10 +176,9 @@ def as_classes(values: Any, name: str) -> Any:
     """
     if is_frame(values) and len(column_names(values)) == 1:
         return as_classes(next(_columns(values))[1], name).reshape(-1, 1)
-    of_pandas = _is(values, "pandas", "Series", "Index")
-    of_pandas |= _is(values, "pandas.api.extensions", "ExtensionArray")
-    if not of_pandas and not _is_column(values):
+    if not _is_column(values):
         return values
+    of_pandas = hasattr(values, "isna")
     missing = np.asarray(values.isna() if of_pandas else values.is_null())
     if missing.any():
         row = int(np.argmax(missing))
@@ -250,42 +244,26 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
 # ---- data frames and Arrow tables ----
 
 
-def _is(values: Any, library: str, *classes: str) -> bool:
-    """Say whether a value is of one of these classes of a library that need not be loaded."""
-    found = [getattr(sys.modules.get(library), name, None) for name in classes]
-    return isinstance(values, tuple(one for one in found if isinstance(one, type)))
-
-
 def is_frame(values: Any) -> bool:
-    """Say whether a value is a table with named columns."""
-    return (
-        _is(values, "pandas", "DataFrame")
-        or _is(values, "polars", "DataFrame", "LazyFrame")
-        or _is(values, "pyarrow", "Table", "RecordBatch")
-    )
+    """Say whether a value is a table with named columns: of pandas, polars, Arrow and the like."""
+    return hasattr(type(values), "columns")
 
 
 def _is_column(values: Any) -> bool:
     """Say whether a value is one column of a table, or an Arrow array."""
-    return (
-        _is(values, "pandas", "Series", "Index")
-        or _is(values, "polars", "Series")
-        or _is(values, "pyarrow", "Array", "ChunkedArray")
-    )
+    return hasattr(values, "to_numpy") and not is_frame(values)
 
 
 def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a frame, or of one row of it; [] for anything else."""
-    if _is(frame, "pandas", "Series"):
-        return list(frame.index)
-    if not is_frame(frame):
-        return []
-    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+    if is_frame(frame):
+        return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+    return list(frame.index) if hasattr(frame, "iloc") else []
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
     """Yield names, which may be equal, and columns."""
-    if _is(frame, "pandas", "DataFrame"):
+    if hasattr(frame, "items"):
         yield from frame.items()
     else:
         columns = frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
@@ -294,9 +272,9 @@ def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
 
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a frame, (n, d), with NaN for missing values."""
-    if _is(frame, "polars", "LazyFrame"):
+    if not hasattr(frame, "shape"):
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect()")
-    if _is(frame, "pandas", "DataFrame") and all(dtype == np.float64 for dtype in frame.dtypes):
+    if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
     out, odd, names = np.zeros(frame.shape), [], column_names(frame)
     for k, (label, column) in enumerate(_columns(frame)):
@@ -317,24 +295,17 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
     advice = ENCODE
     if where == "y":
         advice = "; map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
-    what = f"{dtype}, not real numbers"
     texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
-    if dtype.startswith(DURATIONS):
-        what = "durations (their numbers are column.dt.total_seconds())"
-    elif dtype.startswith(TIMES):
-        what = "dates or times"
-    elif dtype.startswith(CATEGORIES):
-        what = "categories (pass those that are numbers as floats)"
-    elif (text := next(texts, None)) is not None:
-        what = f"text, {shown(text)}"
-    elif dtype == "object" or dtype.startswith(NUMBERS):
+    if (text := next(texts, None)) is not None:
+        raise ValueError(f"{where} holds text, {shown(text)}{advice}")
+    if dtype == "object" or dtype.startswith(NUMBERS):
         try:
-            if _is(column, "pandas", "Series", "Index"):
+            if hasattr(column, "isna"):
                 return column.to_numpy(dtype=np.float64, na_value=np.nan)
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise ValueError(f"{where} holds {what}{advice}")
+    raise ValueError(f"{where} holds {dtype}, not real numbers{advice}")
 
 
 # ---- blocks of rows for the compiled loops ----

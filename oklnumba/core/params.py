@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import require_flag, short, shown
+from oklnumba.core.checks import describe, short, shown
 from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
@@ -51,14 +51,12 @@ def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any
     return field(default=default, metadata={"check": check, "optional": optional})
 
 
-def positive(default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a finite number > 0."""
-    return checked(checks.require_positive, default, optional)
-
-
-def nonnegative(default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a finite number >= 0."""
-    return checked(checks.require_nonnegative, default, optional)
+positive = partial(checked, checks.require_positive)
+nonnegative = partial(checked, checks.require_nonnegative)
+width = partial(checked, checks.require_width)  # of a kernel: its square does not overflow
+discount_factor = partial(checked, checks.require_discount)
+random_seed = partial(checked, checks.require_seed)
+flag = partial(checked, checks.require_flag)
 
 
 def within(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
@@ -71,29 +69,9 @@ def count(least: int, default: Any = MISSING, optional: bool = False) -> Any:
     return checked(partial(checks.require_count, least=least), default, optional)
 
 
-def width(default: Any = MISSING) -> Any:
-    """Declare the width of a kernel: a number > 0 whose square does not overflow."""
-    return checked(checks.require_width, default)
-
-
-def discount_factor(default: Any = 1.0) -> Any:
-    """Declare a discount, a number in (0, 1]."""
-    return checked(checks.require_discount, default)
-
-
-def random_seed(default: Any = 0) -> Any:
-    """Declare the seed of a random generator, an integer >= 0."""
-    return checked(checks.require_seed, default)
-
-
 def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False) -> Any:
     """Declare one of some words."""
     return checked(partial(checks.require_choice, choices=list(words)), default, optional)
-
-
-def flag(default: Any = MISSING) -> Any:
-    """Declare True or False."""
-    return checked(require_flag, default)
 
 
 # ---- objects that have hyper-parameters ----
@@ -155,7 +133,7 @@ class Params:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
-        deep = require_flag("deep", deep)
+        deep = checks.require_flag("deep", deep)
         params = {name: getattr(self, name) for name in self.__signature__.parameters}
         if deep:
             for name, value in list(params.items()):
@@ -227,17 +205,6 @@ def clone(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def describe(value: Any) -> str:
-    """Return what a value of the wrong kind is, for messages."""
-    if isinstance(value, type):
-        name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
-        return f"the class {value.__name__}; make an object of it: {name}(...)"
-    library = {"sklearn": "scikit-learn", "river": "river"}.get(
-        type(value).__module__.split(".")[0]
-    )
-    return f"{library}'s {type(value).__name__}" if library else shown(value)
-
-
 # ---- plain data, for files ----
 
 
@@ -261,7 +228,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if checks.as_number(value) is not None:  # a fraction or a decimal
         return float(value)
     raise ValueError(
-        f"cannot save a hyper-parameter of type {type(value).__name__}; "
+        f"cannot save a hyper-parameter that is {describe(value)}; "
         "use numbers, strings, arrays, lists or oklnumba's own objects"
     )
 

@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from oklnumba.core.guard import locked
 from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER
 
@@ -117,11 +118,18 @@ class State:
         vars(self).update(contents)
         self._lock = threading.RLock()
 
+    @locked
+    def reset(self) -> Self:
+        """Go back to no data; return self."""
+        self._clear()
+        return self
+
     def _clear(self) -> None:
         """Remove everything but the hyper-parameters."""
         kept = ("_lock", "_sklearn", "_parent_callback")  # what scikit-learn has put here stays
-        for name in [n for n in vars(self) if n.startswith("_") and not n.startswith(kept)]:
-            delattr(self, name)
+        for name in list(vars(self)):
+            if name.endswith("_") or (name.startswith("_") and not name.startswith(kept)):
+                delattr(self, name)
 
     def _refuse_fault(self) -> None:
         """Raise the error that this object had in mid-round, if any, until ``reset``."""

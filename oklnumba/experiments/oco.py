@@ -1,23 +1,38 @@
-"""Linear online convex optimisation: games, mirror maps and norms; the learners are in okl."""
+"""Linear online convex optimisation in one place: learners, games, mirror maps and norms."""
 
 from __future__ import annotations
 
 from oklnumba.components.potentials import (
     Potential,
-    bregman,
     check_simplex,
     dual_exponent,
     euclidean,
-    mahalanobis_norm,
     negative_entropy,
     p_norm,
     squared_p_norm,
 )
 from oklnumba.experiments.games import LeastSquares, Played, Portfolio, play
+from oklnumba.learners.awv import LinearAWV, LinearRidge
 from oklnumba.learners.base.linear import LinearLearner
+from oklnumba.learners.exp_concave import ExpConcaveFTRL
+from oklnumba.learners.first_order import (
+    OGD,
+    AdaptiveFTRL,
+    ExponentiatedGradient,
+    Hedge,
+    LazyOGD,
+    Perceptron,
+    PNorm,
+    StronglyConvexFTRL,
+    Winnow,
+)
+from oklnumba.learners.lift import WithFeatures
+from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
 
 __all__ = [
-    "LeastSquares", "LinearLearner", "Played", "Portfolio", "Potential", "bregman", "check_simplex",
-    "dual_exponent", "euclidean", "mahalanobis_norm", "negative_entropy", "p_norm", "play",
-    "squared_p_norm",
+    "OGD", "AdaptiveFTRL", "ExpConcaveFTRL", "ExponentiatedGradient", "Hedge", "LazyOGD",
+    "LeastSquares", "LinearAWV", "LinearLearner", "LinearRidge", "OnlineNewtonStep", "PNorm",
+    "Perceptron", "Played", "Portfolio", "Potential", "SketchedONS", "StronglyConvexFTRL", "Winnow",
+    "WithFeatures", "check_simplex", "dual_exponent", "euclidean", "negative_entropy", "p_norm",
+    "play", "squared_p_norm",
 ]  # fmt: skip

@@ -40,11 +40,9 @@ from oklnumba.hot.primitives.udu import (
     NO_DISCOUNT,
     SWEEP,
     TOGETHER,
-    factor_round,
     factor_rounds,
     ridge_forecast,
     ridge_learn,
-    solve_round,
     solve_rounds,
 )
 
@@ -148,7 +146,7 @@ def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
     for s in range(count):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
-    solve_round(U, inv_d, rounds, betas, a, r)
+    solve_rounds(U, inv_d, rounds, betas, a, 1, r)
     for j in range(r):  # by A^-1 sum late_j x_j
         c[j] += inv_d[j] * p[j]
 
@@ -181,7 +179,7 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
     p, r = z[0], x.shape[0]
     for j in range(r):
         p[j] = x[j]
-    solve_round(U, inv_d, z, betas, a, r)
+    solve_rounds(U, inv_d, z, betas, a, 1, r)
     forecast = dot(p, c, r)  # kons Algorithm 1, line 6
     if not abs(forecast) < np.inf:
         return NOT_FINITE
@@ -201,7 +199,7 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
     for j in range(r):
         p[j] = root * slope * x[j]
     a[0] = 1.0
-    factor_round(U, inv_d, NO_DISCOUNT, z, betas, a, r)  # line 8
+    factor_rounds(U, inv_d, NO_DISCOUNT, z, betas, a, 1, r)  # line 8
     m = ridge_forecast(p, c, scan, r)
     ridge_learn(m - 1.0 / root, betas[0], c, scan, r)  # line 5 of the next round
     return DONE
@@ -245,7 +243,7 @@ def newton_forecasts(X, C, factor, wide, forecasts):
     for t in range(n):
         for j in range(r):
             p[0, j] = X[t, j]
-        solve_round(U, inv_d, p, betas, a, r)
+        solve_rounds(U, inv_d, p, betas, a, 1, r)
         forecasts[t] = larger(-C, smaller(C, dot(p[0], c, r)))
 
 

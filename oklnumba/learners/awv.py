@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,7 +44,7 @@ def name_space(space: str, discount: float) -> str:
     return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-class KernelAWV(Learner):
+class KernelAWV(cholesky.GrowingFactor, Learner):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast
@@ -83,7 +82,7 @@ class KernelAWV(Learner):
     _REMEDY = REMEDY
     _certified, _several = 3, True
     _run_rows, _block_rows = 1024, cholesky.BLOCK
-    _forecaster = "awv"
+    _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
     kernel: Kernel = kernel_field()
     _: KW_ONLY
@@ -93,22 +92,12 @@ class KernelAWV(Learner):
         self._lam, self._kernel = self._hyper.lam, self._hyper.kernel._code()
         self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
         self._ridge = self._totals[:, hot.RIDGE] = float(self._forecaster == "ridge")
-        self._L = np.empty((0, 0))
 
     def _space(self) -> str:
         return f"the RKHS of {self._given.kernel!r}"
 
-    def _choose_room(self, axis: int, least: int) -> int:
-        return cholesky.choose_capacity(least, self._rooms[axis])
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        L = cholesky.grow_factor(
-            self._L, min(self._played, len(self._L)), rooms[ATOMS], "use PKAWV or NystromAWV"
-        )
-        return super()._make_buffers(rooms) | {"L": L}
-
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        cholesky.reserve_rows(self, ATOMS, self._expected - self._played)
+        self._reserve_ahead()
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b})
         self._past[:, t : t + b] = X.T
@@ -146,13 +135,6 @@ class KernelAWV(Learner):
         reach = float(np.sqrt(self._hyper.kernel.diag(past).max()))  # |L^-1 k| <= |k(x, .)|
         solutions = [matrix.half_solve(u) for u in self._u]
         return [measure_part("K + lam I", matrix, solutions, self._totals[:, hot.LARGEST], reach)]
-
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": cholesky.pack_rows(self._L, self._played)}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        cholesky.unpack_rows(state["lower"], self._L, self._played)
 
 
 class KernelRidge(KernelAWV):

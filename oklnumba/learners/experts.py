@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components import losses
+from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
-from oklnumba.core.params import checked, choice, clone, describe, positive, to_spec, within
+from oklnumba.core.params import checked, choice, clone, positive, to_spec, within
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, State, aligned_zeros
 from oklnumba.hot.experts import (
     AGGREGATING,
@@ -31,7 +32,7 @@ from oklnumba.hot.experts import (
 )
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners.awv import PKAWV
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.learner import Learner, Trace, check_learner
 from oklnumba.learners.fogd import FOGD, choose_features
 from oklnumba.learners.lift import WithFeatures
 
@@ -39,17 +40,9 @@ KINDS = {"aggregating": AGGREGATING, "average": AVERAGE, "hedge": HEDGE, "mlpoly
 
 
 def _check_learners(name: str, value: Any) -> list[Learner]:
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError(
-            f"{name} must be a list of one or more oklnumba learners, such as "
-            f"[okl.FOGD(eta=0.1), okl.FOGD(eta=1.0)], but is {describe(value)}"
-        )
-    for i, one in enumerate(value):
-        if not isinstance(one, Learner) or not one._can_be_member:
-            raise ValueError(
-                f"{name} must be oklnumba learners, but {name}[{i}] is {describe(one)}"
-            )
-    return clone(list(value))
+    valid = isinstance(value, list | tuple) and len(value) > 0
+    require(valid, name, value, "a list of one or more learners, such as [okl.FOGD(), okl.KRLS(k)]")
+    return clone([check_learner(one, f"{name}[{i}]") for i, one in enumerate(value)])
 
 
 def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
@@ -164,24 +157,16 @@ class Experts(Learner):
         names = sorted({one._loss().name for one in self.learners})
         if len(names) > 1:
             raise ValueError(f"learners must have one loss, but have {', '.join(names)}")
-        if self.kind in ("aggregating", "average") and names != ["squared"]:
-            raise ValueError(
-                f"kind={self.kind!r} is for the squared loss, but the learners have the "
-                f"{names[0]} loss; take kind='mlpoly' or kind='hedge'"
-            )
-        if self.kind == "hedge" and self.B is None:
-            raise ValueError(
-                "kind='hedge' needs B, an upper bound on the loss of one round; kind='mlpoly' "
-                "needs none"
-            )
+        fits = self.kind not in ("aggregating", "average") or names == ["squared"]
+        domain = f"'mlpoly' or 'hedge' for the {names[0]} loss of these learners"
+        require(fits, "kind", self.kind, domain)
+        domain = "an upper bound on the loss of one round for kind='hedge' ('mlpoly' needs none)"
+        require(self.kind != "hedge" or self.B is not None, "B", self.B, domain)
         if self.kind == "mlpoly":
             if self.B is not None:
                 self._refuse_unused("kind='mlpoly' needs no bound; leave it out", "B")
-            if self.share > 0.0:
-                raise ValueError(
-                    f"share must be 0 for kind='mlpoly', but is {self.share!r}: no tracking bound "
-                    "of ML-Poly is known; take kind='aggregating', 'average' or 'hedge'"
-                )
+            domain = "0 for kind='mlpoly', which has no known tracking bound"
+            require(self.share == 0.0, "share", self.share, domain)
 
     def _start(self, d: int) -> None:
         p = self._hyper

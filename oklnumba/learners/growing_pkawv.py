@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.features import TaylorFeatures, check_features
-from oklnumba.core.checks import shown
+from oklnumba.core.checks import require
 from oklnumba.core.health import Part
 from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
 from oklnumba.core.state import BLOCK_ROWS, State
@@ -23,11 +23,8 @@ PAST, DEGREE = 1, 2
 
 
 def _check_taylor(name: str, value: Any) -> TaylorFeatures:
-    if not isinstance(check_features(name, value), TaylorFeatures):
-        raise ValueError(
-            f"{name} must be TaylorFeatures, whose degrees are nested, but is {shown(value)}; "
-            "PKAWV takes any"
-        )
+    nested = isinstance(check_features(name, value), TaylorFeatures)
+    require(nested, name, value, "TaylorFeatures, whose degrees are nested (PKAWV takes any)")
     return clone(value)
 
 

@@ -7,7 +7,6 @@ adaptive sketching" (kons below).
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any
 
 import numpy as np
 
@@ -16,15 +15,14 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
 from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
 from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
-from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
+from oklnumba.core.params import choice, positive, random_seed, width, within
 from oklnumba.core.state import Coins, aligned_zeros
 from oklnumba.hot import kons as hot
 from oklnumba.hot.kons import MEMBERS, ROWS
-from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
+from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
 
-ENDED = 3  # entry of the counts: 1 once a small Newton decrement has ended the learning
 SPAN = 64  # rounds of a block that extend its factor row by row
 BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of LARGE rows
 LARGE = 4096
@@ -56,7 +54,7 @@ class Curved(Learner):
             )
 
 
-class _KernelForm(Curved):
+class _KernelForm(cholesky.GrowingFactor, Curved):
     """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse."""
 
     _STATE = {
@@ -66,10 +64,10 @@ class _KernelForm(Curved):
     _INTEGERS = frozenset({"counts", "index", "members"})
     _UNBOUNDED = frozenset({"totals"})
     _run_rows = _block_rows = LARGE_BLOCK
+    _FACTORED, _INSTEAD = ROWS, "use SketchedKONS with a small gamma, or ProsNKONS"
 
     _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
-    stop: float = nonnegative(0.0)
 
     @property
     def R_G(self) -> float:
@@ -84,11 +82,6 @@ class _KernelForm(Curved):
             weights[self._used("index")] = self._used("scale") ** 2
         return weights
 
-    @property
-    def stopped(self) -> bool:
-        """Whether a Newton decrement below ``stop`` has ended the learning."""
-        return self._width is not None and bool(self._counts[ENDED])
-
     def _check_params(self) -> None:
         super()._check_params()
         if self.schedule == "constant":
@@ -98,8 +91,7 @@ class _KernelForm(Curved):
         p, loss = self._hyper, self._loss()
         self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
-        self._make_state(d=d, counts=4, totals=1)
-        self._L = np.zeros((0, 0))
+        self._make_state(d=d, counts=3, totals=1)
 
     def _choose_steps(self, n: int) -> np.ndarray:
         """Return eta_t of the next n rounds."""
@@ -109,40 +101,23 @@ class _KernelForm(Curved):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start, n = 0, len(X)
-        while start < n and not self.stopped:
+        while start < n:
             played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
-            if status not in (DONE, STOPPED):
+            if status != DONE:
                 self._raise_status(status, played)
-            self._counts[ENDED] = status == STOPPED
             self._played += played
             start += played
-        if start < n:
-            trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size
-            self._played += n - start
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         """Play some of the rounds; return how many, and a status of the compiled loops."""
         raise NotImplementedError
-
-    def _choose_room(self, axis: int, least: int) -> int:
-        if axis == ROWS:
-            return cholesky.choose_capacity(least, self._rooms[axis])
-        return super()._choose_room(axis, least)
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        buffers = super()._make_buffers(rooms)
-        if rooms[ROWS] > self._rooms[ROWS]:
-            used = min(int(self._counts[ROWS]), len(self._L))
-            instead = "use SketchedKONS with a small gamma, or ProsNKONS"
-            buffers["L"] = cholesky.grow_factor(self._L, used, rooms[ROWS], instead)
-        return buffers
 
     @property
     def _function(self) -> tuple[np.ndarray, ...]:
         return self._atoms, self._coefs, self._index, self._scale, self._z, self._L
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        cholesky.reserve_rows(self, ROWS, self._expected - self._played)
+        self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
         hot.kons_function(self._function, m, r, np.empty(r), coefs)
@@ -158,13 +133,6 @@ class _KernelForm(Curved):
         inside = self._used("atoms").T[self._used("index")]
         reach = float(np.sqrt(p.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
         return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(self._z)], [p.C], reach)]
-
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": cholesky.pack_rows(self._L, int(self._counts[ROWS]))}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        cholesky.unpack_rows(state["lower"], self._L, int(self._counts[ROWS]))
 
 
 class KONS(_KernelForm):
@@ -193,16 +161,9 @@ class KONS(_KernelForm):
         effective dimension is known beforehand.
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
-    stop : float >= 0
-        Learning ends with the first round whose Newton decrement g_t' A_t^-1 g_t is smaller
-        (section 6).
 
     Remarks
     -------
-    ``stop`` is for batch optimisation, where all rounds have the same loss: there the excess loss
-    in the last round of learning is at most sqrt(stop R / (1 - eta stop)) with R = alpha |w*|^2 +
-    R_G + R_D. On an ordinary stream one good forecast ends the learning.
-
     Errata 1 to 3: our kernel form holds for zero gradients too, where a projection may still move
     w. Coefficients are updated in the coordinates of the factor, where nothing of order 1 / alpha
     cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1.
@@ -219,11 +180,11 @@ class KONS(_KernelForm):
     """
 
     def _start(self, d: int) -> None:
-        self._setting = self._hyper.C, self._hyper.alpha, self._hyper.stop
+        self._setting = self._hyper.C, self._hyper.alpha
         super()._start(d)
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        cholesky.reserve_rows(self, ROWS, self._expected - self._played)
+        self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         X, y, loss, steps = X[:b], y[:b], self._loss_code, self._choose_steps(b)
@@ -262,8 +223,8 @@ class SketchedKONS(_KernelForm):
 
     Parameters
     ----------
-    kernel, loss, C, alpha, eta, schedule, stop
-        As in KONS; the Newton decrement is that of the sketched A.
+    kernel, loss, C, alpha, eta, schedule
+        As in KONS.
     gamma : float in (0, 1]
         Least probability.
     beta > 0, eps in (0, 1) : float
@@ -313,7 +274,7 @@ class SketchedKONS(_KernelForm):
         p = self._hyper
         floor = p.gamma if p.sampling == "shared" else 0.0  # least probability of KORS
         weighted = float(p.sampling == "weighted")
-        self._setting = p.C, p.alpha, p.gamma, p.beta, p.eps, floor, weighted, p.stop
+        self._setting = p.C, p.alpha, p.gamma, p.beta, p.eps, floor, weighted
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
         self._work = np.zeros((4, 0))

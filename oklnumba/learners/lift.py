@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.features import Features, features_field
+from oklnumba.core.checks import require
 from oklnumba.core.health import Part
-from oklnumba.core.params import checked, clone, describe
+from oklnumba.core.params import checked, clone
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -17,12 +18,8 @@ from oklnumba.learners.base.wrapper import Wrapper
 
 
 def _check_linear(name: str, value: Any) -> Game:
-    if not isinstance(value, Game):
-        swapped = isinstance(value, Features)
-        raise ValueError(
-            "learner must be a linear learner of oklnumba such as okl.OGD(), but is "
-            f"{describe(value)}{'; pass WithFeatures(features, learner)' if swapped else ''}"
-        )
+    domain = "a linear learner of oklnumba such as okl.OGD(), after the features"
+    require(isinstance(value, Game), name, value, domain)
     return clone(value)
 
 

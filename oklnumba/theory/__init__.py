@@ -43,7 +43,6 @@ from oklnumba.theory.hindsight import (
     Hindsight,
     RegretCurve,
     comparator,
-    comparator_gap,
     norm_ball_comparator,
     regret,
     regret_curve,
@@ -86,7 +85,7 @@ from oklnumba.theory.zhang2019 import (
 __all__ = [
     "AldBudget", "CapacityBound", "Comparator", "Hindsight", "Meter", "Reading", "RegretCurve",
     "SizeBound", "adagrad_bound", "adaptive_ftrl_bound", "ald_budget_bound", "awv_bound",
-    "capacity_bound", "comparator", "comparator_gap", "discounted_awv_bound", "effective_dimension",
+    "capacity_bound", "comparator", "discounted_awv_bound", "effective_dimension",
     "exp_concave_bound", "exp_concave_rate", "experts_bound", "exponentiated_gradient_bound",
     "fixed_share_bound", "frequent_kons_bound", "ftrl_ar_bound", "ftrl_bound",
     "gaussian_dimension_bound", "growing_bound", "kernel_alignment", "kons_bound", "kons_step",

@@ -9,31 +9,17 @@ from typing import Any
 
 from oklnumba.components import losses
 from oklnumba.components.features import check_features
-from oklnumba.components.kernels import kernel_code
+from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks, inputs
-
-
-def _check_kernel(name: str, kernel: Any) -> Any:
-    kernel_code(kernel)
-    return kernel
-
-
-def _check_loss(name: str, loss: Any) -> str:
-    return losses.get(loss).name
-
-
-def _as_matrix(name: str, rows: Any) -> Any:
-    return inputs.as_inputs(rows, name=name)
-
 
 POSITIVE = "lam alpha alpha_tilde beta C eta eps lipschitz mu kappa radius largest R sigma"
 NONNEGATIVE = "B norm alignment hinge_loss gap"
 RULES: dict[str, Any] = {
-    "kernel": _check_kernel,
+    "kernel": check_kernel,
     "features": check_features,
-    "loss": _check_loss,
+    "loss": lambda name, loss: losses.get(loss).name,
     "delta": "(0, 1)",
-    **dict.fromkeys(("X", "Z", "gradients"), _as_matrix),
+    **dict.fromkeys(("X", "Z", "gradients"), lambda name, X: inputs.as_inputs(X, name=name)),
     **dict.fromkeys(POSITIVE.split(), checks.require_positive),
     **dict.fromkeys(NONNEGATIVE.split(), checks.require_nonnegative),
     **dict.fromkeys(

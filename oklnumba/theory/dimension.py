@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,9 +124,6 @@ class Reading(NamedTuple):
     alignment: float
 
 
-PAIRS = "an iterable of pairs (X, y), where y is None"
-
-
 class Meter:
     """Streaming effective dimension, log det and kernel alignment of a kernel given by features.
 
@@ -135,24 +131,18 @@ class Meter:
     approximate it is an estimate from below (``features.captured`` says how large a part they
     hold), of that of Fourier features an unbiased one. O(r^2) a round and O(r^2) memory.
 
-    Attributes
-    ----------
-    history : list of Reading
-        One for each piece that ``follow`` passed on.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
     >>> meter = okl.theory.Meter(okl.FourierFeatures(50), lam=1.0)
-    >>> run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), meter.follow(X, X[:, 0], every=1000))
-    >>> [reading.rounds for reading in meter.history]
-    [1000, 2000, 3000]
+    >>> parts = [slice(0, 1000), slice(1000, 3000)]
+    >>> [meter.partial_fit(X[part], X[part, 0]).read().rounds for part in parts]
+    [1000, 3000]
     """
 
     def __init__(self, features: Any, lam: float = 1.0):
         self.features = check_features("features", features)
         self.lam = checks.require_positive("lam", lam)
-        self.history: list[Reading] = []
         self._width: int | None = None
         self._rounds, self._trace = 0, 0.0
         self._moments = self._labels = np.zeros(())  # become sums of z z' and of y z
@@ -183,24 +173,3 @@ class Meter:
             float(np.log1p(eigenvalues).sum()),
             self._trace - aligned,
         )
-
-    def follow(
-        self, X: ArrayLike, y: ArrayLike | None = None, every: int = 1000
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield a stream in pieces, for ``okl.run``, and take a reading after each.
-
-        The stream is X (n, d) and y (n,), in pieces of ``every`` rounds, or X is an iterable of
-        pairs (X, y), which are passed on as they are.
-        """
-        every = checks.require_count("every", every, 1)
-        pieces: Any = X
-        if y is not None:
-            rows = inputs.as_inputs(X)
-            labels, cuts = inputs.as_labels(y, len(rows)), range(0, len(rows), every)
-            pieces = ((rows[i : i + every], labels[i : i + every]) for i in cuts)
-        iterable = isinstance(pieces, Iterable) and not checks.has_shape(pieces)
-        checks.require(iterable, "X", X, PAIRS)
-        for piece in pieces:
-            checks.require(isinstance(piece, tuple | list) and len(piece) == 2, "X", piece, PAIRS)
-            yield piece
-            self.history.append(self.partial_fit(*piece).read())

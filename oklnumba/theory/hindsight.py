@@ -17,7 +17,7 @@ from oklnumba.core.display import brief
 from oklnumba.theory.arguments import checked
 from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state
-from oklnumba.theory.matrix import EPS, factor_kernel, kernel_times, rounding_share, square_root
+from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
 
 EXACT_ROUNDS = 20_000  # with one factor: a kernel matrix of 3.2 GB
 EVERY_ROUND = 2_000  # most rounds for regret after each one, in other losses than the squared one
@@ -260,8 +260,7 @@ def comparator(
     """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS, and an interval of the minimum.
 
     As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds. With
-    ``features`` the argmin over their span instead, in O(n r^2), and the interval of the span;
-    ``comparator_gap`` bounds the distance to the minimum over the RKHS.
+    ``features`` the argmin over their span instead, in O(n r^2), and the interval of the span.
 
     Examples
     --------
@@ -320,27 +319,6 @@ def norm_ball_comparator(
     if best.norm <= radius:
         return best
     return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
-
-
-@checked
-def comparator_gap(kernel: Any, features: Any, X: ArrayLike, y: ArrayLike, lam: float) -> float:
-    """Return a bound on what the best function of a span loses against the best of the RKHS.
-
-    Both with loss + lam |f|^2 and the squared loss; with r the residuals of the comparator over the
-    span: r'(K - F F') r / lam, by one pass over all pairs, O(n^2 d) time and O(n) memory.
-
-    Examples
-    --------
-    >>> kernel, X, y = okl.Gaussian(1.0), [[0.0], [1.0]], [1.0, -1.0]
-    >>> features = okl.NystromFeatures([[0.0]], kernel)
-    >>> round(okl.theory.comparator_gap(kernel, features, X, y, 1.0), 4)
-    0.766
-    """
-    best = comparator(kernel, X, y, lam, features=features)
-    residuals = inputs.as_labels(y, len(X)) - best.predictions
-    captured = features.transform(X).T @ residuals
-    beyond = float(residuals @ kernel_times(kernel, X, residuals)) - float(captured @ captured)
-    return max(beyond, 0.0) / lam
 
 
 @checked

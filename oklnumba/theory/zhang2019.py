@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from math import inf, log, sqrt
+from math import ceil, exp, inf, log, sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components.potentials import Potential, euclidean, negative_entropy, squared_p_norm
@@ -209,20 +210,12 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     >>> okl.theory.svm_rounds(lam=0.1, eps=0.1), okl.theory.svm_rounds(lam=0.1, eps=0.01)
     (3741, 47581)
     """
-    countable = lam * eps > R * R * 1e-100
-    checks.require(countable, "lam", lam, "so large that the rounds can be counted")
-
-    def is_enough(T: int) -> bool:  # (9 / 2 + 4 log T) / T falls from T = 1 on
-        return R * R * (4.5 + 4.0 * log(T)) <= lam * eps * T
-
-    high = 1
-    while not is_enough(high):
-        high *= 2
-    low = high // 2  # too few, or 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+    level = lam * eps / (R * R)  # (9 / 2 + 4 log T) / T falls to it from T = 1 on
+    checks.require(level > 1e-100, "lam", lam, "so large that the rounds can be counted")
+    if level >= 4.5:
+        return 1
+    root = scipy.special.lambertw(-level / 4.0 * exp(-9.0 / 8.0), -1).real
+    return ceil(-4.0 / level * root)
 
 
 @checked

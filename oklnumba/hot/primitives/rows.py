@@ -12,38 +12,25 @@ GAUSSIAN, LAPLACIAN, LAPLACIAN_L1, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR = 
 # Entries of a kernel's numbers: of the radial ones; of Polynomial.
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)
+PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
 TILE = 512  # points; of kernel_product
 
 
 @hot
-def square_distances(x, atoms, m, out):
-    """Write |x - atom_j|^2 for the first m atoms.
+def term(kind, x, z):
+    """Return what one input adds to a product or to a distance.
 
     Differences instead of norms and products: exact for equal points and for data far from the
     origin.
     """
-    d = x.shape[0]
-    for j in range(m):
-        out[j] = 0.0
-    k = 0
-    while k + 4 <= d:
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
-        for j in range(m):
-            a, b, c, e = x0 - r0[j], x1 - r1[j], x2 - r2[j], x3 - r3[j]
-            out[j] += (a * a + b * b) + (c * c + e * e)
-        k += 4
-    while k < d:
-        xk, rk = x[k], atoms[k]
-        for j in range(m):
-            a = xk - rk[j]
-            out[j] += a * a
-        k += 1
+    if kind == PRODUCT:
+        return x * z
+    return (x - z) * (x - z) if kind == SQUARE else abs(x - z)
 
 
 @hot
-def absolute_distances(x, atoms, m, out):
-    """Write |x - atom_j|_1, the sum over the inputs, for the first m atoms."""
+def accumulate(kind, x, atoms, m, out):
+    """Write x.atom_j, |x - atom_j|^2 or |x - atom_j|_1, by ``kind``, for the first m atoms."""
     d = x.shape[0]
     for j in range(m):
         out[j] = 0.0
@@ -52,41 +39,22 @@ def absolute_distances(x, atoms, m, out):
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
         r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
         for j in range(m):
-            a, b, c, e = abs(x0 - r0[j]), abs(x1 - r1[j]), abs(x2 - r2[j]), abs(x3 - r3[j])
+            a, b = term(kind, x0, r0[j]), term(kind, x1, r1[j])
+            c, e = term(kind, x2, r2[j]), term(kind, x3, r3[j])
             out[j] += (a + b) + (c + e)
         k += 4
     while k < d:
         xk, rk = x[k], atoms[k]
         for j in range(m):
-            out[j] += abs(xk - rk[j])
-        k += 1
-
-
-@hot
-def dot_products(x, atoms, m, out):
-    """Write x . atom_j for the first m atoms."""
-    d = x.shape[0]
-    for j in range(m):
-        out[j] = 0.0
-    k = 0
-    while k + 4 <= d:
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
-        for j in range(m):
-            out[j] += (x0 * r0[j] + x1 * r1[j]) + (x2 * r2[j] + x3 * r3[j])
-        k += 4
-    while k < d:
-        xk, rk = x[k], atoms[k]
-        for j in range(m):
-            out[j] += xk * rk[j]
+            out[j] += term(kind, xk, rk[j])
         k += 1
 
 
 @hot
 def integer_power(x, degree):
-    """Return x**degree for an integer degree >= 0 held in a float."""
-    power = 1.0
-    for _ in range(int(degree)):
+    """Return x**degree for an integer degree >= 1 held in a float."""
+    power = x
+    for _ in range(int(degree) - 1):
         power *= x
     return power
 
@@ -100,16 +68,16 @@ def kernel_row(kernel, x, atoms, m, out):
     code, par = kernel
     o = out[:m]
     if code == LINEAR or code == POLYNOMIAL:
-        dot_products(x, atoms, m, out)
+        accumulate(PRODUCT, x, atoms, m, out)
         if code == POLYNOMIAL:
             scale, coef0, degree = par[SCALE], par[COEF0], par[DEGREE]
             for j in range(m):
                 o[j] = integer_power(scale * o[j] + coef0, degree)
         return
     if code == LAPLACIAN_L1:
-        absolute_distances(x, atoms, m, out)
+        accumulate(ABSOLUTE, x, atoms, m, out)
     else:
-        square_distances(x, atoms, m, out)
+        accumulate(SQUARE, x, atoms, m, out)
     rate = par[RATE]
     if code == GAUSSIAN or code == LAPLACIAN_L1:
         for j in range(m):

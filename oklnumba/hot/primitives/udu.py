@@ -243,17 +243,6 @@ def solve_columns_3(rows, rounds, p, n):
 
 
 @exact_apart
-def factor_round(U, inv_d, setting, round, beta, a, r):
-    """Add one round to the factor; round, beta : (1, cap); a : (1,); else as in factor_rounds."""
-    z, b = round[0], beta[0]
-    for k in range(0, r, TILE):
-        i = k + TILE
-        a[0], corner = learn_corner(z, b, k, a[0], read_corner(U, inv_d, k), setting)
-        write_corner(U, inv_d, k, corner)
-        learn_columns(rows_after(U, k, r), z[i:r], four(z, k), four(b, k), r - i)
-
-
-@exact_apart
 def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
 
@@ -261,12 +250,14 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     (cap,); setting : (1 / discount, 1 / lam), NO_DISCOUNT for none; rounds, betas : (>= count,
     cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
     """
-    if count == 1:
-        factor_round(U, inv_d, setting, rounds, betas, a, r)
-        return
     for k in range(0, r, TILE):
         i = k + TILE
         rows = rows_after(U, k, r)
+        if count == 1:
+            z, beta = rounds[0], betas[0]
+            a[0], corner = learn_corner(z, beta, k, a[0], read_corner(U, inv_d, k), setting)
+            write_corner(U, inv_d, k, corner)
+            learn_columns(rows, z[i:r], four(z, k), four(beta, k), r - i)
         for s in range(0, count - 1, SWEEP):
             z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
             b0, b1, b2 = betas[s], betas[s + 1], betas[s + 2]
@@ -280,24 +271,15 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
 
 
 @exact_apart
-def solve_round(U, inv_d, round, beta, a, r):
-    """Turn one round x into p = U^-T x; arguments as in factor_round."""
-    z = round[0]
-    for k in range(0, r, TILE):
-        i = k + TILE
-        solve_corner(U, z, k)
-        solve_columns(rows_after(U, k, r), z[i:r], four(z, k), r - i)
-
-
-@exact_apart
 def solve_rounds(U, inv_d, rounds, betas, a, count, r):
     """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
-    if count == 1:
-        solve_round(U, inv_d, rounds, betas, a, r)
-        return
     for k in range(0, r, TILE):
         i = k + TILE
         rows = rows_after(U, k, r)
+        if count == 1:
+            z = rounds[0]
+            solve_corner(U, z, k)
+            solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
             z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
             solve_corner(U, z0, k)

@@ -40,12 +40,12 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
-from oklnumba.core.checks import level_of_caller
+from oklnumba.core.checks import describe, level_of_caller, require
 from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, warn_of
 from oklnumba.core.inputs import cut_blocks, make_compilable
-from oklnumba.core.params import Params, checked, clone, describe, from_spec, to_spec
+from oklnumba.core.params import Params, checked, clone, from_spec, to_spec
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
 from oklnumba.hot.primitives.jit import (
     ATOMS,
@@ -221,12 +221,6 @@ class Learner(State, Params):
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
             self._play_rows(X, y)
-        return self
-
-    @locked
-    def reset(self) -> Self:
-        """Go back to no data; return self."""
-        self._clear()
         return self
 
     @locked
@@ -581,12 +575,10 @@ def loss_field(default: str = "squared") -> Any:
     return checked(lambda name, value: losses.get(value).name, default)
 
 
-def check_learner(learner: Any) -> Learner:
+def check_learner(learner: Any, name: str = "learner") -> Learner:
     """Return a learner; raise ValueError for anything else."""
-    if not isinstance(learner, Learner) or not learner._can_be_member:
-        raise ValueError(
-            f"learner must be an oklnumba learner such as okl.FOGD(), but is {describe(learner)}"
-        )
+    valid = isinstance(learner, Learner) and learner._can_be_member
+    require(valid, name, learner, "an oklnumba learner such as okl.FOGD()")
     return learner
 
 
