@@ -250,7 +250,8 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_hard_streams(case, name):
     if name != "random":
         battery.test_hard_streams_give_finite_forecasts_in_bulk_and_by_hand(case, name)
-    battery.test_regret_is_below_its_bound_at_every_round(case, name)
+    if case()._certified:
+        battery.test_regret_is_below_its_bound_at_every_round(case, name)
 
 
 @every_case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 
 import numpy as np
-from scipy.linalg import qr_delete, solve_triangular
+import scipy
 
 from oklnumba.core import cholesky
 from oklnumba.core.checks import require_nonnegative
@@ -107,7 +107,7 @@ class FrequentKONS(Curved):
         --------
         >>> learner = okl.FrequentKONS(okl.Gaussian(1.0), alpha=0.5).learn_one([0.0], 1.0)
         >>> round(learner.regret_bound(1.0), 3)
-        0
+        2.25
         """
         F = require_nonnegative("norm", norm)
         T = self._totals if self._width is not None else np.zeros(4)
@@ -162,7 +162,7 @@ class FrequentKONS(Curved):
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""
         m, rows, alpha = self.size, int(self._counts[ROWS]), self._hyper.alpha
         R, w, S = self._R[:m, :m], self._w[:m], self._S[:rows, :m]
-        E = solve_triangular(R, np.eye(m))  # row j: orthogonal to all atoms but j
+        E = scipy.linalg.solve_triangular(R, np.eye(m))  # row j: orthogonal to all atoms but j
         E /= np.linalg.norm(E, axis=1)[:, None]
         mass, parts = ((E @ S.T) ** 2).sum(axis=1) / alpha, np.abs(E @ w)
         share, F = np.minimum(np.sqrt(mass), 1.0), float(np.linalg.norm(w))
@@ -173,7 +173,7 @@ class FrequentKONS(Curved):
         self._totals[CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
         self._counts[DROPS] += 1
         # Coordinates in which the other atoms have a triangular factor, and the last is along e.
-        Q, rest = qr_delete(np.eye(m), R, j, which="col")
+        Q, rest = scipy.linalg.qr_delete(np.eye(m), R, j, which="col")
         signs = np.append(np.sign(np.diag(rest)), 1.0)
         Q *= signs
         S[:], w[:], R[:, :-1] = S @ Q, Q.T @ w, np.triu(rest) * signs[:, None]
@@ -188,7 +188,7 @@ class FrequentKONS(Curved):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         m, rows, forecasts = self.size, np.empty((len(X), self.size)), np.empty(len(X))
-        a = solve_triangular(self._R[:m, :m], self._w[:m]) if m else np.zeros(0)
+        a = scipy.linalg.solve_triangular(self._R[:m, :m], self._w[:m]) if m else np.zeros(0)
         kernel_block(self._kernel, X, self._atoms, m, rows)
         clipped_forecasts(rows, a, self._hyper.C, forecasts)
         return forecasts
