@@ -136,7 +136,7 @@ def test_samplers_in_several_threads():
         return one.transform(X[:9])
 
     side_by_side(call)
-    assert one._describe_data()["points seen"] == 400
+    assert one._seen == 400
     assert len(one.indices_) == len(one.probabilities_) == one.size
 
 

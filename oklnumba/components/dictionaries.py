@@ -104,9 +104,6 @@ class _Sampler(State, Transformer, Params):
         work = aligned_zeros(2, round_up_to_vector(rooms[ATOMS]))
         return super()._make_buffers(rooms) | {"work": work}
 
-    def _describe_data(self) -> dict[str, Any]:
-        return {"points seen": self._seen, "points kept": self.size} if self._started else {}
-
     @property
     def size(self) -> int:
         """Number of points kept."""

@@ -172,9 +172,6 @@ class Standardizer(State, Transformer, Params):
         self._compare_columns(X)
         return self._learn(self._check_inputs(X, self._width()), X)
 
-    def _describe_data(self) -> dict[str, Any]:
-        return {"rows seen": self.n_seen_} if self.n_seen_ else {}
-
     def _names_out(self, columns: list[str]) -> list[str]:
         return columns
 

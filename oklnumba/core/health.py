@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from oklnumba.core.display import brief, table
+from oklnumba.core.display import brief
 from oklnumba.hot.primitives.linalg import (
     solve_lower,
     solve_lower_transposed,
@@ -79,9 +79,6 @@ class Health(NamedTuple):
 
     def __repr__(self) -> str:
         return brief(self, **self._asdict())
-
-    def _repr_html_(self) -> str:
-        return table("health", self._asdict())
 
 
 def warn_of(parts: list[Part], rounds: int) -> str | None:

@@ -62,18 +62,12 @@ class Certificate(NamedTuple):
         n = len(self.loss)
         if n == 0:
             return "Certificate(0 rounds)"
+        space = f"{self.space} ({self.member})" if isinstance(self.member, str) else self.space
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
         return (
-            f"Certificate({n} rounds against the best function of {self._name_space()}: "
+            f"Certificate({n} rounds against the best function of {space}: "
             f"regret {last[0]}, bound {last[1]})"
         )
-
-    def _name_space(self) -> str:
-        return f"{self.space} ({self.member})" if isinstance(self.member, str) else self.space
-
-    def _repr_html_(self) -> str:
-        rows = {"rounds": len(self.loss), "space": self._name_space()}
-        return table("certificate", rows | self._last())
 
     def _last(self) -> dict[str, float]:
         """Return the regret and its bound after the last round, those of all outputs added up."""
