@@ -50,6 +50,19 @@ def accumulate(kind, x, atoms, m, out):
         k += 1
 
 
+# From Python too, where a kind that is no constant would change the order of the sums.
+@hot
+def square_distances(x, atoms, m, out):
+    """Write |x - atom_j|^2 for the first m atoms."""
+    accumulate(SQUARE, x, atoms, m, out)
+
+
+@hot
+def absolute_distances(x, atoms, m, out):
+    """Write |x - atom_j|_1, the sum over the inputs, for the first m atoms."""
+    accumulate(ABSOLUTE, x, atoms, m, out)
+
+
 @hot
 def integer_power(x, degree):
     """Return x**degree for an integer degree >= 1 held in a float."""
@@ -75,9 +88,9 @@ def kernel_row(kernel, x, atoms, m, out):
                 o[j] = integer_power(scale * o[j] + coef0, degree)
         return
     if code == LAPLACIAN_L1:
-        accumulate(ABSOLUTE, x, atoms, m, out)
+        absolute_distances(x, atoms, m, out)
     else:
-        accumulate(SQUARE, x, atoms, m, out)
+        square_distances(x, atoms, m, out)
     rate = par[RATE]
     if code == GAUSSIAN or code == LAPLACIAN_L1:
         for j in range(m):
