@@ -282,8 +282,8 @@ class SelfTuning(Learner):
     at most 64 MiB. No forecast looks ahead. Labels and inputs that are far from
     all others, outliers, do no lasting harm.
 
-    About 50 us a round on one core for d <= 30, replays apart, which at most double the time;
-    memory does not grow after the last restart.
+    About 70 to 150 us a round on one core for d <= 60, replays included; memory does not grow after
+    the last restart.
 
     Parameters
     ----------
