@@ -346,7 +346,7 @@ def newton_forecast(A, w, g, phi, C):
 
 
 class NewtonRun(NamedTuple):
-    """What the Newton step did in each round.
+    """What the Newton step did in each round; after a stop only the forecasts.
 
     decrements : g' A_t^-1 g; slopes : derivatives at the forecasts; over : by how much these were
     clipped; weights : a_t of A = alpha I + sum a_t phi_t phi_t'.
@@ -367,10 +367,11 @@ class NewtonRun(NamedTuple):
         return self.over != 0.0
 
 
-def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: 1.0):
+def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: 1.0, stop=0.0):
     """Projected online Newton step on the rows of F; eta is a number or one a round.
 
-    coin(t, phibar), phibar = g sqrt(eta), is the weight of round t in A (Sketched-KONS).
+    coin(t, phibar), phibar = g sqrt(eta), is the weight of round t in A (Sketched-KONS). After a
+    round with g' A_t^-1 g below ``stop`` nothing is learned.
     """
     n, D = F.shape
     eta = np.broadcast_to(eta, n)
@@ -385,6 +386,9 @@ def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: 1.0):
         weights[t] = weight * slopes[t] ** 2
         A = A + weight * np.outer(g, g)
         decrements[t] = g @ solve(A, g)
+        if decrements[t] < stop:
+            out[t + 1 :] = np.clip(F[t + 1 :] @ (w - solve(A, g)), -C, C)
+            break
     return NewtonRun(out, decrements, slopes, over, weights)
 
 

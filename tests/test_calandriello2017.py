@@ -212,6 +212,28 @@ def test_without_the_sequence_the_bound_is_exceeded():
     assert regret[1.0] <= bound < regret[1e-6]
 
 
+def test_after_the_stop_a_loss_that_stays_the_same_is_nearly_at_its_least():
+    """Section 6: for such a loss a small Newton decrement is a guarantee.
+
+    With R = alpha |w*|^2 + R_G + R_D, |w_t - w*|^2 in the norm of A_{t-1} is at most R, so that
+    l(w_t) - l(w*) <= g'(w_t - w*) <= sqrt(stop R / (1 - eta stop)).
+    """
+    n = 20_000 if COMPILED else 500
+    for loss, C, target in (("squared", 1.0, 0.4), ("squared", 3.0, -3.0), ("logistic", 1.0, 1.0)):
+        X, y = np.ones((n, 1)), np.full(n, target)
+        best = target if loss == "squared" else C  # the feasible minimum
+        value, sigma = naive.LOSS_VALUES[loss], losses.get(loss).curvature(C)
+        for alpha in (1.0, 0.01):
+            for stop in (1e-1, 1e-2, 1e-3) if COMPILED else (1e-1,):
+                learner = okl.KONS(okl.Linear(), loss=loss, C=C, alpha=alpha, stop=stop)
+                forecasts = okl.run(learner, X, y).predictions
+                assert learner.stopped and learner.size < n
+                last = forecasts[learner.size - 1]
+                R = alpha * best**2 + learner.R_G
+                gap = value(last, target) - value(best, target)
+                assert gap <= np.sqrt(stop * R / (1 - sigma * stop))
+
+
 # ---- Corollary 1 and the weighted inverse ----
 
 

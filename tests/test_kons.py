@@ -173,6 +173,51 @@ def test_labels_beyond_C_are_for_losses_whose_slope_does_not_grow():
         okl.KONS(okl.Gaussian(1.0), schedule="sqrt").partial_fit(X, 10 * y)
 
 
+# ---- the stop ----
+
+
+@pytest.mark.parametrize("make", [okl.KONS, okl.SketchedKONS])
+@pytest.mark.parametrize(
+    ("loss", "C", "schedule"),
+    [("squared", 0.5, "constant")] + [("logistic", 2.0, "constant"), ("hinge", 0.5, "sqrt")],
+)
+def test_after_a_small_newton_decrement_nothing_is_learned(make, loss, C, schedule, tmp_path):
+    n = 700 if COMPILED else 120
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (6, 2))[rng.integers(0, 6, n)]
+    y = C * rng.uniform(-1, 1, n) if loss == "squared" else rng.choice([-1.0, 1.0], n)
+    params = {"loss": loss, "C": C, "alpha": 0.1, "schedule": schedule}
+    params |= {} if make is okl.KONS else {"gamma": 0.3, "beta": 0.1, "seed": 5}
+    eta = sequence(loss, C, None, n) if schedule == "sqrt" else step(loss, C, None)
+    coins = draws([5, 0], n), draws([5, 1], n)
+
+    def expected(stop):
+        coin = {} if make is okl.KONS else {"coin": naive.SketchCoin(2, 0.1, 0.1, 0.5, 0.3, *coins)}
+        return explicit(lambda Z: Z, X, y, loss, C, 0.1, eta, stop=stop, **coin)
+
+    decrements = expected(0.0).decrements
+    last = int(np.argmin(decrements[: n // 2]))  # to learn from
+    stop = decrements[last] * (1 + 1e-6)
+    assert last > 5 and stop > 0
+    steps = expected(stop)
+    np.testing.assert_array_equal(steps.decrements[last + 1 :], 0.0)
+    learner, single, parts = (make(okl.Linear(), stop=stop, **params) for _ in range(3))
+    run = okl.run(learner, X, y)
+    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(learner.R_G, steps.R_G, rtol=1e-9)
+    assert (run.sizes[last:] == last + 1).all() and learner.rounds == n and learner.stopped
+    np.testing.assert_allclose(one_by_one(single, X, y), run.predictions, rtol=0, atol=1e-9)
+    for rows in np.split(np.arange(n), [last, last + 1, last + 7]):
+        assert parts.stopped == (rows[0] > last)
+        parts.partial_fit(X[rows], y[rows])
+        parts.save(tmp_path / "parts.npz")
+        parts = okl.load(tmp_path / "parts.npz")
+    for other in (single, parts):
+        np.testing.assert_allclose(other.predict(X), learner.predict(X), rtol=0, atol=1e-9)
+        assert other.stopped and other.rounds == n and other.size == learner.size
+    assert not learner.reset().stopped
+
+
 # ---- Sketched-KONS ----
 
 

@@ -39,6 +39,7 @@ from oklnumba.hot.primitives.jit import (
     NEED_ROOM,
     NOT_FINITE,
     NOT_POSITIVE,
+    STOPPED,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
@@ -138,11 +139,12 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
     factor grows row by row.
 
     H : with s over all rounds before the span; offsets : of the past, plus k_i.c of the block
-    before the span, completed for the span; steps : (b,), eta_t; setting : (C, alpha); R_G : (1,),
-    sum of g'A^-1 g; block : columns of L before the span hold its s_i, the entries of the span are
-    written; span : (first, last). Returns (round after the last played, status).
+    before the span, completed for the span; steps : (b,), eta_t; setting : (C, alpha, decrement at
+    which to stop); R_G : (1,), sum of g'A^-1 g; block : columns of L before the span hold its s_i,
+    the entries of the span are written; span : (first, last). Returns (round after the last played,
+    status).
     """
-    C, alpha = setting
+    C, alpha, stop = setting
     L, d, c, z = block
     first, last = span
     for i in range(first, last):  # z before the span; H accounts for its changes within the span
@@ -166,7 +168,10 @@ def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts
         over = raw - forecast
         pull = over / schur if over != 0.0 else 0.0
         kons_finish_row(block, i, di, g, pull, pivot)
-        R_G[0] += g * g * q / (1.0 + di * di * q)  # Prop. 1: g_t' A_t^-1 g_t
+        decrement = g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t
+        R_G[0] += decrement  # Prop. 1
+        if decrement < stop:
+            return i + 1, STOPPED
     return last, DONE
 
 
@@ -227,7 +232,7 @@ def toss_coins(row, corner, d, setting, counts, sketch, coins, work):
     v_t is the round's weight in A: 0 if it is left out, else 1 or, if ``weighted``, 1 / p_t. row :
     (cap,), kernel values of x_t, the coming atom ATOMS, with the atoms; work : kbar and b, (cap_k,)
     """
-    _, alpha, gamma, beta, eps, floor, weighted = setting
+    _, alpha, gamma, beta, eps, floor, weighted, _ = setting
     members, weights, kors = sketch
     kbar, b = work
     k = counts[MEMBERS]
@@ -272,11 +277,11 @@ def sketched_kons_rounds(
     KORS sees the rescaled points g_t sqrt(eta_t) phi_t, after the label (errata 9).
 
     rounds : labels, eta_t, coins of KORS and coins of v_t, (n,); setting : (C, alpha, gamma, beta,
-    eps, least probability of KORS, whether A is weighted by 1/p); sketch : KORS's members (cap_k,),
-    integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k); work : (4, at least each cap);
-    out : also R_G, (1,).
+    eps, least probability of KORS, whether A is weighted by 1/p, decrement at which to stop);
+    sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k);
+    work : (4, at least each cap); out : also R_G, (1,).
     """
-    C, alpha, _, _, _, _, _ = setting
+    C, alpha, _, _, _, _, _, stop = setting
     y, steps, kors_coins, coins = rounds
     atoms, coefs, index, scale, z, L = function
     forecasts, sizes, R_G = out
@@ -314,10 +319,13 @@ def sketched_kons_rounds(
             add_multiple(z, -c, s, r)
         q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
         weight = steps[t] * g * g if v > 0.0 else 0.0
-        R_G[0] += g * g * q / (1.0 + weight * (v * q))  # Prop. 1: g_t' A_t^-1 g_t
+        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
+        R_G[0] += decrement  # Prop. 1
         if not (is_flat(loss, g) and c == 0.0):
             put_atom(atoms, m, x)
             coefs[m] = c
             counts[ATOMS] = m + 1
         sizes[t] = counts[ATOMS]
+        if decrement < stop:
+            return t + 1, STOPPED
     return y.shape[0], DONE

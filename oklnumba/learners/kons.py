@@ -15,14 +15,15 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
 from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
 from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
-from oklnumba.core.params import choice, positive, random_seed, width, within
+from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
 from oklnumba.core.state import Coins, aligned_zeros
 from oklnumba.hot import kons as hot
 from oklnumba.hot.kons import MEMBERS, ROWS
-from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
 
+ENDED = 3  # entry of the counts: 1 once a small Newton decrement has ended the learning
 SPAN = 64  # rounds of a block that extend its factor row by row
 BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of LARGE rows
 LARGE = 4096
@@ -68,6 +69,7 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
 
     _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
+    stop: float = nonnegative(0.0)
 
     @property
     def R_G(self) -> float:
@@ -82,6 +84,11 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
             weights[self._used("index")] = self._used("scale") ** 2
         return weights
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a Newton decrement below ``stop`` has ended the learning."""
+        return self._width is not None and bool(self._counts[ENDED])
+
     def _check_params(self) -> None:
         super()._check_params()
         if self.schedule == "constant":
@@ -91,7 +98,7 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
         p, loss = self._hyper, self._loss()
         self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
-        self._make_state(d=d, counts=3, totals=1)
+        self._make_state(d=d, counts=4, totals=1)
 
     def _choose_steps(self, n: int) -> np.ndarray:
         """Return eta_t of the next n rounds."""
@@ -101,12 +108,16 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start, n = 0, len(X)
-        while start < n:
+        while start < n and not self.stopped:
             played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
-            if status != DONE:
+            if status not in (DONE, STOPPED):
                 self._raise_status(status, played)
+            self._counts[ENDED] = status == STOPPED
             self._played += played
             start += played
+        if start < n:
+            trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size
+            self._played += n - start
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         """Play some of the rounds; return how many, and a status of the compiled loops."""
@@ -161,9 +172,16 @@ class KONS(_KernelForm):
         effective dimension is known beforehand.
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
+    stop : float >= 0
+        Learning ends with the first round whose Newton decrement g_t' A_t^-1 g_t is smaller
+        (section 6).
 
     Remarks
     -------
+    ``stop`` is for batch optimisation, where all rounds have the same loss: there the excess loss
+    in the last round of learning is at most sqrt(stop R / (1 - eta stop)) with R = alpha |w*|^2 +
+    R_G + R_D. On an ordinary stream one good forecast ends the learning.
+
     Errata 1 to 3: our kernel form holds for zero gradients too, where a projection may still move
     w. Coefficients are updated in the coordinates of the factor, where nothing of order 1 / alpha
     cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1.
@@ -180,7 +198,7 @@ class KONS(_KernelForm):
     """
 
     def _start(self, d: int) -> None:
-        self._setting = self._hyper.C, self._hyper.alpha
+        self._setting = self._hyper.C, self._hyper.alpha, self._hyper.stop
         super()._start(d)
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
@@ -223,8 +241,8 @@ class SketchedKONS(_KernelForm):
 
     Parameters
     ----------
-    kernel, loss, C, alpha, eta, schedule
-        As in KONS.
+    kernel, loss, C, alpha, eta, schedule, stop
+        As in KONS; the Newton decrement is that of the sketched A.
     gamma : float in (0, 1]
         Least probability.
     beta > 0, eps in (0, 1) : float
@@ -274,7 +292,7 @@ class SketchedKONS(_KernelForm):
         p = self._hyper
         floor = p.gamma if p.sampling == "shared" else 0.0  # least probability of KORS
         weighted = float(p.sampling == "weighted")
-        self._setting = p.C, p.alpha, p.gamma, p.beta, p.eps, floor, weighted
+        self._setting = p.C, p.alpha, p.gamma, p.beta, p.eps, floor, weighted, p.stop
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
         self._work = np.zeros((4, 0))

@@ -28,7 +28,8 @@ NEED_ROOM = 1  # a buffer is full: grow it and call again
 NOT_POSITIVE = 2  # a pivot that must be positive is not
 NOT_FINITE = 3  # an overflow reached a forecast
 NEED_MAP = 4  # a dictionary is full: make its feature map and call again
-DIVERGED = 5  # a forecast that nothing bounds is beyond LARGEST_FORECAST, or NaN
+STOPPED = 5  # the round just played was the last to learn from
+DIVERGED = 6  # a forecast that nothing bounds is beyond LARGEST_FORECAST, or NaN
 
 LARGEST_FORECAST = 1e100  # its square does not overflow yet
 
