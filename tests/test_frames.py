@@ -229,7 +229,7 @@ WRONG = {
     "dates": (with_column(DAYS[0].date()), "'colour' of X holds object, not real numbers"),
     "durations": (
         with_column(pd.to_timedelta(np.arange(N), "s")),
-        "'colour' of X holds timedelta64[ .* ], not real numbers; drop, encode",
+        "holds durations (their numbers are column.dt.total_seconds()), not real numbers; drop",
     ),
     "all at once": (
         missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),

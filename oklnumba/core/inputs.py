@@ -20,6 +20,7 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 
 # How the dtypes of numbers begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
+DURATIONS = ("timedelta", "duration")
 # docs/for_sklearn_users.md, "Frames as they are"
 BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
 ENCODE = f"; drop, encode or impute such columns{BY}"
@@ -305,6 +306,8 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
+    if dtype.startswith(DURATIONS):
+        dtype = "durations (their numbers are column.dt.total_seconds())"
     raise ValueError(f"{where} holds {dtype}, not real numbers{advice}")
 
 
