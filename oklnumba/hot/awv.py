@@ -67,7 +67,7 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
     n, outputs = Y.shape
     rows, a = work
     t, together = 0, a.shape[0]
-    rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
+    rounds, betas, scan = rows, rows[together:], rows[2 * together]
     forecasts, ridge_forecasts, shrinks, growth = out
     while t < n:
         count = (n - t) // SWEEP * SWEEP or 1
@@ -79,18 +79,18 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
                 rounds[s, j] = Z[t + s, j]
         factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
         for s in range(count):
+            p, beta = rounds[s], betas[s]
             shrinks[t + s] = a[s]
             for k in range(outputs):
-                m = ridge_forecast(rounds[s], c[k], scan, r)  # z' (g A_{t-1})^-1 g b_{t-1}
+                y, ck = Y[t + s, k], c[k]
+                m = ridge_forecast(p, ck, scan, r)  # z' (g A_{t-1})^-1 g b_{t-1}
                 if not abs(m / a[s]) < np.inf:
                     return t + s, NOT_FINITE
                 ridge_forecasts[t + s, k] = m
                 forecasts[t + s, k] = m if ridge else m / a[s]  # z' A_t^-1 g b_{t-1}, eq. 4
                 if own < r:
-                    growth[t + s, k] = late_gain(
-                        Y[t + s, k], m, a[s], rounds[s], betas[s], c[k], own, r
-                    )
-                ridge_learn(Y[t + s, k], betas[s], c[k], scan, r)  # b_t = g b_{t-1} + y_t z
+                    growth[t + s, k] = late_gain(y, m, a[s], p, beta, ck, own, r)
+                ridge_learn(y, beta, ck, scan, r)  # b_t = g b_{t-1} + y_t z
         t += count
     return n, DONE
 
@@ -101,7 +101,7 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
     U, inv_d, c = factor
     rows, a = work
     n, t, together = Z.shape[0], 0, a.shape[0]
-    rounds, betas, scan = rows[:together], rows[together : 2 * together], rows[2 * together]
+    rounds, betas, scan = rows, rows[together:], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
     while t < n:
         count = (n - t) // SWEEP * SWEEP or 1
@@ -145,13 +145,13 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
-            s, y = shrinks[t], Y[t, k]
-            m = forecasts[t, k] if ridge else forecasts[t, k] * s
-            apart, from_ridge = y - forecasts[t, k], y - m
+            s, y, forecast, grown = shrinks[t], Y[t, k], forecasts[t, k], growth[t, k]
+            m = forecast if ridge else forecast * s
+            apart, from_ridge = y - forecast, y - m
             total[LOSS] += apart * apart
-            total[BEST] += from_ridge * from_ridge / s - growth[t, k]
+            total[BEST] += from_ridge * from_ridge / s - grown
             total[EXCESS] += y * y * ((s - 1.0) / s)
-            total[GROWTH] += growth[t, k]
+            total[GROWTH] += grown
             total[LARGEST] = larger(total[LARGEST], abs(y))
             loss[t, k] = total[LOSS]
             comparator[t, k] = total[BEST]

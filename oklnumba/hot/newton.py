@@ -88,8 +88,8 @@ def newton_products(X, eta, factor, rounds, betas, a, H, m):
 @hot
 def newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts):
     """Play the rounds of a block on its H and m; return (rounds played, status)."""
-    late[:count] = 0.0
     for i in range(count):
+        late[i] = 0.0
         forecast = m[i]  # kons Algorithm 1, line 6
         if not abs(forecast) < np.inf:
             return i, NOT_FINITE
@@ -142,7 +142,8 @@ def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
         any_late = any_late or late[s] != 0.0
     if not any_late:
         return
-    p[:r] = 0.0
+    for j in range(r):
+        p[j] = 0.0
     for s in range(count):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
@@ -159,8 +160,8 @@ def newton_block(X, y, loss, eta, C, factor, work, forecasts):
     """
     count = X.shape[0]
     wide, small = work
-    rounds, betas, scan = wide[:TOGETHER], wide[TOGETHER : 2 * TOGETHER], wide[2 * TOGETHER]
-    H, m, slopes = small[:TOGETHER], small[TOGETHER], small[TOGETHER + 1]
+    rounds, betas, scan = wide, wide[TOGETHER:], wide[2 * TOGETHER]
+    H, m, slopes = small, small[TOGETHER], small[TOGETHER + 1]
     shifts, late, a = small[TOGETHER + 2], small[TOGETHER + 3], small[TOGETHER + 4]
     if not newton_products(X, eta, factor, rounds, betas, a, H, m):
         return 0, NEED_ROOM
