@@ -63,16 +63,16 @@ class LayersAsMade(Layers):
     made: deque = deque()  # forecasts (N,) of rows that wait for their labels
     learns = False
 
-    def forecast(self, k, F, out):
+    def forecast(self, k, F, offset, out):
         self.made.extend(F.copy())
-        super().forecast(k, F, out)
+        super().forecast(k, F, offset, out)
 
-    def play(self, k, F, y):
+    def play(self, k, F, *rest):
         for t in range(len(F) * self.learns):
             made = self.made.popleft()
             if len(made) == F.shape[1]:  # else a restart came in between
                 F[t] = made
-        return super().play(k, F, y)
+        super().play(k, F, *rest)
 
 
 class StageAsMade(Stage):
