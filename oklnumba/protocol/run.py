@@ -48,7 +48,8 @@ def _pieces(
     if not chunked:
         X = inputs.as_rows(X, width)
         labels = as_labels(y, X.shape[0], signs)
-        _ = warned or _warn_of_block(labels, 0)
+        if not warned:
+            _warn_of_block(labels, 0)
         yield X, labels
         return
     first = 0

@@ -134,9 +134,8 @@ class Layers(State):
         sides = self._first, self._Z
         first_layer_forecasts(F, centre, self._aggregations[k], self._weights, sides)
         group_forecasts(self._Z, self._widths, len(F), self._ridges[k], self._rules, self._out)
-        first_stacked = self._first, self._out[0]
         second_layer_forecasts(
-            F, k, B, centre + offset, *first_stacked, self._tops[k], self._work[:2], out
+            F, k, B, centre + offset, self._first, self._out[0], self._tops[k], self._work[:2], out
         )
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:
