@@ -72,6 +72,14 @@ def kons_bound(
     return alpha * norm**2 + det / float(eta.min()) + R_D
 
 
+def _measure_curved(loss: str, C: float) -> tuple[float, float]:
+    """Return curvature and Lipschitz constant on [-C, C] of a loss that has curvature there."""
+    rule = losses.get(loss)
+    sigma, L = rule.curvature(C), rule.lipschitz(C)
+    require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
+    return sigma, L
+
+
 @checked(gamma="(0, 1]", tau_min="[0, 1)")
 def sketched_kons_bound(
     kernel: Any, X: ArrayLike, gamma: float, loss: str = "squared", C: float = 1.0,
@@ -102,9 +110,7 @@ def sketched_kons_bound(
     >>> round(okl.theory.sketched_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], gamma=0.5), 3)
     40.401
     """
-    rule = losses.get(loss)
-    sigma, L = rule.curvature(C), rule.lipschitz(C)
-    require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
+    sigma, L = _measure_curved(loss, C)
     dimension = _bound_log_det(kernel, X, alpha / (sigma * L**2))
     return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
 
@@ -137,9 +143,7 @@ def frequent_kons_bound(
     >>> round(okl.theory.frequent_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], rank=1), 3)
     7.784
     """
-    rule = losses.get(loss)
-    sigma, L = rule.curvature(C), rule.lipschitz(C)
-    require(sigma > 0.0, "loss", loss, "one with curvature on [-C, C], such as 'squared'")
+    sigma, L = _measure_curved(loss, C)
     values = np.maximum(np.linalg.eigvalsh(kernel(X))[::-1], 0.0) * sigma * L**2
     tails = np.append(values[::-1].cumsum()[::-1], 0.0)[: rank + 1]  # sum of i > k
     given = (
