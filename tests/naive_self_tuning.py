@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from scipy.stats import norm
 
 from tests import naive
 
@@ -64,8 +65,27 @@ def laplacian(sigma):
     return lambda X, Z: naive.laplacian_l1(X, Z, sigma)
 
 
+def normal_scores(S, past):
+    """S by the normal scores of its past, linear between the quantiles that have -3, ..., 3.
+
+    Equal quantiles have the mean of their scores; beyond the outer ones the slope is 1.
+    """
+    scores, out = np.linspace(-3, 3, 33), S.copy()
+    for j, column in enumerate(S.T):
+        seen = np.sort(column[:past])
+        ranks = np.ceil(past * norm.cdf(scores)).astype(int)
+        quantiles = seen[ranks - 1]
+        knots = sorted(set(quantiles))
+        values = np.array([scores[quantiles == knot].mean() for knot in knots])
+        spread = np.interp(seen, knots, values).std()
+        values *= seen.std() / spread if spread > 0 else 1.0
+        beyond = np.minimum(column - knots[0], 0) + np.maximum(column - knots[-1], 0)
+        out[:, j] = np.interp(column, knots, values) + beyond
+    return out
+
+
 def metric(S, y, name, passes):
-    """Scales by the mean squared gradient of ridge regression on at most 300 rows, in passes.
+    """Scales by the mean squared gradient of ridge regression on at most 500 rows, in passes.
 
     An intercept is free; lam = 1. The norm of the columns' deviations stays what it was.
     """
@@ -77,7 +97,7 @@ def metric(S, y, name, passes):
         few = Z[np.linspace(0, n - 1, min(n, 200)).astype(int)]
         width = median_distance(few, 2 if name == "Gaussian" else 1)
         k = gaussian(width) if name == "Gaussian" else laplacian(width)
-        C = Z[np.sort(rng.choice(n, min(300, n), replace=False))]
+        C = Z[np.sort(rng.choice(n, min(500, n), replace=False))]
         F = k(Z, C)
         centred = F - F.mean(axis=0)
         A = centred.T @ centred + k(C, C)
@@ -89,8 +109,8 @@ def metric(S, y, name, passes):
         if not g.any():
             return np.ones(d)
         w = np.sqrt(g / g.mean() + 1e-3)
-        norm = 2 if name == "Gaussian" else 1
-        w = w * np.linalg.norm(S.std(axis=0), norm) / np.linalg.norm(w * S.std(axis=0), norm)
+        p = 2 if name == "Gaussian" else 1
+        w = w * np.linalg.norm(S.std(axis=0), p) / np.linalg.norm(w * S.std(axis=0), p)
     return w
 
 
@@ -115,9 +135,11 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(S, y, past, name, leaf_rows, deepest, rounds):
+def tree(views, y, past, metrics, one, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    Z = S * metric(S[:past], y[:past], name, 3 if rounds >= 128 else 0)
+    which, leaf_rows, _, view = one
+    name, measured = metrics[which]
+    Z = views[view] * metric(views[measured][:past], y[:past], name, 3 if rounds >= 128 else 0)
     count = 1
     while 2 * count * leaf_rows <= min(rounds, deepest):
         count *= 2
@@ -300,13 +322,14 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(S, y, past, metric, seed, budget, deepest, rounds, late=True):
+def leaf_spaces(views, y, past, metrics, one, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
-    rounds : whose number gives that of the leaves; late : whether rows after the past join
-    dictionaries; else all coordinates are functions.
+    views : inputs and their normal scores; rounds : whose number gives that of the leaves; late :
+    whether rows after the past join dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(S, y, past, *metric, deepest, rounds)
+    Z, leaf, width = tree(views, y, past, metrics, one, deepest, rounds)
+    budget = max(int(one[2] * budget), 1)
     kernel = laplacian(width)
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -317,15 +340,15 @@ def leaf_spaces(S, y, past, metric, seed, budget, deepest, rounds, late=True):
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, deepest, seed=0,
+    X, y, restarts, budget, kernels, quick, linear, metrics, trees, in_leaves, deepest, seed=0,
     span=1024, ahead=1.0,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
 
     ahead : the part of the rounds before a restart that new members are made of.
     """
-    kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
-    kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
+    kernels = [(width, budget, *one, (0.1, 1.0)) for width, *one in kernels]
+    kernels.append((quick[0], min(quick[1], budget), *quick[2:], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
     came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
@@ -339,15 +362,16 @@ def self_tuning(
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
         C, B, sizes, starts = label_ranges(labels, span, signs)
         columns = []
-        for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
-            kernel = gaussian(width * median_distance(S[:past]))
+        views = S, normal_scores(S, past) if past else S
+        for i, (width, largest, settings, view, rates) in enumerate(kernels if past else ()):
+            kernel, points = gaussian(width * median_distance(S[:past])), views[view]
             coins = np.random.default_rng([seed, stage, i]).random(stop)
-            Z = coordinates(S, dictionary(S, kernel, past, largest, coins), kernel)
+            Z = coordinates(points, dictionary(points, kernel, past, largest, coins), kernel)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
-        for i, one in enumerate(metrics if past else ()):
-            parts = list(leaf_spaces(S, y, past, one, [seed, stage, len(kernels) + 1 + i], budget,
-                                     deepest, start))  # fmt: skip
+        for i, one in enumerate(trees if past else ()):
+            seeds = [seed, stage, len(kernels) + 1 + i]
+            parts = list(leaf_spaces(views, y, past, metrics, one, seeds, budget, deepest, start))
             for setting in in_leaves:
                 found = np.zeros((stop, 2))
                 for rows, Z, _ in parts:

@@ -248,6 +248,31 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
 
 
 @hot
+def find_scores(Z, knots, scores, out):
+    """Write piecewise linear functions of the columns of Z, flat outside of the knots.
+
+    knots, scores : (d, k), increasing, infinite knots after the last one.
+    """
+    for t in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            z, below, above = Z[t, j], 0, knots.shape[1]
+            while below < above:  # count the knots that are at most z
+                middle = (below + above) // 2
+                if knots[j, middle] <= z:
+                    below = middle + 1
+                else:
+                    above = middle
+            if below == 0:
+                out[t, j] = scores[j, 0] + (z - knots[j, 0])
+            elif below == knots.shape[1] or knots[j, below] == np.inf:
+                out[t, j] = scores[j, below - 1] + (z - knots[j, below - 1])
+            else:
+                low, high = knots[j, below - 1], knots[j, below]
+                step = scores[j, below] - scores[j, below - 1]
+                out[t, j] = scores[j, below - 1] + step * ((z - low) / (high - low))
+
+
+@hot
 def find_leaves(Z, columns, thresholds, leaves):
     """Write the leaf of each row of Z; node i has the children 2 i + 1 and 2 i + 2.
 

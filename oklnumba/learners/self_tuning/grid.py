@@ -78,6 +78,7 @@ class Member(NamedTuple):
     # Of the learned metric of its Laplacian kernel: the kernel whose gradients gave it; None: no
     # metric, a Gaussian kernel.
     metric: str | None = None
+    scores: bool = False  # whether its kernel is of normal scores in place of the inputs
 
     def __str__(self) -> str:
         if self == Member(self.forecaster):
@@ -85,6 +86,8 @@ class Member(NamedTuple):
         kernel = "Gaussian kernel"
         if self.metric is not None:
             kernel = f"Laplacian kernel in the metric of a {self.metric} one"
+        if self.scores:
+            kernel += " of normal scores"
         kind = "linear" if self.sigma is None else f"{kernel}, sigma = {self.sigma:.3g}"
         if self.C is not None:
             return f"{self.forecaster}, {kind}, C = {self.C:g}"
@@ -288,12 +291,16 @@ class Group(State):
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
         self._largest[:] = np.where(recent < self._largest / FADED, recent, self._largest)
 
-    def describe_members(self, sigma: float | None, metric: str | None = None) -> list[Member]:
-        """Return what the members are; sigma : width of the kernel, None if linear."""
-        found = [Member(name, sigma, *one) for one in self.settings for name in ("ridge", "awv")]
-        found += [Member("passive-aggressive", sigma, C=C) for C in self.rates]
-        found += [Member("gradient descent", sigma, step=step) for step in self.steps]
-        return [found[i]._replace(metric=metric) for i in self.members]
+    def describe_members(self, like: Member) -> list[Member]:
+        """Return what the members are; like : with the kernel, which all of them share."""
+        found = [
+            like._replace(forecaster=name, lam=one.lam, half_life=one.half_life)
+            for one in self.settings
+            for name in ("ridge", "awv")
+        ]
+        found += [like._replace(forecaster="passive-aggressive", C=C) for C in self.rates]
+        found += [like._replace(forecaster="gradient descent", step=step) for step in self.steps]
+        return [found[i] for i in self.members]
 
     @property
     def members(self) -> list[int]:

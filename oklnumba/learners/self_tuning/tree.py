@@ -15,19 +15,19 @@ from oklnumba.hot.self_tuning import find_leaves, leaf_rounds
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
 FEWEST = 128  # rounds of the past that a metric takes
-# A metric is measured on up to 4096 rows, on fewer if these have more numbers than 2^18, not under
-# 512.
-MOST, NUMBERS, LEAST_ROWS = 4096, 2**18, 512
+# Rows and atoms of the passes of a metric; fewer rows if these have more numbers than 2^18, not
+# under 512.
+PASSES = (2048, 500), (2048, 500), (4096, 500)
+NUMBERS, LEAST_ROWS = 2**18, 512
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-PASSES = 3  # of a metric
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
 class Metric(NamedTuple):
-    """A metric and a tree, as a restart takes them from standardised inputs of the past."""
+    """A metric and a tree, as a restart takes them from inputs of the past."""
 
     scales: np.ndarray  # (d,)
     columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
@@ -65,21 +65,26 @@ def median_distance(X: np.ndarray, norm: int = 2) -> float:
     return max(median, LEAST)
 
 
-def measure_metric(kernel: str, leaf: int, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Metric:
-    """Return the metric of standardised inputs of the past, and a tree for so many rounds.
+def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> np.ndarray:
+    """Return the scales of inputs of the past, (d,): 1 before there are FEWEST rounds.
 
-    kernel : whose gradients are measured, "Gaussian" or "Laplacian"; leaf : rounds for each leaf.
+    kernel : whose gradients are measured, "Gaussian" or "Laplacian".
     """
     norm = 2 if kernel == "Gaussian" else 1
     n, d = Z.shape
-    chosen = spread_rows(n, min(MOST, max(NUMBERS // d, LEAST_ROWS)))
-    X, few, w, rng = Z[chosen], Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
-    for _ in range(PASSES if rounds >= FEWEST else 0):
+    few, w, rng = Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
+    for most, atoms in PASSES if rounds >= FEWEST else ():
+        chosen = spread_rows(n, min(most, max(NUMBERS // d, LEAST_ROWS)))
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
-        w = measure_scales(fitted, X, Y[chosen], w, rng)
+        w = measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=atoms)
+    return w
+
+
+def grow_tree(Z: np.ndarray, scales: np.ndarray, leaf: int, rounds: int) -> Metric:
+    """Return the tree of inputs of the past in a metric, one leaf for so many rounds."""
     leaves = 1 << max(min(rounds, DEEPEST) // leaf, 1).bit_length() - 1
-    return Metric(w, *split_at_medians(Z * w, leaves))
+    return Metric(scales, *split_at_medians(Z * scales, leaves))
 
 
 def split_at_medians(Z: np.ndarray, leaves: int) -> tuple[np.ndarray, np.ndarray]:
