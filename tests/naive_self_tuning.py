@@ -135,11 +135,10 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(views, y, past, metrics, one, deepest, rounds):
+def tree(views, y, past, name, leaf_rows, scored, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    which, leaf_rows, _, view = one
-    name, measured = metrics[which]
-    Z = views[view] * metric(views[measured][:past], y[:past], name, 3 if rounds >= 128 else 0)
+    w = metric(views[0][:past], y[:past], name, 3 if rounds >= 128 else 0)
+    Z = views[scored] * w
     count = 1
     while 2 * count * leaf_rows <= min(rounds, deepest):
         count *= 2
@@ -322,14 +321,13 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(views, y, past, metrics, one, seed, budget, deepest, rounds, late=True):
+def leaf_spaces(views, y, past, metric, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
     views : inputs and their normal scores; rounds : whose number gives that of the leaves; late :
     whether rows after the past join dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(views, y, past, metrics, one, deepest, rounds)
-    budget = max(int(one[2] * budget), 1)
+    Z, leaf, width = tree(views, y, past, *metric, deepest, rounds)
     kernel = laplacian(width)
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -340,15 +338,15 @@ def leaf_spaces(views, y, past, metrics, one, seed, budget, deepest, rounds, lat
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, quick, linear, metrics, trees, in_leaves, deepest, seed=0,
+    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, deepest, seed=0,
     span=1024, ahead=1.0,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
 
     ahead : the part of the rounds before a restart that new members are made of.
     """
-    kernels = [(width, budget, *one, (0.1, 1.0)) for width, *one in kernels]
-    kernels.append((quick[0], min(quick[1], budget), *quick[2:], ()))
+    kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
+    kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
     came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
@@ -363,15 +361,15 @@ def self_tuning(
         C, B, sizes, starts = label_ranges(labels, span, signs)
         columns = []
         views = S, normal_scores(S, past) if past else S
-        for i, (width, largest, settings, view, rates) in enumerate(kernels if past else ()):
-            kernel, points = gaussian(width * median_distance(S[:past])), views[view]
+        for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
+            kernel = gaussian(width * median_distance(S[:past]))
             coins = np.random.default_rng([seed, stage, i]).random(stop)
-            Z = coordinates(points, dictionary(points, kernel, past, largest, coins), kernel)
+            Z = coordinates(S, dictionary(S, kernel, past, largest, coins), kernel)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
-        for i, one in enumerate(trees if past else ()):
+        for i, one in enumerate(metrics if past else ()):
             seeds = [seed, stage, len(kernels) + 1 + i]
-            parts = list(leaf_spaces(views, y, past, metrics, one, seeds, budget, deepest, start))
+            parts = list(leaf_spaces(views, y, past, one, seeds, budget, deepest, start))
             for setting in in_leaves:
                 found = np.zeros((stop, 2))
                 for rows, Z, _ in parts:

@@ -86,16 +86,16 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(
     name, span, ahead, monkeypatch
 ):
     monkeypatch.setattr(self_tuning, "SPAN", span)
-    # 2 leaves after round 128, 8 after 512; 4 and 16; 8 and 32.
-    trees = tuple((which, rounds // 8, *one) for which, rounds, *one in self_tuning.TREES)
-    monkeypatch.setattr(self_tuning, "TREES", trees)
+    # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
+    metrics = tuple((name, leaf // 8, scored) for name, leaf, scored in self_tuning.METRICS)
+    monkeypatch.setattr(self_tuning, "METRICS", metrics)
     X, y = stream(name)
     learner = okl.SelfTuning(BUDGET, background=ahead < 1.0, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
-        self_tuning.LINEAR, self_tuning.METRICS, trees, self_tuning.IN_LEAVES, tree.DEEPEST,
-        seed=3, span=span, ahead=ahead,
+        self_tuning.LINEAR, metrics, self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
+        span=span, ahead=ahead,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -372,16 +372,16 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
     stage, found = self_tuning.RESTARTS.index(past) + 1, []
     median = naive_self_tuning.median_distance(S[:past])
     views = S, naive_self_tuning.normal_scores(S, past)
-    for i, (width, members, view) in enumerate(self_tuning.KERNELS):
+    for i, (width, members) in enumerate(self_tuning.KERNELS):
         sigma, coins = width * median, np.random.default_rng([seed, stage, i]).random(len(X))
         rows, kernel = len(X) if late else past, naive_self_tuning.gaussian(sigma)
-        atoms = naive_self_tuning.dictionary(views[view][:rows], kernel, past, budget, coins)
-        Z = naive_self_tuning.coordinates(views[view], [(i, 0) for i, _ in atoms], kernel)
+        atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, budget, coins)
+        Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
-    for i, one in enumerate(self_tuning.TREES):
+    for i, metric in enumerate(self_tuning.METRICS):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
         parts = list(naive_self_tuning.leaf_spaces(
-            views, y, past, self_tuning.METRICS, one, seeds, budget, tree.DEEPEST, past, late=False
+            views, y, past, metric, seeds, budget, tree.DEEPEST, past, late=False
         ))  # fmt: skip
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):

@@ -50,20 +50,18 @@ FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 # of the last SHORT labels, measured every EVERY rounds.
 LABEL_FAR, LONG, SHORT, EVERY = 20.0, 1024, 16, 8
 LARGEST_LABEL = 1e70  # fourth powers of larger ones overflow
-PLAIN, SCORED = range(2)  # entries of Scales.views
 # Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
 # docs/self_tuning.md tells how they were chosen.
 KERNELS = (
-    (0.5, (Setting(0.1, 250),), SCORED),
-    (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125)), PLAIN),
-    (2.0, (Setting(0.01, 250),), PLAIN),
+    (0.5, (Setting(0.1, 250),)),
+    (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125))),
+    (2.0, (Setting(0.01, 250),)),
 )
 # After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
-QUICK = 1.0, 100, (Setting(0.1, 50),), PLAIN
-# Metrics: the kernel whose gradients they are of, and of which view. Trees: the metric, rounds for
-# each leaf, its largest dictionary as part of the budget, the view; settings of the members.
-METRICS = ("Gaussian", SCORED), ("Laplacian", PLAIN)
-TREES = (0, 512, 1.0, SCORED), (1, 256, 2 / 3, PLAIN), (1, 128, 0.5, SCORED)
+QUICK = 1.0, 100, (Setting(0.1, 50),)
+# Metrics: the kernel whose gradients they are of, rounds for each leaf of their trees, and whether
+# these are of normal scores; the settings of their members.
+METRICS = ("Gaussian", 512, False), ("Laplacian", 256, True)
 IN_LEAVES = Setting(0.03, None), Setting(0.3, None)
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
@@ -83,10 +81,10 @@ class Scales(NamedTuple):
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
     median: float = 0.0  # distance of two inputs; 0 before any data
+    # The metrics, and medians of the distances of inputs so scaled; one tree after the other.
     metrics: np.ndarray = np.empty((0, 0))  # (M, d)
-    # Of T trees, one after the other, and medians of the distances of their inputs.
-    widths: np.ndarray = np.empty(0)  # (T,)
-    leaves: np.ndarray = np.empty(0, dtype=np.int64)  # (T,)
+    widths: np.ndarray = np.empty(0)  # (M,)
+    leaves: np.ndarray = np.empty(0, dtype=np.int64)  # (M,)
     columns: np.ndarray = np.empty(0, dtype=np.int64)
     thresholds: np.ndarray = np.empty(0)
     # Of the normal scores of the inputs.
@@ -111,25 +109,23 @@ class Scales(NamedTuple):
         if median == 0.0:
             return scales
         curves = measure_scores(Z)
-        views = Z, write_scores(Z, *curves)
-        metrics = [measure_metric(name, views[view], Y, n) for name, view in METRICS]
-        trees = [grow_tree(views[view], metrics[i], leaf, n) for i, leaf, _, view in TREES]
-        widths = [median_distance(views[view] * metrics[i], norm=1) for i, _, _, view in TREES]
+        views, trees, widths = (Z, write_scores(Z, *curves)), [], []
+        for name, leaf, scored in METRICS:
+            own = views[scored]
+            trees.append(grow_tree(own, measure_metric(name, Z, Y, n), leaf, n))
+            widths.append(median_distance(own * trees[-1].scales, norm=1))
+        metrics, columns, thresholds = zip(*trees, strict=True)
         return cls(
             *scales[:4], median, np.stack(metrics), np.array(widths),
             np.array([tree.leaves for tree in trees]),
-            np.concatenate([tree.columns for tree in trees]),
-            np.concatenate([tree.thresholds for tree in trees]), *curves,
+            np.concatenate(columns), np.concatenate(thresholds), *curves,
         )  # fmt: skip
 
     def trees(self) -> list[Metric]:
-        """Return each tree with its metric."""
-        if not len(self.leaves):
-            return []
+        """Return each metric with its tree."""
         ends = np.cumsum(self.leaves - 1)[:-1]
-        metrics = [self.metrics[i] for i, *_ in TREES]
-        parts = metrics, np.split(self.columns, ends), np.split(self.thresholds, ends)
-        return [Metric(*one) for one in zip(*parts, strict=True)]
+        parts = self.metrics, np.split(self.columns, ends), np.split(self.thresholds, ends)
+        return [Metric(*one) for one in zip(*parts, strict=True)] if len(self.leaves) else []
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members; columns that came later wait for the next restart."""
@@ -165,39 +161,37 @@ class Stage(State):
         self.scales, self.replayed = scales, 0
         d, outputs = len(scales.mean), len(scales.offsets)
         wide = scales.median and d > budget
-        largest = int(min(budget, rounds))
-        kernels = [(width, largest, *one, AGGRESSIVENESS) for width, *one in KERNELS]
+        budget = int(min(budget, rounds))
+        kernels = [(width, budget, settings, AGGRESSIVENESS) for width, settings in KERNELS]
         kernels.append((*QUICK, ()))
         self.groups, self.members = [], []
         self._rows, self._static = [], []  # of members, and certified ones, in what groups write
-        self._views = []  # of each group, entry of Scales.views
-        for i, (width, most, settings, view, rates) in enumerate(kernels if scales.median else ()):
+        self._scored = []  # whether groups take normal scores
+        for i, (width, most, settings, rates) in enumerate(kernels if scales.median else ()):
             sigma = width * scales.median
-            points = SpanMap(Gaussian(sigma), d, min(most, largest), [*seed, i])
-            self._add(Group(points, settings, scales.signs, rates), Member("", sigma), view)
-        for i, tree in enumerate(scales.trees()):
-            which, _, part, view = TREES[i]
+            points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
+            self._add(Group(points, settings, scales.signs, rates), Member("", sigma))
+        for i, metric in enumerate(scales.trees()):
+            name, _, scored = METRICS[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(kernels) + 1 + i]
-            most = min(max(int(part * budget), 1), largest)
-            maps = [SpanMap(kernel, d, most, [*own, leaf]) for leaf in range(tree.leaves)]
+            maps = [SpanMap(kernel, d, budget, [*own, leaf]) for leaf in range(metric.leaves)]
             leaves = [Group(points, IN_LEAVES, scales.signs) for points in maps]
-            like = Member("", kernel.sigma, metric=METRICS[which][0])
-            self._add(Tree(tree, leaves), like, view)
-        linear = SpanMap(Linear(), d, largest, [*seed, len(kernels)]) if wide else LinearMap(d)
-        self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""), PLAIN)
+            self._add(Tree(metric, leaves), Member("", kernel.sigma, metric=name, scores=scored))
+        linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
+        self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
         self.members.append(Member("last label"))
         self._rows.append(-1)
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
-    def _add(self, group: Group | Tree, like: Member, view: int) -> None:
+    def _add(self, group: Group | Tree, like: Member) -> None:
         forecasts = sum(len(one.forecasts) for one in self.groups)
         proofs = sum(len(one.proofs) for one in self.groups)
         self._rows += [forecasts + i for i in group.members]
         self._static += [proofs + i for i in group.static]
         self.groups.append(group)
-        self.members += group.describe_members(like._replace(scores=view == SCORED))
-        self._views.append(view)
+        self.members += group.describe_members(like)
+        self._scored.append(like.scores)
 
     # ---- rounds ----
 
@@ -242,8 +236,8 @@ class Stage(State):
     def _in_groups(self, X: np.ndarray, call: Callable[[Group | Tree, np.ndarray], None]) -> None:
         """Call for each group and its view of X, in threads."""
         views = self.scales.views(X)
-        calls = zip(self.groups, self._views, strict=True)
-        run_together([partial(call, group, views[view]) for group, view in calls], len(X))
+        calls = zip(self.groups, self._scored, strict=True)
+        run_together([partial(call, group, views[scored]) for group, scored in calls], len(X))
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
         """Return the members' forecasts, which the groups have just made, (K, n, N).
@@ -257,8 +251,8 @@ class Stage(State):
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
         views = self.scales.views(X)
-        for group, view in zip(self.groups, self._views, strict=True):
-            group.forecast(views[view])
+        for group, scored in zip(self.groups, self._scored, strict=True):
+            group.forecast(views[scored])
         F = self._forecasts(np.broadcast_to(self._last, out.shape))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)

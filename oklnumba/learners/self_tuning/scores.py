@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from oklnumba.hot.self_tuning import find_scores
 
-SCORES = np.linspace(-3.0, 3.0, 33)  # of the quantiles that are measured; beyond, all are equal
+SCORES = np.linspace(-3.0, 3.0, 33)  # of the quantiles that are measured
 
 
 def measure_scores(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +30,7 @@ def measure_scores(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_scores(Z: np.ndarray, knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return Z with normal scores in place of its numbers, linear between knots, flat beyond."""
+    """Return the normal scores of Z, linear between knots, of slope 1 beyond."""
     out = np.empty_like(Z)
     find_scores(Z, knots, scores, out)
     return out
