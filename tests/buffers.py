@@ -100,7 +100,7 @@ class Factor:
     def play(self, Z, y):
         out = self.out(len(Z))
         Y = y.reshape(len(Z), len(self.c))
-        played, status = awv_rounds(self.padded(Z), Y, *self.arguments(), self.used, out)
+        played, status = awv_rounds(self.padded(Z), Y, 0, len(Z), *self.arguments(), self.used, out)
         self.forecasts.extend(self.flat(out[0])[:played])
         self.ridge_forecasts.extend(self.flat(out[1])[:played])
         self.shrinks.extend(out[2][:played])
@@ -108,7 +108,7 @@ class Factor:
 
     def forecast(self, Z):
         out = self.out(len(Z))
-        awv_forecasts(self.padded(Z), *self.arguments(), out[:3])
+        awv_forecasts(self.padded(Z), 0, len(Z), *self.arguments(), out[:3])
         return self.flat(out[0])
 
     def state(self):

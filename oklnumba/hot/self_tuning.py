@@ -197,20 +197,19 @@ def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
     while start < n:
         r, stop = columns[start], count_equal(columns, start, n)
         own = smaller(lasting, r)
+        if own == r:
+            for t in range(start, stop):
+                for k in range(growth.shape[1]):
+                    growth[t, k] = 0.0
         for i in range(settings.shape[0]):
-            if own == r:
-                growth[start:stop] = 0.0
             played, status = awv_certified_rounds(
-                Z[start:stop], Y[start:stop], r, (U[i], inv_d[i], c[i]),
-                (settings[i, 0], settings[i, 1]), work, 0.0, own, settings[i, 2], totals[i],
-                (
-                    forecasts[2 * i + 1, start:stop], forecasts[2 * i, start:stop],
-                    shrinks[start:stop], growth[start:stop],
-                ),
-                (proofs[i, 0, start:stop], proofs[i, 1, start:stop], proofs[i, 2, start:stop]),
+                Z, Y, start, stop, r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]),
+                work, 0.0, own, settings[i, 2], totals[i],
+                (forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
+                (proofs[i, 0], proofs[i, 1], proofs[i, 2]),
             )  # fmt: skip
             if status != DONE:
-                return start + played, status
+                return played, status
         start = stop
     for i in range(codes.shape[0]):
         played, status = coordinate_rounds(
@@ -233,12 +232,8 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
         r, stop = columns[start], count_equal(columns, start, n)
         for i in range(settings.shape[0]):
             awv_forecasts(
-                Z[start:stop], r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
-                0.0,
-                (
-                    forecasts[2 * i + 1, start:stop], forecasts[2 * i, start:stop],
-                    shrinks[start:stop],
-                ),
+                Z, start, stop, r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
+                0.0, (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
             )  # fmt: skip
         start = stop
     for i in range(codes.shape[0]):

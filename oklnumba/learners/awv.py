@@ -115,7 +115,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         growth = np.zeros(Y.shape)  # the space does not grow
         proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
-        hot.certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
+        hot.certify(Y, 0, b, forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -230,7 +230,7 @@ class FeatureRidge(Learner):
         else:
             arguments = self._round_arguments(trace)
             trace.sizes.fill(self._r)
-        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
+        played, status = loop(Z, y.reshape(n, self._outputs), 0, n, *arguments)
         if status != DONE:
             self._raise_status(status, played)
         self._played += n
@@ -239,11 +239,11 @@ class FeatureRidge(Learner):
         n, single = len(X), self._single
         Z = self._features.of(X, single) if Z is None else Z
         if n == 1 and single is not None:
-            single.enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
+            single.enter(hot.awv_forecasts)(Z, 0, 1, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = forecasts.reshape(n, self._outputs), *self._rounds_room[:2]
-        hot.awv_forecasts(Z, *self._setting, out)
+        hot.awv_forecasts(Z, 0, n, *self._setting, out)
         return forecasts
 
     def _matrices(self) -> list[Part]:

@@ -10,7 +10,7 @@ from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.core.health import Part
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.rows import absolute_distances, square_distances
+from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.self_tuning import find_leaves, leaf_rounds
 from oklnumba.learners.self_tuning.grid import ROWS, Group
 
@@ -53,11 +53,9 @@ def spread_rows(n: int, most: int) -> np.ndarray:
 def median_distance(X: np.ndarray, norm: int = 2) -> float:
     """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
     X = X[spread_rows(len(X), SPREAD)]
-    n, write = len(X), absolute_distances if norm == 1 else square_distances
-    atoms, distances = np.ascontiguousarray(X.T), np.empty((n, n))
-    for x, row in zip(X, distances, strict=True):
-        write(x, atoms, n, row)
-    distances = distances[np.triu_indices(n, 1)]
+    distances = np.empty((len(X), len(X)))
+    distance_block(norm, X, np.ascontiguousarray(X.T), distances)
+    distances = distances[np.triu_indices(len(X), 1)]
     distances = distances[distances > 0.0]
     if len(distances) == 0:
         return 0.0
