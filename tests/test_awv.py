@@ -180,7 +180,7 @@ def test_certify_against_a_loop_and_in_two_parts(ridge):
     totals[:, RIDGE] = ridge
     proof = poisoned(3, n, 2)
     for first, stop in ((0, 5), (5, n)):
-        certify(Y, first, stop, F, shrinks, growths, 1.0, totals, tuple(proof))
+        certify(Y, (first, stop, 0), F, shrinks, growths, 1.0, totals, tuple(proof))
     for k in range(2):
         assert_certified(Y[:, k], F[:, k], shrinks, growths[:, k], ridge, proof[:, :, k])
 
@@ -205,7 +205,7 @@ def test_certificate_of_awv_rounds_is_the_exact_comparator_and_its_proof(lam):
     factor.play(Z, y)
     loss, comparator, bound = (poisoned(n, 1) for _ in range(3))
     certify(
-        y[:, None], 0, n, np.array(factor.forecasts)[:, None], np.array(factor.shrinks),
+        y[:, None], (0, n, r), np.array(factor.forecasts)[:, None], np.array(factor.shrinks),
         np.zeros((n, 1)), 1.0, np.zeros((1, 6)), (loss, comparator, bound),
     )  # fmt: skip
     excess = 0.0

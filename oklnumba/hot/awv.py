@@ -52,11 +52,11 @@ def late_gain(y, m, a, p, beta, c, own, r):
 
 
 @hot
-def awv_rounds(Z, Y, first, stop, r, factor, setting, work, ridge, own, out):
+def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
 
-    Z : (n, >= r), zero from the last feature up to r, Y : (n, K), of which the rounds from
-    ``first`` up to ``stop`` are played; r : columns in use, a multiple of LANES;
+    Z : (n, >= r), zero from the last feature up to r; Y : (n, K); span : (first, stop, r), the
+    rounds from first up to stop are played on r columns, a multiple of LANES;
     factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at
     first I and 1 / lam), and c (K, cap); setting : (1 / g, 1 / lam), g the discount; work : (2 T +
     1, cap) and (T,), for T rounds that share a pass over U, T a multiple of SWEEP (any T gives the
@@ -66,7 +66,8 @@ def awv_rounds(Z, Y, first, stop, r, factor, setting, work, ridge, own, out):
     """
     U, inv_d, c = factor
     rows, a = work
-    t, together = first, a.shape[0]
+    t, stop, r = span
+    together = a.shape[0]
     rounds, betas, scan = rows, rows[together:], rows[2 * together]
     forecasts, ridge_forecasts, shrinks, growth = out
     while t < stop:
@@ -96,11 +97,12 @@ def awv_rounds(Z, Y, first, stop, r, factor, setting, work, ridge, own, out):
 
 
 @hot
-def awv_forecasts(Z, first, stop, r, factor, setting, work, ridge, out):
+def awv_forecasts(Z, span, factor, setting, work, ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
     rows, a = work
-    t, together = first, a.shape[0]
+    t, stop, r = span
+    together = a.shape[0]
     rounds, betas, scan = rows, rows[together:], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
     while t < stop:
@@ -126,7 +128,7 @@ def awv_forecasts(Z, first, stop, r, factor, setting, work, ridge, out):
 
 
 @hot
-def certify(Y, first, stop, forecasts, shrinks, growth, discount, totals, proof):
+def certify(Y, span, forecasts, shrinks, growth, discount, totals, proof):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
     With m the ridge forecast and s the shrink, a round adds (y - m)^2 / s to the penalised loss of
@@ -141,7 +143,7 @@ def certify(Y, first, stop, forecasts, shrinks, growth, discount, totals, proof)
     for k in range(Y.shape[1]):
         total = totals[k]
         ridge = total[RIDGE]
-        for t in range(first, stop):
+        for t in range(span[0], span[1]):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
@@ -161,12 +163,12 @@ def certify(Y, first, stop, forecasts, shrinks, growth, discount, totals, proof)
 
 @hot
 def awv_certified_rounds(
-    Z, Y, first, stop, r, factor, setting, work, ridge, own, discount, totals, out, proof
+    Z, Y, span, factor, setting, work, ridge, own, discount, totals, out, proof
 ):
     """Play rounds as awv_rounds does, then certify them; growth is zeros if own = r."""
-    played, status = awv_rounds(Z, Y, first, stop, r, factor, setting, work, ridge, own, out)
+    played, status = awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out)
     if status == DONE:
-        certify(Y, first, stop, out[0], out[2], out[3], discount, totals, proof)
+        certify(Y, span, out[0], out[2], out[3], discount, totals, proof)
     return played, status
 
 

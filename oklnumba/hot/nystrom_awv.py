@@ -210,7 +210,7 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
             growths += 1
         width = (larger(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
-            Z, Y, t, stop, width, factor, setting, work, ridge, width,
+            Z, Y, (t, stop, width), factor, setting, work, ridge, width,
             (forecasts, ridge_forecasts, shrinks, growth),
         )  # fmt: skip
         if status != DONE:

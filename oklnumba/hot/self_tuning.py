@@ -203,7 +203,7 @@ def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
                     growth[t, k] = 0.0
         for i in range(settings.shape[0]):
             played, status = awv_certified_rounds(
-                Z, Y, start, stop, r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]),
+                Z, Y, (start, stop, r), (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]),
                 work, 0.0, own, settings[i, 2], totals[i],
                 (forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
                 (proofs[i, 0], proofs[i, 1], proofs[i, 2]),
@@ -232,7 +232,7 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
         r, stop = columns[start], count_equal(columns, start, n)
         for i in range(settings.shape[0]):
             awv_forecasts(
-                Z, start, stop, r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
+                Z, (start, stop, r), (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
                 0.0, (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
             )  # fmt: skip
         start = stop

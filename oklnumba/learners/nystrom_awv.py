@@ -196,7 +196,8 @@ class NystromAWV(Learner):
         self._play_rounds(n, lambda first: self._play_from(first, X, Y, coins, out))
         _, shrinks, growth = self._rounds_room
         proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
-        certify(Y, 0, len(Y), forecasts, shrinks, growth, self._hyper.discount, self._totals, proof)
+        discount, totals = self._hyper.discount, self._totals
+        certify(Y, (0, n, 0), forecasts, shrinks, growth, discount, totals, proof)
 
     def _play_from(
         self, first: int, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, out: tuple
