@@ -206,17 +206,18 @@ class FeatureRidge(Learner):
         # Workspace: ridge forecasts, shrinks, and the growth of the space, which does not grow.
         self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.zeros(shape)
 
-    def _round_arguments(self, trace: Trace) -> tuple:
+    def _round_arguments(self, trace: Trace, n: int) -> tuple:
         """Return the arguments of awv_certified_rounds after the labels."""
         out = trace.predictions.reshape(-1, self._outputs), *self._rounds_room
         proof = tuple([part.reshape(-1, self._outputs) for part in trace[2:5]])
-        return *self._setting, self._room, self._hyper.discount, self._totals, out, proof
+        span, discount = (0, n, self._room), self._hyper.discount
+        return span, *self._setting, self._room, discount, self._totals, out, proof
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of single rounds: of forecasts, and of rounds. Made once."""
         if single.kept is None:
-            arguments = self._round_arguments(single.trace)
-            single.kept = (*self._setting, arguments[-2][:3]), arguments
+            span, *rest = self._round_arguments(single.trace, 1)
+            single.kept = (span, *self._setting, rest[-2][:3]), (span, *rest)
         return single.kept
 
     def _play(
@@ -229,9 +230,9 @@ class FeatureRidge(Learner):
         if single is not None and trace is single.trace:
             loop, arguments = single.enter(loop), self._single_arguments(single)[1]
         else:
-            arguments = self._round_arguments(trace)
+            arguments = self._round_arguments(trace, n)
             trace.sizes.fill(self._r)
-        played, status = loop(Z, y.reshape(n, self._outputs), (0, n, self._room), *arguments)
+        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
             self._raise_status(status, played)
         self._played += n
@@ -240,9 +241,7 @@ class FeatureRidge(Learner):
         n, single = len(X), self._single
         Z = self._features.of(X, single) if Z is None else Z
         if n == 1 and single is not None:
-            single.enter(hot.awv_forecasts)(
-                Z, (0, 1, self._room), *self._single_arguments(single)[0]
-            )
+            single.enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = forecasts.reshape(n, self._outputs), *self._rounds_room[:2]
