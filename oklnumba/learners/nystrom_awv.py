@@ -36,12 +36,7 @@ from oklnumba.hot.nystrom_awv import (
 )
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.learners.awv import (
-    FORECASTERS,
-    REMEDY,
-    TOTALS,
-    name_space,
-)
+from oklnumba.learners.awv import FORECASTERS, REMEDY, TOTALS, name_space
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 

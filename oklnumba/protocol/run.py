@@ -315,12 +315,7 @@ def _short_data(recorder: Recorder, rounds: int) -> ValueError:
 
 
 def _play_piece(
-    recorder: Recorder,
-    X: Any,
-    y: np.ndarray,
-    time_limit: float | None,
-    bar: Bar,
-    presses: Presses,
+    recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: Bar, presses: Presses
 ) -> bool:
     """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
     start = 0
