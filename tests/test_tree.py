@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor, to_river
+from oklnumba.learners.tree import group_by_leaf
 from tests import test_all_learners as battery
 from tests.battery import HARD, assert_same_run, contents, far_from_the_origin, proofs
 from tests.compiled import COMPILED
@@ -156,7 +157,7 @@ def test_the_certificate_is_that_of_the_best_functions_of_the_leaves(name):
     for stop in rounds:
         run = okl.run(tree, X[start:stop], y[start:stop])
         proof, start, losses = run.certificate, stop, np.append(losses, run.losses)
-        groups = tree._group_by_leaf(X[:stop]).values()
+        groups = group_by_leaf(X[:stop], tree._splits).values()
         comparator, bound, replayed = 0.0, 0.0, 0.0
         for rows in groups:
             least, log_det = best(X[rows], y[rows], lam)

@@ -243,20 +243,6 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
 
 
 @hot
-def find_leaves(Z, columns, thresholds, leaves):
-    """Write the leaf of each row of Z; node i has the children 2 i + 1 and 2 i + 2.
-
-    columns, thresholds : (inner nodes,): the second child if this input is larger.
-    """
-    inner = columns.shape[0]
-    for t in range(Z.shape[0]):
-        node = 0
-        while node < inner:
-            node = 2 * node + (2 if Z[t, columns[node]] > thresholds[node] else 1)
-        leaves[t] = node - inner
-
-
-@hot
 def leaf_rounds(rows, size, latest, found, out):
     """Write what a leaf's rounds are for the tree: forecasts, and steps of sizes and certificates.
 
