@@ -88,8 +88,11 @@ class Factor:
     def padded(self, Z):
         return np.ascontiguousarray(np.pad(Z, ((0, 0), (0, self.cap - self.r))))
 
+    def span(self, Z):
+        return 0, len(Z), self.used
+
     def arguments(self):
-        return self.used, (self.U, self.inv_d, self.c), self.setting, self.work, self.ridge
+        return (self.U, self.inv_d, self.c), self.setting, self.work, self.ridge
 
     def out(self, n):
         return *(poisoned(n, len(self.c)) for _ in range(2)), poisoned(n), poisoned(n, len(self.c))
@@ -100,7 +103,9 @@ class Factor:
     def play(self, Z, y):
         out = self.out(len(Z))
         Y = y.reshape(len(Z), len(self.c))
-        played, status = awv_rounds(self.padded(Z), Y, *self.arguments(), self.used, out)
+        played, status = awv_rounds(
+            self.padded(Z), Y, self.span(Z), *self.arguments(), self.used, out
+        )
         self.forecasts.extend(self.flat(out[0])[:played])
         self.ridge_forecasts.extend(self.flat(out[1])[:played])
         self.shrinks.extend(out[2][:played])
@@ -108,7 +113,7 @@ class Factor:
 
     def forecast(self, Z):
         out = self.out(len(Z))
-        awv_forecasts(self.padded(Z), *self.arguments(), out[:3])
+        awv_forecasts(self.padded(Z), self.span(Z), *self.arguments(), out[:3])
         return self.flat(out[0])
 
     def state(self):

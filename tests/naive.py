@@ -226,13 +226,16 @@ def nystrom_forecasts(k, X, y, lam, kept, awv, nugget=0.0):
     return out
 
 
-def kors(k, X, coins, alpha, beta, eps, listed=False):
+def kors(k, X, coins, alpha, beta, eps, listed=False, most=np.inf):
     """KORS by its definition (kons eq. 4, errata 7 and 8): indices kept, and all probabilities.
 
-    ``listed``: with the weights 1/p on both sides of the printed code (errata 16).
+    ``listed``: with the weights 1/p on both sides of the printed code (errata 16). It ends with
+    ``most`` points kept.
     """
     kept, weights, probabilities = [], [], []
     for t in range(len(X)):
+        if len(kept) == most:
+            break
         index = [*kept, t]
         S = np.diag(1 / np.sqrt(np.array([*weights, 1.0])))
         Kd = k(X[index], X[index])

@@ -202,25 +202,28 @@ def newton_step_run(X, y, derivative, C, alpha, eta, rank=None):
 
 
 def aggregate(F, y, B, kind, loss, share=0.0):
-    """Forecasts of the experts' aggregate, from the definitions; B None: the largest |y| so far.
+    """Forecasts of the experts' aggregate, from the definitions.
 
+    B : a bound on the labels; None: the largest |y| so far; (n,): that, from larger ones on.
     Weights are a power of those before where the rate falls, then shared (Herbster, Warmuth 1998).
     """
     n, N = F.shape
+    learned = B is None or np.ndim(B) == 1
+    largest = np.maximum.accumulate(np.append(0.0, np.abs(y)))[:-1]
 
     def rate(t, bound):
         if kind == "hedge":
             return np.sqrt(8 * np.log(N) / (t + 1)) / bound
         return {"aggregating": 1 / 2, "average": 1 / 8}[kind] / bound**2
 
-    out = np.zeros(n)
-    w = np.full(N, 1 / N)
-    for t in range(n):
-        bound = np.abs(y[:t]).max(initial=0.0) if B is None else B
+    out, log_w = np.zeros(n), np.zeros(N)
+    for t, bound in enumerate(np.broadcast_to(largest if B is None else B, n)):
         if bound == 0.0:
             continue
-        after = max(bound, abs(y[t])) if B is None else B
+        after = max(bound, abs(y[t])) if learned else bound
         eta = rate(t, bound)
+        w = np.exp(log_w - log_w.max())
+        w /= w.sum()
         f = F[t] if kind == "hedge" else np.clip(F[t], -bound, bound)
         if kind == "aggregating":
             g = [-np.log(w @ np.exp(-eta * (label - f) ** 2)) / eta for label in (-bound, bound)]
@@ -228,24 +231,21 @@ def aggregate(F, y, B, kind, loss, share=0.0):
         else:
             out[t] = w @ f
         label = y[t] if kind == "hedge" else np.clip(y[t], -bound, bound)
-        losses = loss(f, label)
-        w = w * np.exp(-eta * (losses - losses.min()))
-        w = (w / w.max()) ** (rate(t + 1, after) / eta)
-        w = (1 - share) * w / w.sum() + share / N
+        log_w = (log_w - eta * loss(f, label)) * (rate(t + 1, after) / eta)
+        if share > 0:
+            w = np.exp(log_w - log_w.max())
+            log_w = np.log((1 - share) * w / w.sum() + share / N)
     return out
 
 
 def mlpoly(F, y, loss_derivative):
     """Forecasts of ML-Poly from its definition, with the largest squared regret so far for 1."""
-    out = np.empty(len(y))
-    regrets = np.zeros((1, F.shape[1]))
+    out, R, V, M = np.empty(len(y)), *np.zeros((2, F.shape[1])), 0.0
     for t in range(len(y)):
-        positive = np.maximum(regrets.sum(axis=0), 0.0)
-        w = np.ones(F.shape[1])
-        if positive.any():
-            w = positive / ((regrets**2).max() + (regrets**2).sum(axis=0))
+        w = np.maximum(R, 0.0) / (M + V) if (R > 0.0).any() else np.ones(F.shape[1])
         out[t] = w @ F[t] / w.sum()
-        regrets = np.vstack([regrets, loss_derivative(out[t], y[t]) * (out[t] - F[t])])
+        r = loss_derivative(out[t], y[t]) * (out[t] - F[t])
+        R, V, M = R + r, V + r**2, max(M, (r**2).max())
     return out
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
-from tests import naive
+from tests import naive, naive_linear
 
 NUGGET = 1e-14
 
@@ -147,21 +147,8 @@ def tree(views, y, past, name, leaf_rows, scored, deepest, rounds):
 
 def dictionary(S, kernel, rounds, budget, coins):
     """Atoms by KORS of bounded size: (index, from which round on); ``rounds`` rows join at once."""
-    atoms, weights = [], []
-    for t in range(len(S)):
-        if len(atoms) == budget:
-            break
-        index = [i for i, _ in atoms] + [t]
-        K = kernel(S[index], S[index])
-        W = np.diag([*(1 / np.sqrt(weights)), 1.0])
-        column = (W @ K)[:-1, -1]
-        M = (W @ K @ W)[:-1, :-1] + 0.1 * np.eye(len(atoms))
-        tau = 1.5 * (1 - 0.1 / (0.1 + K[-1, -1] - column @ np.linalg.solve(M, column)))
-        p = min(tau, 1.0)
-        if coins[t] < p:
-            atoms.append((t, 0 if t < rounds else t + 1))
-            weights.append(p)
-    return atoms
+    kept, _ = naive.kors(kernel, S, coins, 0.1, 1.0, 0.5, most=budget)
+    return [(t, 0 if t < rounds else t + 1) for t in kept]
 
 
 def coordinates(S, atoms, kernel):
@@ -251,27 +238,6 @@ def descent(Z, y, signs, step):
     return out[:, None]
 
 
-def fixed_share(F, y, ranges, share):
-    """The aggregating algorithm for labels of unknown size."""
-    n, N = F.shape
-    w, out = np.full(N, 1 / N), np.zeros(n)
-    log_w = np.log(w)
-    for t, B in enumerate(ranges):
-        w = np.exp(log_w - log_w.max())
-        w /= w.sum()
-        if B > 0:
-            g = [-2 * B**2 * np.log(w @ np.exp(-((s - F[t]) ** 2) / (2 * B**2))) for s in (-B, B)]
-            out[t] = (g[0] - g[1]) / (4 * B)
-            log_w = log_w - (np.clip(y[t], -B, B) - F[t]) ** 2 / (2 * B**2)
-        if abs(y[t]) > B:
-            log_w = log_w * (B / abs(y[t])) ** 2  # the weights to the power of the fall of the rate
-            B = abs(y[t])
-        if share > 0 and B > 0:
-            w = np.exp(log_w - log_w.max())
-            log_w = np.log((1 - share) * w / w.sum() + share / N)
-    return out
-
-
 def model_averaging(F, y, ranges, share):
     """The posterior mean under normal noise, whose variance is that of late; a share goes round."""
     n, N = F.shape
@@ -296,15 +262,13 @@ def regression(F, last, y, B, half_life):
     return np.clip(last + B * forecasts(Z, target, 10.0, half_life)[:, 0], -B, B)
 
 
+def fixed_share(F, y, ranges, share):
+    """The aggregating algorithm for labels of unknown size."""
+    return naive_linear.aggregate(F, y, ranges, "aggregating", lambda f, v: (f - v) ** 2, share)
+
+
 def ml_poly(F, y):
-    n, N = F.shape
-    R, V, M, out = np.zeros(N), np.zeros(N), 0.0, np.zeros(n)
-    for t in range(n):
-        w = np.maximum(R, 0) / (M + V) if (R > 0).any() else np.ones(N)
-        out[t] = w @ F[t] / w.sum()
-        r = 2 * (out[t] - y[t]) * (out[t] - F[t])
-        R, V, M = R + r, V + r**2, max(M, (r**2).max())
-    return out
+    return naive_linear.mlpoly(F, y, lambda forecast, label: 2 * (forecast - label))
 
 
 def aggregated(F, y, B, starts):

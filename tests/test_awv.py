@@ -170,8 +170,9 @@ def test_awv_rounds_say_in_which_round_a_forecast_is_not_finite(bad):
 # ---- the certificate, and the theorems as tests ----
 
 
+@pytest.mark.parametrize("discount", [1.0, 0.9])
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_certify_against_a_loop_and_in_two_parts(ridge):
+def test_certify_against_plain_sums_and_in_two_parts(ridge, discount):
     rng = np.random.default_rng(23)
     n = 12
     Y, F = rng.uniform(-1, 1, (n, 2)), rng.uniform(-1, 1, (n, 2))
@@ -179,24 +180,18 @@ def test_certify_against_a_loop_and_in_two_parts(ridge):
     totals = np.zeros((2, 6))
     totals[:, RIDGE] = ridge
     proof = poisoned(3, n, 2)
-    for part in (slice(0, 5), slice(5, n)):
-        certify(
-            Y[part], F[part], shrinks[part], growths[part], 1.0, totals,
-            (proof[0, part], proof[1, part], proof[2, part]),
-        )  # fmt: skip
-    for k in range(2):
-        assert_certified(Y[:, k], F[:, k], shrinks, growths[:, k], ridge, proof[:, :, k])
-
-
-def assert_certified(y, forecasts, shrinks, growth, ridge, out):
-    n = len(y)
-    m = forecasts if ridge else forecasts * shrinks
-    loss = np.cumsum((y - forecasts) ** 2)
-    comparator = np.cumsum((y - m) ** 2 / shrinks - growth)
-    bound = np.cumsum(y**2 * (1 - 1 / shrinks) + growth) + 1e-12 * loss  # for rounding
-    np.testing.assert_allclose(out[0], loss, rtol=1e-13)
-    np.testing.assert_allclose(out[1], comparator, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(out[2], np.full(n, np.nan) if ridge else bound, rtol=1e-13)
+    for first, stop in ((0, 5), (5, n)):
+        certify(Y, (first, stop, 0), F, shrinks, growths, discount, totals, tuple(proof))
+    rounds = np.arange(n)
+    weights = np.tril(discount ** np.abs(rounds[:, None] - rounds))
+    s = shrinks[:, None]
+    m = F if ridge else F * s
+    loss = weights @ (Y - F) ** 2
+    comparator = weights @ ((Y - m) ** 2 / s - growths)
+    bound = weights @ (Y**2 * (1 - 1 / s) + growths) + 1e-12 * loss  # for rounding
+    np.testing.assert_allclose(proof[0], loss, rtol=1e-13)
+    np.testing.assert_allclose(proof[1], comparator, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(proof[2], np.full((n, 2), np.nan) if ridge else bound, rtol=1e-13)
 
 
 @pytest.mark.parametrize("lam", [1.0, 0.05])
@@ -208,7 +203,7 @@ def test_certificate_of_awv_rounds_is_the_exact_comparator_and_its_proof(lam):
     factor.play(Z, y)
     loss, comparator, bound = (poisoned(n, 1) for _ in range(3))
     certify(
-        y[:, None], np.array(factor.forecasts)[:, None], np.array(factor.shrinks),
+        y[:, None], (0, n, r), np.array(factor.forecasts)[:, None], np.array(factor.shrinks),
         np.zeros((n, 1)), 1.0, np.zeros((1, 6)), (loss, comparator, bound),
     )  # fmt: skip
     excess = 0.0

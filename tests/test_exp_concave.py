@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import oklnumba as okl
+from oklnumba.hot.exp_concave import step_to_face
 from tests.linear_games import EXP_CONCAVE, FIRST_ORDER, T, assert_argmins, game_gradients, played
 
 
@@ -33,3 +34,10 @@ def test_exp_concave_over_the_space_is_the_newton_step_without_projection():
     ftrl = okl.ExpConcaveFTRL(alpha_tilde=alpha, lipschitz=L)
     step = okl.OnlineNewtonStep(alpha=alpha * L**2, eta=alpha)
     assert_allclose(played(ftrl, gradients), played(step, gradients), rtol=1e-12, atol=1e-14)
+
+
+def test_a_step_out_of_the_simplex_stops_at_the_first_face():
+    """The entries of v reach 0 after 3/4 and 2/5 of the way."""
+    w, index = np.array([0.5, 0.0, 0.3, 0.2]), np.array([0, 2, 3])
+    assert step_to_face(w, index, np.array([1.4, -0.1, -0.3]), 3) == 2
+    assert_allclose(w, [0.86, 0.0, 0.14, 0.0], rtol=1e-14)

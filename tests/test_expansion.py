@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from tests import test_all_learners as battery
+from tests import test_saving as saving
 from tests.battery import assert_refused
 from tests.compiled import COMPILED
-from tests.expansions import KERNEL, N, stream
+from tests.expansions import KERNEL, stream
 
 # ---- what the battery tests, with budgets that are full ----
 
@@ -29,40 +31,11 @@ full = pytest.mark.parametrize("name", FULL)
 
 
 @full
-def test_full_budgets_in_bulk_and_by_hand(name):
-    X, y = stream()
-    run = okl.run(FULL[name](), X, y)
-    learner, forecasts = FULL[name](), []
-    for x, label in zip(X, y, strict=True):
-        forecasts.append(learner.predict_one(x))
-        learner.learn_one(x, label)
-    np.testing.assert_allclose(forecasts, run.predictions, rtol=1e-9, atol=1e-12)
-    assert learner.size == run.sizes[-1]
-
-
-@full
-def test_full_budgets_never_look_ahead(name):
-    X, y = stream()
-    run = okl.run(FULL[name](), X, y)
-    for t in range(5, N, 23):
-        other = y.copy()
-        other[t:] *= -1
-        changed = okl.run(FULL[name](), X, other)
-        np.testing.assert_array_equal(changed.predictions[: t + 1], run.predictions[: t + 1])
-        np.testing.assert_array_equal(changed.sizes[:t], run.sizes[:t])
-
-
-@full
-def test_full_budgets_go_on_from_any_save(name, tmp_path):
-    X, y = stream()
-    going, stopping = FULL[name](), FULL[name]()
-    for t in range(0, N, 7):
-        going.partial_fit(X[t : t + 7], y[t : t + 7])
-        stopping.partial_fit(X[t : t + 7], y[t : t + 7])
-        stopping.save(tmp_path / "learner.npz")
-        stopping = okl.load(tmp_path / "learner.npz")
-        np.testing.assert_array_equal(stopping.predict(X), going.predict(X))
-        assert stopping.size == going.size
+def test_what_the_battery_tests_holds_for_full_budgets(name, tmp_path):
+    battery.test_a_run_is_the_loop_written_by_hand(FULL[name])
+    battery.test_a_forecast_never_depends_on_its_own_or_a_later_label(FULL[name])
+    for t in (30, 300) if COMPILED else (70,):
+        saving.test_save_load_and_copies_go_on_bit_for_bit(FULL[name], t, tmp_path)
 
 
 @full

@@ -70,11 +70,13 @@ CHECKED = [  # one of each kind of state; the estimators are the same around all
 ]  # fmt: skip
 
 
-def moderate(n=300, seed=0):
+def moderate(n=300, seed=0, scaled=False):
     """Return a stream on the scales of scikit-learn's users: raw columns, labels of three texts."""
     rng = np.random.default_rng(seed)
     X = rng.normal([5.0, -300.0, 0.0], [2.0, 100.0, 1e-3], (n, 3))
     f = (X[:, 0] - 5.0) / 2.0 + 0.5 * np.sin(X[:, 1] / 50.0)
+    if scaled:
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
     return X, f, CLASSES[np.digitize(f, [-0.5, 0.5])]
 
 
@@ -172,8 +174,7 @@ def test_a_fit_is_a_run_of_the_learner_bit_for_bit(cls):
 
 @pytest.mark.parametrize("learner", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(), None])
 def test_several_classes_are_one_against_the_rest(learner):
-    X, _, y = moderate(150)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, _, y = moderate(150, scaled=True)
     model = classifier(learner).fit(X, y)
     several = okl.OneVsRest(learner or okl.SelfTuning(), CLASSES)
     expected = okl.run(several, X, y)
@@ -186,8 +187,8 @@ def test_several_classes_are_one_against_the_rest(learner):
 
 @pytest.mark.parametrize("learner", [okl.KernelRidge(okl.Gaussian(1.0)), okl.OGD(), None])
 def test_several_labels_are_several_outputs(learner):
-    X, f, _ = moderate(150)
-    Y, X = np.column_stack([f, -f, X[:, 2]]), (X - X.mean(axis=0)) / X.std(axis=0)
+    X, f, _ = moderate(150, scaled=True)
+    Y = np.column_stack([f, -f, X[:, 2]])
     model, several = regressor(learner), okl.MultiOutput(learner or okl.SelfTuning())
     expected = okl.run(several, X, Y)
     assert_array_equal(model.fit(X, Y).run_.predictions, expected.predictions)
@@ -382,8 +383,7 @@ def within_floor(p, n, count=2):
 
 
 def test_probabilities_are_those_of_the_formulas():
-    X, _, y = moderate(200)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, _, y = moderate(200, scaled=True)
     for learner, formula in (
         (LOGISTIC, lambda f: 1.0 / (1.0 + np.exp(-f))),
         (SQUARED, lambda f: np.clip((1.0 + f) / 2.0, 0.0, 1.0)),
@@ -401,8 +401,7 @@ def test_probabilities_are_those_of_the_formulas():
 
 @pytest.mark.parametrize("learner", [LOGISTIC, SQUARED, None])
 def test_probabilities_of_several_classes_are_on_the_simplex_and_rank_as_the_scores(learner):
-    X, _, y = moderate(200)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, _, y = moderate(200, scaled=True)
     model = classifier(learner).fit(X, y)
     P, F = model.predict_proba(X), model.decision_function(X)
     assert P.shape == (200, 3) and (P >= 1 / 203 - 1e-15).all()
@@ -429,8 +428,7 @@ def nearest_on_simplex(p, floor):
 @pytest.mark.parametrize("order", ["mixed", "sorted", "lagged"])
 @pytest.mark.parametrize("learner", [None, SQUARED, okl.KernelAWV(okl.Gaussian(0.5), lam=0.01)])
 def test_the_brier_score_of_a_run_is_below_its_certificate(learner, order):
-    X, f, y = moderate(250)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, f, y = moderate(250, scaled=True)
     labels = f > 0
     if order == "sorted":
         by = np.argsort(f)
@@ -466,8 +464,7 @@ def test_forecasts_of_other_losses_are_no_probabilities(loss):
 
 
 def test_grid_search_over_nested_parameters():
-    X, f, _ = moderate(120)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, f, _ = moderate(120, scaled=True)
     search = GridSearchCV(
         classifier(okl.PKAWV(okl.FourierFeatures(30), lam=1.0)),
         {"learner__features__sigma": [0.1, 2.0], "learner__lam": [0.1]},
@@ -505,8 +502,8 @@ def test_parameters_and_clones():
     twin = clone(model).set_params(learner__learner__eta=0.5, learner__features__sigma=3.0)
     assert (twin.learner.learner.eta, twin.learner.features.sigma) == (0.5, 3.0)
     assert model.learner.learner.eta == 0.2 and twin.learner is not model.learner
-    X, f, _ = moderate(40)
-    model.fit((X - X.mean(axis=0)) / X.std(axis=0), f > 0)
+    X, f, _ = moderate(40, scaled=True)
+    model.fit(X, f > 0)
     assert not hasattr(clone(model), "learner_") and repr(model) == repr(clone(model))
     assert "eta=0.2" in repr(model) and "OnlineClassifier" in model._repr_html_()
 

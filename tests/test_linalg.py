@@ -11,6 +11,7 @@ import scipy.linalg
 from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
+    euclidean_norm,
     product_rows,
     solve_lower,
     solve_lower_transposed,
@@ -94,3 +95,11 @@ def test_products():
     a[:5], b[:5] = Z[0, :5], w[:5]
     assert dot(a, b, 5) == pytest.approx(Z[0, :5] @ w[:5], rel=1e-13)
     assert dot(a, b, 0) == 0.0
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-160, 1.0, 1e160, np.inf])
+def test_the_euclidean_norm_where_squares_underflow_or_overflow(scale):
+    w = np.array([3.0, -4.0]) * scale
+    with np.errstate(over="ignore"):  # where nothing is compiled
+        norm = euclidean_norm(w, 2)
+    np.testing.assert_allclose(norm, 5.0 * scale, rtol=1e-14)

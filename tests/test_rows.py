@@ -10,11 +10,11 @@ import pytest
 from oklnumba.components import kernels
 from oklnumba.hot.primitives.rows import (
     LINEAR,
+    distance_block,
     kernel_block,
     kernel_diags,
     kernel_row,
     sign_sums,
-    square_distances,
 )
 from tests.buffers import SIZES, formula, poisoned, untouched, with_poison
 
@@ -73,7 +73,7 @@ def test_equal_points_have_distance_exactly_zero_wherever_they_lie(shift):
     x = np.random.default_rng(3).standard_normal(7) + shift
     atoms = np.ascontiguousarray(np.stack([x, x + 1e-3 * (1 + abs(shift)), x], axis=1))
     out = poisoned(3)
-    square_distances(x, atoms, 3, out)
+    distance_block(2, x[None], atoms, out[None])
     assert out[0] == out[2] == 0.0 < out[1]
 
 

@@ -286,6 +286,19 @@ class FourierFeatures(Features):
         return write, 2 * frequencies.shape[1]
 
 
+def leading_eigenvectors(
+    matrix: np.ndarray, rank: int | None, null: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading eigenvalues, largest first, and their vectors.
+
+    Without those that are at most ``null`` times the largest.
+    """
+    values, vectors = scipy.linalg.eigh(matrix)
+    order = np.argsort(values)[::-1][:rank]
+    order = order[values[order] > null * max(values[order[0]], 0.0)]
+    return values[order], vectors[:, order]
+
+
 def _check_landmarks(name: str, value: Any) -> np.ndarray:
     points = not isinstance(value, Kernel)
     require(points, name, value, "points, (m, d): okl.NystromFeatures(landmarks, kernel)")
@@ -332,12 +345,10 @@ class NystromFeatures(Features):
                 f"X has {d} columns, but the landmarks have {landmarks.shape[1]}; pass points of "
                 "one width"
             )
-        values, vectors = scipy.linalg.eigh(self.kernel(landmarks))
-        order = np.argsort(values)[::-1][: self.rank]
-        order = order[values[order] > self.NULL * values[order[0]]]
-        if len(order) == 0:
+        values, vectors = leading_eigenvectors(self.kernel(landmarks), self.rank, self.NULL)
+        if len(values) == 0:
             raise ValueError("the kernel is zero at all landmarks; choose others")
-        return landmarks, np.ascontiguousarray(vectors[:, order] / np.sqrt(values[order]))
+        return landmarks, np.ascontiguousarray(vectors / np.sqrt(values))
 
     def size(self, d: int) -> int:
         """Return the number of directions kept."""

@@ -10,14 +10,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
 from oklnumba.core.inputs import as_rows, cut_blocks, make_dense
-from oklnumba.core.params import (
-    Params,
-    checked,
-    count,
-    nonnegative,
-    positive,
-    width,
-)
+from oklnumba.core.params import Params, checked, count, nonnegative, positive, width
 from oklnumba.hot.primitives.elementary import FAR
 from oklnumba.hot.primitives.rows import (
     GAUSSIAN,

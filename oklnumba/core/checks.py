@@ -112,9 +112,7 @@ require_positive = partial(require_within, interval="(0, inf)", domain="a number
 require_nonnegative = partial(require_within, interval="[0, inf)", domain="a number >= 0")
 # Its square does not overflow.
 require_width = partial(
-    require_within,
-    interval="[1e-100, 1e100]",
-    domain="a number > 0 (between 1e-100 and 1e100)",
+    require_within, interval="[1e-100, 1e100]", domain="a number > 0 (between 1e-100 and 1e100)"
 )
 # Its inverse does not overflow.
 require_discount = partial(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import pickle
 import platform
@@ -18,7 +17,7 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import find_blas
-from oklnumba.core.files import replace_file
+from oklnumba.core.files import digest_of, replace_file
 from oklnumba.core.params import clone, to_spec
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run
@@ -39,10 +38,8 @@ class Stream:
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the data: names such as "data 0" do not tell streams apart."""
-        found = hashlib.sha256(f"{self.X.shape} {self.y.shape} {self.y.dtype}".encode())
-        for array in (self.X, self.y):
-            found.update(np.ascontiguousarray(array).tobytes())
-        return found.hexdigest()
+        y = self.y.astype(str) if self.y.dtype == object else self.y
+        return digest_of("", {"X": self.X, "y": y})
 
 
 class Cell(NamedTuple):
@@ -179,10 +176,7 @@ def name_cell(cell: Cell, options: Options) -> str:
     spec = to_spec(cell.player, arrays)
     measure = getattr(options.measure, "__qualname__", type(options.measure).__name__)
     parts = [spec, cell.stream.digest, cell.order, options.of_run, measure, list_versions()]
-    found = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    for name, array in arrays.items():
-        found.update(f"{name} {array.shape} {array.dtype}".encode() + array.tobytes())
-    return found.hexdigest()
+    return digest_of(json.dumps(parts, sort_keys=True), arrays)
 
 
 def load_cell(path: Path, name: str) -> dict[str, Any] | None:

@@ -52,10 +52,11 @@ def late_gain(y, m, a, p, beta, c, own, r):
 
 
 @hot
-def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
+def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
 
-    Z : (n, >= r), zero from the last feature up to r; r : columns in use, a multiple of LANES;
+    Z : (n, >= r), zero from the last feature up to r; Y : (n, K); span : (first, stop, r), the
+    rounds from first up to stop are played on r columns, a multiple of LANES;
     factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at
     first I and 1 / lam), and c (K, cap); setting : (1 / g, 1 / lam), g the discount; work : (2 T +
     1, cap) and (T,), for T rounds that share a pass over U, T a multiple of SWEEP (any T gives the
@@ -64,13 +65,13 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
     K), shrinks a = 1 + z' (g A)^-1 z (n,), and growth (n, K) of certify, written if own < r.
     """
     U, inv_d, c = factor
-    n, outputs = Y.shape
     rows, a = work
-    t, together = 0, a.shape[0]
+    t, stop, r = span
+    together = a.shape[0]
     rounds, betas, scan = rows, rows[together:], rows[2 * together]
     forecasts, ridge_forecasts, shrinks, growth = out
-    while t < n:
-        count = (n - t) // SWEEP * SWEEP or 1
+    while t < stop:
+        count = (stop - t) // SWEEP * SWEEP or 1
         if count > together:
             count = together
         for s in range(count):
@@ -81,7 +82,7 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
         for s in range(count):
             p, beta = rounds[s], betas[s]
             shrinks[t + s] = a[s]
-            for k in range(outputs):
+            for k in range(Y.shape[1]):
                 y, ck = Y[t + s, k], c[k]
                 m = ridge_forecast(p, ck, scan, r)  # z' (g A_{t-1})^-1 g b_{t-1}
                 if not abs(m / a[s]) < np.inf:
@@ -92,19 +93,20 @@ def awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out):
                     growth[t + s, k] = late_gain(y, m, a[s], p, beta, ck, own, r)
                 ridge_learn(y, beta, ck, scan, r)  # b_t = g b_{t-1} + y_t z
         t += count
-    return n, DONE
+    return stop, DONE
 
 
 @hot
-def awv_forecasts(Z, r, factor, setting, work, ridge, out):
-    """Write what AWV or ridge would forecast for each row of Z; arguments as in awv_rounds."""
+def awv_forecasts(Z, span, factor, setting, work, ridge, out):
+    """Write what AWV or ridge would forecast for these rows of Z; arguments as in awv_rounds."""
     U, inv_d, c = factor
     rows, a = work
-    n, t, together = Z.shape[0], 0, a.shape[0]
+    t, stop, r = span
+    together = a.shape[0]
     rounds, betas, scan = rows, rows[together:], rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
-    while t < n:
-        count = (n - t) // SWEEP * SWEEP or 1
+    while t < stop:
+        count = (stop - t) // SWEEP * SWEEP or 1
         if count > together:
             count = together
         for s in range(count):
@@ -126,7 +128,7 @@ def awv_forecasts(Z, r, factor, setting, work, ridge, out):
 
 
 @hot
-def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
+def certify(Y, span, forecasts, shrinks, growth, discount, totals, proof):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
     With m the ridge forecast and s the shrink, a round adds (y - m)^2 / s to the penalised loss of
@@ -141,7 +143,7 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
     for k in range(Y.shape[1]):
         total = totals[k]
         ridge = total[RIDGE]
-        for t in range(Y.shape[0]):
+        for t in range(span[0], span[1]):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for entry in range(LOSS, GROWTH + 1):
                     total[entry] *= discount
@@ -160,11 +162,13 @@ def certify(Y, forecasts, shrinks, growth, discount, totals, proof):
 
 
 @hot
-def awv_certified_rounds(Z, Y, r, factor, setting, work, ridge, own, discount, totals, out, proof):
+def awv_certified_rounds(
+    Z, Y, span, factor, setting, work, ridge, own, discount, totals, out, proof
+):
     """Play rounds as awv_rounds does, then certify them; growth is zeros if own = r."""
-    played, status = awv_rounds(Z, Y, r, factor, setting, work, ridge, own, out)
+    played, status = awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out)
     if status == DONE:
-        certify(Y, out[0], out[2], out[3], discount, totals, proof)
+        certify(Y, span, out[0], out[2], out[3], discount, totals, proof)
     return played, status
 
 

@@ -196,12 +196,14 @@ def learn_regrets(setting, state, row, forecast, label):
 def experts_rounds(F, y, kind, setting, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round.
 
-    F : (n, experts), one ``row`` a round; kind : code; setting : (code of the loss, B or LEARNED,
-    share); played : rounds before; state : the arrays of EXPERT_STATE; weights : (experts,),
-    workspace; out : forecasts and, by ML-Poly only, bounds of the regret against expert 0, (n,).
+    F : (n, experts), one ``row`` a round; y : (>= n,); kind : code; setting : (code of the loss, B
+    or LEARNED, share); played : rounds before; state : the arrays of EXPERT_STATE; weights :
+    (experts,), workspace; out : forecasts and, by ML-Poly only, bounds of the regret against expert
+    0, (>= n,).
     """
     forecasts, bounds = out
-    for t in range(y.shape[0]):
+    n = F.shape[0]
+    for t in range(n):
         write_weights(kind, setting, played + t, state, weights)
         forecast = expert_forecast(kind, label_bound(setting, state), weights, F[t])
         if not abs(forecast) < np.inf:
@@ -213,4 +215,4 @@ def experts_rounds(F, y, kind, setting, played, state, weights, out):
             return t, NOT_FINITE
         else:
             bounds[t] = math.sqrt((state[2][PEAK] + state[1][0]) * state[2][POTENTIAL])
-    return y.shape[0], DONE
+    return n, DONE

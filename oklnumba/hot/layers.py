@@ -72,7 +72,7 @@ def first_layer_rounds(F, Y, k, centre, aggregations, weights, out):
             F[t, i] = clip(F[t, i] - centre, bounds[t])
     for j in range(kinds.shape[0]):
         played, status = experts_rounds(
-            F, labels[:n], kinds[j], (SQUARED, LEARNED, shares[j]), 0,
+            F, labels, kinds[j], (SQUARED, LEARNED, shares[j]), 0,
             (totals[j], squares[j], tally[j]), weights, (first[j], excess),
         )  # fmt: skip
         if status != DONE:
@@ -109,7 +109,7 @@ def second_layer_rounds(F, k, middle, first, stacked, proofs, learned, top, sums
     for t in range(n):
         write_top(F[t], first, stacked, t, bounds[t], chosen, P[t])
     played, status = experts_rounds(
-        P[:n], labels[:n], ML_POLY, (SQUARED, LEARNED, 0.0), 0, state, weights,
+        P[:n], labels, ML_POLY, (SQUARED, LEARNED, 0.0), 0, state, weights,
         (forecasts, regrets),
     )  # fmt: skip
     if status != DONE:

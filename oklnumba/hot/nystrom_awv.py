@@ -210,11 +210,11 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
             growths += 1
         width = (larger(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
-            Z[t:stop], Y[t:stop], width, factor, setting, work, ridge, width,
-            (forecasts[t:stop], ridge_forecasts[t:stop], shrinks[t:stop], growth[t:stop]),
+            Z, Y, (t, stop, width), factor, setting, work, ridge, width,
+            (forecasts, ridge_forecasts, shrinks, growth),
         )  # fmt: skip
         if status != DONE:
-            return t + played, status
+            return played, status
         t = stop
     return n, DONE
 

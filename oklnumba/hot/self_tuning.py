@@ -197,20 +197,19 @@ def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
     while start < n:
         r, stop = columns[start], count_equal(columns, start, n)
         own = smaller(lasting, r)
+        if own == r:
+            for t in range(start, stop):
+                for k in range(growth.shape[1]):
+                    growth[t, k] = 0.0
         for i in range(settings.shape[0]):
-            if own == r:
-                growth[start:stop] = 0.0
             played, status = awv_certified_rounds(
-                Z[start:stop], Y[start:stop], r, (U[i], inv_d[i], c[i]),
-                (settings[i, 0], settings[i, 1]), work, 0.0, own, settings[i, 2], totals[i],
-                (
-                    forecasts[2 * i + 1, start:stop], forecasts[2 * i, start:stop],
-                    shrinks[start:stop], growth[start:stop],
-                ),
-                (proofs[i, 0, start:stop], proofs[i, 1, start:stop], proofs[i, 2, start:stop]),
+                Z, Y, (start, stop, r), (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]),
+                work, 0.0, own, settings[i, 2], totals[i],
+                (forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
+                (proofs[i, 0], proofs[i, 1], proofs[i, 2]),
             )  # fmt: skip
             if status != DONE:
-                return start + played, status
+                return played, status
         start = stop
     for i in range(codes.shape[0]):
         played, status = coordinate_rounds(
@@ -233,12 +232,8 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
         r, stop = columns[start], count_equal(columns, start, n)
         for i in range(settings.shape[0]):
             awv_forecasts(
-                Z[start:stop], r, (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
-                0.0,
-                (
-                    forecasts[2 * i + 1, start:stop], forecasts[2 * i, start:stop],
-                    shrinks[start:stop],
-                ),
+                Z, (start, stop, r), (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
+                0.0, (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
             )  # fmt: skip
         start = stop
     for i in range(codes.shape[0]):
@@ -270,20 +265,6 @@ def find_scores(Z, knots, scores, out):
                 low, high = knots[j, below - 1], knots[j, below]
                 step = scores[j, below] - scores[j, below - 1]
                 out[t, j] = scores[j, below - 1] + step * ((z - low) / (high - low))
-
-
-@hot
-def find_leaves(Z, columns, thresholds, leaves):
-    """Write the leaf of each row of Z; node i has the children 2 i + 1 and 2 i + 2.
-
-    columns, thresholds : (inner nodes,): the second child if this input is larger.
-    """
-    inner = columns.shape[0]
-    for t in range(Z.shape[0]):
-        node = 0
-        while node < inner:
-            node = 2 * node + (2 if Z[t, columns[node]] > thresholds[node] else 1)
-        leaves[t] = node - inner
 
 
 @hot

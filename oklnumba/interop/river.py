@@ -258,10 +258,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     """
 
     def __init__(
-        self,
-        learner: Learner | None = None,
-        *,
-        classes: Sequence[Hashable] | None = None,
+        self, learner: Learner | None = None, *, classes: Sequence[Hashable] | None = None
     ):
         self.learner = learner
         self.classes = classes

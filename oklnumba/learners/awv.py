@@ -115,7 +115,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
         growth = np.zeros(Y.shape)  # the space does not grow
         proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
-        hot.certify(Y, forecasts, shrinks, growth, 1.0, self._totals, proof)
+        hot.certify(Y, (0, b, 0), forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -185,7 +185,8 @@ class FeatureRidge(Learner):
     ) -> None:
         """Make the state for r features, which ``write`` writes."""
         lam, discount = self._hyper.lam, self._hyper.discount
-        self._r, room = r, round_up_to_vector(r)
+        self._r, self._room = r, round_up_to_vector(r)
+        room = self._room
         try:
             self._make_state(r=room, outputs=self._outputs, totals=TOTALS)
         except MemoryError as error:
@@ -200,22 +201,23 @@ class FeatureRidge(Learner):
         factor, work = (self._U, self._inv_d, self._c), sweep_workspace(self._U)
         # 1 / discount and 1 / the floor of D; without a discount there is no floor.
         forgetting = NO_DISCOUNT if discount == 1.0 else (1.0 / discount, 1.0 / lam)
-        self._setting = room, factor, forgetting, work, ridge
+        self._setting = factor, forgetting, work, ridge
         shape = BLOCK_ROWS, self._outputs
         # Workspace: ridge forecasts, shrinks, and the growth of the space, which does not grow.
         self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.zeros(shape)
 
-    def _round_arguments(self, trace: Trace) -> tuple:
+    def _round_arguments(self, trace: Trace, n: int) -> tuple:
         """Return the arguments of awv_certified_rounds after the labels."""
         out = trace.predictions.reshape(-1, self._outputs), *self._rounds_room
         proof = tuple([part.reshape(-1, self._outputs) for part in trace[2:5]])
-        return *self._setting, self._setting[0], self._hyper.discount, self._totals, out, proof
+        span, discount = (0, n, self._room), self._hyper.discount
+        return span, *self._setting, self._room, discount, self._totals, out, proof
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of single rounds: of forecasts, and of rounds. Made once."""
         if single.kept is None:
-            arguments = self._round_arguments(single.trace)
-            single.kept = (*self._setting, arguments[-2][:3]), arguments
+            span, *rest = self._round_arguments(single.trace, 1)
+            single.kept = (span, *self._setting, rest[-2][:3]), (span, *rest)
         return single.kept
 
     def _play(
@@ -228,7 +230,7 @@ class FeatureRidge(Learner):
         if single is not None and trace is single.trace:
             loop, arguments = single.enter(loop), self._single_arguments(single)[1]
         else:
-            arguments = self._round_arguments(trace)
+            arguments = self._round_arguments(trace, n)
             trace.sizes.fill(self._r)
         played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
         if status != DONE:
@@ -243,7 +245,7 @@ class FeatureRidge(Learner):
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = forecasts.reshape(n, self._outputs), *self._rounds_room[:2]
-        hot.awv_forecasts(Z, *self._setting, out)
+        hot.awv_forecasts(Z, (0, n, self._room), *self._setting, out)
         return forecasts
 
     def _matrices(self) -> list[Part]:

@@ -83,47 +83,38 @@ class FOGD(Learner):
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
     ) -> None:
         """Play a block of rounds. Z : their features, if they are written already."""
-        if Z is None and not self._fused:
-            Z = self._features.of(X, self._single)
-        if Z is not None:
+        loop, single = self._loop(fogd_rounds, X), self._single
+        if single is None or trace is not single.trace:
             trace.sizes.fill(len(self._w))
-            self._play_loop(fogd_rounds, self._no_inputs, Z, y, trace)
-            return
-        loop, X, current = self._loop(fogd_rounds, X), *self._unwritten(X)
-        if current is None:
-            trace.sizes.fill(len(self._w))
-        self._play_loop(loop, X, self._features.rows, y, trace)
-        self._features.written = current
-
-    def _play_loop(self, loop: Any, X: np.ndarray, Z: np.ndarray, y: np.ndarray, trace: Trace):
+        X, Z, written = self._find_features(X, Z)
         played, status = loop(
             X, y, self._fourier, Z, self._w, self._loss_code, self._hyper.eta, trace.predictions
         )
         if status != DONE:
             self._raise_status(status, played)
+        self._features.written = written
         self._played += len(y)
 
-    def _unwritten(self, X: np.ndarray) -> tuple[np.ndarray, int | None]:
-        """Return X, or no rows where its features are in the buffer, and the current input."""
-        single = self._single
-        if single is None or X is not single.X:
-            return X, None
-        written = single.inputs == self._features.written  # learn_one mostly follows predict_one
-        return (self._no_inputs if written else X), single.inputs
+    def _find_features(
+        self, X: np.ndarray, Z: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, int | None]:
+        """Return X, no rows where its features are written, these, and ``written`` afterwards."""
+        features, single = self._features, self._single
+        if not self._fused or Z is not None:
+            Z = features.of(X, single) if Z is None else Z
+            return self._no_inputs, Z, features.written
+        current = single.inputs if single is not None and X is single.X else None
+        known = current is not None and current == features.written  # predict_one was before
+        return self._no_inputs if known else X, features.rows, current
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        n = len(X)
-        if Z is None and not self._fused:
-            Z = self._features.of(X, self._single)
-        if Z is not None:
-            forecasts = np.empty(n)
-            fogd_forecasts(self._no_inputs, self._fourier, Z, self._w, forecasts)
-            return forecasts
-        loop = self._loop(fogd_forecasts, X)
-        X, current = self._unwritten(X)
-        forecasts = np.empty(n) if current is None else self._single.trace.predictions
-        loop(X, self._fourier, self._features.rows, self._w, forecasts)
-        self._features.written = current
+        loop, single, n = self._loop(fogd_forecasts, X), self._single, len(X)
+        forecasts = np.empty(n)
+        if single is not None and X is single.X:
+            forecasts = single.trace.predictions
+        X, Z, written = self._find_features(X, Z)
+        loop(X, self._fourier, Z, self._w, forecasts)
+        self._features.written = written
         return forecasts
 
 

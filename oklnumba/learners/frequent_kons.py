@@ -13,14 +13,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import count, within
 from oklnumba.core.state import aligned_zeros
-from oklnumba.hot.frequent_kons import (
-    CONSTANT,
-    LINEAR,
-    R_G,
-    ROWS,
-    SQUARE,
-    frequent_kons_rounds,
-)
+from oklnumba.hot.frequent_kons import CONSTANT, LINEAR, R_G, ROWS, SQUARE, frequent_kons_rounds
 from oklnumba.hot.kons import clipped_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM
 from oklnumba.hot.primitives.rows import kernel_block

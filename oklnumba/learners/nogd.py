@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 import numpy as np
 import scipy
 
+from oklnumba.components.features import leading_eigenvectors
 from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
 from oklnumba.core.params import count, positive, random_seed
@@ -17,14 +18,6 @@ from oklnumba.learners.base.learner import Trace, loss_field
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv
-
-
-def leading_eigenvectors(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the leading eigenvalues that are not null, largest first, and their vectors."""
-    values, vectors = scipy.linalg.eigh(matrix)
-    order = np.argsort(values)[::-1][:rank]
-    order = order[values[order] > NULL_EIGENVALUE * max(values[order[0]], 0.0)]
-    return values[order], vectors[:, order]
 
 
 class _Mapped(Expansion):
@@ -139,7 +132,8 @@ class NOGD(_Mapped):
     rank: int = count(1, 80)
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
-        values, V = leading_eigenvectors(self._finite_kernel(self.atoms, t), self._hyper.rank)
+        K, rank = self._finite_kernel(self.atoms, t), self._hyper.rank
+        values, V = leading_eigenvectors(K, rank, NULL_EIGENVALUE)
         projected = V @ (V.T @ self._used("a"))  # w = Lambda^{1/2} V' a
         self._set_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
         self._used("a")[:] = projected
@@ -263,7 +257,7 @@ class SkeGD(_Mapped):
         if first:  # the sampled atoms become those of f
             self._counts[ATOMS] = len(self._sampled)
             self._used("atoms")[...] = points[self._sampled].T
-        values, V = leading_eigenvectors(pp, p.rank)
+        values, V = leading_eigenvectors(pp, p.rank, NULL_EIGENVALUE)
         inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
         self._set_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
         W, a, row = self._used("W"), self._used("a"), p.kernel(x, self.atoms)[0]

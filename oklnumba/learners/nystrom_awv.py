@@ -36,12 +36,7 @@ from oklnumba.hot.nystrom_awv import (
 )
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.learners.awv import (
-    FORECASTERS,
-    REMEDY,
-    TOTALS,
-    name_space,
-)
+from oklnumba.learners.awv import FORECASTERS, REMEDY, TOTALS, name_space
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 
@@ -196,7 +191,8 @@ class NystromAWV(Learner):
         self._play_rounds(n, lambda first: self._play_from(first, X, Y, coins, out))
         _, shrinks, growth = self._rounds_room
         proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
-        certify(Y, forecasts, shrinks, growth, self._hyper.discount, self._totals, proof)
+        discount, totals = self._hyper.discount, self._totals
+        certify(Y, (0, n, 0), forecasts, shrinks, growth, discount, totals, proof)
 
     def _play_from(
         self, first: int, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, out: tuple

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -17,6 +18,27 @@ from oklnumba.learners.base.wrapper import Wrapper
 
 PAST, NODES = 1, 2  # entries of the counts: rows kept, leaves and splits
 SIZE, LOSS, BOUNDS = 0, slice(1, 2), slice(3, None)  # of a record, beside the comparator
+
+
+Split = tuple[int, float, int]  # a column, its threshold, and the left of two new nodes
+
+
+def group_by_leaf(X: np.ndarray, splits: Mapping[int, Split]) -> dict[int, np.ndarray]:
+    """Return the rows of X of each leaf that has any, in order; node 0 is the root."""
+    node = 0
+    while len(X) == 1 and node in splits:  # the same as below, but fast
+        column, threshold, left = splits[node]
+        node = left + int(X[0, column] > threshold)
+    groups, todo = {}, [(node, np.arange(len(X)))]
+    for node, rows in todo:
+        if node not in splits:
+            groups[node] = rows
+            continue
+        column, threshold, left = splits[node]
+        right = X[rows, column] > threshold
+        both = (left, rows[~right]), (left + 1, rows[right])
+        todo += [one for one in both if len(one[1])]
+    return groups
 
 
 class Tree(Wrapper):
@@ -94,7 +116,7 @@ class Tree(Wrapper):
 
     def _start(self, d: int) -> None:
         self._make_state(counts=3, d=d, record=1 + self._certified, outputs=self._outputs)
-        self._splits: dict[int, tuple[int, float, int]] = {}  # column, threshold, left node
+        self._splits: dict[int, Split] = {}
         self._leaves: dict[int, Learner] = {}
         self._add_leaf()
 
@@ -112,23 +134,6 @@ class Tree(Wrapper):
         self._add_leaf()
         del self._leaves[node]
 
-    def _group_by_leaf(self, X: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the rows of X of each leaf that has any, in order."""
-        node = 0
-        while len(X) == 1 and node in self._splits:  # the same as below, but fast
-            column, threshold, left = self._splits[node]
-            node = left + int(X[0, column] > threshold)
-        groups, todo = {}, [(node, np.arange(len(X)))]
-        for node, rows in todo:
-            if node not in self._splits:
-                groups[node] = rows
-                continue
-            column, threshold, left = self._splits[node]
-            right = X[rows, column] > threshold
-            both = (left, rows[~right]), (left + 1, rows[right])
-            todo += [one for one in both if len(one[1])]
-        return groups
-
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         p, start = self._hyper, 0
         most = p.leaf_rows * p.max_leaves
@@ -138,7 +143,7 @@ class Tree(Wrapper):
                 self._free(PAST)
             stop = min(len(X), start + most - self._played) if growing else len(X)
             full, more = None, stop - start
-            for node, rows in self._group_by_leaf(X[start:stop]).items() if growing else ():
+            for node, rows in group_by_leaf(X[start:stop], self._splits).items() if growing else ():
                 left = p.leaf_rows - self._leaves[node].rounds % p.leaf_rows
                 if left <= len(rows) and rows[left - 1] < more:
                     # Up to the first row that fills a leaf: splits come in the order of time.
@@ -155,7 +160,7 @@ class Tree(Wrapper):
     def _play_part(self, full: int | None, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Let the leaves play their rows; then one is full, and splits, or none."""
         added = np.empty((self._records.shape[1], len(X), self._outputs))
-        for node, rows in self._group_by_leaf(X).items():
+        for node, rows in group_by_leaf(X, self._splits).items():
             before = self._records[node][:, None].copy()
             trace.predictions[rows], records = self._play_leaf(node, X[rows], y[rows])
             added[:, rows] = np.diff(records, axis=1, prepend=before)
@@ -189,7 +194,7 @@ class Tree(Wrapper):
 
     def _split(self, node: int) -> np.ndarray:
         """Split a leaf if its rows differ; return what that adds to the tree's record."""
-        rows = self._group_by_leaf(self._used("inputs"))[node]
+        rows = group_by_leaf(self._used("inputs"), self._splits)[node]
         X, y = self._inputs[rows], self._labels[rows]
         middle = np.sort(X, axis=0)[(len(X) - 1) // 2]
         spread = np.abs(0.5 * X - 0.5 * middle).mean(axis=0)  # halved: differences may be too large
@@ -211,7 +216,7 @@ class Tree(Wrapper):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         out = base.empty_per_round(len(X), self._outputs)
-        for node, rows in self._group_by_leaf(X).items():
+        for node, rows in group_by_leaf(X, self._splits).items():
             one = self._leaves[node]
             if out.size == 1:
                 out[:] = one.predict_one(X[0])

@@ -51,7 +51,6 @@ def loss_curves(
     axes: Axes,
     mistakes: bool | None = None,
     first: int = 10,
-    styles: Mapping[str, Mapping[str, Any]] | None = None,
     legend: bool = True,
 ) -> None:
     """Draw the average loss, or the share of mistakes, after each round; both axes logarithmic.
@@ -65,8 +64,6 @@ def loss_curves(
         labels are -1 and +1.
     first : int
         First round drawn; averages of fewer rounds are noise.
-    styles : mapping of label to keywords of ``Axes.plot``, optional
-        For labels that should not get the next ``line_style``.
     legend : bool
 
     Examples
@@ -91,7 +88,7 @@ def loss_curves(
             of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
             places = np.searchsorted(run.recorded, at)
             averages = of_rounds[places] / np.maximum(run.labelled[places], 1)
-            axes.plot(at, averages, **_look(label, number, styles))
+            axes.plot(at, averages, **_look(label, number))
     kinds = " / ".join(sorted({run.loss for run in runs.values()}))
     _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
 
@@ -257,7 +254,6 @@ def regret_vs_size(
     table: Table,
     families: Mapping[str, Sequence[str]] | None = None,
     values: str = "regret",
-    styles: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Figure:
     """Return a figure of regret against dictionary size, one panel per family of learners.
 
@@ -273,8 +269,6 @@ def regret_vs_size(
         The panels. None: one for each loss.
     values : str
         Column on the y axis: "regret", "mistakes", "seconds", "memory", ...
-    styles : mapping of learner to keywords of ``Axes.plot``, optional
-        None: a ``line_style`` for each learner, the same in all panels.
 
     Examples
     --------
@@ -293,7 +287,7 @@ def regret_vs_size(
         families = {
             f"{v} loss": list(dict.fromkeys(table.select(loss=v)["learner"])) for v in losses
         }
-    looks = {name: line_style(i) for i, name in enumerate(names)} | dict(styles or {})
+    looks = {name: line_style(i) for i, name in enumerate(names)}
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
     fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
@@ -390,7 +384,7 @@ def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str
 
 
 def _look(
-    label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None
+    label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
     return {"label": label, "linewidth": 1.3} | (styles or {}).get(label, line_style(number))
 

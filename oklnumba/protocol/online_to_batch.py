@@ -9,25 +9,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.losses import Loss
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
-from oklnumba.learners.base.learner import (
-    Learner,
-    Trace,
-    clone_learner,
-    from_learner,
-    learner_field,
-    pack_learner,
-    unpack_learner,
-)
+from oklnumba.core.state import State
+from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
+from oklnumba.learners.base.wrapper import Wrapper
 
 FAR = 2**62  # a round that is never reached
 
 
-class OnlineToBatch(Learner):
+class OnlineToBatch(Wrapper):
     """One fixed function out of an online run: f_r of a uniformly drawn round r, or their mean.
 
     For an i.i.d. stream the expected excess risk of f_r is at most the regret bound divided by n
@@ -65,11 +58,7 @@ class OnlineToBatch(Learner):
     True
     """
 
-    _can_be_member = False
-    _learner = None  # which plays; none before any data
-    _certified = from_learner("_certified")
-    _run_rows = from_learner("_run_rows")
-    _block_rows = from_learner("_block_rows")
+    _can_be_member = _several = _can_widen = False
 
     learner: Learner = learner_field()
     _: KW_ONLY
@@ -82,27 +71,6 @@ class OnlineToBatch(Learner):
         """The rounds drawn, in increasing order, shape (draws,)."""
         self._refuse_unseen()
         return np.sort(self._drawn)
-
-    @property
-    def size(self) -> int:
-        """Size of the learner that plays; 0 before any data."""
-        return self._learner.size if self._learner else 0
-
-    def _loss(self) -> Loss:
-        return self._in_force.learner._loss()
-
-    def _space(self) -> str | None:
-        return self._learner._space() if self._learner else None
-
-    def _member(self) -> str | list[str] | None:
-        return self._learner._member() if self._learner else None
-
-    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
-        return self._in_force.learner._as_labels(y, n, signs)
-
-    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
-        if not self._played:
-            self._in_force.learner._advise(X, y)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -120,12 +88,11 @@ class OnlineToBatch(Learner):
         return self.reset().partial_fit(X, y)
 
     def _start(self, d: int) -> None:
-        self._learner = self._hyper.learner
-        self._learner._open(d)
+        super()._start(d)
         self._rng = np.random.default_rng(self._hyper.seed)
         self._drawn = np.zeros(self._hyper.draws, dtype=np.int64)
         self._next = np.ones_like(self._drawn)  # the rounds that the draws move to
-        self._functions = {}
+        self._functions: dict[int, Learner] = {}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start = 0
@@ -133,9 +100,7 @@ class OnlineToBatch(Learner):
             if self._next.min() == self._played + 1:
                 self._draw(self._played + 1)
             stop = min(len(X), start + int(self._next.min()) - 1 - self._played)
-            part = inputs.scale_columns(X[start:stop], self._learner._scales)
-            self._learner._play(part, y[start:stop], trace.rows(start, stop))
-            self._played += stop - start
+            super()._play(X[start:stop], y[start:stop], trace.rows(start, stop))
             start = stop
 
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
@@ -147,7 +112,7 @@ class OnlineToBatch(Learner):
 
         It stays until s with probability t/s, the product of 1 - 1/j for j = t + 1, ..., s.
         """
-        now = copy.deepcopy(self._learner)
+        now = copy.deepcopy(self._inner)
         for i in np.flatnonzero(self._next == t):
             self._drawn[i] = t
             later = t / (1.0 - self._rng.random()) + 1.0  # above s with probability t/s
@@ -213,21 +178,21 @@ class OnlineToBatch(Learner):
             return []
         functions = self._functions.items()
         parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
-        return parts + self._learner._diagnose()
+        return parts + self._inner._diagnose()
 
     # ---- saving ----
 
+    def _nested(self) -> dict[str, State]:
+        return super()._nested() | {f"function{r}": f for r, f in self._functions.items()}
+
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"drawn": self._drawn, "next": self._next}
-        for r, function in self._functions.items():
-            state |= pack_learner(f"function{r}", function)
-        state |= pack_learner("learner", self._learner)
-        return state | {"rng": self._rng.bit_generator.state}
+        rng = self._rng.bit_generator.state
+        return super()._state() | {"drawn": self._drawn, "next": self._next, "rng": rng}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._drawn, self._next = np.array(state["drawn"]), np.array(state["next"])
         for r in np.unique(self._drawn).tolist():
-            self._functions[r] = clone_learner(self.learner)
-            unpack_learner(f"function{r}", self._functions[r], state)
-        unpack_learner("learner", self._learner, state)
+            self._functions[r] = clone_learner(self._hyper.learner)
+            self._functions[r]._open(self._width)
+        super()._restore(state)
         self._rng.bit_generator.state = state["rng"]

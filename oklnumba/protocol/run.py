@@ -196,7 +196,7 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
+    learner = _check_arguments(learner, X, time_limit, checkpoint, every, record, resume)
     path = None if checkpoint is None else Path(checkpoint)
     recorder = Recorder(learner, learner._recorded(loss), record, path, every)
     if (delay, batch, labels) != (0, 1, "required"):
@@ -239,14 +239,7 @@ def run(
 
 
 def _check_arguments(
-    learner: Any,
-    X: Any,
-    progress: Any,
-    time_limit: Any,
-    checkpoint: Any,
-    every: Any,
-    record: Any,
-    resume: Any,
+    learner: Any, X: Any, time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any
 ) -> Learner:
     """Return the learner; raise ValueError for arguments that are not valid, data apart."""
     learner = learner if isinstance(learner, Learner) else adapt(learner)
@@ -257,7 +250,6 @@ def _check_arguments(
         )
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
-
     if time_limit is not None:
         checks.require_positive("time_limit", time_limit)
     if every is not None:
@@ -315,12 +307,7 @@ def _short_data(recorder: Recorder, rounds: int) -> ValueError:
 
 
 def _play_piece(
-    recorder: Recorder,
-    X: Any,
-    y: np.ndarray,
-    time_limit: float | None,
-    bar: Bar,
-    presses: Presses,
+    recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: Bar, presses: Presses
 ) -> bool:
     """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
     start = 0

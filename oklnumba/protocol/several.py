@@ -13,22 +13,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.losses import Loss
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import checked
 from oklnumba.core.state import State
-from oklnumba.learners.base.learner import (
-    Learner,
-    Trace,
-    clone_learner,
-    from_learner,
-    learner_field,
-)
+from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
+from oklnumba.learners.base.wrapper import Wrapper
 
 
-class Several(Learner):
+class Several(Wrapper):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
 
     A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
@@ -38,10 +32,6 @@ class Several(Learner):
     _can_be_member = False
     _learners = ()  # none before any data
     _outputs = 0  # K, known with the first labels
-
-    _certified = from_learner("_certified")
-    _run_rows = from_learner("_run_rows")
-    _block_rows = from_learner("_block_rows")
 
     learner: Learner = learner_field()
 
@@ -59,12 +49,6 @@ class Several(Learner):
     def _together(self) -> bool:
         """Whether one learner plays several outputs."""
         return len(self._learners) < self._outputs
-
-    def _loss(self) -> Loss:
-        return self._in_force.learner._loss()
-
-    def _space(self) -> str | None:
-        return self._learners[0]._space() if self._learners else None
 
     def _member(self) -> str | list[str] | None:
         return self._learners[0]._member() if self._together else None

@@ -89,7 +89,9 @@ class _Factor:
         self.Z[0, : self.r] = z
         Y, factor = np.array([[label]]), (self.U, self.inv_d, self.c)
         room = self.Z.shape[1]
-        _, status = awv_rounds(self.Z, Y, room, factor, NO_DISCOUNT, self.work, 0.0, room, self.out)
+        _, status = awv_rounds(
+            self.Z, Y, (0, 1, room), factor, NO_DISCOUNT, self.work, 0.0, room, self.out
+        )
         if status:
             raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
         return float(self.out[2][0])

@@ -8,16 +8,18 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.components.potentials import Potential, euclidean, negative_entropy, squared_p_norm
+from oklnumba.components.potentials import (
+    Potential,
+    as_vector,
+    euclidean,
+    negative_entropy,
+    squared_p_norm,
+)
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import require_nonnegative, require_number
 from oklnumba.theory.arguments import checked
 
 KINDS = "sqrt", "gradient", "adagrad", "adagrad_full"  # of AdaptiveFTRL
-
-
-def _as_comparator(w: ArrayLike, gradients: np.ndarray) -> np.ndarray:
-    return inputs.as_point(w, gradients.shape[1], "w")[0]
 
 
 @checked
@@ -34,7 +36,7 @@ def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> floa
     2.0
     """
     checks.require_instance("potential", potential, Potential, "such as okl.oco.euclidean()")
-    w = _as_comparator(w, gradients)
+    w = as_vector(w, "w", gradients.shape[1])
     lowest = -potential.conjugate(np.zeros(len(w)))
     dual = sum(potential.dual_norm(g) ** 2 for g in gradients)
     return float(potential.value(w) - lowest + dual / potential.strength)
@@ -92,7 +94,7 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     >>> okl.theory.ftrl_ar_bound(2.0, 0.5, [1.0, 2.0])
     6.5
     """
-    lengths = inputs.as_point(dual_norms, name="dual_norms")[0]
+    lengths = as_vector(dual_norms, "dual_norms")
     return float(final - lowest + (lengths**2).sum())
 
 
@@ -109,7 +111,7 @@ def adaptive_ftrl_bound(
     >>> round(okl.theory.adaptive_ftrl_bound([[1.0], [1.0]], [1.0], "sqrt", eta=1.0), 6)
     2.573132
     """
-    w = _as_comparator(w, gradients)
+    w = as_vector(w, "w", gradients.shape[1])
     kind = checks.require_choice("kind", kind, KINDS)
     (n, d), square = gradients.shape, gradients**2
     if kind == "sqrt":
@@ -148,7 +150,7 @@ def adagrad_bound(
     >>> round(okl.theory.adagrad_bound([[1.0], [1.0]], [1.0], eta=1.0), 6)
     5.765005
     """
-    w = _as_comparator(w, gradients)
+    w = as_vector(w, "w", gradients.shape[1])
     largest = float((gradients**2).max())
     if not sigma >= largest:
         raise ValueError(
@@ -170,7 +172,7 @@ def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> flo
     >>> okl.theory.strongly_convex_bound([[1.0], [1.0]], [1.0], lam=1.0)
     2.0
     """
-    w = _as_comparator(w, gradients)
+    w = as_vector(w, "w", gradients.shape[1])
     return float(lam / 2 * (w @ w)) + ogd_strong_bound(gradients, lam)
 
 
@@ -247,7 +249,7 @@ def exp_concave_bound(
     >>> okl.theory.exp_concave_bound([[1.0], [1.0]], [1.0], alpha_tilde=1.0, lipschitz=1.0)
     2.0
     """
-    w = _as_comparator(w, gradients)
+    w = as_vector(w, "w", gradients.shape[1])
     inverse = np.eye(len(w)) / lipschitz**2
     total = 0.0
     for g in gradients:
@@ -277,7 +279,7 @@ def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
 def _hinge_loss(X: np.ndarray, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, float]:
     """Return w as an array and its hinge loss on labels -1 and +1."""
     labels = inputs.as_labels(y, len(X), classes=True)
-    w = inputs.as_point(w, X.shape[1], "w")[0]
+    w = as_vector(w, "w", X.shape[1])
     return w, float(np.maximum(1.0 - labels * (X @ w), 0.0).sum())
 
 

@@ -50,17 +50,14 @@ def accumulate(kind, x, atoms, m, out):
         k += 1
 
 
-# From Python too, where a kind that is no constant would change the order of the sums.
 @hot
-def square_distances(x, atoms, m, out):
-    """Write |x - atom_j|^2 for the first m atoms."""
-    accumulate(SQUARE, x, atoms, m, out)
-
-
-@hot
-def absolute_distances(x, atoms, m, out):
-    """Write |x - atom_j|_1, the sum over the inputs, for the first m atoms."""
-    accumulate(ABSOLUTE, x, atoms, m, out)
+def distance_block(norm, X, atoms, out):
+    """Write |x_i - atom_j|_1 if ``norm`` is 1, else |x_i - atom_j|^2. X : (n, d); out : (n, m)."""
+    for i in range(X.shape[0]):
+        if norm == 1:  # a constant kind each: one that is none would change the order of the sums
+            accumulate(ABSOLUTE, X[i], atoms, out.shape[1], out[i])
+        else:
+            accumulate(SQUARE, X[i], atoms, out.shape[1], out[i])
 
 
 @hot
@@ -88,9 +85,9 @@ def kernel_row(kernel, x, atoms, m, out):
                 o[j] = integer_power(scale * o[j] + coef0, degree)
         return
     if code == LAPLACIAN_L1:
-        absolute_distances(x, atoms, m, out)
+        accumulate(ABSOLUTE, x, atoms, m, out)
     else:
-        square_distances(x, atoms, m, out)
+        accumulate(SQUARE, x, atoms, m, out)
     rate = par[RATE]
     if code == GAUSSIAN or code == LAPLACIAN_L1:
         for j in range(m):

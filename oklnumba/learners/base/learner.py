@@ -590,20 +590,3 @@ def clone_learner(learner: Any) -> Learner:
 def learner_field() -> Any:
     """Declare a hyper-parameter that is a learner."""
     return checked(lambda name, value: clone_learner(value))
-
-
-def from_learner(name: str) -> Any:
-    """Return a property that is the one of the hyper-parameter ``learner``."""
-    return property(lambda self: getattr(self._in_force.learner, name))
-
-
-def pack_learner(name: str, learner: Learner) -> dict[str, Any]:
-    """Return the state of a learner within another, under names that start with ``name_``."""
-    meta, arrays = learner._contents()
-    return {f"{name}_meta": meta} | {f"{name}_{key}": array for key, array in arrays.items()}
-
-
-def unpack_learner(name: str, learner: Learner, state: dict[str, Any]) -> None:
-    """Give a learner within another the state that ``pack_learner`` returned."""
-    own = select_prefix(f"{name}_", state)
-    learner._adopt(own.pop("meta"), own)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import scale_columns
 from oklnumba.core.state import State
-from oklnumba.learners.base.learner import Learner, Trace, from_learner
+from oklnumba.learners.base.learner import Learner, Trace
+
+
+def from_learner(name: str) -> Any:
+    """Return a property that is the one of the hyper-parameter ``learner``."""
+    return property(lambda self: getattr(self._in_force.learner, name))
 
 
 class Wrapper(Learner):

@@ -10,9 +10,10 @@ from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.core.health import Part
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.rows import absolute_distances, square_distances
-from oklnumba.hot.self_tuning import find_leaves, leaf_rounds
+from oklnumba.hot.primitives.rows import distance_block
+from oklnumba.hot.self_tuning import leaf_rounds
 from oklnumba.learners.self_tuning.grid import ROWS, Group
+from oklnumba.learners.tree import group_by_leaf
 
 FEWEST = 128  # rounds of the past that a metric takes
 # Rows and atoms of the passes of a metric; fewer rows if these have more numbers than 2^18, not
@@ -38,12 +39,6 @@ class Metric(NamedTuple):
         """How many leaves the tree has, a power of 2."""
         return len(self.columns) + 1
 
-    def find_leaves(self, Z: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Return the leaves that have rows of Z, scaled, and these rows."""
-        leaves = np.empty(len(Z), dtype=np.int64)
-        find_leaves(Z, self.columns, self.thresholds, leaves)
-        return [(leaf, np.flatnonzero(leaves == leaf)) for leaf in sorted(set(leaves.tolist()))]
-
 
 def spread_rows(n: int, most: int) -> np.ndarray:
     """Return at most so many of the rows 0, ..., n - 1, evenly spread."""
@@ -53,11 +48,9 @@ def spread_rows(n: int, most: int) -> np.ndarray:
 def median_distance(X: np.ndarray, norm: int = 2) -> float:
     """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
     X = X[spread_rows(len(X), SPREAD)]
-    n, write = len(X), absolute_distances if norm == 1 else square_distances
-    atoms, distances = np.ascontiguousarray(X.T), np.empty((n, n))
-    for x, row in zip(X, distances, strict=True):
-        write(x, atoms, n, row)
-    distances = distances[np.triu_indices(n, 1)]
+    distances = np.empty((len(X), len(X)))
+    distance_block(norm, X, np.ascontiguousarray(X.T), distances)
+    distances = distances[np.triu_indices(len(X), 1)]
     distances = distances[distances > 0.0]
     if len(distances) == 0:
         return 0.0
@@ -122,6 +115,8 @@ class Tree(State):
         self._metric, self.leaves, first = metric, leaves, leaves[0]
         ridges, proof, _, outputs = first.proofs.shape
         self._make_state(leaves=len(self.leaves), ridges=ridges, proof=proof, outputs=outputs)
+        nodes = zip(metric.columns.tolist(), metric.thresholds.tolist(), strict=True)
+        self._splits = {i: (*split, 2 * i + 1) for i, split in enumerate(nodes)}
         self.describe_members, self.members = first.describe_members, first.members
         self.static = first.static
         self.forecasts, self.proofs = np.zeros_like(first.forecasts), np.zeros_like(first.proofs)
@@ -137,16 +132,21 @@ class Tree(State):
         for group in self.leaves:
             group.shrink_units(recent)
 
+    def _find_rows(self, Z: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Return the leaves that have rows of Z, scaled, and these rows."""
+        inner = len(self._splits)
+        return [(node - inner, rows) for node, rows in group_by_leaf(Z, self._splits).items()]
+
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS inputs."""
         Z = X * self._metric.scales
-        for leaf, rows in self._metric.find_leaves(Z):
+        for leaf, rows in self._find_rows(Z):
             self.leaves[leaf].choose(Z[rows])
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
         """Write the forecasts of up to ROWS rounds, then learn them."""
         n, Z, size = len(X), X * self._metric.scales, self.size
-        for leaf, rows in self._metric.find_leaves(Z):
+        for leaf, rows in self._find_rows(Z):
             group, before = self.leaves[leaf], self.leaves[leaf].size
             group.play(Z[rows], Y[rows], learn)
             found = group.forecasts, group.sizes, group.proofs
@@ -163,7 +163,7 @@ class Tree(State):
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
         Z = X * self._metric.scales
-        for leaf, rows in self._metric.find_leaves(Z):
+        for leaf, rows in self._find_rows(Z):
             group = self.leaves[leaf]
             group.forecast(Z[rows])
             self.forecasts[:, rows] = group.forecasts[:, : len(rows)]
