@@ -15,7 +15,12 @@ from typing import Any
 from oklnumba import theory
 from oklnumba.components import losses
 from oklnumba.components.dictionaries import ALD, KORS, UniformSampling
-from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
+from oklnumba.components.features import (
+    BasisFeatures,
+    FourierFeatures,
+    NystromFeatures,
+    TaylorFeatures,
+)
 from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from oklnumba.components.metric import Metric, learned_metric
 from oklnumba.components.scaling import Standardizer
@@ -82,6 +87,7 @@ __all__ = [
     "POMD",
     "POMDR",
     "AdaptiveFTRL",
+    "BasisFeatures",
     "ExpConcaveFTRL",
     "Experts",
     "ExponentiatedGradient",

@@ -136,6 +136,24 @@ def adaptive_ftrl_bound(
 
 
 @checked
+def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius: float) -> float:
+    """Return (D^2 / (2 eta) + eta) sqrt(sum |g_t|^2), for OGD(schedule="gradient", radius=...).
+
+    D = ``radius`` + |w| is at least every |w_t - w| for w in the ball. Of oco footnote 1, where
+    mirror descent needs no sigma: with D^2 <= (2 radius)^2 and eta = sqrt(2) radius at most
+    2 sqrt(2) radius sqrt(sum |g|^2) (Orabona 2019, lecture 5).
+
+    Examples
+    --------
+    >>> okl.theory.gradient_steps_bound([[3.0], [4.0]], [1.0], eta=2.0, radius=1.0)
+    15.0
+    """
+    w = _as_comparator(w, gradients)
+    D = radius + float(np.linalg.norm(w))
+    return float((D**2 / (2 * eta) + eta) * np.linalg.norm(gradients))
+
+
+@checked
 def adagrad_bound(
     gradients: ArrayLike, w: ArrayLike, eta: float = 0.5, sigma: float = 1.0
 ) -> float:
