@@ -23,7 +23,7 @@ from scripts.common import timed_run as play
 DIMENSIONS, RADIUS = (1, 2, 3, 4), 0.5  # R / sigma
 SIZES = 10 ** np.arange(2, 13)
 MOST_FEATURES, QUICK_FEATURES = 4000, 300
-ROUNDS, REPEATS = 1500, 3
+ROUNDS, REPEATS = 1500, 7
 LOOKS = dict(zip(DIMENSIONS, ((BLACK, "o"), (BLUE, "s"), (GREEN, "^"), (ORANGE, "D")), strict=True))
 
 
