@@ -272,7 +272,7 @@ def draw(rows):
         game, place = name == GAME, ax.get_subplotspec()
         for row in sorted(here, key=lambda row: list(LOOKS).index(row["learner"])):
             colour, marker = LOOKS[row["learner"]]
-            style = {"color": colour, "markersize": 7.0 if marker == "*" else 4.5}
+            style = {"color": colour, "markersize": 7.0 if marker in "*1" else 4.5}
             y = float(row["error"])  # the learners of the game stand in the order of their regret
             x = sum(float(other["error"]) < y for other in here)
             x = x if game else float(row["microseconds, bulk"])
@@ -282,7 +282,7 @@ def draw(rows):
         if game:
             ax.set_xticks([])
         else:
-            ax.set_xlim(0.02, 3e3)
+            ax.set_xlim(0.015, 3e3)
         what = f"regret, {here[0]['n']} rounds" if game else here[0]["measure"]
         below = "time of a round in bulk (\N{MICRO SIGN}s)" * (place.is_last_row() and not game)
         title = f"{name}, d = {here[0]['d']}".replace("abrupt drift", "drift")

@@ -7,7 +7,7 @@ Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-
     loss in place of the hinge, and the average of its functions as its result.
 Missing: Theorem 3's second case, with removals (its bound: errata 62). OSKL's own step: here it is
     U / sqrt(T), as for the worst case.
-Time: four minutes (--quick: up to 512 examples, some seconds).
+Time: two minutes (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 """
 

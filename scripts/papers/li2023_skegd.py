@@ -94,14 +94,14 @@ def draw(rows):
             ax.plot(10.0**steps, mistakes[0], label=setting, linewidth=1.0, **style)
         one = next(row for row in rows if row["dataset"] == name)
         low, high = (one["published"] + s * one["published_sd"] for s in (-1.0, 1.0))
-        ax.axhspan(low, high, color="0.6", lw=0)
+        ax.axhspan(low, high, color="0.8", lw=0, zorder=0)
         ax.axhline(one["constant"], **THEORY, linestyle=":")
         left = ax in axes[:, 0]
         below = "step times sqrt(T)" if ax not in axes[0] or ax is axes[0, -1] else ""
         plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
-    explain(axes[0, 0], "published", linewidth=4.0, color="0.6")
+    explain(axes[0, 0], "published", linewidth=4.0, color="0.8")
     explain(axes[0, 0], "constant forecast", **THEORY, linestyle=":")
     return figure
 
