@@ -22,7 +22,6 @@ from oklnumba.hot.primitives.rows import kernel_block
 
 MOST_MONOMIALS = 1_000_000  # more are a mistake in degree or width
 ROWS = 8192  # rows transformed at once
-GRAM_ROUNDING = 1e-9  # what may be wrong with a Gram matrix, against its largest entry
 NULL = 1e-12  # eigenvalue of a direction, against the largest, that is rounding
 PASS = 32  # rows that Nystrom features map at once; their kernel values stay in the cache
 
@@ -37,11 +36,15 @@ class Features(Transformer, Params):
 
     def size(self, d: int) -> int:
         """Return the number of features for inputs of width d."""
-        raise NotImplementedError
+        return self._writer(require_count("d", d, 1))[1]
 
     def _writer(self, d: int):
         """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
         raise NotImplementedError
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        name = type(self).__name__.removesuffix("Features").lower()
+        return [f"{name}{j}" for j in range(self.size(len(columns)))]
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check X and remember its columns; return self. y is ignored."""
@@ -346,14 +349,6 @@ class NystromFeatures(Features):
             raise ValueError("the kernel is zero at all landmarks; choose others")
         return landmarks, weights
 
-    def size(self, d: int) -> int:
-        """Return the number of directions kept."""
-        require_count("d", d, 1)
-        return self._map(d)[1].shape[1]
-
-    def _names_out(self, columns: list[str]) -> list[str]:
-        return [f"nystrom{j}" for j in range(self.size(len(columns)))]
-
     @property
     def kind(self) -> str:
         """What kind of features they are, in a few words."""
@@ -393,13 +388,10 @@ def _check_basis(name: str, value: Any) -> Any:
 def _check_gram(name: str, value: Any) -> Any:
     if callable(value):  # its matrix is checked when d is known
         return value
-    Q = as_inputs(value, name=name)
-    square = Q.shape[0] == Q.shape[1]
-    symmetric = square and np.abs(Q - Q.T).max() <= GRAM_ROUNDING * np.abs(Q).max()
-    require(symmetric, name, value, "the symmetric (r, r) matrix of <g_i, g_j>")
-    values = scipy.linalg.eigvalsh(Q)
-    valid = values[-1] > 0.0 and values[0] >= -GRAM_ROUNDING * values[-1]
-    require(valid, name, value, "positive semi-definite and not zero, as a Gram matrix is")
+    Q, domain = as_inputs(value, name=name), "a Gram matrix, (r, r), positive semi-definite"
+    symmetric = Q.shape[0] == Q.shape[1] and np.allclose(Q, Q.T, 0.0, 1e-9 * np.abs(Q).max())
+    values = scipy.linalg.eigvalsh(Q) if symmetric else np.array([-1.0])
+    require(values[0] >= -1e-9 * values[-1] < 0.0, name, value, domain)
     return Q
 
 
@@ -434,19 +426,9 @@ class BasisFeatures(Features):
     basis: Callable = checked(_check_basis)
     gram: ArrayLike | Callable = checked(_check_gram)
 
-    def _map(self, d: int) -> np.ndarray:
-        gram = self.gram(d) if callable(self.gram) else self.gram
-        return _invert_root(_check_gram("gram", gram))
-
-    def size(self, d: int) -> int:
-        """Return the number of directions of Q that are not null."""
-        return self._map(require_count("d", d, 1)).shape[1]
-
-    def _names_out(self, columns: list[str]) -> list[str]:
-        return [f"basis{j}" for j in range(self.size(len(columns)))]
-
     def _writer(self, d: int):
-        weights = self._map(d)
+        gram = self.gram(d) if callable(self.gram) else self.gram
+        weights = _invert_root(_check_gram("gram", gram))
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
             rows, shape = as_inputs(self.basis(X), name="basis(X)"), (len(X), len(weights))
