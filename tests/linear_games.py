@@ -91,7 +91,6 @@ FIRST_ORDER = [
     okl.OGD(eta=0.3, radius=2.0),
     okl.OGD(eta=0.3, schedule="sqrt", radius=1.0),
     okl.OGD(schedule="strong", lam=0.7, radius=1.0),
-    okl.OGD(eta=0.9, schedule="gradient", radius=1.0),
     okl.LazyOGD(eta=0.2, radius=1.5),
     okl.PNorm(eta=0.1, p=1.5),
     okl.PNorm(eta=0.1, p=1.2),
@@ -105,6 +104,7 @@ FIRST_ORDER = [
     okl.StronglyConvexFTRL(lam=0.5),
     okl.Perceptron(eta=0.7),
     okl.Winnow(eta=0.05),
+    okl.OGD(eta=0.9, schedule="gradient", radius=1.0),
 ]
 EXP_CONCAVE = [
     okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0),
