@@ -15,7 +15,12 @@ from typing import Any
 from oklnumba import theory
 from oklnumba.components import losses
 from oklnumba.components.dictionaries import ALD, KORS, UniformSampling
-from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
+from oklnumba.components.features import (
+    BasisFeatures,
+    FourierFeatures,
+    NystromFeatures,
+    TaylorFeatures,
+)
 from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from oklnumba.components.metric import Metric, learned_metric
 from oklnumba.components.scaling import Standardizer
@@ -70,7 +75,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV", "POMD",
-    "POMDR", "AdaptiveFTRL", "ExpConcaveFTRL", "Experts", "ExponentiatedGradient",
+    "POMDR", "AdaptiveFTRL", "BasisFeatures", "ExpConcaveFTRL", "Experts",
+    "ExponentiatedGradient",
     "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge", "Intervals",
     "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner", "Linear",
     "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV", "NystromFeatures",

@@ -32,8 +32,12 @@ def played(learner, gradients):
     return np.array(points)
 
 
-def steps(schedule, eta, lam, n=T):
+def steps(schedule, eta, lam, gradients):
+    n = len(gradients)
     t = np.arange(1, n + 1)
+    if schedule == "gradient":
+        lengths = np.sqrt(np.cumsum((gradients**2).sum(axis=1)))
+        return np.divide(eta, lengths, out=np.zeros(n), where=lengths > 0)
     return {"constant": np.full(n, eta), "sqrt": eta / np.sqrt(t), "strong": 1 / ((lam or 1) * t)}[
         schedule
     ]
@@ -45,7 +49,7 @@ def textbook(learner, gradients):
     n = len(gradients)
     if isinstance(learner, okl.OGD):
         return naive_linear.ogd_points(
-            gradients, steps(p["schedule"], p["eta"], p["lam"], n), p["radius"]
+            gradients, steps(p["schedule"], p["eta"], p["lam"], gradients), p["radius"]
         )
     if isinstance(learner, okl.LazyOGD):
         d = gradients.shape[1]
@@ -100,6 +104,7 @@ FIRST_ORDER = [
     okl.StronglyConvexFTRL(lam=0.5),
     okl.Perceptron(eta=0.7),
     okl.Winnow(eta=0.05),
+    okl.OGD(eta=0.9, schedule="gradient", radius=1.0),
 ]
 EXP_CONCAVE = [
     okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0),
@@ -138,6 +143,7 @@ def two_faced(loss):
         okl.OGD(eta=0.2, loss=loss),
         okl.OGD(eta=0.5, schedule="sqrt", radius=0.8, loss=loss),
         okl.OGD(schedule="strong", lam=2.0, loss=loss),
+        okl.OGD(eta=0.5, schedule="gradient", radius=0.8, loss=loss),
         okl.LazyOGD(eta=0.2, radius=0.7, loss=loss),
         okl.PNorm(eta=0.2, p=1.3, loss=loss),
         okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),

@@ -1,4 +1,4 @@
-"""Taylor and Fourier features against their definitions."""
+"""Features of Taylor, Fourier and of any basis against their definitions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+import oklnumba as okl
 from oklnumba.components.features import TaylorFeatures, _monomials
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 from tests.buffers import poisoned, untouched, with_poison
@@ -93,3 +94,129 @@ def test_fourier_features_of_phases_beyond_the_fast_range():
     expected = np.concatenate([np.sin(wide), np.cos(wide)], axis=1)
     assert np.abs(X * W).max() > 1e5
     np.testing.assert_allclose(out, expected.astype(float), rtol=0, atol=1e-15)
+
+
+# ---- any basis with its Gram matrix (pkawv eq. 37) ----
+
+TAYLOR = okl.TaylorFeatures(2, sigma=0.9)
+MIX = np.random.default_rng(0).standard_normal((TAYLOR.size(2),) * 2)  # of its functions
+BASES = {
+    "the Taylor basis itself": (TAYLOR.transform, lambda d: np.eye(TAYLOR.size(d))),
+    "mixtures of it": (lambda X: TAYLOR.transform(X) @ MIX, MIX.T @ MIX),
+    "of unequal sizes": (
+        lambda X: TAYLOR.transform(X) * np.geomspace(1e-2, 1e2, 6),
+        np.diag(np.geomspace(1e-4, 1e4, 6)),
+    ),
+    "some twice": (
+        lambda X: TAYLOR.transform(X)[:, [0, 1, 2, 3, 4, 5, 2, 2]],
+        np.eye(6)[:, [0, 1, 2, 3, 4, 5, 2, 2]].T @ np.eye(6)[:, [0, 1, 2, 3, 4, 5, 2, 2]],
+    ),
+}  # fmt: skip
+
+
+def stream(order, n=300):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (n, 2))
+    if order == "repeated":
+        X = X[rng.integers(0, 7, n)]
+    y = np.sign(np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(n))
+    if order == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    if order == "wild":
+        X[::9] *= 30
+        y[::5] *= 1e3
+    return X, y
+
+
+@pytest.mark.parametrize("order", ["random", "sorted", "repeated", "wild"])
+@pytest.mark.parametrize("name", BASES)
+def test_forecasts_on_a_basis_are_those_on_the_taylor_features_it_spans(name, order):
+    X, y = stream(order)
+    features = okl.BasisFeatures(*BASES[name])
+    assert features.size(2) == TAYLOR.size(2)
+    for lam in (1.0, 1e-2):
+        expected = okl.run(okl.PKAWV(TAYLOR, lam=lam), X, y).predictions
+        run = okl.run(okl.PKAWV(features, lam=lam), X, y)
+        scale = max(1.0, np.abs(y).max())
+        np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9 * scale)
+        assert (run.certificate.regret <= run.certificate.bound * (1 + 1e-9)).all()
+
+
+def test_kernel_functions_as_a_basis_are_the_nystrom_features():
+    kernel, atoms = okl.Matern(1.5, sigma=0.7), stream("random")[0][:20]
+    atoms = np.concatenate([atoms, atoms[:3]])
+    basis = okl.BasisFeatures(lambda X: kernel(X, atoms), kernel(atoms))
+    X, y = stream("sorted")
+    nystrom = okl.NystromFeatures(atoms, kernel)
+    assert basis.size(2) == nystrom.size(2) == 20
+    grams = [z.transform(X) @ z.transform(X).T for z in (basis, nystrom)]
+    np.testing.assert_allclose(*grams, atol=1e-10)
+    np.testing.assert_allclose(basis.captured(X), nystrom.captured(X), atol=1e-10)
+    bounds = [okl.theory.pkawv_bound(kernel, z, X, 0.5) for z in (basis, nystrom)]
+    np.testing.assert_allclose(*bounds, rtol=1e-8)
+    # The objective of eq. 4 over the coefficients of the basis itself, lam c'Qc.
+    V, Q, n = kernel(X, atoms), kernel(atoms), 60
+    A = V[:n].T @ V[:n] + 0.5 * Q
+    c = np.linalg.lstsq(A, V[: n - 1].T @ y[: n - 1], rcond=1e-12)[0]
+    found = okl.run(okl.PKAWV(basis, lam=0.5), X, y).predictions[n - 1]
+    np.testing.assert_allclose(found, V[n - 1] @ c, rtol=1e-6)
+
+
+def test_a_polynomial_spline_with_its_sobolev_gram_matrix():
+    """<f, g> = f(0) g(0) + int f' g' on [0, 1]: 1, x, x^2 have the kernel 1 + min(x, x')."""
+    gram = [[1, 0, 0], [0, 1, 1], [0, 1, 4 / 3]]
+    features = okl.BasisFeatures(lambda X: X ** np.arange(3), gram)
+    X = np.linspace(0, 1, 9)[:, None]
+    Z = features.transform(X)
+    K = 1 + np.minimum(X, X.T)
+    assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-12  # a projection: below the kernel
+    assert list(features.get_feature_names_out(["x"])) == ["basis0", "basis1", "basis2"]
+
+
+def test_a_basis_forecasts_the_same_row_by_row_and_causally():
+    X, y = stream("random", 90)
+    learner = okl.PKAWV(okl.BasisFeatures(*BASES["mixtures of it"]))
+    whole = okl.run(learner, X, y).predictions
+    one = okl.PKAWV(okl.BasisFeatures(*BASES["mixtures of it"]))
+    single = []
+    for x, label in zip(X, y, strict=True):
+        single.append(one.predict_one(x))
+        one.learn_one(x, label)
+    np.testing.assert_allclose(single, whole, rtol=1e-9, atol=1e-12)
+    changed = okl.run(okl.PKAWV(learner.features), X, np.where(np.arange(90) < 40, y, -y))
+    assert (changed.predictions[:41] == whole[:41]).all()
+
+
+REFUSED = [
+    (lambda: okl.BasisFeatures(3, np.eye(2)), "basis must be a function of X"),
+    (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0]]), "gram must be a Gram matrix"),
+    (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0], [0.0, 1.0]]), "gram must be a Gram matrix"),
+    (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0], [2.0, 1.0]]), "positive semi-definite"),
+    (lambda: okl.BasisFeatures(np.cos, np.zeros((2, 2))), "positive semi-definite"),
+    (lambda: okl.BasisFeatures(np.cos, [[np.nan]]), "gram has nan at row 0, column 0"),
+    (lambda: okl.BasisFeatures(np.cos, lambda d: -np.eye(d)).size(2), "positive semi-definite"),
+    (lambda: okl.BasisFeatures(np.cos, np.eye(3)).transform([[1.0]]), "gram asks for .1, 3."),
+    (lambda: okl.BasisFeatures(np.log, np.eye(1)).transform([[0.0]]), "has -?inf at row 0"),
+    (lambda: okl.BasisFeatures(np.sum, np.eye(1)).transform([[0.0]]), "basis.X. must be"),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_a_wrong_basis_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_after_an_error_of_the_basis_a_learner_asks_for_reset(tmp_path):
+    learner = okl.PKAWV(okl.BasisFeatures(np.log, np.eye(1)))
+    learner.learn_one([1.5], 1.0)
+    before = learner.predict_one([1.5])
+    with pytest.raises(ValueError, match="basis.X. has -inf at row 1, column 0"):
+        learner.partial_fit([[2.0], [0.0]], [1.0, 1.0])
+    with pytest.raises(RuntimeError, match="call reset"):
+        learner.predict_one([2.0])
+    assert learner.reset().learn_one([1.5], 1.0).predict_one([1.5]) == before
+    with pytest.raises(ValueError, match="cannot save a hyper-parameter"):
+        learner.save(tmp_path / "basis.npz")

@@ -131,6 +131,53 @@ def test_capacity_bound_is_theorem_6_or_3_with_the_parameters_of_the_corollaries
         assert mu <= lam
 
 
+def worst_case(lam, n, B, norm, kappa):
+    """Return the bound of Propositions 1 and 2 with d_eff(lam) = n kappa^2 / lam."""
+    u = n * kappa**2 / lam
+    return lam * norm**2 + B**2 * u * np.log(np.e + np.e * u)
+
+
+@pytest.mark.parametrize("B, norm, kappa", [(1, 1, 1), (3, 0.1, 2), (0.01, 5, 1), (1e4, 1e-3, 0.3)])
+@pytest.mark.parametrize("n", [1, 60, 10**4, 10**9])
+def test_bounded_kernel_lam_minimises_its_bound(n, B, norm, kappa):
+    lam = theory.bounded_kernel_lam(n, B, norm, kappa)
+    least = worst_case(lam, n, B, norm, kappa)
+    grid = lam * np.geomspace(1e-4, 1e4, 4001)
+    assert least <= worst_case(grid, n, B, norm, kappa).min() * (1 + 1e-12)
+    for wrong in (lam / 2, lam * 2):  # the control: another lam has a larger bound
+        assert worst_case(wrong, n, B, norm, kappa) > least * 1.02
+
+
+def test_bounded_kernel_lam_is_of_order_root_n_log_n():
+    n = 10.0 ** np.arange(2, 13)
+    lam = np.array([theory.bounded_kernel_lam(int(each)) for each in n])
+    bound = worst_case(lam, n, 1, 1, 1)
+    for value in (lam, bound):
+        ratio = value / np.sqrt(n * np.log(n))
+        assert (np.diff(ratio) < 0).all() and ratio[0] / ratio[-1] < 1.4
+    assert (2 * np.sqrt(n) < bound).all()  # the bound without the logarithm, of the Remarks
+
+
+@pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
+@pytest.mark.parametrize("inputs_of", ["far apart", "clustered", "repeated", "uniform"])
+def test_no_stream_exceeds_the_bound_that_bounded_kernel_lam_minimises(inputs_of):
+    """Kernel-AWV against the best f of norm 1 (the best penalised one), labels in [-B, B]."""
+    rng, n, shares = np.random.default_rng(3), 60, []
+    for B in (0.1, 1.0, 30.0):
+        lam = theory.bounded_kernel_lam(n, B)
+        bound = worst_case(lam, n, B, 1.0, 1.0)
+        points = 100.0 * np.arange(n)[:, None]
+        if inputs_of != "far apart":
+            points = inputs(inputs_of, n, 2, rng)
+        for y in (rng.choice([-B, B], n), np.full(n, B), B * (-1.0) ** np.arange(n)):
+            run = okl.run(okl.KernelAWV(KERNEL, lam=lam), points, y)
+            shares.append((run.certificate.regret[-1] + lam) / bound)
+            assert run.certificate.bound[-1] <= B**2 * n / lam * (1 + 1e-12)  # of the Remarks
+    assert max(shares) <= 1.0
+    if inputs_of == "far apart":
+        assert max(shares) > 0.8  # the control: half of the bound is exceeded
+
+
 @pytest.mark.parametrize("gamma", [0.25, np.sqrt(2) - 1, 0.75])
 def test_rates_minimise_the_forms_of_equation_8(gamma):
     found = theory.rates(gamma, points=41)

@@ -311,8 +311,8 @@ def test_a_table_on_the_bundled_data(tmp_path, env):
         if row["algorithm"] == "POMDR":  # two permutations only: the table itself has ten
             off = abs(float(row["mistakes"]) - float(row["mistakes_published"]))
             assert off < (1.0 if row["dataset"] == "magic04" else 0.2)
-        if row["best_sigma"]:
-            assert float(row["mistakes_at_best_sigma"]) <= float(row["mistakes_at_sigma"])
+        if row["tuned_sigma"]:  # on another permutation
+            assert float(row["mistakes_tuned"]) <= float(row["mistakes"]) + 0.5
 
 
 def test_nogd_as_released_is_what_the_authors_script_says(script, monkeypatch):

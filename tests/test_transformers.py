@@ -37,6 +37,7 @@ MAPS = {
     "Taylor": okl.TaylorFeatures(2),
     "Fourier": okl.FourierFeatures(10),
     "Nystrom": okl.NystromFeatures(LANDMARKS, okl.Gaussian(1.0)),
+    "Basis": okl.BasisFeatures(np.tanh, np.eye),
 }
 SAMPLERS = {
     "KORS": okl.KORS(okl.Gaussian(1.0)),

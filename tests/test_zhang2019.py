@@ -105,6 +105,8 @@ CLAIMS = [
     Claim("OGD", lambda k: okl.OGD(k * ETA), lambda g, w: theory.ogd_bound(g, w, ETA)),
     Claim("OGD, projected", lambda k: okl.OGD(k * ETA, radius=1.2),
           lambda g, w: theory.ogd_bound(g, w, ETA), inside=in_ball),
+    Claim("footnote 1", lambda k: okl.OGD(k * ETA, schedule="gradient", radius=1.2),
+          lambda g, w: theory.gradient_steps_bound(g, w, ETA, 1.2), inside=in_ball),
     Claim("LazyOGD", lambda k: okl.LazyOGD(k * ETA, radius=1.2),
           lambda g, w: theory.ftrl_bound(euclidean(ETA, 1.2), g, w), inside=in_ball),
     Claim("PNorm", lambda k: okl.PNorm(k * ETA, p=1.3),
@@ -170,6 +172,39 @@ def test_adagrad_in_closed_form(linear):
         exact = theory.adaptive_ftrl_bound(linear, w, "adagrad", ETA, sigma)
         closed = theory.adagrad_bound(linear, w, ETA, sigma)
         assert regret <= exact + 1e-9 * abs(exact) and exact <= closed * (1 + 1e-12)
+
+
+def footnote_1(linear, radius=1.2):
+    """Return regret and bound of the mirror descent of footnote 1, tuned, for the worst w."""
+    learner = okl.OGD(np.sqrt(2) * radius, schedule="gradient", radius=radius).reset(3)
+    points = []
+    for g in linear:
+        points.append(learner.w)
+        learner.update(g)
+    total = linear.sum(axis=0)
+    worst = (linear * np.array(points)).sum() + radius * np.linalg.norm(total)
+    return worst, 2 * np.sqrt(2) * radius * np.linalg.norm(linear), points
+
+
+@settings(max_examples=GAME_COUNT)
+@given(linear=games(), power=st.integers(-60, 60))
+def test_footnote_1_needs_no_sigma(linear, power):
+    """Its bound holds at any scale of the gradients, which changes no point."""
+    regret, bound, points = footnote_1(linear)
+    assert regret <= bound * (1 + 1e-9) + ROUNDING
+    assert np.array_equal(points, footnote_1(linear * 2.0**power)[2])
+
+
+def test_footnote_1_is_tight_to_less_than_a_factor_of_two():
+    """Half of its bound is exceeded: all gradients small, then one that all points regret."""
+    ratios = []
+    for size in (1.0, 1e4):
+        for n in (1, 2, 5, 50):
+            g = np.zeros((n + 1, 3))
+            g[:n, 0], g[n, 0] = 1.0, -size
+            regret, bound, _ = footnote_1(g)
+            ratios.append(regret / bound)
+    assert 0.5 < max(ratios) <= 1.0
 
 
 labelled = st.lists(

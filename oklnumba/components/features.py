@@ -1,7 +1,8 @@
-"""Feature maps z(x) with z(x).z(x') equal or close to a kernel: Taylor, Fourier and Nystrom."""
+"""Feature maps z(x) with z(x).z(x') equal or close to a kernel: of any basis, Fourier, Nystrom."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING
 from functools import lru_cache
 from math import comb, sqrt
@@ -21,6 +22,7 @@ from oklnumba.hot.primitives.rows import kernel_block
 
 MOST_MONOMIALS = 1_000_000  # more are a mistake in degree or width
 ROWS = 8192  # rows transformed at once
+NULL = 1e-12  # eigenvalue of a direction, against the largest, that is rounding
 PASS = 32  # rows that Nystrom features map at once; their kernel values stay in the cache
 
 
@@ -34,11 +36,15 @@ class Features(Transformer, Params):
 
     def size(self, d: int) -> int:
         """Return the number of features for inputs of width d."""
-        raise NotImplementedError
+        return self._writer(require_count("d", d, 1))[1]
 
     def _writer(self, d: int):
         """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
         raise NotImplementedError
+
+    def _names_out(self, columns: list[str]) -> list[str]:
+        name = type(self).__name__.removesuffix("Features").lower()
+        return [f"{name}{j}" for j in range(self.size(len(columns)))]
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Check X and remember its columns; return self. y is ignored."""
@@ -299,6 +305,12 @@ def leading_eigenvectors(
     return values[order], vectors[:, order]
 
 
+def _invert_root(Q: np.ndarray, rank: int | None = None) -> np.ndarray:
+    """Return V Lambda^{-1/2} of the leading directions of Q = V Lambda V' that are not null."""
+    values, vectors = leading_eigenvectors(Q, rank, NULL)
+    return np.ascontiguousarray(vectors / np.sqrt(values))
+
+
 def _check_landmarks(name: str, value: Any) -> np.ndarray:
     points = not isinstance(value, Kernel)
     require(points, name, value, "points, (m, d): okl.NystromFeatures(landmarks, kernel)")
@@ -330,8 +342,6 @@ class NystromFeatures(Features):
     array([1.  , 0.97, 0.  ])
     """
 
-    NULL = 1e-12
-
     landmarks: ArrayLike = checked(_check_landmarks)
     kernel: Kernel = kernel_field()
     _: KW_ONLY
@@ -345,18 +355,10 @@ class NystromFeatures(Features):
                 f"X has {d} columns, but the landmarks have {landmarks.shape[1]}; pass points of "
                 "one width"
             )
-        values, vectors = leading_eigenvectors(self.kernel(landmarks), self.rank, self.NULL)
-        if len(values) == 0:
+        weights = _invert_root(self.kernel(landmarks), self.rank)
+        if weights.shape[1] == 0:
             raise ValueError("the kernel is zero at all landmarks; choose others")
-        return landmarks, np.ascontiguousarray(vectors / np.sqrt(values))
-
-    def size(self, d: int) -> int:
-        """Return the number of directions kept."""
-        require_count("d", d, 1)
-        return self._map(d)[1].shape[1]
-
-    def _names_out(self, columns: list[str]) -> list[str]:
-        return [f"nystrom{j}" for j in range(self.size(len(columns)))]
+        return landmarks, weights
 
     @property
     def kind(self) -> str:
@@ -387,6 +389,65 @@ class NystromFeatures(Features):
         total = self.kernel.diag(X)
         share = (np.asarray(self.transform(X)) ** 2).sum(axis=1) / np.where(total > 0.0, total, 1.0)
         return np.clip(np.where(total > 0.0, share, 1.0), 0.0, 1.0)
+
+
+def _check_basis(name: str, value: Any) -> Any:
+    require(callable(value), name, value, "a function of X, (n, d), that returns (n, r) numbers")
+    return value
+
+
+def _check_gram(name: str, value: Any) -> Any:
+    if callable(value):  # its matrix is checked when d is known
+        return value
+    Q, domain = as_inputs(value, name=name), "a Gram matrix, (r, r), positive semi-definite"
+    symmetric = Q.shape[0] == Q.shape[1] and np.allclose(Q, Q.T, 0.0, 1e-9 * np.abs(Q).max())
+    values = scipy.linalg.eigvalsh(Q) if symmetric else np.array([-1.0])
+    require(values[0] >= -1e-9 * values[-1] < 0.0, name, value, domain)
+    return Q
+
+
+class BasisFeatures(Features):
+    """Features of any basis g_1, ..., g_r of an RKHS: z(x) = Q^{-1/2} g(x) (pkawv eq. 37).
+
+    Q_ij = <g_i, g_j> makes their coordinates orthonormal, so that |w|^2 is |f|^2 for f = w.z.
+
+    Parameters
+    ----------
+    basis : callable
+        Takes inputs (n, d) and returns g_1, ..., g_r of each row, (n, r).
+    gram : array_like of shape (r, r), or callable
+        Q, or a function of the width d that returns it.
+
+    Remarks
+    -------
+    What pkawv says of PKAWV on it: Theorem 3 for every basis chosen before the stream, with mu =
+    |(I - P) C_n^{1/2}|^2 (``theory.pkawv_bound``); for monomials of Theorem 4's degree its 1.5 log
+    det (TaylorFeatures); Corollary 8 for g_j = k(x_j, .) at the atoms that KORS keeps of inputs
+    known beforehand (``PKAWV.known_inputs``). Corollary 7 is about a span that grows with the
+    stream, which is NystromAWV. Here z = V Lambda^{-1/2}' g with Q = V Lambda V', without null
+    directions, a rotation of Q^{-1/2} g: the forecasts are equal. Functions cannot be saved.
+
+    Examples
+    --------
+    >>> features = okl.BasisFeatures(lambda X: np.hstack([X, 3 * X]), [[1.0, 3.0], [3.0, 9.0]])
+    >>> features.transform([[2.0]])  # the two are one direction, g(x) = x
+    array([[2.]])
+    """
+
+    basis: Callable = checked(_check_basis)
+    gram: ArrayLike | Callable = checked(_check_gram)
+
+    def _writer(self, d: int):
+        gram = self.gram(d) if callable(self.gram) else self.gram
+        weights = _invert_root(_check_gram("gram", gram))
+
+        def write(X: np.ndarray, out: np.ndarray) -> None:
+            rows, shape = as_inputs(self.basis(X), name="basis(X)"), (len(X), len(weights))
+            if rows.shape != shape:
+                raise ValueError(f"basis(X) has shape {rows.shape}, but gram asks for {shape}")
+            out[:, : weights.shape[1]] = rows @ weights
+
+        return write, weights.shape[1]
 
 
 def check_features(name: str, features: Any) -> Features:

@@ -30,13 +30,14 @@ GRADIENT_STEP, LAZY_BALL, P_NORM, ENTROPY = range(4)
 SQRT_STEPS, LENGTH_STEPS, ADAGRAD, STRONGLY_CONVEX = range(4, 8)
 # Entries of the clock: rounds played, sum of |g|^2.
 ROUNDS, LENGTHS = 0, 1
+OF_LENGTHS = -1.0  # stands for a power of t: steps eta / sqrt(sum |g|^2)
 
 
 class Setting(NamedTuple):
     """Hyper-parameters of the rules; the loop takes them as a plain tuple of floats."""
 
     eta: float = 0.0  # step
-    power: float = 0.0  # of t in the step: 0, 1/2, or 1 for steps 1 / (lam t)
+    power: float = 0.0  # of t in the step: 0, 1/2, or 1 for steps 1 / (lam t); or OF_LENGTHS
     lam: float = 0.0  # strong convexity of the losses
     radius: float = math.inf  # of the ball
     p: float = 2.0
@@ -86,11 +87,13 @@ def multiple_map(G, factor, w, d):
 
 
 @hot
-def step_size(eta, power, lam, t):
-    """Return eta_t of gradient descent: eta, eta / sqrt(t), or 1 / (lam t) (oco Theorem 5)."""
+def step_size(eta, power, lam, clock):
+    """Return eta_t: eta, eta / sqrt(t), 1 / (lam t) (oco Theorem 5), or eta / sqrt(sum |g|^2)."""
     if power == 1.0:
-        return 1.0 / (lam * t)
-    return eta / math.sqrt(t) if power == 0.5 else eta
+        return 1.0 / (lam * clock[ROUNDS])
+    if power == OF_LENGTHS:
+        return eta / math.sqrt(clock[LENGTHS]) if clock[LENGTHS] > 0.0 else 0.0
+    return eta / math.sqrt(clock[ROUNDS]) if power == 0.5 else eta
 
 
 @hot
@@ -152,7 +155,9 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
         slope = round_derivative(loss, forecast, y[t])
         clock[ROUNDS] += 1.0
         if rule == GRADIENT_STEP:  # oco section 2.3, item 1, and section 3, before Theorem 5
-            step = step_size(eta, power, lam, clock[ROUNDS])
+            if power == OF_LENGTHS:
+                clock[LENGTHS] += slope * slope * dot(x, x, d)
+            step = step_size(eta, power, lam, clock)
             keep, move = 1.0 - step * decay, step * slope
             if keep != 1.0:
                 for j in range(d):

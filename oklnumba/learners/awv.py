@@ -267,7 +267,7 @@ class PKAWV(FeatureRidge):
     Parameters
     ----------
     features : Features
-        TaylorFeatures, FourierFeatures or NystromFeatures.
+        TaylorFeatures, FourierFeatures, NystromFeatures or BasisFeatures.
     lam : float > 0
         Regularisation.
     forecaster : {"awv", "ridge"}

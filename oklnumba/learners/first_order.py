@@ -21,7 +21,8 @@ from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
 from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
-POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0}  # of t in the step, for a schedule of OGD
+# Of t in the step, for a schedule of OGD.
+POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0, "gradient": hot.OF_LENGTHS}
 
 
 class _FirstOrder(LinearLearner):
@@ -54,9 +55,11 @@ class OGD(_FirstOrder):
     Parameters
     ----------
     eta : float > 0
-        Step size, of the first two schedules.
-    schedule : {"constant", "sqrt", "strong"}
-        eta_t = eta, eta / sqrt(t) or 1 / (lam t).
+        Step size, of all schedules but "strong".
+    schedule : {"constant", "sqrt", "strong", "gradient"}
+        eta_t = eta, eta / sqrt(t), 1 / (lam t) or eta / sqrt(sum_{s<=t} |g_s|^2). The last is the
+        mirror descent of oco's footnote 1: AdaptiveFTRL("gradient") without its sigma, for any
+        scale of the gradients. Its bound, ``theory.gradient_steps_bound``, needs a radius.
     lam : float > 0, optional
         Strong convexity of the losses, for the schedule "strong" only.
     radius : float > 0, optional

@@ -2,8 +2,8 @@
 
 These arguments mean the same in all functions, whose docstrings list only the others:
 
-- kernel: a Kernel; features: TaylorFeatures or NystromFeatures, coordinates in an orthonormal basis
-  of a subspace of its RKHS;
+- kernel: a Kernel; features: TaylorFeatures, NystromFeatures or BasisFeatures, coordinates in an
+  orthonormal basis of a subspace of its RKHS;
 - X, y: arrays of shape (n, d) and (n,), the inputs and labels in the order of the stream;
 - lam or alpha > 0: regularisation, lam |f|^2;
 - loss: one of ``losses.LOSSES``; C > 0: the bound on forecasts of KONS and its kin;
@@ -52,6 +52,7 @@ from oklnumba.theory.jezequel2019 import (
     CapacityBound,
     SizeBound,
     awv_bound,
+    bounded_kernel_lam,
     capacity_bound,
     gaussian_dimension_bound,
     growing_bound,
@@ -72,6 +73,7 @@ from oklnumba.theory.zhang2019 import (
     exponentiated_gradient_bound,
     ftrl_ar_bound,
     ftrl_bound,
+    gradient_steps_bound,
     mistake_bound,
     ogd_bound,
     ogd_strong_bound,
@@ -85,16 +87,16 @@ from oklnumba.theory.zhang2019 import (
 __all__ = [
     "AldBudget", "CapacityBound", "Comparator", "Hindsight", "Meter", "Reading", "RegretCurve",
     "SizeBound", "adagrad_bound", "adaptive_ftrl_bound", "ald_budget_bound", "awv_bound",
-    "capacity_bound", "comparator", "discounted_awv_bound", "effective_dimension",
-    "exp_concave_bound", "exp_concave_rate", "experts_bound", "exponentiated_gradient_bound",
-    "fixed_share_bound", "frequent_kons_bound", "ftrl_ar_bound", "ftrl_bound",
-    "gaussian_dimension_bound", "growing_bound", "kernel_alignment", "kons_bound", "kons_step",
-    "kors_size_bound", "leverage_scores", "log_det", "log_det_bound", "mistake_bound",
-    "mlpoly_bound", "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound",
-    "ogd_strong_bound", "online_effective_dimension", "p_norm_bound", "perceptron_bound",
-    "pkawv_bound", "pomdr_bound", "pomdr_data_bound", "projection_gap", "rates", "regret",
-    "regret_curve", "sketched_kons_bound", "strongly_convex_bound", "svm_rounds", "taylor_bound",
-    "taylor_degree", "winnow_bound",
+    "bounded_kernel_lam", "capacity_bound", "comparator", "discounted_awv_bound",
+    "effective_dimension", "exp_concave_bound", "exp_concave_rate", "experts_bound",
+    "exponentiated_gradient_bound", "fixed_share_bound", "frequent_kons_bound", "ftrl_ar_bound",
+    "ftrl_bound", "gaussian_dimension_bound", "gradient_steps_bound", "growing_bound",
+    "kernel_alignment", "kons_bound", "kons_step", "kors_size_bound", "leverage_scores", "log_det",
+    "log_det_bound", "mistake_bound", "mlpoly_bound", "norm_ball_comparator", "nystrom_bound",
+    "nystrom_size_bound", "ogd_bound", "ogd_strong_bound", "online_effective_dimension",
+    "p_norm_bound", "perceptron_bound", "pkawv_bound", "pomdr_bound", "pomdr_data_bound",
+    "projection_gap", "rates", "regret", "regret_curve", "sketched_kons_bound",
+    "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree", "winnow_bound",
 ]  # fmt: skip
 
 

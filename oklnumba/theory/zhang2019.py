@@ -114,18 +114,7 @@ def adaptive_ftrl_bound(
     w = as_vector(w, "w", gradients.shape[1])
     kind = checks.require_choice("kind", kind, KINDS)
     (n, d), square = gradients.shape, gradients**2
-    if kind == "sqrt":
-        final = sqrt(n + 1.0) * (w @ w)
-        terms = square.sum(axis=1) / np.sqrt(np.arange(1, n + 1))
-    elif kind == "gradient":
-        sums = sigma + np.append(0.0, np.cumsum(square.sum(axis=1)))
-        final = sqrt(sums[-1]) * (w @ w)
-        terms = square.sum(axis=1) / np.sqrt(sums[:-1])
-    elif kind == "adagrad":
-        totals = sigma + np.vstack([np.zeros(d), np.cumsum(square, axis=0)])
-        final = np.sqrt(totals[-1]) @ w**2
-        terms = (square / np.sqrt(totals[:-1])).sum(axis=1)
-    else:
+    if kind == "adagrad_full":
         S = sigma * np.eye(d)
         terms = np.empty(n)
         for t, g in enumerate(gradients):
@@ -134,7 +123,33 @@ def adaptive_ftrl_bound(
             S += np.outer(g, g)
         values, vectors = np.linalg.eigh(S)
         final = np.sqrt(np.maximum(values, sigma)) @ (vectors.T @ w) ** 2
+    else:
+        first, lengths = sigma, square.sum(axis=1, keepdims=True)
+        added = square if kind == "adagrad" else lengths
+        if kind == "sqrt":
+            first, added = 1.0, np.ones((n, 1))
+        totals = np.vstack([np.zeros_like(added[:1]), np.cumsum(added, axis=0)])
+        roots = np.sqrt(first + totals)  # eta A_0, ..., eta A_n
+        final, terms = (roots[-1] * w**2).sum(), square / roots[:-1]
     return float(final / (2 * eta) + eta * terms.sum())
+
+
+@checked
+def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius: float) -> float:
+    """Return (D^2 / (2 eta) + eta) sqrt(sum |g_t|^2), for OGD(schedule="gradient", radius=...).
+
+    D = ``radius`` + |w| is at least every |w_t - w| for w in the ball. Of oco footnote 1, where
+    mirror descent needs no sigma: with D^2 <= (2 radius)^2 and eta = sqrt(2) radius at most
+    2 sqrt(2) radius sqrt(sum |g|^2) (Orabona 2019, lecture 5).
+
+    Examples
+    --------
+    >>> okl.theory.gradient_steps_bound([[3.0], [4.0]], [1.0], eta=2.0, radius=1.0)
+    15.0
+    """
+    w = _as_comparator(w, gradients)
+    D = radius + float(np.linalg.norm(w))
+    return float((D**2 / (2 * eta) + eta) * np.linalg.norm(gradients))
 
 
 @checked

@@ -54,14 +54,14 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
     return rows
 
 
-def reproduce(doc, panels: int, measure, draw, *columns: str) -> None:
+def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float = 1.9) -> None:
     args = parse_args(doc, limit=60.0, quick_limit=8.0)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     numbers = list(args.rows)
     for name in () if numbers else available(SETS):
         numbers += measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
     sets = list(dict.fromkeys(row["dataset"] for row in numbers))
-    fig, axes = plots.figure(rows=panels, columns=len(sets), row_height=1.9)
+    fig, axes = plots.figure(rows=panels, columns=len(sets), row_height=row_height)
     for i, name in enumerate(sets):
         draw(list(axes[:, i]), name, [row for row in numbers if row["dataset"] == name])
         for ax in axes[:, i] if i else ():

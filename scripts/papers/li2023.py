@@ -1,7 +1,9 @@
 """The experiments behind Tables 2 to 5 of Li and Liao (2023)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from inspect import signature
+from itertools import product
 
 import numpy as np
 
@@ -114,20 +116,27 @@ def play(case: Case, args, seeds, **options):
     return found.select(finished=True)
 
 
-def best_widths(case: Case, exponents, args):
-    """Return, by algorithm, the best width of WIDTHS, its mistakes, and those of the paper's."""
-    lines, best = {}, {}
-    for name, make in learners(case).items():
-        given = {"exponent": exponents[name]} if name in exponents else {}
-        lines[name] = [partial(make, kernel=okl.Gaussian(s), **given) for s in WIDTHS]
+def tune_widths(case: Case, args, names=ALGORITHMS):
+    """Return, by algorithm, the best width of WIDTHS and exponent (None: no step) together."""
+    settings, lines = {}, {}
+    for name in names:
+        make = learners(case)[name]
+        steps = EXPONENTS if "exponent" in signature(make).parameters else [None]
+        settings[name] = list(product(WIDTHS, steps))
+        lines[name] = [with_setting(make, *setting) for setting in settings[name]]
     found = play(case, args, [TUNING_SEED], learners=lines)
-    for name in lines:
+    best = {}
+    for name in names:
         runs = found.select(learner=name)
-        own = {WIDTHS[row["setting"]]: 100.0 * row["mistakes"] for row in runs}
-        if case.sigma in own:
-            sigma = min(own, key=own.__getitem__)
-            best[name] = sigma, own[sigma], own[case.sigma]
+        if len(runs):
+            least = min(runs, key=lambda row: row["mistakes"])
+            best[name] = settings[name][least["setting"]]
     return best
+
+
+def with_setting(make, width: float, exponent):
+    given = {} if exponent is None else {"exponent": exponent}
+    return partial(make, kernel=okl.Gaussian(width), **given)
 
 
 def nogd_as_released(X, y, sigma: float):
@@ -179,7 +188,7 @@ def mean_and_sd(values):
 def compare(doc, table: int, cases) -> None:
     args, cases, lacks = begin(doc, cases)
     if args.rows:
-        publish(draw_comparison(cases, args.rows), args.rows, args, legend=2)
+        publish(draw_comparison(cases, args.rows), args.rows, args, legend=3)
         return
     rows = []
     for case in cases:
@@ -187,7 +196,9 @@ def compare(doc, table: int, cases) -> None:
             results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, n_jobs=1)
         chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
         exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
-        widths = best_widths(case, exponents, args)
+        best = tune_widths(case, args)
+        lines = {name: with_setting(learners(case)[name], *best[name]) for name in best}
+        tuned_runs = play(case, args, args.seeds, learners=lines)
         for algorithm in LINES:
             runs, released = results.select(learner=algorithm), algorithm == RELEASED
             ratios = [100.0 * row["mistakes"] for row in runs]
@@ -200,7 +211,9 @@ def compare(doc, table: int, cases) -> None:
             seconds = mean_and_sd([row["seconds"] for row in runs] or [np.nan])
             theirs = published(table, case)["NOGD" if released else algorithm]
             step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
-            best = widths.get(algorithm)
+            tuned = tuned_runs.select(learner=algorithm)
+            sigma, exponent = best[algorithm] if len(tuned) else (None, None)
+            again = mean_and_sd(100.0 * tuned["mistakes"]) if len(tuned) else None
             rows.append({
                 "dataset": case.name, "sigma": case.sigma, "algorithm": algorithm,
                 "step": "" if algorithm == "POMDR" else step, "permutations": len(ratios),
@@ -210,13 +223,14 @@ def compare(doc, table: int, cases) -> None:
                 "seconds": "" if released else f"{seconds[0]:.4g}",
                 "seconds_sd": "" if released else f"{seconds[1]:.2g}",
                 "seconds_published": theirs["seconds"],
-                "best_sigma": f"{best[0]:g}" if best else "",
-                "mistakes_at_best_sigma": f"{best[1]:.3f}" if best else "",
-                "mistakes_at_sigma": f"{best[2]:.3f}" if best else "",
+                "tuned_sigma": f"{sigma:g}" if again else "",
+                "tuned_step": "" if exponent is None else f"1e{exponent}/sqrt(T)",
+                "mistakes_tuned": f"{again[0]:.3f}" if again else "",
+                "mistakes_tuned_sd": f"{again[1]:.3f}" if again else "",
             })  # fmt: skip
-    print(f"{len(args.seeds)} permutations; steps tuned, and widths tried, on another one")
+    print(f"{len(args.seeds)} permutations; steps, and widths with steps, tuned on another one")
     figure, but = draw_comparison(cases, rows), ("sigma", "permutations")
-    publish(figure, rows, args, legend=2, partial=lacks, but=but)
+    publish(figure, rows, args, legend=3, partial=lacks, but=but)
     for case in cases:
         own = [row for row in rows if row["dataset"] == case.name and row["algorithm"] != RELEASED]
         for whose, key in (("ours", "mistakes"), ("published", "mistakes_published")):
@@ -225,6 +239,7 @@ def compare(doc, table: int, cases) -> None:
 
 
 OURS = {"color": BLUE, "marker": "o", "linestyle": "", "markersize": 4}
+TUNED = {"color": BLUE, "marker": "x", "linestyle": "", "markersize": 5}
 THEIRS = {"color": BLACK, "marker": "D", "linestyle": "", "markersize": 4, "mfc": "white"}
 
 
@@ -247,9 +262,14 @@ def draw_comparison(cases, rows):
                 theirs[names.index("NOGD") if key == "mistakes" else at] = np.nan
             ax.errorbar(places - 0.12, ours, bars, label="ours (mean and deviation)", **OURS)
             ax.plot(places + 0.12, theirs, label="published", **THEIRS)
+            if key == "mistakes":
+                tuned = np.array([float(row["mistakes_tuned"] or "nan") for row in own])
+                ax.plot(places - 0.12, tuned, label="ours, width tuned", **TUNED)
+                ours = np.append(ours, tuned)
             names = [name.removeprefix("NOGD, ") for name in names]
             ax.set_xticks(places, names, rotation=60, ha="right")
-            ax.set_ylim(np.nanmin([ours, theirs]) / 1.4, np.nanmax([ours, theirs]) * 1.4)
+            values = np.concatenate([ours, theirs])
+            ax.set_ylim(np.nanmin(values) / 1.4, np.nanmax(values) * 1.4)
             plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
             ax.grid(False, axis="x")
         axes[0, column].set_xticklabels([])
@@ -266,8 +286,15 @@ def widths(doc, table: int, cases) -> None:
     if args.rows:
         publish(draw_widths(args.rows), args.rows, args, legend=3)
         return
-    rows = []
+    rows, given, tuned = [], {(case.name, case.sigma) for case in cases}, {}
     for case in cases:
+        if case.name not in tuned:
+            tuned[case.name] = tune_widths(case, args, ["POMDR"])["POMDR"][0]
+    for case in list(cases):  # the tuned width behind those of the table
+        if case.name in tuned and (case.name, tuned[case.name]) not in given:
+            given.add((case.name, tuned[case.name]))
+            cases.append(replace(case, sigma=tuned[case.name]))
+    for case in sorted(cases, key=lambda case: list(tuned).index(case.name)):
         only = {"POMDR": learners(case)["POMDR"]}
         runs = play(case, args, args.seeds, learners=only, measure=read_diary)
         if not len(runs):
@@ -275,10 +302,12 @@ def widths(doc, table: int, cases) -> None:
         mistakes, alignment = mean_and_sd(100.0 * runs["mistakes"]), mean_and_sd(runs["alignment"])
         switches = [row["switch_round"] for row in runs if row["switch_round"] is not None]
         settled = mean_and_sd(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
-        theirs = published(table, case)["POMDR"]
+        nothing = dict.fromkeys(("mistakes", "alignment", "t_bar"), "")
+        theirs = published(table, case).get("POMDR", nothing)
         exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), *permute(case, 0))
         rows.append({
-            "dataset": case.name, "sigma": case.sigma, "permutations": len(runs),
+            "dataset": case.name, "sigma": case.sigma,
+            "tuned": "tuned" if tuned[case.name] == case.sigma else "", "permutations": len(runs),
             "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
             "mistakes_published": theirs["mistakes"], "sum_delta": f"{alignment[0]:.1f}",
             "sum_delta_sd": f"{alignment[1]:.1f}", "A_T_published": theirs["alignment"],
@@ -292,7 +321,7 @@ def widths(doc, table: int, cases) -> None:
 def draw_widths(rows):
     figure, axes = plots.figure(rows=1, columns=3, row_height=3.0)
     places = np.arange(len(rows))
-    names = [f"{row['dataset']}, {row['sigma']:g}" for row in rows]
+    names = [f"{row['dataset']}, {row['sigma']:g}{' (tuned)' * bool(row['tuned'])}" for row in rows]
     looks = (
         (0.12, OURS | {"label": "ours (A_T: sum of delta)"}),
         (-0.12, THEIRS | {"label": "published"}),
@@ -303,12 +332,12 @@ def draw_widths(rows):
         (axes[0, 1], "kernel alignment", "sum_delta", "A_T_published", "A_T_exact"),
         (axes[0, 2], "t-bar, first round of OMDR", "t_bar", "t_bar_published"),
     ):
-        values = np.array([[float(row[key]) for row in rows] for key in keys])
+        values = np.array([[float(row[key] or "nan") for row in rows] for key in keys])
         finite = np.isfinite(values)
         top = 4 * values[finite].max()  # where infinity is drawn
         for own, (above, look) in zip(np.minimum(values, top), looks, strict=False):
             ax.plot(own, places + above, **look)
-        if not finite.all():
+        if np.isinf(values).any():
             ax.axvline(top, color="grey", linewidth=0.8, linestyle=":")
             ax.annotate("infinite", (top, len(rows) - 0.55), fontsize=plots.FONT - 1.5, ha="right",
                         xytext=(-3, 0), textcoords="offset points")  # fmt: skip

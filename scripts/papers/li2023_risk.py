@@ -1,21 +1,35 @@
 """Excess risk of one function drawn out of a run, against the number of examples.
 
 Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-to-batch conversion
-    of POMD, next to Pegasos-style SGD (steps 1 / (lam t)) and the rate of that for a support vector
-    machine from Zhang's notes (2019), section 3.
-Missing: Theorem 3's second case, with removals (its bound: errata 62).
-Time: a minute and a half (--quick: up to 512 examples, some seconds).
+    of POMD, next to those that the paper names: Pegasos-style SGD (steps 1 / (lam t)), with the
+    rate of that for a support vector machine from Zhang's notes (2019), section 3; the regularised
+    empirical risk minimiser (ERM); and OSKL (Zhang, Yi, Jin, Lin, He 2013), which has the logistic
+    loss in place of the hinge, and the average of its functions as its result.
+Missing: Theorem 3's second case, with removals (its bound: errata 62). OSKL's own step: here it is
+    U / sqrt(T), as for the worst case.
+Time: two minutes (--quick: up to 512 examples, some seconds).
 Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 """
 
 from math import log, sqrt
 
 import numpy as np
+from scipy.optimize import minimize
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLACK, BLUE, BOUND, collect, explain, parse_args, publish
+from scripts.common import (
+    BLACK,
+    BLUE,
+    BOUND,
+    GREEN,
+    ORANGE,
+    collect,
+    explain,
+    parse_args,
+    publish,
+)
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
 STREAMS, QUICK_STREAMS = 24, 4
@@ -30,6 +44,8 @@ INVERSE = np.linalg.inv(KERNEL(POINTS))
 U = sqrt(SIGNS @ INVERSE @ SIGNS)  # norm of the function that has the labels as its values
 DRAWS = 20
 POMD, SGD, MEAN = "POMD", "SGD, steps 1 / (lam t)", f"mean of {DRAWS} draws"
+ERM, OSKL = "ERM", "OSKL"
+ROOT = FEATURES.transform(POINTS)  # of the kernel matrix: values of w.z at the points are ROOT w
 
 
 def draw_stream(T: int, flip: float, seed: int):
@@ -57,6 +73,42 @@ def best_lam(T: int) -> float:
     return sqrt(2.0 * (4.5 + 4.0 * log(T))) / (U * sqrt(T))
 
 
+def minimise_empirical_risk(X, y, lam: float):
+    """Return the values of argmin lam |f|^2 / 2 + mean of (1 - y f(x))_+, from its dual.
+
+    The dual is max sum a - |sum a_i s_i z_i|^2 / (2 lam) over 0 <= a_i <= share of the examples
+    that are at point i with the label s_i.
+    """
+    at = np.argmin(((X[:, None] - POINTS) ** 2).sum(axis=2), axis=1)
+    shares = np.concatenate([np.bincount(at[y == s], minlength=len(POINTS)) for s in (1.0, -1.0)])
+    Z = np.concatenate([ROOT, -ROOT])
+
+    def dual(a):
+        w = Z.T @ a / lam
+        return lam / 2.0 * (w @ w) - a.sum(), Z @ w - 1.0
+
+    bounds, options = [(0.0, share / len(y)) for share in shares], {"maxiter": 3000, "ftol": 1e-13}
+    a = minimize(dual, np.zeros(len(Z)), jac=True, bounds=bounds, options=options).x
+    return ROOT @ (Z.T @ a) / lam
+
+
+def run_oskl(X, y, seed: int):
+    """Return the values of the average of OSKL's functions, and how many examples it stores.
+
+    Round t is stored with the probability |l'(y f(x))|, l the logistic loss, whose derivative is at
+    most 1: f <- f + eta y k(x, .), then back to |f| <= U.
+    """
+    rng, eta, Z = np.random.default_rng([seed, 1]), U / sqrt(len(y)), FEATURES.transform(X)
+    w, total, stored = np.zeros(Z.shape[1]), np.zeros(Z.shape[1]), 0
+    for z, label, coin in zip(Z, y, rng.random(len(y)), strict=True):
+        total += w
+        if coin < 1.0 / (1.0 + np.exp(label * (w @ z))):
+            stored += 1
+            w = w + eta * label * z
+            w *= U / max(U, np.linalg.norm(w))
+    return ROOT @ total / len(y), stored
+
+
 def over_draws(learner, X, y, seed: int, excess):
     batch = okl.OnlineToBatch(learner, draws=DRAWS, seed=seed).fit(X, y)
     total = 0.0
@@ -77,6 +129,7 @@ def hinge_panel(flip: float, T: int, streams: int):
         pomd, lam = okl.POMD(KERNEL, radius=U, horizon=T), best_lam(T)
         own, averaged = over_draws(pomd, X, y, seed, excess)
         theirs, their_averaged = over_draws(sgd(lam), X, y, seed, excess)
+        sparse, stored = run_oskl(X, y, seed)
         found.append({
             POMD: own,
             f"{POMD}, {MEAN}": averaged,
@@ -85,6 +138,9 @@ def hinge_panel(flip: float, T: int, streams: int):
             SGD: theirs,
             f"{SGD}, {MEAN}": their_averaged,
             "Theorem 4": lam * U**2 / 2.0 + svm_bound(T, lam),
+            ERM: round(excess(minimise_empirical_risk(X, y, lam)), 5),  # as far as its solver goes
+            OSKL: excess(sparse),
+            "OSKL, stored": float(stored),
             "A_T / T": okl.theory.kernel_alignment(KERNEL, X, y) / T,
             "sum of delta": pomd.diary.alignment,
         })  # fmt: skip
@@ -101,7 +157,8 @@ def svm_panel(T: int, streams: int, least: float):
     for seed in range(streams):
         X, y = draw_stream(T, FLIPS[1], seed)
         one, averaged = over_draws(sgd(LAM), X, y, seed, lambda v: regularised(v) - least)
-        found.append({SGD: one, f"{SGD}, {MEAN}": averaged, "Theorem 4": svm_bound(T, LAM)})
+        row = {SGD: one, f"{SGD}, {MEAN}": averaged, "Theorem 4": svm_bound(T, LAM)}
+        found.append(row | {ERM: regularised(minimise_empirical_risk(X, y, LAM)) - least})
     return found
 
 
@@ -120,6 +177,8 @@ LOOKS = {  # and the names
     "Theorem 3": OURS | {"linestyle": BOUND, "marker": "|", "label": "bound: POMD, Theorem 3"},
     SGD: THEIRS | {"linestyle": "-", "marker": "^", "label": "SGD, one draw"},
     "Theorem 4": THEIRS | {"linestyle": BOUND, "label": "bound: SGD, Zhang's Theorem 4"},
+    ERM: {"color": GREEN, "linestyle": "-.", "marker": "D", "label": "ERM, the lam of SGD"},
+    OSKL: {"color": ORANGE, "linestyle": "--", "marker": "s", "label": "OSKL, average"},
     f"{POMD}, {MEAN}": OURS | {"linestyle": "", "marker": "x", "label": f"{POMD}, {MEAN}"},
     f"{SGD}, {MEAN}": THEIRS | {"linestyle": "", "marker": "+", "label": f"SGD, {MEAN}"},
 }
@@ -146,7 +205,7 @@ def draw(ax, rows, ylabel: str) -> None:
         sizes, means, errors = collect(rows, "T", "mean", "standard_error", what=name)
         if not len(sizes):
             continue
-        if name in (POMD, SGD):
+        if name in (POMD, SGD, ERM, OSKL):
             ax.errorbar(sizes, means[0], 2.0 * errors[0], markersize=3, linewidth=1.2, **look)
         else:
             ax.plot(sizes, means[0], markersize=4.5, **look)

@@ -2,10 +2,10 @@
 
 Reproduces: the whole table: FOGD, NOGD (as Lu et al. have it, and as the authors' script plays it),
     SkeGD, B(AO)2KS and POMDR with 400 atoms or frequencies, steps of the baselines tuned over
-    10^(-3..3) / sqrt(T), means over ten random permutations.
-Missing: the tuning of the widths: the table's are taken, and the best of 2^(-2..6) is named next to
-    them. Times are CPU seconds in compiled Python; theirs are of R on another machine.
-Time: a minute and a half (--quick: two permutations, without w8a, a few seconds).
+    10^(-3..3) / sqrt(T), means over ten random permutations; at the widths of the table, and at the
+    best of 2^(-2..6) for each algorithm, tuned with the step.
+Missing: their machine: times are CPU seconds of compiled Python, theirs of R elsewhere.
+Time: five minutes (--quick: two permutations, without w8a, a few seconds).
 Data: magic04 and mushrooms (both come with the package), w8a.
 """
 

@@ -1,0 +1,88 @@
+"""Time of a round of PKAWV at the degree of Theorem 4, next to the cost that the theorem states.
+
+Reproduces: the last line of Theorem 4 of Jezequel, Gaillard, Rudi (2019): "its per iteration
+    computational cost is O((3 + log(n / min(lam, 1)) / d)^(2 d)) in space and time", with the
+    constant that the O hides. lam = 1, R = sigma / 2, so that the degree is ceil(2 log n), and
+    inputs of d = 1 to 4 coordinates. A round of features depends on n by their number alone, so
+    1500 rounds at each size are enough.
+Missing: more than 4000 features.
+Time: about ten seconds.
+Data: none; inputs uniform in the ball, labels are coins.
+"""
+
+from math import comb, factorial, log
+
+import numpy as np
+from tqdm import tqdm
+
+import oklnumba as okl
+from oklnumba import plots
+from scripts.common import BLACK, BLUE, GREEN, ORANGE, RATE, collect, explain, parse_args, publish
+from scripts.common import timed_run as play
+
+DIMENSIONS, RADIUS = (1, 2, 3, 4), 0.5  # R / sigma
+SIZES = 10 ** np.arange(2, 13)
+MOST_FEATURES, QUICK_FEATURES = 4000, 300
+ROUNDS, REPEATS = 1500, 7
+LOOKS = dict(zip(DIMENSIONS, ((BLACK, "o"), (BLUE, "s"), (GREEN, "^"), (ORANGE, "D")), strict=True))
+
+
+def stated(n, d: int):
+    """Return the cost of Theorem 4 without a constant, for lam = 1."""
+    return (3.0 + np.log(n) / d) ** (2 * d)
+
+
+def limit_constant(d: int) -> float:
+    """Return the limit of r^2 / stated: r is C(M + d, d) at M = 2 log n, about (2 log n)^d / d!."""
+    return ((2.0 * d) ** d / factorial(d)) ** 2
+
+
+def count_features(d: int, n: int) -> int:
+    return comb(okl.theory.taylor_degree(int(n), 1.0, RADIUS, 1.0) + d, d)
+
+
+def measure(d: int, n: int, limit: float) -> dict:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROUNDS, d))
+    X *= RADIUS * rng.random((ROUNDS, 1)) ** (1 / d) / np.linalg.norm(X, axis=1)[:, None]
+    y = rng.choice([-1.0, 1.0], ROUNDS)
+    degree = okl.theory.taylor_degree(int(n), 1.0, RADIUS, 1.0)
+    learner = okl.PKAWV(okl.TaylorFeatures(degree))
+    us = min(1e6 * play(learner, X, y, limit).seconds / ROUNDS for _ in range(REPEATS))
+    r = count_features(d, n)
+    row = {"d": d, "n": f"1e{round(log(n, 10))}", "degree": degree, "features": r, "us": us}
+    row |= {"ns / r^2": 1e3 * us / r**2, "Theorem 4, without constant": stated(n, d)}
+    return row | {"r^2 / that": r**2 / stated(n, d), "its limit": limit_constant(d)}
+
+
+def draw(rows):
+    figure, axes = plots.figure(rows=1, columns=2, row_height=2.6)
+    left, right = axes.flat
+    rows = [row | {"n": float(row["n"])} for row in rows]
+    one = min(row["ns / r^2"] for row in rows) / 1e3  # us of an entry of A where r is large
+    for d, (colour, marker) in LOOKS.items():
+        if d not in {row["d"] for row in rows}:
+            continue
+        n, us, share, limit = collect(rows, "n", "us", "r^2 / that", "its limit", d=d)
+        style = {"color": colour, "marker": marker, "markersize": 3.5}
+        left.plot(n, us[0], label=f"d = {d}", **style)
+        left.plot(n, one * stated(n, d), color=colour, linestyle=RATE)
+        right.plot(n, share[0], **style)
+        right.plot(SIZES[[0, -1]], limit[0, [0, 0]], color=colour, linestyle=RATE)
+    explain(left, "stated, constant 1; its limit", linestyle=RATE)
+    plots.tidy(left, "rounds n that the degree is for", "time of a round (µs)", "", log="xy")
+    plots.tidy(right, "rounds n that the degree is for", "r^2 / stated", "", log="xy")
+    return figure
+
+
+def main() -> None:
+    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
+    most = QUICK_FEATURES if args.quick else MOST_FEATURES
+    rows = list(args.rows)
+    cells = [(d, n) for d in DIMENSIONS for n in SIZES if count_features(d, n) <= most]
+    rows += [measure(d, n, args.limit) for d, n in tqdm(() if rows else cells, disable=None)]
+    publish(draw(rows), rows, args, legend=5)
+
+
+if __name__ == "__main__":
+    main()
