@@ -75,8 +75,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV", "POMD",
-    "POMDR", "AdaptiveFTRL", "BasisFeatures", "ExpConcaveFTRL", "Experts",
-    "ExponentiatedGradient",
+    "POMDR", "AdaptiveFTRL", "BasisFeatures", "ExpConcaveFTRL", "Experts", "ExponentiatedGradient",
     "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge", "Intervals",
     "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner", "Linear",
     "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV", "NystromFeatures",

@@ -147,7 +147,7 @@ def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius:
     >>> okl.theory.gradient_steps_bound([[3.0], [4.0]], [1.0], eta=2.0, radius=1.0)
     15.0
     """
-    w = _as_comparator(w, gradients)
+    w = as_vector(w, "w", gradients.shape[1])
     D = radius + float(np.linalg.norm(w))
     return float((D**2 / (2 * eta) + eta) * np.linalg.norm(gradients))
 
