@@ -296,7 +296,7 @@ class SelfTuning(Learner):
     in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
     nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
     Those in a learned metric have a dictionary in each leaf of a tree, one leaf for 512 rounds of
-    the past, or for 256, up to round 8192. Two layers aggregate all members, with ridge
+    the past, or for 256 and on normal scores, up to round 8192. Two layers aggregate all members, with ridge
     regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
     there is hardly any noise, and beats its best member where members know different things. Inputs
     are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
@@ -333,7 +333,8 @@ class SelfTuning(Learner):
     weighs two of these and the regressions on top. The metrics are ``learned_metric`` of a Gaussian
     and of a Laplacian kernel (norm 1; Radhakrishnan et al. 2024), from round 128 on; several
     outputs share them, as the squares of their gradients add up. The tree is that of xRFM
-    (Beaglehole et al. 2025): median splits of the widest input as scaled. Ridge on forecasts is
+    (Beaglehole et al. 2025): median splits of the widest input as scaled. The normal score of an
+    input is the normal quantile of its rank in the past. Ridge on forecasts is
     stacking (Breiman 1996), online: on what each adds to the last label, over the largest label,
     lam = 10, without forgetting and with a half-life of 500 rounds. A point that joins a dictionary
     between restarts adds a direction, whose coordinate is 0 in the rounds before. Labels count from
