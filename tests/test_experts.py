@@ -88,7 +88,7 @@ def test_mlpoly_is_that_of_the_definition(loss):
 
 def setting_of(kind, B, share, loss="squared"):
     """Return kind and setting as the compiled loops take them."""
-    bound = experts.LEARNED if B is None else B
+    bound = experts.hot.LEARNED if B is None else B
     return experts.KINDS[kind], (losses.get(loss).code, bound, share)
 
 
@@ -400,13 +400,13 @@ def test_steps_of_fogd_share_features_and_keep_their_bits(monkeypatch):
     learners = [okl.FOGD(points, loss="squared", eta=eta) for eta in (0.01, 0.1, 0.3)]
     learners.append(okl.FOGD(loss="squared", n_frequencies=37, sigma=0.7, seed=3))  # the same map
     learners.append(okl.WithFeatures(okl.FourierFeatures(37, sigma=0.7, seed=3), okl.OGD()))
-    written, aggregate = [], experts.experts_rounds
+    written, aggregate = [], experts.hot.experts_rounds
     block, played = features.fourier_block, []
     monkeypatch.setattr(
         features, "fourier_block", lambda A, *rest: (written.append(len(A)), block(A, *rest))[1]
     )
     monkeypatch.setattr(
-        experts, "experts_rounds", lambda F, *a: (played.append(F), aggregate(F, *a))[1]
+        experts.hot, "experts_rounds", lambda F, *a: (played.append(F), aggregate(F, *a))[1]
     )
     together = okl.Experts(learners)
     for start in (0, 7, 9, 50):
@@ -575,9 +575,9 @@ def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
     """Also where blocks, single rounds and a file are between."""
     X, y = data(1100 if COMPILED else 60)
     played = []
-    rounds = experts.experts_rounds
+    rounds = experts.hot.experts_rounds
     monkeypatch.setattr(
-        experts, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
+        experts.hot, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
     )
     learners = twins()[:-1]  # BLAS, the last one, has the bits of its blocks
     together = okl.Experts(learners)

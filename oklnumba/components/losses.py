@@ -16,17 +16,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import formula, require_number, require_positive, shown
 from oklnumba.core.inputs import as_numbers
-from oklnumba.hot.primitives.losses import (
-    ABSOLUTE,
-    EPSILON_INSENSITIVE,
-    HINGE,
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    TUBE,
-    loss_derivative,
-    loss_values,
-)
+from oklnumba.hot.primitives import losses as hot
 
 __all__ = ["LOSSES", "Loss", "get"]
 
@@ -63,7 +53,7 @@ class Loss:
     def derivative(self, forecast: float, y: float) -> float:
         """Return the derivative in the forecast, 0 at a kink."""
         forecast, y = require_number("forecast", forecast), require_number("y", y)
-        return float(loss_derivative(self.code, forecast, y))
+        return float(hot.loss_derivative(self.code, forecast, y))
 
     @formula
     def curvature(self, C: float) -> float:
@@ -87,7 +77,8 @@ def _squared_hinge_curvature(C: float) -> float:
 
 def _logistic_values(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
     values = np.empty(len(y))
-    loss_values(LOGISTIC, forecast, y, values)  # NumPy's exp has other bits on other processors
+    # NumPy's exp has other bits on other processors.
+    hot.loss_values(hot.LOGISTIC, forecast, y, values)
     return values
 
 
@@ -98,17 +89,17 @@ def _shortfall(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
 # Values in NumPy, where it has the bits of hot/primitives/losses.py: every run records them, and
 # compiling takes 0.2 s.
 LOSSES = {loss.name: loss for loss in (
-    Loss("squared", SQUARED, False,
+    Loss("squared", hot.SQUARED, False,
          lambda f, y: (y - f) ** 2, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
-    Loss("absolute", ABSOLUTE, False,
+    Loss("absolute", hot.ABSOLUTE, False,
          lambda f, y: np.abs(y - f), lambda C: 0.0, lambda C: 1.0),
-    Loss("epsilon_insensitive", EPSILON_INSENSITIVE, False,
-         lambda f, y: np.maximum(np.abs(y - f) - TUBE, 0.0), lambda C: 0.0, lambda C: 1.0),
-    Loss("hinge", HINGE, True,
+    Loss("epsilon_insensitive", hot.EPSILON_INSENSITIVE, False,
+         lambda f, y: np.maximum(np.abs(y - f) - hot.TUBE, 0.0), lambda C: 0.0, lambda C: 1.0),
+    Loss("hinge", hot.HINGE, True,
          _shortfall, lambda C: 0.0, lambda C: 1.0),
-    Loss("squared_hinge", SQUARED_HINGE, True,
+    Loss("squared_hinge", hot.SQUARED_HINGE, True,
          lambda f, y: _shortfall(f, y) ** 2, _squared_hinge_curvature, lambda C: 2 * (1 + C)),
-    Loss("logistic", LOGISTIC, True,
+    Loss("logistic", hot.LOGISTIC, True,
          _logistic_values, lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
 )}  # fmt: skip
 

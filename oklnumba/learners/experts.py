@@ -17,26 +17,17 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import checked, choice, clone, positive, to_spec, within
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, State, aligned_zeros
-from oklnumba.hot.experts import (
-    AGGREGATING,
-    AVERAGE,
-    EXPERT_STATE,
-    HEDGE,
-    LEARNED,
-    ML_POLY,
-    TALLY,
-    expert_forecasts,
-    experts_rounds,
-    label_bound,
-    write_weights,
-)
+from oklnumba.hot import experts as hot
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner, Trace, check_learner
 from oklnumba.learners.fogd import FOGD, choose_features
 from oklnumba.learners.lift import WithFeatures
 
-KINDS = {"aggregating": AGGREGATING, "average": AVERAGE, "hedge": HEDGE, "mlpoly": ML_POLY}
+KINDS = {
+    "aggregating": hot.AGGREGATING, "average": hot.AVERAGE, "hedge": hot.HEDGE,
+    "mlpoly": hot.ML_POLY,
+}  # fmt: skip
 
 
 def _check_learners(name: str, value: Any) -> list[Learner]:
@@ -111,7 +102,7 @@ class Experts(Learner):
     True
     """
 
-    _STATE = EXPERT_STATE
+    _STATE = hot.EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
 
     learners: Sequence[Learner] = checked(_check_learners)
@@ -131,7 +122,7 @@ class Experts(Learner):
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))
-        write_weights(self._kind, self._setting, self._played, self._sums, weights)
+        hot.write_weights(self._kind, self._setting, self._played, self._sums, weights)
         return weights
 
     @property
@@ -174,7 +165,7 @@ class Experts(Learner):
         for one in self._experts:
             one._open(d)
         self._kind = KINDS[p.kind]
-        self._setting = p.learners[0]._loss().code, LEARNED if p.B is None else p.B, p.share
+        self._setting = p.learners[0]._loss().code, hot.LEARNED if p.B is None else p.B, p.share
         self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
         self._groups = []
         for group in group_equal_features(self._experts):
@@ -184,7 +175,7 @@ class Experts(Learner):
         aside = [[i] for i, one in enumerate(self._experts) if one._in_threads]
         in_turn = [i for i, one in enumerate(self._experts) if not one._in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
-        self._make_state(experts=len(self._experts), tally=TALLY)
+        self._make_state(experts=len(self._experts), tally=hot.TALLY)
         self._weights = aligned_zeros(len(self._experts))
 
     def _write_features(self, X: np.ndarray) -> dict[int, tuple[np.ndarray]]:
@@ -198,7 +189,7 @@ class Experts(Learner):
         run_together(calls, len(X))
         forecasts = np.stack([own.predictions for own in traces], axis=1)
         trace.sizes[:] = sum(own.sizes for own in traces)
-        played, status = experts_rounds(
+        played, status = hot.experts_rounds(
             forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
             (trace.predictions, np.empty(len(X))),
         )  # fmt: skip
@@ -226,8 +217,8 @@ class Experts(Learner):
         Z, forecasts = self._write_features(X), np.empty(len(X))
         inputs = [scale_columns(X, one._scales) for one in self._experts]
         columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
-        B = float(label_bound(self._setting, self._sums))
-        expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
+        B = float(hot.label_bound(self._setting, self._sums))
+        hot.expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
         return forecasts
 
     @property

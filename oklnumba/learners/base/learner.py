@@ -47,14 +47,7 @@ from oklnumba.core.health import NO_MATRIX, Health, Part, warn_of
 from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import Params, checked, clone, from_spec, to_spec
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
-from oklnumba.hot.primitives.jit import (
-    ATOMS,
-    DIVERGED,
-    DONE,
-    LARGEST_FORECAST,
-    NOT_FINITE,
-    NOT_POSITIVE,
-)
+from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
@@ -126,7 +119,7 @@ class Learner(State, Params):
     @property
     def size(self) -> int:
         """Atoms in the dictionary, or number of features; 0 before any data."""
-        return int(getattr(self, "_counts", (0,))[ATOMS])
+        return int(getattr(self, "_counts", (0,))[jit.ATOMS])
 
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x`` came next; nothing changes. 0.0 before any data.
@@ -338,18 +331,18 @@ class Learner(State, Params):
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
         first, status = self._play_with_room(rounds)
-        if status != DONE:
+        if status != jit.DONE:
             self._raise_status(status, first)
         self._played += n
 
     def _raise_status(self, status: int, played: int) -> None:
         """Turn a status of the compiled loops into an error that names the round."""
         what = {
-            NOT_POSITIVE: "a matrix lost its positive definiteness",
-            NOT_FINITE: "the forecast is not finite",
-            DIVERGED: f"the run diverges, its forecast is beyond {LARGEST_FORECAST:g}",
+            jit.NOT_POSITIVE: "a matrix lost its positive definiteness",
+            jit.NOT_FINITE: "the forecast is not finite",
+            jit.DIVERGED: f"the run diverges, its forecast is beyond {jit.LARGEST_FORECAST:g}",
         }[status]
-        eta = getattr(self._hyper, "eta", None) if status == DIVERGED else None
+        eta = getattr(self._hyper, "eta", None) if status == jit.DIVERGED else None
         what += f" with eta={eta!r}" if eta is not None else ""
         self._fault = FloatingPointError(
             f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "

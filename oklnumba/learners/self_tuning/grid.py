@@ -16,16 +16,9 @@ from oklnumba.core.state import (
     round_up_to_vector,
     sweep_workspace,
 )
+from oklnumba.hot import self_tuning as hot
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import TOGETHER
-from oklnumba.hot.self_tuning import (
-    DESCENT,
-    PASSIVE_AGGRESSIVE,
-    RANK,
-    group_forecasts,
-    group_rounds,
-    map_rounds,
-)
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 
@@ -130,11 +123,11 @@ class SpanMap(State):
 
     _STATE = {
         "counts": ("counts",), "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
-        "span": (RANK,), "R": (RANK, RANK),
+        "span": (hot.RANK,), "R": (hot.RANK, hot.RANK),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
     _COINS = ("coins",)
-    _SHARES_ROOM = {RANK: ATOMS}
+    _SHARES_ROOM = {hot.RANK: ATOMS}
 
     def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int]):
         self.kernel, self._kernel = kernel, kernel._code()
@@ -152,7 +145,7 @@ class SpanMap(State):
     @property
     def columns(self) -> int:
         """Coordinates: the 1, and the rank of the span."""
-        return 1 + int(self._counts[RANK])
+        return 1 + int(self._counts[hot.RANK])
 
     @property
     def lasting(self) -> int:
@@ -172,7 +165,7 @@ class SpanMap(State):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        rank = int(self._counts[RANK])
+        rank = int(self._counts[hot.RANK])
         U, scales = self._unit
         R = self._R[:rank, :rank]
         scales[:rank] = 1.0 / R.diagonal()
@@ -188,7 +181,7 @@ class SpanMap(State):
         setting = RULE, float(self._budget) if learn else 0.0
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
         require_done(
-            map_rounds(
+            hot.map_rounds(
                 X, coins, self._kernel, setting, self._counts, dictionary, self._unit,
                 self._work, out,
             )
@@ -200,7 +193,7 @@ class SpanMap(State):
             self.write(X, True, out)
         else:
             self._coins.take(len(X))  # as if it had looked at them
-        self._counts[CHOSEN] = self._counts[RANK]
+        self._counts[CHOSEN] = self._counts[hot.RANK]
 
     def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
         """Return the part of the span's matrix; functions : in its coordinates."""
@@ -224,7 +217,8 @@ def prepare_rules(
     largest: np.ndarray,
 ) -> tuple:  # fmt: skip
     """Return first-order rules as group_rounds takes them."""
-    codes = np.array([PASSIVE_AGGRESSIVE] * len(rates) + [DESCENT] * len(steps), dtype=np.int64)
+    rules = [hot.PASSIVE_AGGRESSIVE] * len(rates) + [hot.DESCENT] * len(steps)
+    codes = np.array(rules, dtype=np.int64)
     return codes, np.array([*rates, *steps], dtype=float), signs, weights, largest
 
 
@@ -321,13 +315,13 @@ class Group(State):
         """Write the forecasts of up to ROWS rounds, then learn them."""
         self.map.write(X, learn, self._coordinates)
         Z, columns, _ = self._coordinates
-        require_done(group_rounds(Z, columns, Y, self.map.lasting, *self._arguments))
+        require_done(hot.group_rounds(Z, columns, Y, self.map.lasting, *self._arguments))
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
         self.map.write(X, False, self._coordinates)
         Z, columns, _ = self._coordinates
-        group_forecasts(Z, columns, len(X), *self._arguments)
+        hot.group_forecasts(Z, columns, len(X), *self._arguments)
 
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, NamedTuple
@@ -136,10 +135,6 @@ class Scales(NamedTuple):
         Z[far] = np.copysign(FAR + np.log1p(size - FAR), Z[far])
         return Z
 
-    def views(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return inputs of the members, and their normal scores, if members have these."""
-        return Z, write_scores(Z, self.knots, self.scores) if len(self.knots) else Z
-
 
 class Stage(State):
     """What each restart makes: scales, members and their weights, for K labels a round.
@@ -201,7 +196,7 @@ class Stage(State):
         learn : whether inputs may join dictionaries. trace : arrays of shape (n, K).
         """
         n = len(X)
-        self._in_groups(X, lambda group, Z: group.play(Z, Y, learn))
+        run_together([partial(group.play, Z, Y, learn) for group, Z in self._views(X)], n)
         F = self._forecasts(np.vstack([self._last, Y[:-1]]))
         self._last[:] = Y[-1]
         proofs = np.concatenate([group.proofs[:, :, :n] for group in self.groups])[self._static]
@@ -231,13 +226,14 @@ class Stage(State):
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS standardised inputs."""
-        self._in_groups(X, lambda group, Z: group.choose(Z))
+        run_together([partial(group.choose, Z) for group, Z in self._views(X)], len(X))
 
-    def _in_groups(self, X: np.ndarray, call: Callable[[Group | Tree, np.ndarray], None]) -> None:
-        """Call for each group and its view of X, in threads."""
-        views = self.scales.views(X)
-        calls = zip(self.groups, self._scored, strict=True)
-        run_together([partial(call, group, views[scored]) for group, scored in calls], len(X))
+    def _views(self, X: np.ndarray) -> list[tuple[Group | Tree, np.ndarray]]:
+        """Return each group and what it takes of X: the inputs, or their normal scores."""
+        scales = self.scales
+        scores = write_scores(X, scales.knots, scales.scores) if any(self._scored) else X
+        scored = zip(self.groups, self._scored, strict=True)
+        return [(group, scores if own else X) for group, own in scored]
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
         """Return the members' forecasts, which the groups have just made, (K, n, N).
@@ -250,9 +246,8 @@ class Stage(State):
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
-        views = self.scales.views(X)
-        for group, scored in zip(self.groups, self._scored, strict=True):
-            group.forecast(views[scored])
+        for group, Z in self._views(X):
+            group.forecast(Z)
         F = self._forecasts(np.broadcast_to(self._last, out.shape))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
@@ -295,16 +290,16 @@ class SelfTuning(Learner):
     Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
     in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
     nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
-    Those in a learned metric have a dictionary in each leaf of a tree, one leaf for 512 rounds of
-    the past, or for 256 and on normal scores, up to round 8192. Two layers aggregate all members, with ridge
+    Those in a metric have a dictionary in each leaf of a tree, a leaf for 512 rounds of the past,
+    or for 256 and on normal scores, up to round 8192. Two layers aggregate all members, with ridge
     regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
     there is hardly any noise, and beats its best member where members know different things. Inputs
     are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
     multiples of the median distance of inputs, dictionaries are by KORS. All this is taken from the
     past only: after 32, 128, 512, 2048, 8192 and 32,768 rounds scales, metrics and members are made
     again, and the new members replay the rounds so far; after round 2048 only while the past takes
-    at most 64 MiB. No forecast looks ahead. Labels and inputs that are far from
-    all others, outliers, do no lasting harm.
+    at most 64 MiB. No forecast looks ahead. Labels and inputs that are far from all others do no
+    lasting harm.
 
     About 70 to 150 us a round on one core for d <= 60, replays included; memory does not grow after
     the last restart.
@@ -340,14 +335,12 @@ class SelfTuning(Learner):
     between restarts adds a direction, whose coordinate is 0 in the rounds before. Labels count from
     their middle in the past at the last restart, labels -1 and +1 from 0.
 
-    A label is an outlier if it is more than 20 median deviations from the median of the last 1024
-    labels and of the last 16 (measured after 16 rounds and then every 8; the median deviation is
-    that of the labels which differ from the median, so constant and two-valued labels have no
-    outliers). The learner learns the median of the last 16 in its place, and pays for the label
-    that came. The range of the labels, which sets the rates, is forgotten if those of the last two
-    spans of 1024 rounds fill less than a quarter of it: then the aggregations begin again, and
-    their bounds add up. Inputs further than 100 median deviations from the median of their column
-    count as this median in the scales.
+    A label more than 20 median deviations from the median of the last 1024 labels and of the last
+    16, measured every 8 rounds, is learned as the median of the last 16; the learner pays for the
+    label that came. (The median deviation is that of the labels which differ from the median.) The
+    range of the labels, which sets the rates, is forgotten if those of the last two spans of 1024
+    rounds fill less than a quarter of it: then the aggregations begin again, and their bounds add
+    up. Inputs beyond 100 median deviations count as the median in the scales.
 
     The certificate is against the best penalised function of all members that forget nothing, each
     in its own space: ``member`` is the one with the least comparator, ``bound`` what holds for it,
