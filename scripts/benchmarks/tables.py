@@ -17,7 +17,16 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.streams import Stream, load_stream
-from scripts.common import BLUE, VERMILLION, available, exit_if_empty, parse_args, publish
+from scripts.common import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILLION,
+    available,
+    exit_if_empty,
+    parse_args,
+    publish,
+)
 
 SETS = (
     "magic04", "ijcnn1", "spambase", "phishing", "german", "casp", "cadata", "parkinsons", "a9a",
@@ -96,23 +105,32 @@ def compare_folds(name: str, args) -> dict:
 
 
 def draw(rows: list[dict]):
-    ways = f"from row {FROM[1]} on", FOLD
-    groups = [[row for row in reversed(rows) if row["errors"] == way] for way in ways]
-    figure, axes = plots.figure(columns=2, row_height=1.2 + 0.2 * max(map(len, groups)))
-    looks = {
-        OURS: {"color": BLUE, "marker": "o", "markersize": 4.5, "markerfacecolor": "none"},
-        LIGHTGBM: {"color": VERMILLION, "marker": "s", "markersize": 4.5},
-    }
-    for ax, group, way in zip(axes[0], groups, ways, strict=True):
-        for place, row in enumerate(group):
-            ax.plot([row[who] for who in looks], [place] * 2, color="0.8", linewidth=1.0, zorder=0)
-            for who, look in looks.items():
-                half = row[f"{who}, deviation"]
-                ax.errorbar(row[who], place, xerr=half, label=who, linestyle="none", **look)
-        ax.set_yticks(range(len(group)), [row["table"] for row in group])
-        ax.set_xscale("symlog", linthresh=1.0)
-        ax.set_xlim(left=0.0)
-        plots.tidy(ax, f"errors {way} (%)" if way != FOLD else f"mistakes in {way} (%)")
+    """Draw the errors of LightGBM over those of SelfTuning, and the differences in five folds."""
+    streams = {row["table"]: {} for row in reversed(rows) if row["errors"] != FOLD}
+    for row in rows:
+        if row["errors"] != FOLD:
+            streams[row["table"]][row["errors"]] = row
+    folds = [row for row in reversed(rows) if row["errors"] == FOLD]
+    figure, axes = plots.figure(columns=2, row_height=1.2 + 0.2 * max(len(streams), len(folds)))
+    left, right = axes[0]
+    looks = (BLUE, "o"), (VERMILLION, "s")
+    for place, ways in enumerate(streams.values()):
+        for (way, row), (colour, marker) in zip(ways.items(), looks, strict=False):
+            left.plot(row[LIGHTGBM] / row[OURS], place, marker, color=colour, label=way,
+                      linestyle="none", markerfacecolor="none")  # fmt: skip
+    names = [
+        f"{name} ({ways[f'from row {FROM[0]} on'][OURS]:.3g})" for name, ways in streams.items()
+    ]
+    left.set_yticks(range(len(streams)), names)
+    left.axvline(1.0, color=BLACK, linewidth=1.0)
+    plots.tidy(left, "errors of LightGBM / of SelfTuning\n(in brackets, %)", log="x")
+    for place, row in enumerate(folds):
+        right.plot(row[LIGHTGBM] - row[OURS], place, "D", color=GREEN, label=FOLD,
+                   linestyle="none", markerfacecolor="none")  # fmt: skip
+    right.set_yticks(range(len(folds)), [f"{row['table']} ({row[OURS]:.3g})" for row in folds])
+    right.axvline(0.0, color=BLACK, linewidth=1.0)
+    plots.tidy(right, "mistakes of LightGBM less those of ours\n(points; ours in brackets, %)")
+    for ax in (left, right):
         ax.grid(False, axis="y")
     return figure
 
@@ -130,7 +148,7 @@ def main() -> None:
     args = parse_args(__doc__, 120.0, 20.0)
     rows = args.rows or measure(args)
     here = {row["table"] for row in rows}
-    publish(draw(rows), rows, args, legend=2, partial=not here.issuperset(SETS))
+    publish(draw(rows), rows, args, legend=3, partial=not here.issuperset(SETS))
     for way in dict.fromkeys(row["errors"] for row in rows):
         group = [row for row in rows if row["errors"] == way]
         ahead = sum(row[OURS] <= row[LIGHTGBM] for row in group)
