@@ -1,0 +1,88 @@
+"""Against every f at once, of any norm: Kernel-AWV with each lam of a grid, aggregated.
+
+docs/guarantees.md: the regret against f is at most lam |f|^2 + B^2 log det(I + K / lam) + 2 B^2
+log N for the lam of the grid that makes this least, which nobody has to know.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oklnumba as okl
+from tests.compiled import COMPILED
+
+KERNEL = okl.Gaussian(0.7)
+LAMS = 4.0 ** np.arange(-6, 7)
+N = 60
+pytestmark = pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
+
+
+def play(X, y):
+    """Return the loss of the grid, and that of the default lam alone."""
+    grid = okl.Experts([okl.KernelAWV(KERNEL, lam=lam) for lam in LAMS], B=np.abs(y).max())
+    alone = okl.KernelAWV(KERNEL, lam=1.0)
+    return [np.square(okl.run(one, X, y).predictions - y).sum() for one in (grid, alone)]
+
+
+def share_of_bound(X, y, loss, lams=LAMS):
+    """Return the largest regret, divided by its bound, against f of all norms that matter.
+
+    The best f of each norm is a ridge regression, with some penalty.
+    """
+    K, B = KERNEL(X), np.abs(y).max()
+    dets = np.array([np.linalg.slogdet(np.eye(len(y)) + K / lam)[1] for lam in lams])
+    shares = []
+    for penalty in np.geomspace(1e-6, 1e6, 25):
+        a = np.linalg.solve(K + penalty * np.eye(len(y)), y)
+        norm, best = a @ K @ a, ((y - K @ a) ** 2).sum()
+        bound = (lams * norm + B**2 * dets).min() + 2 * B**2 * np.log(len(lams))
+        shares.append((loss - best) / bound)
+    return max(shares)
+
+
+@st.composite
+def streams(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = rng.uniform(-1, 1, (N, 2))
+    kind = draw(st.sampled_from(["uniform", "clustered", "repeated", "sorted", "far apart"]))
+    if kind == "clustered":
+        X = 0.05 * X + rng.integers(-1, 2, (N, 1))
+    if kind == "repeated":
+        X = X[rng.integers(0, 5, N)]
+    if kind == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    if kind == "far apart":
+        X = 100.0 * np.arange(N)[:, None] + X
+    labels = draw(st.sampled_from(["smooth", "small", "noise", "alternating", "changing"]))
+    f = np.sin(draw(st.sampled_from([0.3, 2.0, 9.0])) * X[:, 0])
+    y = {
+        "smooth": f, "small": 1e-3 * f, "noise": rng.choice([-1.0, 1.0], N),
+        "alternating": (-1.0) ** np.arange(N), "changing": np.where(np.arange(N) < N // 2, f, -f),
+    }[labels]  # fmt: skip
+    return X, y * draw(st.sampled_from([1e-3, 1.0, 1e3])) + 0.0
+
+
+@settings(max_examples=400 if COMPILED else 10)
+@given(streams())
+def test_the_bound_holds_against_every_norm_at_once(stream):
+    X, y = stream
+    if y.any():
+        assert share_of_bound(X, y, play(X, y)[0]) <= 1.0
+
+
+def test_half_of_the_bound_does_not_hold():
+    y = np.random.default_rng(0).choice([-1.0, 1.0], N)
+    X = 100.0 * np.arange(N)[:, None]
+    assert 0.5 < share_of_bound(X, y, play(X, y)[0]) <= 1.0
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
+def test_one_lam_alone_exceeds_it(size):
+    """The control: with lam = 1 a function of large norm is learned too slowly, at any scale."""
+    X = np.random.default_rng(1).uniform(-1, 1, (400, 2))
+    y = size * np.sin(20.0 * X[:, 0])
+    grid, alone = play(X, y)
+    assert share_of_bound(X, y, grid) <= 1.0 < share_of_bound(X, y, alone)
