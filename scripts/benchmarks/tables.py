@@ -129,7 +129,7 @@ def draw(rows: list[dict]):
                    linestyle="none", markerfacecolor="none")  # fmt: skip
     right.set_yticks(range(len(folds)), [f"{row['table']} ({row[OURS]:.3g})" for row in folds])
     right.axvline(0.0, color=BLACK, linewidth=1.0)
-    plots.tidy(right, "mistakes of LightGBM less those of ours\n(points; ours in brackets, %)")
+    plots.tidy(right, "LightGBM's mistakes less ours\n(points; ours in brackets, %)")
     for ax in (left, right):
         ax.grid(False, axis="y")
     return figure
