@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import erfc, sqrt
+
 import numpy as np
-from scipy.special import ndtr
 
 from oklnumba.hot.self_tuning import find_scores
 
 SCORES = np.linspace(-3.0, 3.0, 33)  # of the quantiles that are measured
+SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
 
 
 def measure_scores(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -17,7 +19,7 @@ def measure_scores(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     once, with the mean of their scores, and infinite knots fill the rows. Scores are scaled so that
     the column's deviation stays what it was.
     """
-    knots = np.quantile(Z, ndtr(SCORES), axis=0, method="inverted_cdf").T.copy()
+    knots = np.quantile(Z, SHARES, axis=0, method="inverted_cdf").T.copy()
     scores = np.empty_like(knots)
     for row, found in zip(knots, scores, strict=True):
         distinct, which = np.unique(row, return_inverse=True)
