@@ -16,7 +16,7 @@ from oklnumba import theory
 from oklnumba.components.features import TaylorFeatures
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
-from oklnumba.experiments import sweep as sweeps
+from oklnumba.experiments import sweep
 from oklnumba.experiments.cells import Stream, check_options
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner as Learner
@@ -33,7 +33,7 @@ def regret_vs_size(
     X: ArrayLike,
     y: ArrayLike,
     kernel: Any,
-    lam: sweeps.Penalty,
+    lam: sweep.Penalty,
     seeds: int | Sequence[int] = 1,
     *,
     sizes: Sequence[int] = SIZES,
@@ -97,16 +97,16 @@ def regret_vs_size(
     permute = checks.require_flag("permute", permute)
     options = check_options(of_run, bound_loss, path, n_jobs, progress)
     check_kernel("kernel", kernel)
-    sweeps.check_penalty("lam", lam)
-    stream = sweeps.name_streams({"data": (X, y)}, kernel)[0]
-    seeds = sweeps.check_seeds(seeds) or [0]
+    sweep.check_penalty("lam", lam)
+    stream = sweep.name_streams({"data": (X, y)}, kernel)[0]
+    seeds = sweep.check_seeds(seeds) or [0]
     table = [
-        sweeps.make_cell(stream, name, setting, maker, seed, seed if permute else None, choice)
-        for name, makers in sweeps.name_learners(learners).items()
+        sweep.make_cell(stream, name, setting, maker, seed, seed if permute else None, choice)
+        for name, makers in sweep.name_learners(learners).items()
         for setting, (maker, choice) in enumerate(list_settings(makers, sizes, stream.X.shape[1]))
         for seed in (seeds if permute or is_random(maker) else seeds[:1])
     ]
-    return add_theory(sweeps.play_table(table, options, lam), stream, lam)
+    return add_theory(sweep.play_table(table, options, lam), stream, lam)
 
 
 def list_settings(
@@ -168,7 +168,7 @@ def is_random(maker: Any) -> bool:
     """Say whether a learner has a seed, or a function requires one."""
     if isinstance(maker, Learner):
         return any(name.split("__")[-1] == "seed" for name in maker.get_params())
-    return "seed" in sweeps.list_required(maker)
+    return "seed" in sweep.list_required(maker)
 
 
 def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
@@ -181,7 +181,7 @@ def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
     return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
 
 
-def add_theory(found: Table, stream: Stream, lam: sweeps.Penalty) -> Table:
+def add_theory(found: Table, stream: Stream, lam: sweep.Penalty) -> Table:
     """Return the table with bounds on the regret, and the theory's quantities of the stream."""
     rows = []
     for row in found.rows:

@@ -243,7 +243,7 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
 
 
 @hot
-def find_scores(Z, knots, scores, out):
+def write_scores(Z, knots, scores, out):
     """Write piecewise linear functions of the columns of Z, of slope 1 beyond the knots.
 
     knots, scores : (d, k), increasing, infinite knots after the last one.

@@ -208,8 +208,8 @@ def game(rounds: int):
     }
     for label, learner in learners.items():
         played = okl.adversary.greedy(learner, kernel, rounds, d)
-        setting = "sigma=1 lam=1" if group(label) == "second" else ""
-        setting = setting.replace("lam", "alpha" if "KONS" in label else "lam")
+        penalty = "alpha" if "KONS" in label else "lam"
+        setting = f"sigma=1 {penalty}=1" if group(label) == "second" else ""
         head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
         yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 

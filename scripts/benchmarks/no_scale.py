@@ -62,11 +62,10 @@ def draw(rows: list[dict]):
         own = [row for row in rows if row["set"] == name]
         curve = [row for row in own if row["lam"] != "grid"]
         colour = plots.COLOURS[i + 1]
-        ax.plot([float(row["lam"]) for row in curve], [float(row["loss / best"]) for row in curve],
+        ax.plot([row["lam"] for row in curve], [row["loss / best"] for row in curve],
                 color=colour, marker="os^DvP"[i], markersize=3.5, label=name)  # fmt: skip
-        ax.axhline(float(own[-1]["loss / best"]), color=colour, linewidth=1.0, linestyle=":")
+        ax.axhline(own[-1]["loss / best"], color=colour, linewidth=1.0, linestyle=":")
     ax.plot([], [], color=BLACK, linestyle=":", linewidth=1.0, label="all lam at once, aggregated")
-    ax.set_xscale("log")
     plots.tidy(ax, "lam", "loss / that of the best lam", log="xy")
     return figure
 

@@ -29,7 +29,7 @@ from oklnumba.learners.self_tuning.grid import (
     Trouble,
 )
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.scores import measure_scores, write_scores
+from oklnumba.learners.self_tuning.scores import find_scores, measure_scores
 from oklnumba.learners.self_tuning.tree import (
     Metric,
     Tree,
@@ -108,7 +108,7 @@ class Scales(NamedTuple):
         if median == 0.0:
             return scales
         curves = measure_scores(Z)
-        views, trees, widths = (Z, write_scores(Z, *curves)), [], []
+        views, trees, widths = (Z, find_scores(Z, *curves)), [], []
         for name, leaf, scored in METRICS:
             own = views[scored]
             trees.append(grow_tree(own, measure_metric(name, Z, Y, n), leaf, n))
@@ -231,7 +231,7 @@ class Stage(State):
     def _views(self, X: np.ndarray) -> list[tuple[Group | Tree, np.ndarray]]:
         """Return each group and what it takes of X: the inputs, or their normal scores."""
         scales = self.scales
-        scores = write_scores(X, scales.knots, scales.scores) if any(self._scored) else X
+        scores = find_scores(X, scales.knots, scales.scores) if any(self._scored) else X
         scored = zip(self.groups, self._scored, strict=True)
         return [(group, scores if own else X) for group, own in scored]
 

@@ -6,14 +6,14 @@ from math import erfc, sqrt
 
 import numpy as np
 
-from oklnumba.hot.self_tuning import find_scores
+from oklnumba.hot.self_tuning import write_scores
 
 SCORES = np.linspace(-3.0, 3.0, 33)  # of the quantiles that are measured
 SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
 
 
 def measure_scores(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return knots and the scores there, each (d, 33), for ``write_scores``.
+    """Return knots and the scores there, each (d, 33), for ``find_scores``.
 
     The knots of a column are those quantiles that a normal variable has at SCORES. Equal ones count
     once, with the mean of their scores, and infinite knots fill the rows. Scores are scaled so that
@@ -26,13 +26,13 @@ def measure_scores(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         row[:], k = np.inf, len(distinct)
         row[:k], found[k:] = distinct, 0.0
         found[:k] = np.bincount(which, SCORES) / np.bincount(which)
-    before, after = Z.std(axis=0), write_scores(Z, knots, scores).std(axis=0)
+    before, after = Z.std(axis=0), find_scores(Z, knots, scores).std(axis=0)
     scores *= np.divide(before, after, out=np.ones_like(after), where=after > 0.0)[:, None]
     return knots, scores
 
 
-def write_scores(Z: np.ndarray, knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def find_scores(Z: np.ndarray, knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return the normal scores of Z, linear between knots, of slope 1 beyond."""
     out = np.empty_like(Z)
-    find_scores(Z, knots, scores, out)
+    write_scores(Z, knots, scores, out)
     return out
