@@ -303,19 +303,16 @@ def leaf_spaces(views, y, past, metric, seed, budget, deepest, rounds, late=True
 
 def self_tuning(
     X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, deepest, seed=0,
-    span=1024, ahead=1.0,
+    span=1024,
 ):  # fmt: skip
-    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
-
-    ahead : the part of the rounds before a restart that new members are made of.
-    """
+    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
     kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
     kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
     came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
     for stage, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
-        past = int(ahead * start)
+        past = start - start // 16
         if start == restarts[0]:  # the first 16 are judged when they are replayed
             y[:16] = [learned_label(v, *label_range(came, past - 1)) for v in came[:16]]
         S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))

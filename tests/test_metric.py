@@ -18,6 +18,7 @@ from oklnumba import theory
 from oklnumba.components.kernels import Kernel, compute_gradients
 from oklnumba.components.metric import measure_scales
 from oklnumba.core.params import Params, clone, from_spec, to_spec
+from oklnumba.core.steps import finish
 from tests.battery import CASES, SAMPLERS, by_hand, make, proofs, stream
 
 W = np.array([1.7, 0.0, 0.3])
@@ -68,7 +69,7 @@ def test_scales_are_those_of_finite_differences_of_a_fit(kernel, shift):
     p = getattr(kernel, "norm", 2)
     expected *= np.linalg.norm(X.std(axis=0), p) / np.linalg.norm((X * expected).std(axis=0), p)
     rng = np.random.default_rng(4)
-    found = measure_scales(kernel, X, y, w, rng, lam=0.5, atoms=15, floor=0.01)
+    found = finish(measure_scales(kernel, X, y, w, rng, lam=0.5, atoms=15, floor=0.01))
     assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -95,9 +96,9 @@ def test_threads_of_blas_and_a_shift_of_the_labels_change_nothing(kernel):
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            found.append(measure_scales(kernel, X, y, w, np.random.default_rng(0)))
+            found.append(finish(measure_scales(kernel, X, y, w, np.random.default_rng(0))))
     assert_array_equal(*found)
-    shifted = measure_scales(kernel, X, y + 5.0, w, np.random.default_rng(0))
+    shifted = finish(measure_scales(kernel, X, y + 5.0, w, np.random.default_rng(0)))
     assert_allclose(shifted, found[0], rtol=1e-6)
 
 
@@ -124,7 +125,7 @@ def test_a_metric_is_where_the_passes_start():
     y = np.sin(3 * X[:, 0] * X[:, 2])
     kernel = okl.Gaussian(0.5)
     first = okl.learned_metric(kernel, X, y, passes=1)
-    second = measure_scales(kernel, X, y, first.scales, np.random.default_rng(0))
+    second = finish(measure_scales(kernel, X, y, first.scales, np.random.default_rng(0)))
     assert_array_equal(okl.learned_metric(first, X, y, passes=1).scales, second)
 
 

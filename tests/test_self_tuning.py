@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import os
 import pickle
-import threading
-from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -71,31 +67,25 @@ STREAMS = (
 )  # fmt: skip
 
 
-IN_BACKGROUND = "plain", "lagged", "drift", "outliers", "signs"
-
-
 @pytest.mark.parametrize(
-    ("name", "span", "ahead"),
+    ("name", "span"),
     [
-        *itertools.product([*STREAMS, "fading", "constant", "signs in blocks"], [48], [1.0]),
-        *itertools.product(["plain", "drift", "outliers"], [1024], [1.0]),
-        *itertools.product(IN_BACKGROUND, [48], [self_tuning.AHEAD]),
+        *itertools.product([*STREAMS, "fading", "constant", "signs in blocks"], [48]),
+        *itertools.product(["plain", "drift", "outliers"], [1024]),
     ],
 )
-def test_forecasts_and_losses_of_members_are_those_of_the_definition(
-    name, span, ahead, monkeypatch
-):
+def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
     monkeypatch.setattr(self_tuning, "SPAN", span)
     # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
     metrics = tuple((name, leaf // 8, scored) for name, leaf, scored in self_tuning.METRICS)
     monkeypatch.setattr(self_tuning, "METRICS", metrics)
     X, y = stream(name)
-    learner = okl.SelfTuning(BUDGET, background=ahead < 1.0, seed=3)
+    learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
         self_tuning.LINEAR, metrics, self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
-        span=span, ahead=ahead,
+        span=span,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -107,30 +97,28 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(
 RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("t", "background"), [(t, t in (384, 1536)) for t in [*RESTARTS, 384, 1536, 2100]]
-)
-def test_no_forecast_looks_ahead_across_restarts(t, background):
+@pytest.mark.parametrize("t", [*RESTARTS, 480, 1920, 2100])  # in 480 new members are begun
+def test_no_forecast_looks_ahead_across_restarts(t):
     X, y = stream(n=LONG)
-    expected = okl.run(okl.SelfTuning(BUDGET, background=background), X, y).predictions
+    expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
     changed, labels = X.copy(), y.copy()
     changed[t + 1 :] = 1e3 * changed[t + 1 :] ** 2
     labels[t:] = -100.0 * labels[t:] + 3.0  # its own label too
-    got = okl.run(okl.SelfTuning(BUDGET, background=background), changed, labels).predictions
+    got = okl.run(okl.SelfTuning(BUDGET), changed, labels).predictions
     assert_array_equal(got[: t + 1], expected[: t + 1])
     assert (got[t + 1 :] != expected[t + 1 :]).any()
 
 
-@pytest.mark.parametrize("background", [False, True])
-def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run(background):
+def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     X, y = stream("drift", n=LONG)
     y[[9, 50, 700, 2100]], X[[60, 2060], 0] = [-500.0, 1e6, -1e4, 1e5], 1e9
-    bulk, single, chunks = (okl.SelfTuning(BUDGET, background=background) for _ in range(3))
+    bulk, single, chunks = (okl.SelfTuning(BUDGET) for _ in range(3))
     run = okl.run(bulk, X, y)
     again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
     assert_array_equal(again.predictions, run.predictions)
     assert_array_equal(again.certificate.bound, run.certificate.bound)
-    cuts = {31, 32, 33, 300, 450, 511, 512, 2047, 2048, 2049}  # in 450 a restart is begun
+    # New members are begun after rounds 30 and 480, and built in round 490.
+    cuts = {30, 31, 32, 33, 300, 490, 511, 512, 2047, 2048, 2049}
     for t in range(LONG):
         if t % 10 == 0:
             assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
@@ -143,37 +131,15 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run(backgrou
         assert_array_equal(getattr(chunks, name), getattr(bulk, name))
 
 
-def test_a_restart_in_background_does_not_stop_the_rounds(monkeypatch):
-    X, y = stream(n=200)
-    going, build = threading.Event(), self_tuning.SelfTuning._build
-
-    def wait(*args):
-        assert going.wait(timeout=60)
-        return build(*args)
-
-    monkeypatch.setattr(self_tuning.SelfTuning, "_build", wait)
-    learner = okl.SelfTuning(BUDGET, background=True)
-    forecasts = []
-    for t in range(200):
-        if t in (31, 127):  # now there must be new members
-            going.set()
-        forecasts.append(okl.run(learner, X[t : t + 1], y[t : t + 1]).predictions[0])
-        if t in (31, 127):
-            going.clear()
-    going.set()
-    assert_array_equal(
-        forecasts, okl.run(okl.SelfTuning(BUDGET, background=True), X, y).predictions
-    )
-
-
-def test_a_fork_builds_the_members_that_a_thread_of_its_parent_was_building():
-    X, y = stream(n=140)
-    learner = okl.SelfTuning(BUDGET, background=True)
-    for t in range(100):
+def test_single_rounds_make_the_members_of_a_restart_before_it():
+    X, y = stream(n=512)
+    learner, left = okl.SelfTuning(BUDGET), []
+    for t in range(511):
         learner.learn_one(X[t], y[t])
-    expected = okl.run(copy.deepcopy(learner), X[100:], y[100:]).predictions
-    learner._next = os.getpid() + 1, Future()  # which nobody will ever complete
-    assert_array_equal(okl.run(learner, X[100:], y[100:]).predictions, expected)
+        left.append(learner._next is not None)
+    begun = [t + 1 for t in range(511) if left[t] and not left[t - 1]]
+    assert begun == [30, 120, 480]
+    assert len(list(learner._next)) < 4  # all is done but the last round's replay
 
 
 def test_several_outputs_are_as_many_single_ones_but_for_the_metrics(monkeypatch):

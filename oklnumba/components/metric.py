@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients,
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import checked
+from oklnumba.core.steps import Steps, finish
 
-ROWS = 1024  # rows whose kernel values are in memory at once
+ROWS = 512  # rows whose kernel values are in memory at once
 FIRST = 256  # rows that must suit the kernel
 JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
 
@@ -79,8 +81,8 @@ def split_metric(name: str, value: Any) -> tuple[Any, np.ndarray | None]:
 def measure_scales(
     kernel: Kernel, X: np.ndarray, y: np.ndarray, w: np.ndarray, rng: np.random.Generator,
     lam: float = 1.0, atoms: int = 300, floor: float = 1e-3,
-) -> np.ndarray:  # fmt: skip
-    """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``.
+) -> Steps[np.ndarray]:  # fmt: skip
+    """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``, in steps.
 
     sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2 is least among b and all f in the span of the kernel
     at some rows. Nothing is checked: X : (n, d), y : (n,) and w : (d,) are plain arrays. Several
@@ -92,18 +94,24 @@ def measure_scales(
     Y = (Y - Y.mean(axis=0)) / np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)
     A, b, total = np.zeros((len(C), len(C))), np.zeros((len(C), Y.shape[1])), np.zeros(len(C))
     squares, blocks = np.zeros_like(w), [slice(t, t + ROWS) for t in range(0, n, ROWS)]
-    with find_blas().limit(limits=1, user_api="blas"):  # threads would change the last bits
-        for rows in blocks:
-            F = kernel(Z[rows], C)
+    one_thread = partial(find_blas().limit, limits=1, user_api="blas")  # more change the last bits
+    for rows in blocks:
+        F = kernel(Z[rows], C)
+        with one_thread():
             A += F.T @ F
             b += F.T @ Y[rows]
-            total += F.sum(axis=0)
-        A += lam * kernel(C) - np.outer(total, total / n)
-        A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
+        total += F.sum(axis=0)
+        yield
+    A += lam * kernel(C) - np.outer(total, total / n)
+    A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
+    with one_thread():
         a = solve_positive(A, b)
-        for rows in blocks:
+    yield
+    for rows in blocks:
+        with one_thread():
             for one in a.T:
                 squares += (compute_gradients(kernel, Z[rows], C, one) ** 2).sum(axis=0)
+        yield
     g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
     if not g.any():
         return np.ones_like(w)
@@ -165,5 +173,5 @@ def learned_metric(
         raise ValueError(advice)
     w = np.ones(X.shape[1]) if w is None else w
     for _ in range(passes):
-        w = measure_scales(inner, X, y, w, rng, lam, atoms, floor)
+        w = finish(measure_scales(inner, X, y, w, rng, lam, atoms, floor))
     return Metric(inner, w)

@@ -32,13 +32,39 @@ from oklnumba.hot.primitives.dictionary import (
     span_grow,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    hot,
+    hot_apart,
+)
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 from oklnumba.hot.primitives.udu import LANES, pad, ridge_forecast
 
 # Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
 RANK, PAST = 1, 2
+
+
+@hot_apart
+def look_at_point(kernel, x, setting, counts, dictionary, rows):
+    """Write what a round needs of x: its kernel row, KORS's b, coordinates q, and a probability.
+
+    rows : (8, cap), of which row, b, q and, in the first entry of the fourth, the probability that
+    x joins are written.
+    """
+    _, rule, largest = setting
+    atoms, weights, kors, span, R = dictionary
+    row, b, q, m = rows[0], rows[1], rows[2], counts[ATOMS]
+    kernel_row(kernel, x, atoms, m, row)
+    span_coordinates(row, span, R, q, counts[RANK])
+    rows[3, 0] = 0.0
+    if m < largest:
+        corner = kernel_diag(kernel, x)
+        rows[3, 0] = joining_probability(rule, row, weights, kors, b, corner, m)
 
 
 @hot
@@ -125,22 +151,22 @@ def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, 
 
 
 @hot
-def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, work, out):
+def nystrom_rows(X, Y, coins, first, known, kernel, setting, counts, dictionary, past, work, out):
     """Let KORS look at the rounds from row ``first``, and write their coordinates in the span.
 
     No regulariser and no forecast enters here, so learners on one dictionary can play the same
     rows. Once the dictionary has its largest size, the past is no longer kept.
 
-    setting : (discount, rule of joining_probability, largest size); work : (8, cap) and (2, cap_n);
-    out : coordinates (b, cap) of up to b rounds, zero up to whole vectors, ranks (b + 1,) before
-    and after each, moments (g, cap) and gains (g, K) of add_atom for up to g growths, and sizes
-    (b,). Returns (rounds written, status).
+    known : whether nystrom_awv_forecasts has just looked at the only row; setting : (discount, rule
+    of joining_probability, largest size); work : (8, cap) and (2, cap_n); out : coordinates (b,
+    cap) of up to b rounds, zero up to whole vectors, ranks (b + 1,) before and after each, moments
+    (g, cap) and gains (g, K) of add_atom for up to g growths, and sizes (b,). Returns (rounds
+    written, status).
     """
-    _, rule, largest = setting
-    atoms, weights, kors, span, R = dictionary
     inputs, labels, Phi = past
     Z, ranks, borders, gains, sizes = out
-    row, b, q = work[0][0], work[0][1], work[0][4]
+    rows, largest = work[0], setting[2]
+    b, q = rows[1], rows[2]
     count = smaller(Z.shape[0], X.shape[0] - first)
     ranks[0], growths = counts[RANK], 0
     for t in range(count):
@@ -148,23 +174,21 @@ def nystrom_rows(X, Y, coins, first, kernel, setting, counts, dictionary, past, 
             return t, DONE
         stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest
-        if growing and (m + 1 > weights.shape[0] or stored == labels.shape[1]):
+        if growing and (m + 1 > b.shape[0] or stored == labels.shape[1]):
             return t, NEED_ROOM
         x = X[first + t]
-        kernel_row(kernel, x, atoms, m, row)
-        corner = kernel_diag(kernel, x)
-        span_coordinates(row, span, R, q, counts[RANK])
-        if growing:
-            probability = joining_probability(rule, row, weights, kors, b, corner, m)
-            if not probability >= 0.0:
-                return t, NOT_FINITE
-            if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
-                status = add_atom(
-                    kernel, x, corner, probability, setting, counts, dictionary, past, q,
-                    (b, work[1], borders[growths], gains[growths]),
-                )  # fmt: skip
-                if status != DONE:
-                    return t, status
+        if not known:
+            look_at_point(kernel, x, setting, counts, dictionary, rows)
+        probability = rows[3, 0]
+        if not probability >= 0.0:
+            return t, NOT_FINITE
+        if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
+            status = add_atom(
+                kernel, x, kernel_diag(kernel, x), probability, setting, counts, dictionary, past,
+                q, (b, work[1], borders[growths], gains[growths]),
+            )  # fmt: skip
+            if status != DONE:
+                return t, status
         coordinates = Z[t]
         for j in range(pad(q, counts[RANK])):
             coordinates[j] = q[j]
@@ -228,38 +252,33 @@ def nystrom_awv_forecasts(
     Where the coin would keep x, the border is written behind the valid part of the buffers (the
     caller makes room for one more atom) and wiped afterwards.
     """
-    discount, rule, largest = setting
-    atoms, weights, kors, span, R = dictionary
-    U, inv_d, c = factor
-    rows, columns = work
-    row, b, moments, scan, q, shrink = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
-    stored, m, old_rank = counts[PAST], counts[ATOMS], counts[RANK]
+    R, (U, inv_d, c), (rows, columns) = dictionary[4], factor, work
+    q, p, moments, scan, shrink = rows[2], rows[4], rows[5], rows[6], rows[7]
+    stored, old_rank = counts[PAST], counts[RANK]
     for t in range(X.shape[0]):
         rank = old_rank
         x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
+        look_at_point(kernel, x, setting, counts, dictionary, rows)
         corner = kernel_diag(kernel, x)
-        span_coordinates(row, span, R, q, rank)
-        probability = 0.0
-        if m < largest:
-            probability = joining_probability(rule, row, weights, kors, b, corner, m)
         rho_square = span_distance(q, corner, rank)
-        if coin < probability and adds_direction(R, q, rho_square, corner, moments, rank):
+        if coin < rows[3, 0] and adds_direction(R, q, rho_square, corner, moments, rank):
             rho, gains = math.sqrt(rho_square), forecasts[t]
             square = write_span_column(
-                kernel, x, past, discount, stored, q, rho, rank, columns, moments, gains
+                kernel, x, past, setting[0], stored, q, rho, rank, columns, moments, gains
             )
             if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
                 q[rank] = own_coordinate(rho, corner)
                 rank += 1
         padded = pad(q, rank)
-        solve_upper_transposed(U, q, padded)
+        for k in range(padded):  # q is kept for nystrom_rows
+            p[k] = q[k]
+        solve_upper_transposed(U, p, padded)
         a = 1.0
         for k in range(padded):
-            a += inv_d[k] * q[k] * q[k]
+            a += inv_d[k] * p[k] * p[k]
         shrink[0] = a  # in memory, so that the compiler does not multiply by one 1 / a
         for k in range(c.shape[0]):
-            forecast = ridge_forecast(q, c[k], scan, padded)
+            forecast = ridge_forecast(p, c[k], scan, padded)
             forecasts[t, k] = forecast if ridge else forecast / shrink[0]
         if rank > old_rank:
             U[:old_rank, old_rank] = 0.0

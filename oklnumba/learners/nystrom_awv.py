@@ -171,6 +171,7 @@ class NystromAWV(Learner):
             buffers |= {
                 "work": aligned_zeros(8, cap), "sweeps": sweep_workspace(U),
                 "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains, sizes),
+                "looked_at": None,  # the single input that the last forecast left in ``work``
             }  # fmt: skip
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
@@ -204,7 +205,9 @@ class NystromAWV(Learner):
         p, status = self._hyper, DONE
         look, play = self._loop(nystrom_rows, X), self._loop(nystrom_awv_rounds, X)
         while first < len(X) and status == DONE:
-            seen, why = look(X, Y, coins, first, *self._dictionary_arguments(), self._seen)
+            known = self._looked_at is not None and self._looked_at == self._single_input(X)
+            self._looked_at = None
+            seen, why = look(X, Y, coins, first, known, *self._dictionary_arguments(), self._seen)
             if self.size == p.max_size and self._rooms[PAST] > 0:
                 self._free(PAST)
                 self._columns = np.empty((2, 0))
@@ -220,6 +223,7 @@ class NystromAWV(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = empty_per_round(len(X), self._outputs)
+        self._looked_at = self._single_input(X)
         self._loop(nystrom_awv_forecasts, X)(
             X, self._coins.next, *self._dictionary_arguments(), self._hyper.lam,
             (self._U, self._inv_d, self._c), self._ridge,

@@ -373,6 +373,11 @@ class Learner(State, Params):
             self._single = SingleRound(*arguments)
         return self._single
 
+    def _single_input(self, X: np.ndarray) -> int | None:
+        """Return which of the single inputs X is; None for rows of a block."""
+        single = self._single
+        return single.inputs if single is not None and X is single.X else None
+
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
         """Return a compiled loop, by its machine code for single rounds."""
         single = self._single

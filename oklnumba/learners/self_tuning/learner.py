@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +14,11 @@ from oklnumba.components.kernels import Gaussian, Laplacian, Linear
 from oklnumba.components.scaling import FAR as FAR_INPUT
 from oklnumba.components.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
-from oklnumba.core.guard import run_together, start_aside
+from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import count, flag, random_seed
+from oklnumba.core.params import count, random_seed
 from oklnumba.core.state import State
+from oklnumba.core.steps import Steps, finish
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
     ROWS,
@@ -39,8 +40,9 @@ from oklnumba.learners.self_tuning.tree import (
 )
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
-AHEAD = 0.75  # the part of the rounds before a restart that members built in background are of
-CATCH_UP = 16  # most rounds that these replay after one single round
+# New members are made of all rounds before a restart but the last sixteenth, in which single rounds
+# do the work: so many steps after each, of so many rows.
+LAST, WORK, WORK_ROWS = 16, 2, 64
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
@@ -91,7 +93,7 @@ class Scales(NamedTuple):
     scores: np.ndarray = np.empty((0, 0))  # (d, 33)
 
     @classmethod
-    def measure(cls, X: np.ndarray, Y: np.ndarray, n: int) -> Scales:
+    def measure(cls, X: np.ndarray, Y: np.ndarray, n: int) -> Steps[Scales]:
         """Return the scales of past rounds; the trees grow as deep as ``n`` rounds allow."""
         if len(X) == 0:
             d, zeros = X.shape[1], np.zeros(Y.shape[1])
@@ -110,8 +112,9 @@ class Scales(NamedTuple):
         curves = measure_scores(Z)
         views, trees, widths = (Z, find_scores(Z, *curves)), [], []
         for name, leaf, scored in METRICS:
-            own = views[scored]
-            trees.append(grow_tree(own, measure_metric(name, Z, Y, n), leaf, n))
+            own, metric = views[scored], (yield from measure_metric(name, Z, Y, n))
+            trees.append(grow_tree(own, metric, leaf, n))
+            yield
             widths.append(median_distance(own * trees[-1].scales, norm=1))
         metrics, columns, thresholds = zip(*trees, strict=True)
         return cls(
@@ -151,9 +154,12 @@ class Stage(State):
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
 
-    def __init__(self, scales: Scales, budget: int, rounds: float, seed: list[int]):
-        """Make the members; ``rounds`` : as many as they can have played at the next restart."""
+    def __init__(self, scales: Scales):
         self.scales, self.replayed = scales, 0
+
+    def make_members(self, budget: int, rounds: float, seed: list[int]) -> Steps[None]:
+        """Make the members; ``rounds`` : as many as they can have played at the next restart."""
+        scales = self.scales
         d, outputs = len(scales.mean), len(scales.offsets)
         wide = scales.median and d > budget
         budget = int(min(budget, rounds))
@@ -166,11 +172,15 @@ class Stage(State):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
             self._add(Group(points, settings, scales.signs, rates), Member("", sigma))
+            yield
         for i, metric in enumerate(scales.trees()):
             name, _, scored = METRICS[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(kernels) + 1 + i]
-            maps = [SpanMap(kernel, d, budget, [*own, leaf]) for leaf in range(metric.leaves)]
-            leaves = [Group(points, IN_LEAVES, scales.signs) for points in maps]
+            leaves = []
+            for leaf in range(metric.leaves):
+                points = SpanMap(kernel, d, budget, [*own, leaf])
+                leaves.append(Group(points, IN_LEAVES, scales.signs))
+                yield
             self._add(Tree(metric, leaves), Member("", kernel.sigma, metric=name, scores=scored))
         linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
@@ -205,9 +215,9 @@ class Stage(State):
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.play(k, F[k], Y, offset, proofs, sums, out)
 
-    def replay(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
+    def replay(self, X: np.ndarray, Y: np.ndarray, learn: bool, step: int) -> Steps[None]:
         """Play the rounds of the past X, Y that were not replayed yet, and end spans between."""
-        step = min(ROWS, SPAN)
+        step = min(step, SPAN)
         while self.replayed < len(X):
             start = self.replayed
             if start > 0 and start % SPAN == 0:
@@ -217,6 +227,7 @@ class Stage(State):
             trace = Trace(*np.empty((6, *labels.shape)))
             self.play(self.scales.transform(X[rows]), labels, learn, trace)
             self.replayed = rows.stop
+            yield
 
     def end_span(self) -> None:
         """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
@@ -309,11 +320,6 @@ class SelfTuning(Learner):
     budget : int >= 1
         Largest dictionary, one for each width and leaf (and for the linear members, if inputs are
         wider): time and memory are of order budget^2.
-    background : bool
-        Whether the new members of a restart are made of the first three quarters of the rounds
-        only, so that where rounds come one at a time a thread can build them meanwhile. Without,
-        the restart after round 8192 takes as long as a thousand rounds and more; with it errors
-        are some 0.7 % larger.
     seed : int
         Of the coins of KORS.
 
@@ -378,7 +384,6 @@ class SelfTuning(Learner):
 
     budget: int = count(1, 300)
     _: KW_ONLY
-    background: bool = flag(False)
     seed: int = random_seed(0)
 
     @property
@@ -461,23 +466,24 @@ class SelfTuning(Learner):
 
     def _start(self, d: int) -> None:
         most = LARGEST_PAST // (8 * (d + self._outputs))
-        part = AHEAD if self._hyper.background else 1.0
         # How many rounds the new members are made of, by the round after which they begin.
-        self._restarts = {end: int(part * end) for end in RESTARTS if end <= max(most, 2048)}
+        self._restarts = {end: end - end // LAST for end in RESTARTS if end <= max(most, 2048)}
         self._make_state(counts=1, d=d, outputs=self._outputs, window=LONG, range=3)
         self._recent[:] = np.nan
         self._range[:] = [[-LARGEST_LABEL], [0.0], [LARGEST_LABEL]]
-        self._stage = self._make_stage(Scales.measure(self._inputs, self._labels, 0), 0)
-        self._next = None  # process and thread in which the members of the next restart are built
+        self._next = None  # makes the members of the next restart where rounds come singly
+        scales = finish(Scales.measure(self._inputs, self._labels, 0))
+        self._stage = finish(self._make_stage(scales, 0))
 
     @property
     def _can_widen(self) -> bool:
         return self._played < max(self._restarts)
 
-    def _make_stage(self, scales: Scales, restarts: int) -> Stage:
+    def _make_stage(self, scales: Scales, restarts: int) -> Steps[Stage]:
         """Return the stage after so many restarts."""
-        rounds = (*self._restarts, np.inf)[restarts]
-        return Stage(scales, self._hyper.budget, rounds, [self._hyper.seed, restarts])
+        stage, rounds = Stage(scales), (*self._restarts, np.inf)[restarts]
+        yield from stage.make_members(self._hyper.budget, rounds, [self._hyper.seed, restarts])
+        return stage
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y, start = y.reshape(len(X), self._outputs), 0
@@ -512,9 +518,8 @@ class SelfTuning(Learner):
             self._inputs[first:total], self._labels[first:total] = X, learned
             self._counts[PAST] = total
         self._played += n
-        self._prepare_restart(single=n == 1)
+        self._restart(single=n == 1)
         if self._played in self._restarts:
-            self._restart(self._played)
             trace.sizes[-1] = self.size
         if self._played % SPAN == 0:
             self._stage.end_span()
@@ -540,46 +545,47 @@ class SelfTuning(Learner):
         which = np.searchsorted(starts, np.arange(n), side="right")
         return keep_within(Y, *ranges[which].swapaxes(0, 1))
 
-    def _prepare_restart(self, single: bool) -> None:
-        """Go on with the members of the next restart; in a thread, where rounds come singly.
+    def _restart(self, single: bool) -> None:
+        """Begin with new members if it is time; single rounds do some of the work before.
 
-        Nothing depends on when that happens: ``_restart`` does what is left to do.
+        Nothing depends on how much of it.
         """
-        end = next((end for end in self._restarts if end >= self._played), 0)
-        if self._played == self._restarts.get(end):
-            if end == RESTARTS[0]:  # the first labels came before there was a range
-                self._labels[:SHORT] = keep_within(self._labels[:SHORT], *self._range)
-            if single and self._played < end:
-                past = self._inputs[: self._played], self._labels[: self._played]
-                self._next = os.getpid(), start_aside(partial(self._build, end, *past))
-        elif single and self._next is not None and self._next[1].done():
-            stage = self._next[1].result()
-            rows = slice(min(stage.replayed + CATCH_UP, self._played))
-            stage.replay(self._inputs[rows], self._labels[rows], True)
-
-    def _build(self, end: int, X: np.ndarray, Y: np.ndarray) -> Stage:
-        """Return the members that begin after round ``end``, made of X and Y, which they replay."""
-        stage = self._make_stage(Scales.measure(X, Y, end), list(self._restarts).index(end) + 1)
-        for start in range(0, len(X), ROWS):
-            stage.choose(stage.scales.transform(X[start : start + ROWS]))
-        stage.replay(X, Y, False)
-        return stage
-
-    def _restart(self, end: int) -> None:
-        """Take the new members, once they have replayed all rounds so far."""
-        built, (process, stage) = self._restarts[end], self._next or (None, None)
+        end = next((end for end in self._restarts if end >= self._played), np.inf)
+        built = self._restarts.get(end, np.inf)
+        if self._played == built and end == RESTARTS[0]:  # labels from before there was a range
+            self._labels[:SHORT] = keep_within(self._labels[:SHORT], *self._range)
         try:
-            if process == os.getpid():
-                stage = stage.result()
-            else:  # none were begun, or that was in another process, before a fork
-                stage = self._build(end, self._inputs[:built], self._labels[:built])
-            stage.replay(self._inputs[:end], self._labels[:end], True)
+            if self._played == end:
+                stage = finish(self._next or self._build(end, ROWS))
+                stage.correct_losses(self._stage)
+                self._stage, self._next = stage, None
+            elif self._played >= built and single:
+                self._next = self._next or self._build(end, WORK_ROWS)
+                for _ in islice(self._next, WORK):
+                    pass
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
-        stage.correct_losses(self._stage)
-        self._stage, self._next = stage, None
-        if end == max(self._restarts):
+        if self._played == max(self._restarts):
             self._free(PAST)
+
+    def _build(self, end: int, step: int) -> Steps[Stage]:
+        """Return the members that begin after round ``end``, once it is played.
+
+        step : rows that are chosen among, or replayed, in one go.
+        """
+        built, restarts = self._restarts[end], list(self._restarts).index(end) + 1
+        X, Y = self._inputs[:built], self._labels[:built]
+        scales = yield from Scales.measure(X, Y, end)
+        stage = yield from self._make_stage(scales, restarts)
+        for start in range(0, built, step):
+            stage.choose(stage.scales.transform(X[start : start + step]))
+            yield
+        yield from stage.replay(X, Y, False, step)
+        while stage.replayed < end:  # what came since
+            n = self._played
+            yield from stage.replay(self._inputs[:n], self._labels[:n], True, step)
+            yield
+        return stage
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
@@ -602,5 +608,5 @@ class SelfTuning(Learner):
     def _restore(self, state: dict[str, Any]) -> None:
         restarts = sum(end <= state["played"] for end in self._restarts)
         scales = Scales(*(state[name] for name in Scales._fields))
-        self._stage = self._make_stage(scales, restarts)
+        self._stage = finish(self._make_stage(scales, restarts))
         super()._restore(state)

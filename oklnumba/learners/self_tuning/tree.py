@@ -10,6 +10,7 @@ from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.core.health import Part
 from oklnumba.core.state import State
+from oklnumba.core.steps import Steps
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.self_tuning import leaf_rounds
 from oklnumba.learners.self_tuning.grid import ROWS, Group
@@ -58,7 +59,7 @@ def median_distance(X: np.ndarray, norm: int = 2) -> float:
     return max(median, LEAST)
 
 
-def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> np.ndarray:
+def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Steps[np.ndarray]:
     """Return the scales of inputs of the past, (d,): 1 before there are FEWEST rounds.
 
     kernel : whose gradients are measured, "Gaussian" or "Laplacian".
@@ -70,7 +71,7 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> np
         chosen = spread_rows(n, min(most, max(NUMBERS // d, LEAST_ROWS)))
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
-        w = measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=atoms)
+        w = yield from measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=atoms)
     return w
 
 
