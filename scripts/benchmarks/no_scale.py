@@ -87,8 +87,9 @@ def draw(rows: list[dict]):
         ax.axvline(last * 4.0, color="0.4", linewidth=0.8)
         ax.text(last * 4.0**3.1, 0.94 * TOP, free, ha="center", va="top", fontsize=8)
         plots.tidy(ax, label, f"loss / that of the best {label}", log="xy")
-        ax.set(ylim=(0.9, TOP), xlim=(None, last * 4.0**5.2))
-        ax.set_xticks([tick for tick in ax.get_xticks() if tick <= last])
+        ax.set(ylim=(0.9, TOP), xlim=(min(LAMS) / 2.0, last * 4.0**5.2))
+        ax.set_xticks([tick for tick in ax.get_xticks() if min(LAMS) / 2.0 < tick <= last])
+        ax.xaxis.set_major_formatter("{x:g}")
     explain(axes[0][1], "nothing to set", linestyle="", marker="o", markeredgecolor="black")
     return figure
 
