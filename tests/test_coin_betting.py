@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.theory import coin_betting_bound
 from tests.compiled import COMPILED
+from tests.linear_games import game_gradients, played
+from tests.naive_linear import coin_betting_points
 
 NORMS = np.geomspace(1e-3, 1e3, 13)
 D = 3
@@ -83,10 +86,10 @@ def test_the_bound_holds_against_every_norm_at_once(kind, lengths, n, seed, scal
     for lipschitz in (scale * L, None):
         learner = okl.CoinBetting(lipschitz, wealth=wealth)
         gradients, points = play(learner, lambda t, w: scale * answer(t, w), n)
-        played = np.linalg.norm(gradients, axis=1)
-        if not played.any():
+        sizes = np.linalg.norm(gradients, axis=1)
+        if not sizes.any():
             continue
-        bound = bounds(np.count_nonzero(played), lipschitz or played.max(), wealth)
+        bound = bounds(np.count_nonzero(sizes), lipschitz or sizes.max(), wealth)
         bound += 0.0 if lipschitz else price(gradients, points)
         rounding = 1e-12 * (np.abs(gradients * points).sum() + bound)
         assert (regrets(gradients, points) <= bound + rounding).all()
@@ -108,6 +111,15 @@ def test_a_gradient_that_is_longer_late_has_its_price():
     game = play(okl.CoinBetting(), lambda t, w: (1.0 if t < 10 else -4.0) * np.eye(D)[0], 11)
     found, bound = regrets(*game), bounds(11, 4.0, 1.0)
     assert 0.5 < np.max(found / (bound + price(*game))) <= 1.0 < 10.0 < np.max(found / bound)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1.0, 1e50])
+def test_points_after_many_sorted_rounds_are_the_textbooks(size):
+    gradients = game_gradients(n=600 if COMPILED else 60, d=D)
+    gradients = size * gradients[np.argsort(gradients[:, 1])]
+    expected = coin_betting_points(gradients, None, 1.0)
+    points = played(okl.CoinBetting(), gradients)
+    assert_allclose(points, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("power", [-40, 1, 40])
