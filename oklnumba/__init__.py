@@ -40,6 +40,7 @@ from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (
     OGD,
     AdaptiveFTRL,
+    CoinBetting,
     ExponentiatedGradient,
     Hedge,
     LazyOGD,
@@ -75,14 +76,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV", "POMD",
-    "POMDR", "AdaptiveFTRL", "BasisFeatures", "ExpConcaveFTRL", "Experts", "ExponentiatedGradient",
-    "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge", "Intervals",
-    "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner", "Linear",
-    "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV", "NystromFeatures",
-    "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm", "Perceptron", "Polynomial",
-    "Projectron", "ProsNKONS", "Run", "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS",
-    "Standardized", "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree",
-    "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets", "interop",
+    "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
+    "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge",
+    "Intervals", "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner",
+    "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV",
+    "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm", "Perceptron",
+    "Polynomial", "Projectron", "ProsNKONS", "Run", "SelfTuning", "SkeGD", "SketchedKONS",
+    "SketchedONS", "Standardized", "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures",
+    "Tree", "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets", "interop",
     "learned_metric", "load", "losses", "oco", "plots", "regret_vs_size", "run", "stream", "sweep",
     "theory", "warm_up",
 ]  # fmt: skip

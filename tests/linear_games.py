@@ -71,6 +71,8 @@ def textbook(learner, gradients):
         return naive_linear.adaptive_points(gradients, p["kind"], p["eta"], p["sigma"])
     if isinstance(learner, okl.StronglyConvexFTRL):
         return naive_linear.strongly_convex_points(gradients, p["lam"])
+    if isinstance(learner, okl.CoinBetting):
+        return naive_linear.coin_betting_points(gradients, p["lipschitz"], p["wealth"])
     return naive_linear.exp_concave_points(
         gradients, p["alpha_tilde"], p["lipschitz"], p["domain"], p["radius"]
     )
@@ -105,6 +107,8 @@ FIRST_ORDER = [
     okl.Perceptron(eta=0.7),
     okl.Winnow(eta=0.05),
     okl.OGD(eta=0.9, schedule="gradient", radius=1.0),
+    okl.CoinBetting(wealth=0.3),
+    okl.CoinBetting(lipschitz=200.0),
 ]
 EXP_CONCAVE = [
     okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0),
@@ -149,6 +153,7 @@ def two_faced(loss):
         okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),
         *(okl.AdaptiveFTRL(kind, loss=loss) for kind in ADAPTIVE),
         okl.StronglyConvexFTRL(lam=2.0, loss=loss),
+        okl.CoinBetting(loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="ball", radius=0.5, loss=loss),
         okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="simplex", loss=loss),

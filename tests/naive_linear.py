@@ -163,6 +163,26 @@ def strongly_convex_points(gradients, lam):
     return np.array(points)
 
 
+def coin_betting_points(gradients, lipschitz, wealth):
+    """Orabona and Pal 2016, Algorithm 1, on c = -g / L; no L: the largest |g| so far, g cut to it.
+
+    The wealth is eps for each unit of L, less what was lost; rounds with g = 0 are left out.
+    """
+    points, bets = [], []  # of rounds with a gradient: g as it counts, and w
+    L = lipschitz
+    for g in [*gradients, None]:
+        w = np.zeros(gradients.shape[1])
+        if bets:
+            money = L * wealth - sum(g_s @ w_s for g_s, w_s in bets)
+            w = sum(-g_s / L for g_s, _ in bets) / (len(bets) + 1) * money / L
+        points.append(w)
+        if g is not None and g.any():
+            L = L or np.linalg.norm(g)
+            bets.append((g * min(1.0, L / np.linalg.norm(g)), w))
+            L = max(L, np.linalg.norm(g))
+    return np.array(points)
+
+
 def exp_concave_points(gradients, alpha, L, domain, radius=None):
     """Argmin <G, w> + alpha L^2 / 2 |w|^2 + sum_s alpha/2 (g_s.(w - w_s))^2 on the domain."""
     d = gradients.shape[1]

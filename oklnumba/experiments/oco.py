@@ -18,6 +18,7 @@ from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.first_order import (
     OGD,
     AdaptiveFTRL,
+    CoinBetting,
     ExponentiatedGradient,
     Hedge,
     LazyOGD,
@@ -30,9 +31,9 @@ from oklnumba.learners.lift import WithFeatures
 from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
 
 __all__ = [
-    "OGD", "AdaptiveFTRL", "ExpConcaveFTRL", "ExponentiatedGradient", "Hedge", "LazyOGD",
-    "LeastSquares", "LinearAWV", "LinearLearner", "LinearRidge", "OnlineNewtonStep", "PNorm",
-    "Perceptron", "Played", "Portfolio", "Potential", "SketchedONS", "StronglyConvexFTRL", "Winnow",
-    "WithFeatures", "check_simplex", "dual_exponent", "euclidean", "negative_entropy", "p_norm",
-    "play", "squared_p_norm",
+    "OGD", "AdaptiveFTRL", "CoinBetting", "ExpConcaveFTRL", "ExponentiatedGradient", "Hedge",
+    "LazyOGD", "LeastSquares", "LinearAWV", "LinearLearner", "LinearRidge", "OnlineNewtonStep",
+    "PNorm", "Perceptron", "Played", "Portfolio", "Potential", "SketchedONS", "StronglyConvexFTRL",
+    "Winnow", "WithFeatures", "check_simplex", "dual_exponent", "euclidean", "negative_entropy",
+    "p_norm", "play", "squared_p_norm",
 ]  # fmt: skip

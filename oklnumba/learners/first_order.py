@@ -1,6 +1,6 @@
 """Linear learners whose round takes O(d): the FTRL family, Perceptron and Winnow.
 
-After Zhang 2019, "CSC 665: Online convex optimization" (oco below).
+After Zhang 2019, "CSC 665: Online convex optimization" (oco below); and coin betting.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import checked, choice, positive
+from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as hot
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
 from oklnumba.hot.primitives.linalg import dot
@@ -334,6 +335,61 @@ class StronglyConvexFTRL(_FirstOrder):
 
     def _settings(self) -> hot.Setting:
         return super()._settings()._replace(decay=self._hyper.lam)
+
+
+class CoinBetting(LinearLearner):
+    """Gradient steps without a step size (Orabona and Pal 2016, Algorithm 1). O(d) a round.
+
+    w is a share of a wealth, bet on where the gradients go. The regret against every u at once is
+    of order |u| L sqrt(n log(n |u|)), that of OGD with the best step for |u| but for the logarithm
+    (``theory.coin_betting_bound``).
+
+    Parameters
+    ----------
+    lipschitz : float > 0, optional
+        L, a bound on |g|; a longer gradient is an error. None: the largest |g| so far. It is 1 for
+        features with |z| = 1 and the hinge, absolute or logistic loss.
+    wealth : float > 0
+        At the start: L times this is the most that can be lost against u = 0.
+    loss : str
+        As in OGD; for a bound beforehand one that is Lipschitz.
+
+    Remarks
+    -------
+    Rounds without a gradient are not counted. With lipschitz=None a gradient longer than those
+    before, at most L_t, counts as one of length L_t, which costs at most (|g_t| - L_t) (|w_t| +
+    |u|), as in Cutkosky 2019; without the constraint on |w_t| of that paper it can be large.
+
+    Examples
+    --------
+    >>> okl.CoinBetting().update([1.0, 0.0]).update([0.0, 1.0]).w.round(4)
+    array([-0.3333, -0.3333])
+    """
+
+    _STATE = {"sums": ("sums",), "S": ("d",)}
+
+    lipschitz: float | None = positive(None, optional=True)
+    _: KW_ONLY
+    wealth: float = positive(1.0)
+    loss: str = loss_field("hinge")
+
+    @property
+    def _REMEDY(self) -> str:  # type: ignore[override]  # lipschitz may be given
+        return "leave lipschitz out, or " * bool(self.lipschitz) + "scale the inputs and labels"
+
+    def _start(self, d: int) -> None:
+        L, wealth = self._hyper.lipschitz, self._hyper.wealth
+        # features of length 1 are so to rounding
+        self._setting = wealth, inf if L is None else L * (1.0 + 1e-9)
+        self._make_state(sums=4, d=d)
+        self._sums[coin_betting.HINT], self._sums[coin_betting.WEALTH] = L or 0.0, wealth
+
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
+        loop = self._loop(coin_betting.coin_betting_rounds, X)
+        return loop(X, y, loss, self._setting, self._sums, self._S, out)
+
+    def _point(self) -> np.ndarray:
+        return self._sums[coin_betting.FACTOR] * self._S
 
 
 class _MistakeDriven(_FirstOrder):

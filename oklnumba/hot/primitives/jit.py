@@ -30,6 +30,7 @@ NOT_FINITE = 3  # an overflow reached a forecast
 NEED_MAP = 4  # a dictionary is full: make its feature map and call again
 STOPPED = 5  # the round just played was the last to learn from
 DIVERGED = 6  # a forecast that nothing bounds is beyond LARGEST_FORECAST, or NaN
+TOO_LONG = 7  # a gradient is longer than the bound on them
 
 LARGEST_FORECAST = 1e100  # its square does not overflow yet
 

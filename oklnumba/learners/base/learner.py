@@ -341,6 +341,7 @@ class Learner(State, Params):
             jit.NOT_POSITIVE: "a matrix lost its positive definiteness",
             jit.NOT_FINITE: "the forecast is not finite",
             jit.DIVERGED: f"the run diverges, its forecast is beyond {jit.LARGEST_FORECAST:g}",
+            jit.TOO_LONG: "the gradient is longer than lipschitz",
         }[status]
         eta = getattr(self._hyper, "eta", None) if status == jit.DIVERGED else None
         what += f" with eta={eta!r}" if eta is not None else ""

@@ -101,7 +101,7 @@ class LinearLearner(Game):
         return self._w
 
     def _finite(self) -> bool:
-        return all_finite(self._w)
+        return all_finite(self._point())
 
 
 class EitherLearner(LinearLearner):
