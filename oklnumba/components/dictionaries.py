@@ -27,7 +27,8 @@ class _Sampler(State, Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
-    A subclass has ``_play``, and ``_start(d)`` if it has more state.
+    A subclass has ``_play(X, probabilities, kept)``: see points, write their probabilities and
+    whether they are kept; return how many were seen, and the status of the compiled loop.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
@@ -92,13 +93,6 @@ class _Sampler(State, Transformer, Params):
         self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
-
-    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        """See points; write their probabilities and whether they are kept.
-
-        Return how many were seen, and the status of the compiled loop.
-        """
-        raise NotImplementedError
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         work = aligned_zeros(2, round_up_to_vector(rooms[ATOMS]))

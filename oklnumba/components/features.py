@@ -29,7 +29,8 @@ PASS = 32  # rows that Nystrom features map at once; their kernel values stay in
 class Features(Transformer, Params):
     """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``.
 
-    It learns nothing from data, so ``transform`` needs no ``fit``.
+    It learns nothing from data, so ``transform`` needs no ``fit``. ``_writer(d)`` of a subclass
+    returns ``write(X, out)``, which fills the first size(d) columns of out, and size(d).
     """
 
     _requires_fit = False
@@ -37,10 +38,6 @@ class Features(Transformer, Params):
     def size(self, d: int) -> int:
         """Return the number of features for inputs of width d."""
         return self._writer(require_count("d", d, 1))[1]
-
-    def _writer(self, d: int):
-        """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
-        raise NotImplementedError
 
     def _names_out(self, columns: list[str]) -> list[str]:
         name = type(self).__name__.removesuffix("Features").lower()

@@ -35,13 +35,12 @@ SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern:
 
 
 class Kernel(Params):
-    """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
+    """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x).
+
+    ``_code()`` of a subclass returns the kernel's code and numbers for the hot loops.
+    """
 
     _scales = None  # of the inputs, in a Metric
-
-    def _code(self) -> tuple[int, np.ndarray]:
-        """Return the kernel's code and numbers for the hot loops."""
-        raise NotImplementedError
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
         """Return the kernel matrix k(X[i], Z[j]).

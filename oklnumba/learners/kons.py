@@ -56,7 +56,11 @@ class Curved(Learner):
 
 
 class _KernelForm(cholesky.GrowingFactor, Curved):
-    """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse."""
+    """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse.
+
+    A subclass has ``_learn(X, y, trace)``, which plays some of the rounds, and returns how many and
+    the status of the compiled loop.
+    """
 
     _STATE = {
         "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "coefs": (ATOMS,),
@@ -118,10 +122,6 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
         if start < n:
             trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size
             self._played += n - start
-
-    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        """Play some of the rounds; return how many, and a status of the compiled loops."""
-        raise NotImplementedError
 
     @property
     def _function(self) -> tuple[np.ndarray, ...]:

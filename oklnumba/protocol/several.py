@@ -25,8 +25,8 @@ from oklnumba.learners.base.wrapper import Wrapper
 class Several(Wrapper):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
 
-    A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
-    (``_column``).
+    A subclass checks the labels (``_as_labels``), and ``_column(labels, k)`` returns the numbers,
+    (n,), that output k learns.
     """
 
     _can_be_member = False
@@ -52,10 +52,6 @@ class Several(Wrapper):
 
     def _member(self) -> str | list[str] | None:
         return self._learners[0]._member() if self._together else None
-
-    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
-        """Return the labels of output k, (n,)."""
-        raise NotImplementedError
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.rounds == 0:  # the learners are all alike

@@ -241,16 +241,7 @@ class Learner(State, Params):
             warnings.warn(message, UserWarning, stacklevel=level_of_caller())
         return Health.of(self.rounds, parts)
 
-    # ---- what subclasses write ----
-
-    def _start(self, d: int) -> None:
-        raise NotImplementedError
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        raise NotImplementedError
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    # ---- what subclasses may write ----
 
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that the learner cannot take though its loss can."""
@@ -428,9 +419,6 @@ class Learner(State, Params):
         if not self._ready() or not self._played:
             return []
         return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
-
-    def _describe_data(self) -> dict[str, Any]:
-        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
 
     # ---- what a run records ----
 
