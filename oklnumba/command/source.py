@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.command.spelling import suggest
-from oklnumba.core.checks import require_count
+from oklnumba.core.checks import require_count, suggest
 from oklnumba.data import datasets
 from oklnumba.data.streams import LOOK_ROWS, Stream
 
@@ -58,7 +57,8 @@ def find_source(args: Namespace) -> Source:
         X, y = data.X, data.y
     else:
         known = [*datasets.names(), *map(str, path.parent.glob("*"))]
-        raise ValueError(f"no file and no data set {args.file!r}{suggest(args.file, known)}")
+        hint = f"{suggest(args.file, known)}oklnumba data list names the sets"
+        raise ValueError(f"no file and no data set {args.file!r}; {hint}")
     return _from_arrays(args, X, y)
 
 

@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -15,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import describe, short, shown
+from oklnumba.core.checks import describe, short, shown, suggest
 
 # What other libraries call some of our hyper-parameters.
 SYNONYMS = {
@@ -180,9 +179,8 @@ class Params:
 def unknown_name(cls: type[Params], name: str, what: str) -> str:
     """Return the message for a name that a class does not have, with the one that may be meant."""
     known = list(cls.__signature__.parameters)
-    meant = [one for one in SYNONYMS.get(name, ()) if one in known]
-    meant += get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {meant[0]}? " if meant else ""
+    meant = next((one for one in SYNONYMS.get(name, ()) if one in known), None)
+    hint = suggest(name, known) if meant is None else f"did you mean {meant!r}? "
     return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(known) or 'none'}"
 
 

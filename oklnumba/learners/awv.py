@@ -181,14 +181,15 @@ class FeatureRidge(Learner):
         return self._r if self._width is not None else 0
 
     def _start_features(
-        self, write: Callable[[np.ndarray, np.ndarray], None], r: int, forecaster: str
+        self, writer: tuple[Callable, int], forecaster: str, **lengths: int
     ) -> None:
-        """Make the state for r features, which ``write`` writes."""
+        """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
+        write, r = writer
         lam, discount = self._hyper.lam, self._hyper.discount
         self._r, self._room = r, round_up_to_vector(r)
         room = self._room
         try:
-            self._make_state(r=room, outputs=self._outputs, totals=TOTALS)
+            self._make_state(r=room, outputs=self._outputs, totals=TOTALS, **lengths)
         except MemoryError as error:
             raise MemoryError(
                 f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
@@ -325,7 +326,7 @@ class PKAWV(FeatureRidge):
         return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
     def _start(self, d: int) -> None:
-        self._start_features(*self._hyper.features._writer(d), self._hyper.forecaster)
+        self._start_features(self._hyper.features._writer(d), self._hyper.forecaster)
 
     def _space(self) -> str:
         return name_space(f"the {self._r} {self._hyper.features.kind}", self._hyper.discount)
@@ -367,7 +368,7 @@ class LinearAWV(Game, FeatureRidge):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_features(write, d, self._forecaster)
+        self._start_features((write, d), self._forecaster)
 
     def _space(self) -> str:
         return name_space(f"the linear functions of {self.size} inputs", self._hyper.discount)
