@@ -1,7 +1,5 @@
 """Learners, kernels and values written as text: parsed, never evaluated."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Streaming dictionaries of points: KORS, uniform sampling, approximate linear dependence."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import KW_ONLY
 from typing import Any, Self
@@ -70,8 +68,7 @@ class _Sampler(State, Transformer, Params):
             probabilities, kept = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
             seen, status = self._play(scale_columns(block, scales), probabilities, kept)
             new = np.flatnonzero(kept[:seen])
-            if scales is not None:  # ``_atoms`` are scaled
-                self._points = np.concatenate([self._points, block[new]])
+            self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
             self.indices_ = np.concatenate([self.indices_, self._seen + new])
             self.probabilities_ = np.concatenate([self.probabilities_, probabilities[new]])
             self._seen += seen
@@ -110,8 +107,7 @@ class _Sampler(State, Transformer, Params):
         if not self._started:
             name = type(self).__name__
             raise not_fitted(f"{name} has seen no data; call fit(X) or partial_fit(X) first")
-        plain = self._hyper.kernel._scales is None
-        return self._used("atoms").T.copy() if plain else self._points.copy()
+        return self._points.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
         """Return the Nystrom feature map of the points kept."""
@@ -181,8 +177,7 @@ class KORS(_Sampler):
     seed: int = random_seed(0)
 
     def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        hyper = self._hyper
-        setting = hyper.alpha, hyper.beta, hyper.eps, np.inf
+        setting = self._hyper.alpha, self._hyper.beta, self._hyper.eps
         coins = self._coins.take(len(X))
         return self._play_with_room(
             lambda first: kors_rounds(

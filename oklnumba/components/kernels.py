@@ -1,7 +1,5 @@
 """RKHS kernels: hyper-parameters and a code; the loops are in hot/primitives/rows.py."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -43,17 +41,9 @@ class Kernel(Params):
     _scales = None  # of the inputs, in a Metric
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
-        """Return the kernel matrix k(X[i], Z[j]).
+        """Return the kernel matrix k(X[i], Z[j]), (n, m), of dense or sparse rows.
 
-        Parameters
-        ----------
-        X : array_like or scipy.sparse of shape (n, d)
-        Z : array_like or scipy.sparse of shape (m, d), optional
-            X itself if None; the result is then exactly symmetric.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
+        Z is X itself if None; the matrix is then exactly symmetric.
 
         Examples
         --------

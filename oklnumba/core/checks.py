@@ -3,8 +3,6 @@
 They are made before anything changes.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 import os

@@ -10,8 +10,6 @@ a second OpenBLAS, whose threads would slow those of SciPy's. A row-major (m, k)
 column-major (k, m) one: lower triangles are upper ones there.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Short texts: results on one line, progress bars."""
 
-from __future__ import annotations
-
 import threading
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Hyper-parameters: fields with a domain, listed, printed, copied, and written as plain JSON."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import sys
@@ -36,15 +34,9 @@ Check = Callable[[str, Any], Any]
 
 
 def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a hyper-parameter with its domain.
+    """Declare a hyper-parameter with its domain; ``optional`` : whether None is allowed too.
 
-    Parameters
-    ----------
-    check : callable
-        ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
-    default : object
-    optional : bool
-        Whether None is allowed too.
+    ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
     """
     return field(default=default, metadata={"check": check, "optional": optional})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -117,19 +118,15 @@ def stream(
     return Stream(name, tables.read, batch, tables.classes, tables.columns)
 
 
+@dataclass(eq=False, repr=False)
 class Stream:
     """Pairs (X, y) of blocks of rows, any number of times; ``columns``, ``classes``: if named."""
 
-    def __init__(
-        self,
-        name: str,
-        source: Callable[[], Pieces],
-        batch: int | None = None,
-        classes: tuple | None = None,
-        columns: tuple[str, ...] | None = None,
-    ):
-        self._name, self._source, self._batch, self.classes = name, source, batch, classes
-        self.columns = columns
+    _name: str
+    _source: Callable[[], Pieces]
+    _batch: int | None = None
+    classes: tuple | None = None
+    columns: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"

@@ -1,12 +1,10 @@
 """Tables of results with named columns, with or without pandas."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -73,11 +71,13 @@ class Table:
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows)
 
-    def __getitem__(self, column: str | list[str]) -> np.ndarray | Table:
+    def __getitem__(self, column: str | list[str]) -> np.ndarray | Self:
         """Return a column as an array, None as NaN or ""; for a list of columns, their table."""
         if isinstance(column, list):
             self._require(*column)
-            return Table([{name: row[name] for name in column} for row in self.rows], self.about)
+            return type(self)(
+                [{name: row[name] for name in column} for row in self.rows], self.about
+            )
         self._require(column)
         cells = [row[column] for row in self.rows]
         kind = next((_kind(cell) for cell in cells if cell is not None), "numbers")
@@ -86,13 +86,13 @@ class Table:
         empty = "" if kind == "texts" else np.nan
         return np.array([empty if cell is None else cell for cell in cells])
 
-    def select(self, **equal: Cell) -> Table:
+    def select(self, **equal: Cell) -> Self:
         """Return the rows with these values in these columns."""
         self._require(*equal)
         found = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
-        return Table(found, self.about)
+        return type(self)(found, self.about)
 
-    def mean(self, by: Sequence[str] = GROUPS) -> Table:
+    def mean(self, by: Sequence[str] = GROUPS) -> Self:
         """Return one averaged row per group of rows with the same values in the columns ``by``.
 
         Numbers become their mean and, as ``<column>_sd``, the sample standard deviation (None for
@@ -109,11 +109,11 @@ class Table:
                 if name not in out and name not in ("permutation", "seed", "error"):
                     out |= _average(name, [row[name] for row in good])
             averaged.append(out | ({} if good else {"error": rows[0]["error"]}))
-        return Table(averaged, self.about)
+        return type(self)(averaged, self.about)
 
     def pivot(
         self, values: str = "mean_loss", rows: str = "data", columns: str = "learner"
-    ) -> Table:
+    ) -> Self:
         """Return the means of a column, with one row and one column per value of two others.
 
         Rows with an error are left out.
@@ -126,7 +126,7 @@ class Table:
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
             cell = float(np.mean(good)) if good else None  # type: ignore[arg-type]
             out.setdefault(row, {rows: row})[str(column)] = cell
-        return Table(out.values(), self.about)
+        return type(self)(out.values(), self.about)
 
     # ---- other forms ----
 
@@ -153,12 +153,12 @@ class Table:
         write_npz(path, {"table": {"columns": columns, "rows": rows, "about": self.about}}, {})
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Table:
+    def load(cls, path: str | os.PathLike) -> Self:
         """Return the table that ``save`` wrote; ValueError if the file is damaged or another."""
         return cls._from_file(path, read_npz(path)[0])
 
     @classmethod
-    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any]) -> Table:
+    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any]) -> Self:
         """Return the table of a file with this JSON data."""
         if "table" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a table; okl.load reads it")

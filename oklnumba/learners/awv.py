@@ -4,10 +4,9 @@ After Jezequel, Gaillard and Rudi 2019, "Efficient online learning with kernels 
 large scale problems" (pkawv below).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -309,7 +308,7 @@ class PKAWV(FeatureRidge):
     def known_inputs(
         cls, kernel: Kernel, X: ArrayLike, lam: float = 1.0, mu: float = 1.0, beta: float = 1.0,
         eps: float = 0.5, forecaster: str = "awv", seed: int = 0, discount: float = 1.0,
-    ) -> PKAWV:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Return PKAWV on a KORS dictionary of all inputs X of the stream to come (Corollary 8).
 
         X is (n, d); the others are as in PKAWV and KORS (alpha := mu).

@@ -1,7 +1,5 @@
 """Aggregation of learners: as good as the best of a grid of hyper-parameters, without choosing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY

@@ -1,7 +1,5 @@
 """PKAWV on Taylor features whose degree grows with the logarithm of the rounds."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from math import comb
 from typing import Any

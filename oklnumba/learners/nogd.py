@@ -1,7 +1,5 @@
 """Gradient descent on a feature map of a full dictionary: NOGD and SkeGD."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np

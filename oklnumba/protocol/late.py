@@ -1,7 +1,5 @@
 """Labels that come late, in batches, or not at all."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The one streaming loop: forecast, see the label, update."""
 
-from __future__ import annotations
-
 import os
 import re
 import time
@@ -159,17 +157,6 @@ def run(
         "optional": rows whose label is None or NaN are forecast, but not learned, and their loss,
         NaN, counts in no mean.
 
-    Raises
-    ------
-    ValueError
-        If arrays are not valid, before the first round; if a pair is not, before its first round;
-        if the checkpoint is damaged or of another run.
-    FloatingPointError
-        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
-        forecast beyond 1e100); the message names the round and what to change.
-    RuntimeError
-        If the learner had an error in mid-round before, until its ``reset``.
-
     Warns
     -----
     UserWarning
@@ -180,6 +167,9 @@ def run(
 
     Notes
     -----
+    Arrays are checked before the first round, a pair before its own (ValueError). Errors in a round
+    are those of ``Learner``.
+
     In the main thread the first Ctrl-C ends the run after the present block, as a time limit does:
     the run so far is returned with ``interrupted`` True, and the checkpoint is written. The second
     raises KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset``
@@ -211,7 +201,8 @@ def run(
         Bar(**shape) if progress else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
-        bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
+        if progress and (rows := getattr(X, "count_rows", lambda: None)()) is not None:
+            bar.total = rows + recorder.rounds - skip  # of a stream that knows its rows
         for part, own in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(own) + recorder.rounds - skip
@@ -266,21 +257,11 @@ def _check_arguments(
     return learner
 
 
-def _count_rounds(X: Any, before: int) -> int | None:
-    """Return how many rounds a run will have, if a stream knows its rows; None otherwise."""
-    rows = getattr(X, "count_rows", lambda: None)()
-    return None if rows is None else rows + before
-
-
 def _warn_of_block(y: np.ndarray, before: int) -> bool:
     """Warn of a long block of equal labels, which random order would not have; say whether."""
     n = before + len(y)
     least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
     if y.ndim != 1 or len(y) < least:
-        return False
-    half = least // 2
-    halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
-    if not (halves == halves[:, :1]).all(axis=1).any():
         return False
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))

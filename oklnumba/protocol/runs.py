@@ -1,10 +1,8 @@
 """What a run of the online protocol leaves behind: its rounds, and the certificate."""
 
-from __future__ import annotations
-
 import os
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -141,9 +139,9 @@ class Run:
         found = self._arrays.get("recorded")
         return np.arange(1, self.rounds + 1) if found is None else found
 
-    def without_data(self) -> Run:
+    def without_data(self) -> Self:
         """Return the run without inputs and labels: ``regret`` is refused, all else stays."""
-        return Run(self._arrays, self._meta)
+        return type(self)(self._arrays, self._meta)
 
     @property
     def loss_sums(self) -> np.ndarray:
@@ -305,12 +303,12 @@ class Run:
         write_npz(path, {"run": self._meta}, rows)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Run:
+    def load(cls, path: str | os.PathLike) -> Self:
         """Return a run that ``save`` or a checkpoint wrote."""
         return cls._from_file(path, *read_npz(path))
 
     @classmethod
-    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any], arrays: Any) -> Run:
+    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any], arrays: Any) -> Self:
         """Return the run of a file with these contents."""
         if "run" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")

@@ -4,8 +4,6 @@ One learner plays all outputs on one state where it can (``_several``: the AWV a
 whose factor does not depend on the labels), else there is a learner for each output.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Self
@@ -313,13 +311,7 @@ class MultiOutput(Several):
 
     @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, shape (n, K); nothing changes.
-
-        Raises
-        ------
-        ValueError
-            Before any data, when K is not known, or if X is not valid.
-        """
+        """Return the forecasts for the rows of X, (n, K), after some data; nothing changes."""
         if not self._learners:
             raise ValueError("MultiOutput has seen no data; play a round first")
         return self._forecast_outputs(X)

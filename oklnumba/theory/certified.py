@@ -5,8 +5,6 @@ D(a) <= min P <= P(K a / lam) for every a, and P - D = |y - a - K a / lam|^2. Bo
 the one product K a, so the interval is right however far a solver has come.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
