@@ -27,8 +27,11 @@ class Course:
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it to the sums."""
-        if not self.rounds:
-            self._compile(X, y)
+        if not self.rounds:  # a few rounds first, which are forgotten: times without compilation
+            with warnings.catch_warnings(action="ignore"):
+                if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
+                    raise KeyboardInterrupt
+            self.learner.reset()
         run = okl.run(self.learner, X, y)
         self.classes = run.mistakes is not None
         self.rounds += run.rounds
@@ -40,13 +43,6 @@ class Course:
         if run.interrupted:
             raise KeyboardInterrupt
         return run
-
-    def _compile(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Play a few rounds and forget them, so that times are without compilation."""
-        with warnings.catch_warnings(action="ignore"):
-            if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
-                raise KeyboardInterrupt
-        self.learner.reset()
 
     @property
     def sum(self) -> float:

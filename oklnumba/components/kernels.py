@@ -263,9 +263,9 @@ def kernel_field() -> Any:
     return checked(check_kernel)
 
 
-def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
-    """Return a kernel's code and numbers for the hot loops; ValueError for what is not a kernel."""
-    return check_kernel(name, kernel)._code()
+def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:
+    """Return a kernel's code and numbers for the hot loops; ValueError for anything else."""
+    return check_kernel("kernel", kernel)._code()
 
 
 def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -19,12 +19,12 @@ class Bar(tqdm):
     monitor_interval = 0
 
 
-def pandas_for(caller: str, instead: str = "") -> Any:
-    """Return pandas; without it, ImportError that names the caller and what to do ``instead``."""
+def pandas_for(caller: str) -> Any:
+    """Return pandas; without it, ImportError that names the caller."""
     try:
         return import_module("pandas")
     except ImportError as error:
-        raise ImportError(f"{caller} needs pandas: pip install pandas{instead}") from error
+        raise ImportError(f"{caller} needs pandas: pip install pandas") from error
 
 
 def number(value: Any) -> str:

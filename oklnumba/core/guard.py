@@ -105,7 +105,7 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
 
 
 def start_aside(call: Callable[[], object]) -> Future:
-    """Let a thread of the pool make a call, whose own ``run_together`` then makes calls in turn."""
+    """Make a call on a thread of the pool; ``run_together`` inside it makes its calls in turn."""
     global _pool
     with _pool_lock:
         if _pool is None:

@@ -1,7 +1,5 @@
 """scikit-learn estimators over any learner: ``fit`` plays the rows once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -130,7 +128,7 @@ class OnlineEstimator(BaseEstimator):
         return self._runs[0]
 
 
-def has_probabilities(estimator: OnlineClassifier) -> bool:
+def has_probabilities(estimator: OnlineEstimator) -> bool:
     """Return True if forecasts are probabilities; else raise AttributeError with the reason."""
     player = getattr(estimator, "learner_", None) or estimator._clone_learner()
     loss = player._loss().name

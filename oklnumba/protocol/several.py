@@ -201,10 +201,10 @@ class OneVsRest(Several):
         return np.array(self._in_force.classes)
 
     def _add_class(self, name: Any) -> None:
-        """Add a class that has had no rounds so far; so must the last class have had none.
+        """Add a class that has had no rounds; the last class must have had none either.
 
-        The new scorer, which knew -1 only, is a copy of the last one: the same as one from the
-        start.
+        The new scorer is a copy of the last one, which has seen -1 only: as if it had been there
+        from the start.
         """
         self.classes = *self.classes, name
         if self._width is not None:
