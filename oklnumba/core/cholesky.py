@@ -174,7 +174,8 @@ def append_rows(L: np.ndarray, t: int, b: int) -> int:
 class GrowingFactor(State):
     """Base of learners with a factor ``_L``, (cap, cap), that gains rows.
 
-    Only the rows in use are saved. ``_FACTORED`` is their count; ``_INSTEAD`` says what to use where memory is too small.
+    Only the rows in use are saved. ``_FACTORED`` is their count; ``_INSTEAD`` says what to use
+    where memory is too small.
     """
 
     _FACTORED = ATOMS
