@@ -1,5 +1,7 @@
 """Streaming dictionaries of points: KORS, uniform sampling, approximate linear dependence."""
 
+from __future__ import annotations
+
 import copy
 from dataclasses import KW_ONLY
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """Feature maps z(x) with z(x).z(x') equal or close to a kernel: of any basis, Fourier, Nystrom."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """RKHS kernels: hyper-parameters and a code; the loops are in hot/primitives/rows.py."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY
 from typing import Any
 

@@ -5,6 +5,8 @@ max(|y - f| - 0.1, 0), hinge max(1 - m, 0), squared_hinge max(1 - m, 0)^2 and lo
 log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.1 scale the labels.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp, sqrt

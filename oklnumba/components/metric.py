@@ -1,5 +1,7 @@
 """Kernels of scaled inputs, and scales learned from data by the mean squares of a gradient."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

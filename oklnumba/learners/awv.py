@@ -4,6 +4,8 @@ After Jezequel, Gaillard and Rudi 2019, "Efficient online learning with kernels 
 large scale problems" (pkawv below).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Self

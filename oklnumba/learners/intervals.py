@@ -1,5 +1,7 @@
 """How sure a forecast is: intervals around any learner that keep their coverage."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY
 
 import numpy as np

@@ -3,6 +3,8 @@
 Nothing uses pyplot or changes global settings of matplotlib.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What all figures share: axes, colours and dashes, titles, ticks, legends, labels."""
 
+from __future__ import annotations
+
 import io
 from collections.abc import Callable, Mapping
 from typing import Any

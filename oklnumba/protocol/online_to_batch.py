@@ -1,5 +1,7 @@
 """One fixed function out of an online run."""
 
+from __future__ import annotations
+
 import copy
 from dataclasses import KW_ONLY
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """The one streaming loop: forecast, see the label, update."""
 
+from __future__ import annotations
+
 import os
 import re
 import time
@@ -201,8 +203,7 @@ def run(
         Bar(**shape) if progress else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
-        if progress and (rows := getattr(X, "count_rows", lambda: None)()) is not None:
-            bar.total = rows + recorder.rounds - skip  # of a stream that knows its rows
+        bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
         for part, own in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(own) + recorder.rounds - skip
@@ -255,6 +256,12 @@ def _check_arguments(
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
     return learner
+
+
+def _count_rounds(X: Any, before: int) -> int | None:
+    """Return how many rounds a run will have, if a stream knows its rows; None otherwise."""
+    rows = getattr(X, "count_rows", lambda: None)()
+    return None if rows is None else rows + before
 
 
 def _warn_of_block(y: np.ndarray, before: int) -> bool:

@@ -1,5 +1,7 @@
 """What a run of the online protocol leaves behind: its rounds, and the certificate."""
 
+from __future__ import annotations
+
 import os
 from functools import cached_property
 from typing import Any, NamedTuple, Self

@@ -4,6 +4,8 @@ One learner plays all outputs on one state where it can (``_several``: the AWV a
 whose factor does not depend on the labels), else there is a learner for each output.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Self

@@ -1,5 +1,7 @@
 """Bounds of Experts: exponential weights, fixed share, labels without a known bound, ML-Poly."""
 
+from __future__ import annotations
+
 from functools import partial
 from math import log, sqrt
 

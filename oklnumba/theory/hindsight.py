@@ -1,5 +1,7 @@
 """The best functions in hindsight, and regret against them."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple

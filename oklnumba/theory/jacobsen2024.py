@@ -1,5 +1,7 @@
 """Bounds of Jacobsen and Cutkosky 2024 (ICML): online linear regression with a discount."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

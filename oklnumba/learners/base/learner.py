@@ -21,6 +21,8 @@ True plays without BLAS, whose threads are one setting of the process, so it may
 its own. A learner made of others (``OneVsRest``, ``Experts``) overrides what it does otherwise.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 import os

@@ -6,6 +6,8 @@
   the round; compiled, through ``okl.run``.
 """
 
+from __future__ import annotations
+
 from typing import Self
 
 import numpy as np
