@@ -270,6 +270,10 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
     if y.ndim != 1 or len(y) < least:
         return False
+    half = least // 2
+    halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
+    if not (halves == halves[:, :1]).all(axis=1).any():
+        return False
     starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
     lengths = np.diff(np.append(starts, len(y)))
     start, rows = int(starts[lengths.argmax()]), int(lengths.max())
