@@ -5,8 +5,6 @@ stream. The docstring of a class names its paper; docs/algorithms.md is a table 
 Examples assume ``import numpy as np`` and ``import oklnumba as okl``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from importlib import import_module
@@ -121,10 +119,7 @@ def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Run
 def plot(self: Run) -> Any:
     """Draw the error so far against rounds, and the regret with its bound if it is certified.
 
-    Returns
-    -------
-    Figure
-        As ``plots.progress(run)``. A notebook shows it; ``figure.savefig("run.png")`` writes it.
+    Returns ``plots.progress(run)``: a notebook shows it, ``figure.savefig("run.png")`` writes it.
 
     Examples
     --------

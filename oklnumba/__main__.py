@@ -1,7 +1,5 @@
 """The command ``oklnumba``: ``oklnumba --help``, or ``python -m oklnumba --help``."""
 
-from __future__ import annotations
-
 import sys
 
 from oklnumba.command.parser import main

@@ -294,7 +294,7 @@ def test_data_folder_that_is_not_there(home, monkeypatch, call):
 @pytest.mark.parametrize("call", [datasets.load, datasets.found, datasets.how_to_get])
 @pytest.mark.parametrize("name", ["adult", ["magic04"], None])
 def test_unknown_name_lists_the_known(call, name):
-    with pytest.raises(ValueError, match=r"unknown data set .*; known are: ijcnn1, .*susy"):
+    with pytest.raises(ValueError, match=r"unknown data set .*; .*known are: ijcnn1, .*susy"):
         call(name)
 
 
@@ -495,15 +495,6 @@ def test_susy_is_read_as_uci_has_it(home, add, server):
     data = datasets.load("susy", scale=None)
     assert np.array_equal(data.X, X) and np.array_equal(data.y, y)
     assert left_in_cache(home) == ["susy.npz"]
-
-
-def test_any_named_set_is_a_stream():
-    data = datasets.load("mushrooms", scale=None)
-    X, y = (np.concatenate(part) for part in zip(*okl.stream("mushrooms", batch=999), strict=True))
-    assert np.array_equal(X, data.X) and np.array_equal(y, data.y)
-    assert repr(okl.stream("mushrooms")) == "Stream('mushrooms')"
-    with pytest.raises(ValueError, match="leave out label"):
-        okl.stream("mushrooms", label="y")
 
 
 def test_susy_loads_in_at_most_twice_its_memory(home, add):

@@ -111,9 +111,9 @@ def test_repr_is_one_readable_line(cls):
 
 def test_an_unknown_argument_names_the_one_that_may_be_meant():
     for params, meant in (({"gamma": 1.0}, "sigma"), ({"sigam": 1.0}, "sigma")):
-        with pytest.raises(TypeError, match=f"did you mean {meant}"):
+        with pytest.raises(TypeError, match=f"did you mean '{meant}'"):
             okl.Gaussian(**params)
-        with pytest.raises(ValueError, match=f"did you mean {meant}"):
+        with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
             okl.Gaussian().set_params(**params)
 
 

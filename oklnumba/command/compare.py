@@ -1,7 +1,5 @@
 """``oklnumba compare``: a dozen learners on one stream, one table."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """The arguments of the command ``oklnumba``, and its exit status."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

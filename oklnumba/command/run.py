@@ -1,7 +1,5 @@
 """``oklnumba run``: the progressive table and the summary."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings
@@ -29,8 +27,11 @@ class Course:
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it to the sums."""
-        if not self.rounds:
-            self._compile(X, y)
+        if not self.rounds:  # a few rounds first, which are forgotten: times without compilation
+            with warnings.catch_warnings(action="ignore"):
+                if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
+                    raise KeyboardInterrupt
+            self.learner.reset()
         run = okl.run(self.learner, X, y)
         self.classes = run.mistakes is not None
         self.rounds += run.rounds
@@ -42,13 +43,6 @@ class Course:
         if run.interrupted:
             raise KeyboardInterrupt
         return run
-
-    def _compile(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Play a few rounds and forget them, so that times are without compilation."""
-        with warnings.catch_warnings(action="ignore"):
-            if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
-                raise KeyboardInterrupt
-        self.learner.reset()
 
     @property
     def sum(self) -> float:
@@ -145,18 +139,14 @@ def print_table(course: Course, pieces: source.Pairs) -> None:
                   f"{'forecast':>12}")  # fmt: skip
         if course.rounds == max(FIRST, 2 * last_rounds):
             since = (course.sum - last_sum) / (course.rounds - last_rounds)
-            label, forecast = (_shorten(one[-1]) for one in (y, played.predictions))
+            last = y[-1], played.predictions[-1]  # texts, or numbers
+            label, forecast = (f"{v:.12}" if isinstance(v, str) else f"{v:.5g}" for v in last)
             print(
                 f"{course.mean:12.5g} {since:12.5g} {course.rounds:12d} {label:>12} "
                 f"{forecast:>12} {course.size:8d}",
                 flush=True,
             )
             last_rounds, last_sum = course.rounds, course.sum
-
-
-def _shorten(value: Any) -> str:
-    """Return a label or forecast in at most 12 characters."""
-    return str(value)[:12] if isinstance(value, str) else f"{float(value):.5g}"
 
 
 def summarise(course: Course) -> None:

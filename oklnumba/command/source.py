@@ -1,7 +1,5 @@
 """What the command line reads: files in pieces, data sets by name, and labels of any kind."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -11,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.command.spelling import suggest
-from oklnumba.core.checks import require_count
+from oklnumba.core.checks import require_count, suggest
 from oklnumba.data import datasets
 from oklnumba.data.streams import LOOK_ROWS, Stream
 
@@ -49,7 +46,11 @@ def find_source(args: Namespace) -> Source:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")
         return _from_stream(args)
     if path.exists():
-        X, y = _read_archive(path)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            X, y = (archive.get(name, np.empty(0)) for name in ("X", "y"))
+        if X.ndim != 2 or y.shape != X.shape[:1]:
+            shapes = f"X {X.shape} and y {y.shape}"
+            raise ValueError(f"{path} holds {shapes}; (n, d) and (n,) are needed")
         if args.permute is not None:
             order = np.random.default_rng(args.permute).permutation(len(y))
             X, y = X[order], y[order]
@@ -58,7 +59,8 @@ def find_source(args: Namespace) -> Source:
         X, y = data.X, data.y
     else:
         known = [*datasets.names(), *map(str, path.parent.glob("*"))]
-        raise ValueError(f"no file and no data set {args.file!r}{suggest(args.file, known)}")
+        hint = f"{suggest(args.file, known)}oklnumba data list names the sets"
+        raise ValueError(f"no file and no data set {args.file!r}; {hint}")
     return _from_arrays(args, X, y)
 
 
@@ -81,14 +83,6 @@ def _from_stream(args: Namespace) -> Source:
         with closing(iter(stream(None))) as first:
             names = [f"x{j}" for j in range(next(first)[0].shape[1])]
     return Source(args.file, args.label or "y", names, stream)
-
-
-def _read_archive(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        X, y = (archive.get(name, np.empty(0)) for name in ("X", "y"))
-    if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise ValueError(f"{path} holds X {X.shape} and y {y.shape}; (n, d) and (n,) are needed")
-    return X, y
 
 
 def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Source:

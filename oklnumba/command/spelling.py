@@ -1,30 +1,22 @@
 """Learners, kernels and values written as text: parsed, never evaluated."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import oklnumba as okl
+from oklnumba.core.checks import suggest
 from oklnumba.core.params import Params
 from oklnumba.learners.base.learner import Learner as Learner
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"
+LISTED = "docs/algorithms.md lists them"
 
 
 def list_classes() -> dict[str, type[Params]]:
     """Return the learners, kernels, feature maps and samplers of ``okl`` by name."""
     found = {name: getattr(okl, name) for name in okl.__all__}
     return {n: c for n, c in found.items() if isinstance(c, type) and issubclass(c, Params)}
-
-
-def suggest(word: str, words: Iterable[str]) -> str:
-    """Return "; did you mean NAME?" if a known word is close, else ""."""
-    same = {one.lower(): one for one in words}
-    close = get_close_matches(word.lower(), same, n=1)
-    return f"; did you mean {same[close[0]]}?" if close else ""
 
 
 def parse_value(text: str) -> Any:
@@ -44,7 +36,7 @@ def _build(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and all(keyword.arg for keyword in node.keywords):
         name, classes = ast.unparse(node.func), list_classes()
         if name not in classes:
-            raise ValueError(f"oklnumba has no class {name!r}{suggest(name, classes)}")
+            raise ValueError(f"oklnumba has no class {name!r}; {suggest(name, classes)}{LISTED}")
         named = {str(keyword.arg): _build(keyword.value) for keyword in node.keywords}
         return classes[name](*map(_build, node.args), **named)
     try:
@@ -64,7 +56,7 @@ def parse_learner(text: str, settings: Iterable[str] = ()) -> Learner:
     if text.isidentifier():
         players = {n: cls for n, cls in list_classes().items() if issubclass(cls, Learner)}
         if text not in players:
-            raise ValueError(f"oklnumba has no learner {text!r}{suggest(text, players)}")
+            raise ValueError(f"oklnumba has no learner {text!r}; {suggest(text, players)}{LISTED}")
         return players[text](**given)
     made = parse_value(text)
     if not isinstance(made, Learner):

@@ -27,7 +27,8 @@ class _Sampler(State, Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
-    A subclass has ``_play``, and ``_start(d)`` if it has more state.
+    A subclass has ``_play(X, probabilities, kept)``: see points, write their probabilities and
+    whether they are kept; return how many were seen, and the status of the compiled loop.
     """
 
     _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
@@ -69,8 +70,7 @@ class _Sampler(State, Transformer, Params):
             probabilities, kept = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
             seen, status = self._play(scale_columns(block, scales), probabilities, kept)
             new = np.flatnonzero(kept[:seen])
-            if scales is not None:  # ``_atoms`` are scaled
-                self._points = np.concatenate([self._points, block[new]])
+            self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
             self.indices_ = np.concatenate([self.indices_, self._seen + new])
             self.probabilities_ = np.concatenate([self.probabilities_, probabilities[new]])
             self._seen += seen
@@ -93,13 +93,6 @@ class _Sampler(State, Transformer, Params):
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
-    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        """See points; write their probabilities and whether they are kept.
-
-        Return how many were seen, and the status of the compiled loop.
-        """
-        raise NotImplementedError
-
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         work = aligned_zeros(2, round_up_to_vector(rooms[ATOMS]))
         return super()._make_buffers(rooms) | {"work": work}
@@ -116,8 +109,7 @@ class _Sampler(State, Transformer, Params):
         if not self._started:
             name = type(self).__name__
             raise not_fitted(f"{name} has seen no data; call fit(X) or partial_fit(X) first")
-        plain = self._hyper.kernel._scales is None
-        return self._used("atoms").T.copy() if plain else self._points.copy()
+        return self._points.copy()
 
     def features(self, rank: int | None = None) -> NystromFeatures:
         """Return the Nystrom feature map of the points kept."""
@@ -187,8 +179,7 @@ class KORS(_Sampler):
     seed: int = random_seed(0)
 
     def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        hyper = self._hyper
-        setting = hyper.alpha, hyper.beta, hyper.eps, np.inf
+        setting = self._hyper.alpha, self._hyper.beta, self._hyper.eps
         coins = self._coins.take(len(X))
         return self._play_with_room(
             lambda first: kors_rounds(

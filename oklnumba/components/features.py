@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from math import comb, sqrt
 from typing import Any, Self
 
@@ -29,7 +30,8 @@ PASS = 32  # rows that Nystrom features map at once; their kernel values stay in
 class Features(Transformer, Params):
     """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``.
 
-    It learns nothing from data, so ``transform`` needs no ``fit``.
+    It learns nothing from data, so ``transform`` needs no ``fit``. ``_writer(d)`` of a subclass
+    returns ``write(X, out)``, which fills the first size(d) columns of out, and size(d).
     """
 
     _requires_fit = False
@@ -37,10 +39,6 @@ class Features(Transformer, Params):
     def size(self, d: int) -> int:
         """Return the number of features for inputs of width d."""
         return self._writer(require_count("d", d, 1))[1]
-
-    def _writer(self, d: int):
-        """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
-        raise NotImplementedError
 
     def _names_out(self, columns: list[str]) -> list[str]:
         name = type(self).__name__.removesuffix("Features").lower()
@@ -63,16 +61,7 @@ class Features(Transformer, Params):
 
     @in_frames
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return the features of the rows of X.
-
-        Parameters
-        ----------
-        X : array_like or scipy.sparse of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, size(d))
-        """
+        """Return the features of the rows of X, dense or sparse, (n, d): an array (n, size(d))."""
         self._checked_params()
         return self._write_rows(as_rows(X))
 
@@ -157,14 +146,12 @@ class TaylorFeatures(Features):
 
     def _names_out(self, columns: list[str]) -> list[str]:
         """Return the monomials, written as in scikit-learn's PolynomialFeatures."""
-        parent, variable, _ = _monomials(len(columns), int(self.degree))
-        factors: list[tuple[int, ...]] = [()]
-        for p, v in zip(parent[1:], variable[1:], strict=True):
-            factors.append((*factors[p], int(v)))
         names = []
-        for each in factors:
-            powers = [(columns[v], each.count(v)) for v in dict.fromkeys(each)]
-            names.append(" ".join(name if c == 1 else f"{name}^{c}" for name, c in powers) or "1")
+        for k in range(int(self.degree) + 1):
+            for each in combinations_with_replacement(range(len(columns)), k):
+                powers = [(columns[v], each.count(v)) for v in dict.fromkeys(each)]
+                parts = (name if c == 1 else f"{name}^{c}" for name, c in powers)
+                names.append(" ".join(parts) or "1")
         return names
 
     @property
@@ -210,18 +197,14 @@ def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     times, the weight 1 / sqrt(k!) is that of the parent times 1 / sqrt(c).
     """
     parent, variable, ratio = [0], [0], [1.0]
-    # Monomials of the last degree: position, last coordinate, how often it occurs.
-    level: list[tuple[int, int, int]] = [(0, 0, 0)]
-    for _ in range(degree):
-        following = []
-        for position, last, times in level:
-            for v in range(last, d):
-                repeated = times + 1 if v == last else 1
-                following.append((len(parent), v, repeated))
-                parent.append(position)
-                variable.append(v)
-                ratio.append(1.0 / sqrt(repeated))
-        level = following
+    places: dict[tuple[int, ...], int] = {(): 0}  # of the monomials one degree lower
+    for k in range(1, degree + 1):
+        first, level = len(parent), list(combinations_with_replacement(range(d), k))
+        for each in level:
+            parent.append(places[each[:-1]])
+            variable.append(each[-1])
+            ratio.append(1.0 / sqrt(each.count(each[-1])))
+        places = {each: first + i for i, each in enumerate(level)}
     return np.array(parent), np.array(variable), np.array(ratio)
 
 
@@ -347,8 +330,7 @@ class NystromFeatures(Features):
     _: KW_ONLY
     rank: int | None = count(1, None, optional=True)
 
-    def _map(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the landmarks and the matrix V Lambda^{-1/2} for inputs of width d."""
+    def _writer(self, d: int):
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
             raise ValueError(
@@ -358,15 +340,6 @@ class NystromFeatures(Features):
         weights = _invert_root(self.kernel(landmarks), self.rank)
         if weights.shape[1] == 0:
             raise ValueError("the kernel is zero at all landmarks; choose others")
-        return landmarks, weights
-
-    @property
-    def kind(self) -> str:
-        """What kind of features they are, in a few words."""
-        return f"Nystrom features of {len(self.landmarks)} landmarks"
-
-    def _writer(self, d: int):
-        landmarks, weights = self._map(d)
         kernel, scales = self.kernel._code(), self.kernel._scales
         atoms = np.ascontiguousarray(scale_columns(landmarks, scales).T)
         m, r = weights.shape
@@ -379,6 +352,11 @@ class NystromFeatures(Features):
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 
         return write, r
+
+    @property
+    def kind(self) -> str:
+        """What kind of features they are, in a few words."""
+        return f"Nystrom features of {len(self.landmarks)} landmarks"
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return the advice of the kernel about the first inputs."""

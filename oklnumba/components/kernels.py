@@ -35,26 +35,17 @@ SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern:
 
 
 class Kernel(Params):
-    """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x)."""
+    """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x).
+
+    ``_code()`` of a subclass returns the kernel's code and numbers for the hot loops.
+    """
 
     _scales = None  # of the inputs, in a Metric
 
-    def _code(self) -> tuple[int, np.ndarray]:
-        """Return the kernel's code and numbers for the hot loops."""
-        raise NotImplementedError
-
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
-        """Return the kernel matrix k(X[i], Z[j]).
+        """Return the kernel matrix k(X[i], Z[j]), (n, m), of dense or sparse rows.
 
-        Parameters
-        ----------
-        X : array_like or scipy.sparse of shape (n, d)
-        Z : array_like or scipy.sparse of shape (m, d), optional
-            X itself if None; the result is then exactly symmetric.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
+        Z is X itself if None; the matrix is then exactly symmetric.
 
         Examples
         --------
@@ -274,9 +265,9 @@ def kernel_field() -> Any:
     return checked(check_kernel)
 
 
-def kernel_code(kernel: Any, name: str = "kernel") -> tuple[int, np.ndarray]:
-    """Return a kernel's code and numbers for the hot loops; ValueError for what is not a kernel."""
-    return check_kernel(name, kernel)._code()
+def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:
+    """Return a kernel's code and numbers for the hot loops; ValueError for anything else."""
+    return check_kernel("kernel", kernel)._code()
 
 
 def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -158,16 +158,9 @@ class Standardizer(State, Transformer, Params):
 
     @locked
     def stream(self, X: ArrayLike) -> np.ndarray:
-        """Return each row of X standardised by the rows before it, and learn it after that.
+        """Return each row of X standardised by the rows before it, (n, d), and learn it after that.
 
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            The same bits however the rows are cut into calls.
+        The bits are the same however the rows are cut into calls.
         """
         self._compare_columns(X)
         return self._learn(self._check_inputs(X, self._width()), X)

@@ -3,13 +3,12 @@
 They are made before anything changes.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 import os
 import sys
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -60,6 +59,13 @@ def describe(value: Any) -> str:
         type(value).__module__.split(".")[0]
     )
     return f"{library}'s {type(value).__name__}" if library else shown(value)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return "did you mean 'NAME'? " if a known name is close, whatever its case, else ""."""
+    same = {one.lower(): one for one in known}
+    close = get_close_matches(word.lower(), same, n=1)
+    return f"did you mean {same[close[0]]!r}? " if close else ""
 
 
 def has_shape(value: Any) -> bool:

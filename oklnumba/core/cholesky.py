@@ -10,8 +10,6 @@ a second OpenBLAS, whose threads would slow those of SciPy's. A row-major (m, k)
 column-major (k, m) one: lower triangles are upper ones there.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable
@@ -174,9 +172,10 @@ def append_rows(L: np.ndarray, t: int, b: int) -> int:
 
 
 class GrowingFactor(State):
-    """Base of learners with a factor ``_L``, (cap, cap), that gains rows; saved without the rest.
+    """Base of learners with a factor ``_L``, (cap, cap), that gains rows.
 
-    ``_FACTORED`` is the count of its rows; ``_INSTEAD`` says what to use where memory is too small.
+    Only the rows in use are saved. ``_FACTORED`` is their count; ``_INSTEAD`` says what to use
+    where memory is too small.
     """
 
     _FACTORED = ATOMS

@@ -5,8 +5,6 @@ SHA-256 of both. Damage is found by the digest. What an intact file says is beli
 from people you trust.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Locks, threads, and Ctrl-C."""
 
-from __future__ import annotations
-
 import contextvars
 import functools
 import os
@@ -93,12 +91,7 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
     One after the other where there is one core, where the rounds are few, and inside another
     ``run_together``, so that no call waits for itself. The calls must not share what they change;
     then the result does not depend on the threads. What the first failing call raised is raised.
-
-    Parameters
-    ----------
-    calls : sequence of functions without arguments
-    rounds : int
-        That each call plays.
+    ``rounds`` : how many each call plays.
     """
     alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS
     if alone or len(calls) < 2 or count_cores() < 2:
@@ -112,7 +105,7 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
 
 
 def start_aside(call: Callable[[], object]) -> Future:
-    """Let a thread of the pool make a call, whose own ``run_together`` then makes calls in turn."""
+    """Make a call on a thread of the pool; ``run_together`` inside it makes its calls in turn."""
     global _pool
     with _pool_lock:
         if _pool is None:

@@ -3,8 +3,6 @@
 Estimates cost a few sweeps over each factor, O(m^2) for m rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Self
@@ -39,7 +37,7 @@ class Part(NamedTuple):
         trouble = max(self.error, UNIT)
         return max(-math.log10(trouble), 0.0) if trouble < math.inf else 0.0
 
-    def within(self, member: str) -> Part:
+    def within(self, member: str) -> Self:
         """Return the part with its member's name in front."""
         return self._replace(matrix=f"{member}: {self.matrix or 'no matrix'}")
 
@@ -69,26 +67,19 @@ class Health(NamedTuple):
     digits: float | None = None
     weakest: str = ""
 
-    @classmethod
-    def of(cls, rounds: int, parts: list[Part]) -> Self:
-        """Return the health of a learner that has these parts."""
-        if not parts:
-            return cls(rounds)
-        worst = min(parts, key=lambda part: part.digits)
-        return cls(rounds, max(part.condition for part in parts), worst.digits, worst.matrix)
-
     def __repr__(self) -> str:
         return brief(self, **self._asdict())
 
 
-def warn_of(parts: list[Part], rounds: int) -> str | None:
-    """Return the warning for a learner that has lost digits, None if all is well."""
+def summarise(rounds: int, parts: list[Part]) -> tuple[Health, str | None]:
+    """Return the health of a learner with these parts, and a warning if it has lost digits."""
     if not parts:
-        return None
+        return Health(rounds), None
     worst = min(parts, key=lambda part: part.digits)
+    health = Health(rounds, max(part.condition for part in parts), worst.digits, worst.matrix)
     if worst.digits >= FEWEST_DIGITS:
-        return None
-    return (
+        return health, None
+    return health, (
         f"{worst.digits:.1f} of 16 digits are left of the forecasts after {rounds} rounds "
         f"({worst.matrix}: condition {worst.condition:.2g}); {worst.remedy}"
     )

@@ -4,8 +4,6 @@ Data frames and Arrow tables are read column by column, and known by their metho
 theirs is imported here. Sparse rows stay sparse and become dense one block at a time.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import Any

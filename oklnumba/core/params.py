@@ -1,13 +1,10 @@
 """Hyper-parameters: fields with a domain, listed, printed, copied, and written as plain JSON."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -15,8 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import describe, short, shown
-from oklnumba.core.display import table
+from oklnumba.core.checks import describe, short, shown, suggest
 
 # What other libraries call some of our hyper-parameters.
 SYNONYMS = {
@@ -38,15 +34,9 @@ Check = Callable[[str, Any], Any]
 
 
 def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a hyper-parameter with its domain.
+    """Declare a hyper-parameter with its domain; ``optional`` : whether None is allowed too.
 
-    Parameters
-    ----------
-    check : callable
-        ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
-    default : object
-    optional : bool
-        Whether None is allowed too.
+    ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
     """
     return field(default=default, metadata={"check": check, "optional": optional})
 
@@ -177,21 +167,12 @@ class Params:
         inside = ", ".join(f"{name}={short(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({inside})"
 
-    def _describe_data(self) -> dict[str, Any]:
-        """Return what to show of the data seen, by name; empty before any."""
-        return {}
-
-    def _repr_html_(self) -> str:
-        rows = {name: short(value) for name, value in self.get_params(deep=False).items()}
-        return table(type(self).__name__, rows | self._describe_data())
-
 
 def unknown_name(cls: type[Params], name: str, what: str) -> str:
     """Return the message for a name that a class does not have, with the one that may be meant."""
     known = list(cls.__signature__.parameters)
-    meant = [one for one in SYNONYMS.get(name, ()) if one in known]
-    meant += get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {meant[0]}? " if meant else ""
+    meant = next((one for one in SYNONYMS.get(name, ()) if one in known), None)
+    hint = suggest(name, known) if meant is None else f"did you mean {meant!r}? "
     return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(known) or 'none'}"
 
 

@@ -5,8 +5,6 @@ axes. An axis is the name of a fixed length ("d") or an entry of the integer arr
 says how much of the array is in use along it; beyond that there is room for more.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

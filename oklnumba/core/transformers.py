@@ -40,17 +40,14 @@ class Transformer:
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the features, shape (r,).
 
-        Parameters
-        ----------
-        input_features : array_like of str, optional
-            Names of the columns. None: those of the frame in ``fit``, else x0, x1, ...
+        ``input_features`` names the columns. None: those of the frame in ``fit``, else x0, x1, ...
         """
         known = getattr(self, "feature_names_in_", None)
         count = getattr(self, "n_features_in_", None)
         if count is None and (input_features is None or self._requires_fit):
             raise not_fitted(f"{type(self).__name__} knows no columns yet; call fit(X) first")
         if input_features is None:
-            columns = _number_columns(count) if known is None else list(known)
+            columns = [f"x{i}" for i in range(count)] if known is None else list(known)
         else:
             columns = require_list("input_features", input_features, "a list of column names")
         if known is not None and columns != list(known):
@@ -125,7 +122,7 @@ def in_frames(transform: Callable) -> Callable:
             return Z
         columns = None  # names of ``fit``, if there was one
         if not hasattr(self, "n_features_in_"):
-            columns = _get_column_names(X) or _number_columns(_get_width(X) or 0)
+            columns = _get_column_names(X) or [f"x{i}" for i in range(_get_width(X) or 0)]
         names = self.get_feature_names_out(columns).tolist()
         library = import_module(kind)
         if kind == "polars":
@@ -134,10 +131,6 @@ def in_frames(transform: Callable) -> Callable:
         return library.DataFrame(Z, columns=names, index=index)
 
     return wrapped
-
-
-def _number_columns(count: int) -> list[str]:
-    return [f"x{i}" for i in range(count)]
 
 
 def _get_column_names(X: Any) -> list[str] | None:

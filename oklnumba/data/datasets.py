@@ -18,14 +18,13 @@ import os
 import tempfile
 import zlib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oklnumba.components.scaling import Standardizer
-from oklnumba.core.checks import as_float, require, require_seed, shown
+from oklnumba.core.checks import as_float, require, require_seed, shown, suggest
 from oklnumba.core.inputs import as_numbers
 from oklnumba.data.originals import SPECS, Spec
 
@@ -211,9 +210,8 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
-        close = get_close_matches(str(name), names(), n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise ValueError(f"unknown data set {shown(name)}{hint}; known are: {', '.join(names())}")
+        hint = suggest(str(name), names())
+        raise ValueError(f"unknown data set {shown(name)}; {hint}known are: {', '.join(names())}")
     return SPECS[name]
 
 

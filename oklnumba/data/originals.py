@@ -1,11 +1,9 @@
 """What each data set is, and how its public original becomes the arrays: originals.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,8 @@ class Spec:
         return "regression" if self.positives is None else "classification"
 
 
-def _read_table() -> dict[str, Spec]:
-    table = tomllib.loads(
-        resources.files("oklnumba.data").joinpath("originals.toml").read_text("utf-8")
-    )
-    for fields in table.values():
-        fields |= {name: tuple(v) for name, v in fields.items() if isinstance(v, list)}
-    return {name: Spec(**fields) for name, fields in table.items()}
-
-
-SPECS = _read_table()
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SPECS = {
+    name: Spec(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    for name, fields in _TABLE.items()
+}

@@ -6,10 +6,10 @@ reads LIBSVM files.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,6 @@ import numpy as np
 
 from oklnumba.core import checks
 from oklnumba.core.inputs import NUMBERS
-from oklnumba.data import datasets
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
 SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
@@ -57,9 +56,9 @@ def stream(
 
     Parameters
     ----------
-    source : path, sequence of paths, pyarrow Dataset, or name
+    source : path, sequence of paths, or pyarrow Dataset
         Parquet, CSV, Arrow IPC or LIBSVM files (text also as .gz or .bz2), or folders of them, read
-        in the order of their names; a name of ``datasets.names()``: that set, unscaled.
+        in the order of their names.
     label : str or int
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
         none: their label comes first.
@@ -108,34 +107,26 @@ def stream(
     if hasattr(source, "get_fragments"):  # a pyarrow Dataset
         tables = _Tables(source, "a pyarrow Dataset", label, columns, classes, drop, encode)
         return Stream(tables.name, tables.read, batch, tables.classes, tables.columns)
-    named = isinstance(source, str) and source in datasets.names() and not Path(source).exists()
-    paths, kind = ([source], "named") if named else _list_files(source, format)
+    paths, kind = _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    if kind in ("named", "libsvm"):
+    if kind == "libsvm":
         if label is not None or columns is not None or drop or encode:
             raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
-    if named:
-        return Stream(name, partial(_read_named, source), batch, classes)
-    if kind == "libsvm":
         load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
         return Stream(name, partial(_read_libsvm, paths, width, load), batch, classes)
     tables = _Tables(_open(paths, kind, header), name, label, columns, classes, drop, encode)
     return Stream(name, tables.read, batch, tables.classes, tables.columns)
 
 
+@dataclass(eq=False, repr=False)
 class Stream:
     """Pairs (X, y) of blocks of rows, any number of times; ``columns``, ``classes``: if named."""
 
-    def __init__(
-        self,
-        name: str,
-        source: Callable[[], Pieces],
-        batch: int | None = None,
-        classes: tuple | None = None,
-        columns: tuple[str, ...] | None = None,
-    ):
-        self._name, self._source, self._batch, self.classes = name, source, batch, classes
-        self.columns = columns
+    _name: str
+    _source: Callable[[], Pieces]
+    _batch: int | None = None
+    classes: tuple | None = None
+    columns: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
@@ -197,10 +188,6 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
 
 
 # ---- readers, which yield pieces ----
-
-
-def _read_named(name: str) -> Pieces:
-    yield repr(name), *datasets.read(name)
 
 
 def _read_libsvm(paths: list[Path], width: int | None, load: Any) -> Pieces:
@@ -379,8 +366,7 @@ def _find_column(one: Any, names: list[str], what: str) -> str:
     if isinstance(one, int | np.integer) and -len(names) <= one < len(names):
         return names[one]
     if names.count(one) != 1:
-        near = difflib.get_close_matches(str(one), set(names) - {one}, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = checks.suggest(str(one), set(names) - {one})
         count = names.count(one) or "no"
         raise ValueError(f"{what}: there is {count} column {one!r}; {hint}{_list_names(names)}")
     return one

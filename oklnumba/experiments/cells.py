@@ -1,7 +1,5 @@
 """Cells of a sweep: each plays one learner on one permutation of one stream."""
 
-from __future__ import annotations
-
 import functools
 import json
 import pickle

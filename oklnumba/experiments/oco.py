@@ -1,7 +1,5 @@
 """Linear online convex optimisation in one place: learners, games, mirror maps and norms."""
 
-from __future__ import annotations
-
 from oklnumba.components.potentials import (
     Potential,
     check_simplex,

@@ -1,7 +1,5 @@
 """Learners x data sets x permutations in one call: ``sweep``."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,17 +1,15 @@
 """Tables of results with named columns, with or without pandas."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.display import html_table, pandas_for
+from oklnumba.core.display import pandas_for
 from oklnumba.core.files import name_contents, read_npz, replace_file, write_npz
 from oklnumba.protocol.runs import Run
 
@@ -73,11 +71,13 @@ class Table:
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows)
 
-    def __getitem__(self, column: str | list[str]) -> np.ndarray | Table:
+    def __getitem__(self, column: str | list[str]) -> np.ndarray | Self:
         """Return a column as an array, None as NaN or ""; for a list of columns, their table."""
         if isinstance(column, list):
             self._require(*column)
-            return Table([{name: row[name] for name in column} for row in self.rows], self.about)
+            return type(self)(
+                [{name: row[name] for name in column} for row in self.rows], self.about
+            )
         self._require(column)
         cells = [row[column] for row in self.rows]
         kind = next((_kind(cell) for cell in cells if cell is not None), "numbers")
@@ -86,13 +86,13 @@ class Table:
         empty = "" if kind == "texts" else np.nan
         return np.array([empty if cell is None else cell for cell in cells])
 
-    def select(self, **equal: Cell) -> Table:
+    def select(self, **equal: Cell) -> Self:
         """Return the rows with these values in these columns."""
         self._require(*equal)
         found = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
-        return Table(found, self.about)
+        return type(self)(found, self.about)
 
-    def mean(self, by: Sequence[str] = GROUPS) -> Table:
+    def mean(self, by: Sequence[str] = GROUPS) -> Self:
         """Return one averaged row per group of rows with the same values in the columns ``by``.
 
         Numbers become their mean and, as ``<column>_sd``, the sample standard deviation (None for
@@ -109,11 +109,11 @@ class Table:
                 if name not in out and name not in ("permutation", "seed", "error"):
                     out |= _average(name, [row[name] for row in good])
             averaged.append(out | ({} if good else {"error": rows[0]["error"]}))
-        return Table(averaged, self.about)
+        return type(self)(averaged, self.about)
 
     def pivot(
         self, values: str = "mean_loss", rows: str = "data", columns: str = "learner"
-    ) -> Table:
+    ) -> Self:
         """Return the means of a column, with one row and one column per value of two others.
 
         Rows with an error are left out.
@@ -126,7 +126,7 @@ class Table:
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
             cell = float(np.mean(good)) if good else None  # type: ignore[arg-type]
             out.setdefault(row, {rows: row})[str(column)] = cell
-        return Table(out.values(), self.about)
+        return type(self)(out.values(), self.about)
 
     # ---- other forms ----
 
@@ -153,12 +153,12 @@ class Table:
         write_npz(path, {"table": {"columns": columns, "rows": rows, "about": self.about}}, {})
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Table:
+    def load(cls, path: str | os.PathLike) -> Self:
         """Return the table that ``save`` wrote; ValueError if the file is damaged or another."""
         return cls._from_file(path, read_npz(path)[0])
 
     @classmethod
-    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any]) -> Table:
+    def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any]) -> Self:
         """Return the table of a file with this JSON data."""
         if "table" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a table; okl.load reads it")
@@ -168,33 +168,25 @@ class Table:
 
     # ---- display ----
 
-    def _format(self) -> tuple[list[str], list[list[str]]]:
-        """Return the columns worth printing, and the first rows as texts."""
+    def __repr__(self) -> str:
         names = [
             name
             for name in self._list_saved()
             if name not in NOT_IN_REPR
             and any(row[name] not in DEFAULTS.get(name, (None, "")) for row in self.rows)
         ]
-        return names, [[_as_text(row[name]) for name in names] for row in self.rows[:ROWS_IN_REPR]]
-
-    def __repr__(self) -> str:
-        names, cells = self._format()
         if not names:
             return f"Table of {len(self)} rows"
-        lines = [""] * (1 + len(cells))
-        for name, column in zip(names, zip(names, *cells, strict=True), strict=True):
+        rows = self.rows[:ROWS_IN_REPR]
+        lines = [""] * (1 + len(rows))
+        for name in names:
+            column = [name, *(_as_text(row[name]) for row in rows)]
             width, is_number = max(map(len, column)), self[name].dtype.kind in "bif"
             for i, cell in enumerate(column):
                 lines[i] += (cell.rjust(width) if is_number else cell.ljust(width)) + "  "
         if len(self) > ROWS_IN_REPR:
             lines.append(f"... {len(self)} rows")
         return "\n".join(line.rstrip() for line in lines)
-
-    def _repr_html_(self) -> str:
-        names, cells = self._format()
-        rows = [[("td", cell) for cell in row] for row in cells]
-        return html_table(f"{len(self)} rows", [[("th", name) for name in names], *rows])
 
     def _list_saved(self) -> list[str]:
         """Return the columns without Runs."""

@@ -3,8 +3,6 @@
 Each is loaded on first use, so neither library is needed before.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -130,7 +130,7 @@ class OnlineEstimator(BaseEstimator):
         return self._runs[0]
 
 
-def has_probabilities(estimator: OnlineClassifier) -> bool:
+def has_probabilities(estimator: OnlineEstimator) -> bool:
     """Return True if forecasts are probabilities; else raise AttributeError with the reason."""
     player = getattr(estimator, "learner_", None) or estimator._clone_learner()
     loss = player._loss().name
@@ -223,13 +223,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         return learner.learner if isinstance(learner, Intervals) else learner
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Play the rows of X with a new learner; return self.
+        """Play the rows of X, dense, sparse or a frame, with a new learner; return self.
 
-        Parameters
-        ----------
-        X : array_like, frame or scipy.sparse of shape (n, d)
-        y : array_like of shape (n,)
-            Texts, integers or bools, of at least two classes.
+        y : texts, integers or bools, (n,), of at least two classes.
         """
         with self._undo_on_error():
             player = self._clone_learner()
@@ -248,14 +244,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Play more rows, in order; return self.
 
-        Parameters
-        ----------
-        X : array_like, frame or scipy.sparse of shape (n, d)
-        y : array_like of shape (n,)
-        classes : array_like of shape (K,)
-            All labels that may ever come; ``fit`` takes those of its y for that. None at the first
-            call: new ones may come, as in ``to_river``, and forecasts are those of a ``OneVsRest``
-            that knew all classes from the start. (A bool has two classes.)
+        classes : all labels that may ever come, (K,); ``fit`` takes those of its y for that. None
+        at the first call: new ones may come, as in ``to_river``, and forecasts are those of a
+        ``OneVsRest`` that knew all classes from the start. (A bool has two classes.)
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
@@ -355,14 +346,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, each on its own against the present state.
 
-        Parameters
-        ----------
-        X : array_like, frame or scipy.sparse of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-            For two classes a forecast above 0 means ``classes_[1]``; else a score for each class.
+        For two classes, (n,): a forecast above 0 means ``classes_[1]``; else (n, K), a score for
+        each class.
         """
         check_is_fitted(self)
         X = self._validate(X)
@@ -452,14 +437,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Play the rows of X with a new learner; return self.
-
-        Parameters
-        ----------
-        X : array_like, frame or scipy.sparse of shape (n, d)
-        y : array_like of shape (n,) or (n, K)
-            Real labels, one or K a row.
-        """
+        """Play the rows of X with a new learner; return self. y : real labels, (n,) or (n, K)."""
         with self._undo_on_error():
             self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
         return self

@@ -1,7 +1,5 @@
 """Probabilities of classes, from the forecasts of learners."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit
 

@@ -169,6 +169,14 @@ class _Model:
         one = self._player
         return one if one is None or one._width in (None, d) else one._copy_with_columns(d)
 
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Play the rows of a frame in order, as ``learn_one`` for each."""
+        self._learn(*self._columns.make_rows(X, self._player), y)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the forecasts, or classes, for the rows of a frame, as a series of its library."""
+        return _as_series(self._predict(self._columns.make_rows(X, self._player)[1]), X)
+
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
     """A river regressor that plays a learner; ``to_river(learner, task="regression")``.
@@ -207,21 +215,17 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         self._player = self._widen(len(row)).learn_one(row, y)
         self._columns.keys = keys
 
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Play the rows of a frame in order, as ``learn_one`` for each."""
-        keys, rows = self._columns.make_rows(X, self._player)
-        self._player = self._widen(len(keys)).partial_fit(rows, y)
+    def _learn(self, keys: Keys, rows: np.ndarray, labels: Any) -> None:
+        self._player = self._widen(len(keys)).partial_fit(rows, labels)
         self._columns.keys = keys
+
+    def _predict(self, rows: np.ndarray) -> np.ndarray:
+        return self._widen(rows.shape[1]).predict(rows)
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
         _, row = self._columns.make_row(x, self._player)
         return self._widen(len(row)).predict_one(row)
-
-    def predict_many(self, X: Any) -> Any:
-        """Return the forecasts for the rows of a frame, as a series of its library."""
-        _, rows = self._columns.make_rows(X, self._player)
-        return _as_series(self._widen(rows.shape[1]).predict(rows), X)
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
@@ -345,17 +349,9 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         keys, row = self._columns.make_row(x, self._player)
         self._learn(keys, row[None], [y])
 
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Play the rows of a frame in order, as ``learn_one`` for each."""
-        self._learn(*self._columns.make_rows(X, self._player), y)
-
     def predict_one(self, x: dict) -> Hashable | None:
         """Return the class forecast; None before any class is known."""
         return self._predict(self._columns.make_row(x, self._player)[1][None])[0]
-
-    def predict_many(self, X: Any) -> Any:
-        """Return the classes forecast for the rows of a frame, as a series of its library."""
-        return _as_series(self._predict(self._columns.make_rows(X, self._player)[1]), X)
 
     def predict_proba_one(self, x: dict) -> dict[Hashable, float]:
         """Return the probability of each class so far."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -181,14 +182,15 @@ class FeatureRidge(Learner):
         return self._r if self._width is not None else 0
 
     def _start_features(
-        self, write: Callable[[np.ndarray, np.ndarray], None], r: int, forecaster: str
+        self, writer: tuple[Callable, int], forecaster: str, **lengths: int
     ) -> None:
-        """Make the state for r features, which ``write`` writes."""
+        """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
+        write, r = writer
         lam, discount = self._hyper.lam, self._hyper.discount
         self._r, self._room = r, round_up_to_vector(r)
         room = self._room
         try:
-            self._make_state(r=room, outputs=self._outputs, totals=TOTALS)
+            self._make_state(r=room, outputs=self._outputs, totals=TOTALS, **lengths)
         except MemoryError as error:
             raise MemoryError(
                 f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
@@ -308,7 +310,7 @@ class PKAWV(FeatureRidge):
     def known_inputs(
         cls, kernel: Kernel, X: ArrayLike, lam: float = 1.0, mu: float = 1.0, beta: float = 1.0,
         eps: float = 0.5, forecaster: str = "awv", seed: int = 0, discount: float = 1.0,
-    ) -> PKAWV:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Return PKAWV on a KORS dictionary of all inputs X of the stream to come (Corollary 8).
 
         X is (n, d); the others are as in PKAWV and KORS (alpha := mu).
@@ -325,7 +327,7 @@ class PKAWV(FeatureRidge):
         return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
     def _start(self, d: int) -> None:
-        self._start_features(*self._hyper.features._writer(d), self._hyper.forecaster)
+        self._start_features(self._hyper.features._writer(d), self._hyper.forecaster)
 
     def _space(self) -> str:
         return name_space(f"the {self._r} {self._hyper.features.kind}", self._hyper.discount)
@@ -367,7 +369,7 @@ class LinearAWV(Game, FeatureRidge):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_features(write, d, self._forecaster)
+        self._start_features((write, d), self._forecaster)
 
     def _space(self) -> str:
         return name_space(f"the linear functions of {self.size} inputs", self._hyper.discount)

@@ -1,7 +1,5 @@
 """B(AO)2KS: budgeted optimistic kernel learning with a reservoir as its hint."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import Any
 

@@ -1,7 +1,5 @@
 """FTRL for exp-concave losses (oco section 4, Theorem 6)."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from math import inf
 

@@ -1,7 +1,5 @@
 """Aggregation of learners: as good as the best of a grid of hyper-parameters, without choosing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
@@ -185,8 +183,16 @@ class Experts(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z = self._write_features(X)
         traces = [one._trace(len(X)) for one in self._experts]
-        calls = [partial(self._play_learners, part, X, y, Z, traces) for part in self._parts]
-        run_together(calls, len(X))
+
+        def play_learners(numbers: list[int]) -> None:
+            for i in numbers:
+                one = self._experts[i]
+                try:
+                    one._play(scale_columns(X, one._scales), y, traces[i], *Z.get(i, ()))
+                except FloatingPointError as error:
+                    raise FloatingPointError(f"learner {i}: {error}") from None
+
+        run_together([partial(play_learners, part) for part in self._parts], len(X))
         forecasts = np.stack([own.predictions for own in traces], axis=1)
         trace.sizes[:] = sum(own.sizes for own in traces)
         played, status = hot.experts_rounds(
@@ -196,22 +202,6 @@ class Experts(Learner):
         if status != DONE:
             self._raise_status(status, played)
         self._played += len(X)
-
-    def _play_learners(
-        self,
-        numbers: list[int],
-        X: np.ndarray,
-        y: np.ndarray,
-        Z: dict[int, tuple[np.ndarray]],
-        traces: list[Trace],
-    ) -> None:
-        """Let some learners play a block, one after the other."""
-        for i in numbers:
-            one = self._experts[i]
-            try:
-                one._play(scale_columns(X, one._scales), y, traces[i], *Z.get(i, ()))
-            except FloatingPointError as error:
-                raise FloatingPointError(f"learner {i}: {error}") from None
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))

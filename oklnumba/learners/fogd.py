@@ -1,7 +1,5 @@
 """Online gradient descent on Fourier (or other) features."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import Any
 

@@ -1,7 +1,5 @@
 """KONS with a bounded dictionary, which drops atoms, and a sketch by Frequent Directions."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np
@@ -91,10 +89,8 @@ class FrequentKONS(Curved):
     def regret_bound(self, norm: float) -> float:
         """Return what the regret of the rounds so far is at most, on any stream.
 
-        Parameters
-        ----------
-        norm : float >= 0
-            Of the function f that the learner is compared with, |f(x_t)| <= C in all rounds.
+        ``norm`` is |f| of the function that the learner is compared with, |f(x_t)| <= C in all
+        rounds.
 
         Examples
         --------
@@ -139,17 +135,14 @@ class FrequentKONS(Curved):
             if full or many:
                 with cholesky.limit_threads(max(self.size, len(self._S)), 2):
                     if full:
-                        self._shrink()
+                        S, p = self._used("S"), self._hyper
+                        self._counts[ROWS] = shrink_sketch(S, self._L, p.rank, p.alpha)
                     if many:
                         self._drop_atom()
             self._reserve({ATOMS: self.size + 1})
         if status != DONE:
             self._raise_status(status, first)
         self._played += len(X)
-
-    def _shrink(self) -> None:
-        p = self._hyper
-        self._counts[ROWS] = shrink_sketch(self._used("S"), self._L, p.rank, p.alpha)
 
     def _drop_atom(self) -> None:
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""

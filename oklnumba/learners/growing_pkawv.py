@@ -1,7 +1,5 @@
 """PKAWV on Taylor features whose degree grows with the logarithm of the rounds."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from math import comb
 from typing import Any
@@ -10,16 +8,14 @@ import numpy as np
 
 from oklnumba.components.features import TaylorFeatures, check_features
 from oklnumba.core.checks import require
-from oklnumba.core.health import Part
+from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
-from oklnumba.core.state import BLOCK_ROWS, State
+from oklnumba.core.state import BLOCK_ROWS
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
-from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.awv import FORECASTERS, PKAWV, REMEDY
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.awv import FORECASTERS, FeatureRidge, name_space
+from oklnumba.learners.base.learner import Trace
 
-# Entries of the counts after ATOMS: rounds whose inputs are kept, degree of the features.
-PAST, DEGREE = 1, 2
+PAST, DEGREE = range(2)  # entries of the counts: rounds whose inputs are kept, and the degree
 
 
 def _check_taylor(name: str, value: Any) -> TaylorFeatures:
@@ -28,7 +24,7 @@ def _check_taylor(name: str, value: Any) -> TaylorFeatures:
     return clone(value)
 
 
-class GrowingPKAWV(Learner):
+class GrowingPKAWV(FeatureRidge):
     """PKAWV on Taylor features that gain a degree whenever the rounds have doubled.
 
     Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so n
@@ -74,10 +70,9 @@ class GrowingPKAWV(Learner):
     array([ 3,  6, 10, 15, 15])
     """
 
-    _STATE = {"counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST)}
-    _REMEDY = REMEDY
-    _certified, _several, _in_threads = 3, True, True
-    _block_rows = BLOCK_ROWS
+    _STATE = FeatureRidge._STATE | {
+        "counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST),
+    }  # fmt: skip
 
     features: TaylorFeatures = checked(_check_taylor)
     _: KW_ONLY
@@ -88,27 +83,22 @@ class GrowingPKAWV(Learner):
     discount: float = discount_factor(1.0)
 
     def _start(self, d: int) -> None:
-        self._make_state(counts=3, d=d, outputs=self._outputs)
-        self._take(self._make_inner(self._hyper.features.degree))
+        self._start_degree(d, self._hyper.features.degree)
 
-    def _space(self) -> str:
-        return self._inner._space()
-
-    def _make_inner(self, degree: int) -> PKAWV:
-        """Return PKAWV with features of a degree, before its first round."""
+    def _start_degree(self, d: int, degree: int) -> None:
+        """Make the state for features of a degree, before the first round."""
         p = self._hyper
         features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
-        inner = PKAWV(features, lam=p.lam, forecaster=p.forecaster, discount=p.discount)
-        inner._open(self._past.shape[1], self._outputs)
-        return inner
+        self._start_features(features._writer(d), p.forecaster, counts=2, d=d)
+        self._counts[DEGREE], self._kind = degree, features.kind
+        if self._single is not None:
+            self._single.kept = None  # arguments of loops, which hold the arrays before
 
-    def _take(self, inner: PKAWV) -> None:
-        """Go on with a learner that has played all rounds so far."""
-        self._inner = inner
-        self._counts[ATOMS], self._counts[DEGREE] = inner.size, inner.features.degree
+    def _space(self) -> str:
+        return name_space(f"the {self._r} {self._kind}", self._hyper.discount)
 
     def _may_grow(self) -> bool:
-        d, degree = self._past.shape[1], int(self._counts[DEGREE]) + 1
+        d, degree = self._lengths["d"], int(self._counts[DEGREE]) + 1
         return comb(d + degree, degree) <= self._hyper.max_size
 
     def _next_growth(self) -> int:
@@ -125,47 +115,40 @@ class GrowingPKAWV(Learner):
             stop = min(len(X), start + after - self._played) if growing else len(X)
             part, labels = X[start:stop], y[start:stop]
             if growing:
-                self._keep(part, labels)
-            self._inner._play(part, labels, trace.rows(start, stop))
-            self._played += stop - start
+                self._keep(part, labels.T)
+            super()._play(part, labels, trace.rows(start, stop))
             if growing and self._played == after:
                 self._grow(trace.rows(stop - 1, stop))
             start = stop
 
-    def _keep(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _keep(self, X: np.ndarray, Y: np.ndarray) -> None:
+        """Keep inputs, and labels (outputs, n)."""
         kept = int(self._counts[PAST])
-        total = kept + len(y)
+        total = kept + len(X)
         self._reserve({PAST: total})
-        self._past[kept:total], self._labels[:, kept:total] = X, y.T
+        self._past[kept:total], self._labels[:, kept:total] = X, Y
         self._counts[PAST] = total
 
     def _grow(self, last: Trace) -> None:
         """Take one degree more over all rounds so far, the last of which left this trace."""
-        y = self._used("labels").T.copy()
-        grown = self._make_inner(int(self._counts[DEGREE]) + 1)
-        grown._play_rows(self._used("past"), y if self._outputs > 1 else y[:, 0])
-        # Its totals are those of a run of its own; only the best function's loss is also ours.
-        totals, old = grown._totals, self._inner._totals
+        X, Y, old = self._used("past"), self._used("labels"), self._totals
+        self._start_degree(X.shape[1], int(self._counts[DEGREE]) + 1)
+        self._keep(X, Y)
+        self._played, trace = 0, self._trace(len(X))
+        for rows, block in cut_blocks(X, BLOCK_ROWS):
+            super()._play(block, Y.T[rows].copy(), trace.rows(rows.start, rows.stop))
+        # The totals are those of the replay; only the best function's loss is also that of the run.
+        totals = self._totals
         gain = old[:, BEST] - totals[:, BEST]
         for entry in (LOSS, EXCESS, LARGEST):
             totals[:, entry] = old[:, entry]
         totals[:, GROWTH] = old[:, GROWTH] + gain
         last.comparator.reshape(-1)[:] = totals[:, BEST]
         last.bound.reshape(-1)[:] += gain
-        last.sizes[0] = grown.size
-        self._take(grown)
+        last.sizes[0] = self._r
         if not self._may_grow():
             self._free(PAST)
 
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._inner._forecast(X)
-
-    def _matrices(self) -> list[Part]:
-        return self._inner._matrices()
-
-    def _nested(self) -> dict[str, State]:
-        return {"inner": self._inner}
-
     def _restore(self, state: dict[str, Any]) -> None:
-        self._take(self._make_inner(int(state["counts"][DEGREE])))
+        self._start_degree(self._lengths["d"], int(state["counts"][DEGREE]))
         super()._restore(state)

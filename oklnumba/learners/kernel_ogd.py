@@ -1,7 +1,5 @@
 """Kernel online gradient descent (NORMA), and BOGD with a random budget."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np

@@ -4,8 +4,6 @@ After Calandriello, Lazaric and Valko 2017, "Second-order kernel online convex o
 adaptive sketching" (kons below).
 """
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np
@@ -14,14 +12,14 @@ from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
 from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
-from oklnumba.core.inputs import NO_CURVATURE, refuse_beyond
 from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
 from oklnumba.core.state import Coins, aligned_zeros
 from oklnumba.hot import kons as hot
 from oklnumba.hot.kons import MEMBERS, ROWS
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
 from oklnumba.hot.primitives.rows import kernel_block
-from oklnumba.learners.base.learner import Learner, Trace, loss_field
+from oklnumba.learners.base.learner import Trace, loss_field
+from oklnumba.learners.newton import BoundedForecasts
 
 ENDED = 3  # entry of the counts: 1 once a small Newton decrement has ended the learning
 SPAN = 64  # rounds of a block that extend its factor row by row
@@ -29,7 +27,7 @@ BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of L
 LARGE = 4096
 
 
-class Curved(Learner):
+class Curved(BoundedForecasts):
     """Base of learners that take their step size from the curvature of the loss."""
 
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
@@ -41,22 +39,13 @@ class Curved(Learner):
     alpha: float = positive(1.0)
     eta: float | None = positive(None, optional=True)
 
-    def _check_labels(self, y: np.ndarray) -> None:
-        loss, C = self._loss(), self._in_force.C
-        if not loss.classes and np.abs(y).max() > C and loss.curvature(C) > 0.0:
-            refuse_beyond(y, C, "C", NO_CURVATURE)
-
-    def _require_curvature(self, instead: str) -> None:
-        if not losses.get(self.loss).curvature(self.C) > 0.0:
-            raise ValueError(
-                f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
-                f"{type(self).__name__} needs: use 'squared', 'squared_hinge' or 'logistic' (with "
-                f"C below a few hundred), {instead}"
-            )
-
 
 class _KernelForm(cholesky.GrowingFactor, Curved):
-    """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse."""
+    """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse.
+
+    A subclass has ``_learn(X, y, trace)``, which plays some of the rounds, and returns how many and
+    the status of the compiled loop.
+    """
 
     _STATE = {
         "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "coefs": (ATOMS,),
@@ -118,10 +107,6 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
         if start < n:
             trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size
             self._played += n - start
-
-    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        """Play some of the rounds; return how many, and a status of the compiled loops."""
-        raise NotImplementedError
 
     @property
     def _function(self) -> tuple[np.ndarray, ...]:

@@ -1,7 +1,5 @@
 """Kernel recursive least squares on an ALD dictionary."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np

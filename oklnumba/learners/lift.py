@@ -1,7 +1,5 @@
 """Linear learners on features of the inputs: kernel learners in an explicit space."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

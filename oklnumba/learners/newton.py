@@ -1,7 +1,5 @@
 """The online Newton step in the primal, exact and with a sketch of its matrix."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from math import inf
 
@@ -17,7 +15,7 @@ from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.hot.primitives.udu import TOGETHER
-from oklnumba.learners.base.learner import loss_field
+from oklnumba.learners.base.learner import Learner, loss_field
 from oklnumba.learners.base.linear import LinearLearner
 
 NEWTON = "A_0 + eta sum g g'"
@@ -92,24 +90,32 @@ class NewtonLearner(LinearLearner):
         return all_finite(self._c) and all_finite(self._inv_d)
 
 
-class _ProjectedStep(LinearLearner):
-    """What the learners with a slab share: bounds on labels, and the curvature of the loss."""
-
-    _REMEDY = "raise alpha, or scale the inputs and labels"
+class BoundedForecasts(Learner):
+    """Base of learners that forecast within [-C, C], and step by the loss's curvature there."""
 
     def _check_labels(self, y: np.ndarray) -> None:
         if self._loss().name == "squared":  # beyond C the loss has less curvature than the step
             inputs.refuse_beyond(y, self._in_force.C, "C", inputs.NO_CURVATURE)
 
+    def _require_curvature(self, instead: str) -> None:
+        curvature = losses.get(self.loss).curvature(float(self.C))
+        if not (curvature > 0.0 and np.isfinite(curvature)):
+            raise ValueError(
+                f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
+                f"{type(self).__name__} needs: use 'squared', 'squared_hinge' or 'logistic' (with "
+                f"C below a few hundred), {instead}"
+            )
+
+
+class _ProjectedStep(BoundedForecasts, LinearLearner):
+    """A linear learner with the slab |w.x| <= C."""
+
+    _REMEDY = "raise alpha, or scale the inputs and labels"
+
     def _check_params(self) -> None:
         super()._check_params()
         if self.eta is None:
-            curvature = self._loss().curvature(float(self.C))
-            if not (curvature > 0.0 and np.isfinite(curvature)):
-                raise ValueError(
-                    f"the {self._loss().name} loss has no usable curvature on [-C, C] at C = "
-                    f"{self.C!r}: give eta, or take another loss or C"
-                )
+            self._require_curvature("or give eta")
 
     def _choose_eta(self) -> float:
         """Return eta, by default the curvature of the loss on [-C, C]."""

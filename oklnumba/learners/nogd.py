@@ -1,7 +1,5 @@
 """Gradient descent on a feature map of a full dictionary: NOGD and SkeGD."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np
@@ -24,7 +22,8 @@ class _Mapped(Expansion):
     """Base of NOGD and SkeGD: kernel gradient descent, then linear descent on a feature map.
 
     On features z = W k(x, atoms) the function w.z is the expansion with coefficients W' w. A
-    subclass has ``rank``, the largest number of features, and ``_make_map``.
+    subclass has ``rank``, the largest number of features, and ``_make_map(X, y, t, trace)``, which
+    makes the map when row t has been forecast, and returns the next row to play.
     """
 
     _STATE = Expansion._STATE | {"W": (FEATURES, ATOMS)}
@@ -66,10 +65,6 @@ class _Mapped(Expansion):
                 first = self._make_map(X, y, first, trace)
 
         self._play_rounds(len(X), rounds)
-
-    def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
-        """Make the map when row t has been forecast; return the next row to play."""
-        raise NotImplementedError
 
     def _set_map(self, W: np.ndarray) -> None:
         """Take over a map of the atoms; without rows (the kernel is 0) it becomes a row of 0."""

@@ -4,8 +4,6 @@ After Li and Liao 2023, "Improved kernel alignment regret bound for online kerne
 below).
 """
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Projectron and Projectron++: the kernel perceptron on a dictionary that ALD keeps small."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np

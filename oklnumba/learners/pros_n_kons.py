@@ -1,7 +1,5 @@
 """Pros-N-KONS and CON-KONS: the online Newton step on the span of a KORS dictionary."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np

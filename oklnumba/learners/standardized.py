@@ -1,7 +1,5 @@
 """Any learner behind an online standardiser."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 
 import numpy as np

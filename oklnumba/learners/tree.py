@@ -1,7 +1,5 @@
 """A tree of median splits with a learner in each leaf."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of runs: losses, times, sizes, and certificates of regret."""
 
-from __future__ import annotations
-
 from oklnumba.plots.curves import (
     certificate,
     importance,

@@ -40,12 +40,6 @@ YLABELS = {
 }
 
 
-def _require_runs(runs: Any) -> None:
-    good = isinstance(runs, Mapping) and all(isinstance(run, Run) for run in runs.values())
-    what = "a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}"
-    checks.require(good, "runs", runs, what)
-
-
 def loss_curves(
     runs: Mapping[str, Run],
     axes: Axes,
@@ -55,16 +49,9 @@ def loss_curves(
 ) -> None:
     """Draw the average loss, or the share of mistakes, after each round; both axes logarithmic.
 
-    Parameters
-    ----------
-    runs : mapping of label to Run
-    axes : matplotlib Axes
-    mistakes : bool, optional
-        Whether to draw mistakes instead of losses; None: if all runs count them, that is if their
-        labels are -1 and +1.
-    first : int
-        First round drawn; averages of fewer rounds are noise.
-    legend : bool
+    ``runs`` : by label; ``mistakes`` : whether to draw mistakes instead of losses, None for yes if
+    all runs count them, that is if their labels are -1 and +1; ``first`` : round that is drawn
+    first, since averages of fewer rounds are noise.
 
     Examples
     --------
@@ -76,7 +63,9 @@ def loss_curves(
     >>> axes[0, 0].get_ylabel(), len(axes[0, 0].lines)
     ('average squared loss', 2)
     """
-    _require_runs(runs)
+    good = isinstance(runs, Mapping) and all(isinstance(run, Run) for run in runs.values())
+    what = "a mapping of labels to runs, such as {'FOGD': okl.run(learner, X, y)}"
+    checks.require(good, "runs", runs, what)
     if mistakes is None:
         mistakes = all(run.mistakes is not None for run in runs.values())
     for number, (label, run) in enumerate(runs.items()):
@@ -208,15 +197,8 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
 def importance(values: ArrayLike, names: Sequence[str] | None, axes: Axes, most: int = 20) -> None:
     """Draw how much inputs matter, the largest on top, in % of the sum.
 
-    Parameters
-    ----------
-    values : array_like of shape (d,)
-        ``SelfTuning.importance``, or ``feature_importances_``.
-    names : sequence of str of length d, optional
-        Of the columns, such as ``feature_names_in_``; None: x0, x1, ...
-    axes : Axes
-    most : int >= 1
-        Inputs shown.
+    ``values`` : ``SelfTuning.importance`` or ``feature_importances_``, (d,); ``names`` : of the
+    columns, such as ``feature_names_in_``, None for x0, x1, ...; ``most`` : inputs shown.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """Labels that come late, in batches, or not at all."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +12,7 @@ from oklnumba.protocol.online_to_batch import OnlineToBatch
 
 
 def find_labels(y: np.ndarray) -> np.ndarray:
-    """Return which rows of y have a label, (n,): None and NaN are none."""
+    """Return which rows of y have a label that is neither None nor NaN, (n,)."""
     values = y.astype(object)
     there = np.equal(values, values) & np.not_equal(values, None)
     return there.any(axis=tuple(range(1, y.ndim)))

@@ -74,14 +74,7 @@ class OnlineToBatch(Wrapper):
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was played before, and play this stream; return self.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-        y : array_like of shape (n,)
-
-        """
+        """Forget what was played before, and play this stream; return self."""
         self._checked_params()
         X = inputs.as_rows(X)
         self._as_labels(y, X.shape[0])  # bad input changes nothing
@@ -127,13 +120,10 @@ class OnlineToBatch(Wrapper):
         that of any function g by at most this, in the mean over streams and draws, where
         ``regret_bound`` bounds the regret against g over all n rounds.
 
-        Parameters
-        ----------
-        regret_bound : float >= 0
-            Of the learner's own loss, which must be convex if ``draws`` is more than 1:
-            ``theory.pomdr_bound(kernel, X, y, radius)`` for POMD and POMDR, U^2 / (2 eta) + eta n D
-            / 2 for KernelOGD with a radius U and the hinge loss, D = max k(x, x). Where the bound
-            is against sum loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
+        The bound is of the learner's own loss, which must be convex if ``draws`` is more than 1:
+        ``theory.pomdr_bound(kernel, X, y, radius)`` for POMD and POMDR, U^2 / (2 eta) + eta n D / 2
+        for KernelOGD with a radius U and the hinge loss, D = max k(x, x). Where it is against sum
+        loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
 
         Remarks
         -------

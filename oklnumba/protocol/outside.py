@@ -1,7 +1,5 @@
 """Anyone's learner in ``okl.run``: an adapter around models that are no ``okl.Learner``."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ A checkpoint is one ``.npz`` file, written whole or not at all, with the learner
 the run keeps. Its size grows with the rounds that are kept; ``record=k`` keeps it small.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -159,17 +159,6 @@ def run(
         "optional": rows whose label is None or NaN are forecast, but not learned, and their loss,
         NaN, counts in no mean.
 
-    Raises
-    ------
-    ValueError
-        If arrays are not valid, before the first round; if a pair is not, before its first round;
-        if the checkpoint is damaged or of another run.
-    FloatingPointError
-        If the numbers of a round are beyond double precision, or a first-order learner diverges (a
-        forecast beyond 1e100); the message names the round and what to change.
-    RuntimeError
-        If the learner had an error in mid-round before, until its ``reset``.
-
     Warns
     -----
     UserWarning
@@ -180,6 +169,9 @@ def run(
 
     Notes
     -----
+    Arrays are checked before the first round, a pair before its own (ValueError). Errors in a round
+    are those of ``Learner``.
+
     In the main thread the first Ctrl-C ends the run after the present block, as a time limit does:
     the run so far is returned with ``interrupted`` True, and the checkpoint is written. The second
     raises KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset``

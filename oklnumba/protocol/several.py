@@ -25,8 +25,8 @@ from oklnumba.learners.base.wrapper import Wrapper
 class Several(Wrapper):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
 
-    A subclass checks the labels (``_as_labels``) and makes numbers of them for each output
-    (``_column``).
+    A subclass checks the labels (``_as_labels``), and ``_column(labels, k)`` returns the numbers,
+    (n,), that output k learns.
     """
 
     _can_be_member = False
@@ -52,10 +52,6 @@ class Several(Wrapper):
 
     def _member(self) -> str | list[str] | None:
         return self._learners[0]._member() if self._together else None
-
-    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
-        """Return the labels of output k, (n,)."""
-        raise NotImplementedError
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.rounds == 0:  # the learners are all alike
@@ -207,10 +203,10 @@ class OneVsRest(Several):
         return np.array(self._in_force.classes)
 
     def _add_class(self, name: Any) -> None:
-        """Add a class that has had no rounds so far; so must the last class have had none.
+        """Add a class that has had no rounds; the last class must have had none either.
 
-        The new scorer, which knew -1 only, is a copy of the last one: the same as one from the
-        start.
+        The new scorer is a copy of the last one, which has seen -1 only: as if it had been there
+        from the start.
         """
         self.classes = *self.classes, name
         if self._width is not None:
@@ -317,13 +313,7 @@ class MultiOutput(Several):
 
     @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, shape (n, K); nothing changes.
-
-        Raises
-        ------
-        ValueError
-            Before any data, when K is not known, or if X is not valid.
-        """
+        """Return the forecasts for the rows of X, (n, K), after some data; nothing changes."""
         if not self._learners:
             raise ValueError("MultiOutput has seen no data; play a round first")
         return self._forecast_outputs(X)

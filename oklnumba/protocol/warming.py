@@ -1,7 +1,5 @@
 """Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

@@ -18,8 +18,6 @@ solver that is not within 1e-6 of the best function (lam too small), are a Float
 Examples assume ``import oklnumba as okl``.
 """
 
-from __future__ import annotations
-
 from oklnumba.components.losses import kons_step
 from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
 from oklnumba.theory.calandriello2017 import (

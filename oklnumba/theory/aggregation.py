@@ -44,14 +44,8 @@ def experts_bound(
 
     and the same with 8 B_n^2 log N.
 
-    Parameters
-    ----------
-    count : int >= 1
-        N.
-    B : float > 0 or None
-        None needs the labels ``y`` of the run.
-    kind : {"aggregating", "average", "hedge"}
-        "hedge" needs the rounds ``n``; for "mlpoly" see mlpoly_bound.
+    N is ``count``. B=None needs the labels ``y`` of the run, and kind="hedge" the rounds ``n``; for
+    "mlpoly" see mlpoly_bound.
 
     Remarks
     -------
@@ -91,16 +85,8 @@ def fixed_share_bound(
     "average". B=None: B_n in place of B, and the growth of experts_bound is added. "hedge": 1 / eta
     = B sqrt(n / (8 log N)), and B sqrt(n log(N) / 2) is added.
 
-    Parameters
-    ----------
-    count, n : int >= 1
-        N, and rounds.
-    switches : int, 0 <= k < n
-        Rounds whose learner is not that of the round before.
-    share : float in (0, 1)
-        s; with 0 switches 0 too.
-    B, kind, y
-        As in experts_bound.
+    N is ``count``, k ``switches``, the rounds whose learner is not that of the round before, and s
+    the ``share``, in (0, 1), or 0 where there is no switch. B, kind and y are as in experts_bound.
 
     Remarks
     -------
@@ -143,10 +129,7 @@ def mlpoly_bound(
         Phi_t = min(Phi_{t-1} + sum_i r_ti^2 / (M_{t-1} + V_{t-1,i}),
                     (sqrt(Phi_{t-1}) + sqrt(sum_i r_ti^2 / (M_t + V_ti)))^2),  V_ti = sum r_si^2.
 
-    Parameters
-    ----------
-    experts, forecasts : array_like of shape (n, N) and (n,)
-        Those of the learners, and of the aggregate.
+    ``experts``, (n, N), are the learners' forecasts, ``forecasts``, (n,), the aggregate's.
 
     Remarks
     -------

@@ -1,7 +1,5 @@
 """Checks of arguments by their names, which mean the same in all functions of theory."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial, wraps

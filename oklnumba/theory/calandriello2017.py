@@ -89,16 +89,9 @@ def sketched_kons_bound(
 
     alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 + log(1 + sigma L^2 tr K / alpha)) / (sigma
     max(gamma, beta tau_min)), with high probability where KORS is accurate (beta >= 3 log(n /
-    delta) / eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream.
-
-    Parameters
-    ----------
-    gamma, beta : float
-        In (0, 1], and the oversampling of KORS, > 0.
-    loss : str
-        With curvature; squared: labels in [-C, C].
-    tau_min : float in [0, 1)
-        Least leverage score of the rescaled points, known only after the run; 0 is safe.
+    delta) / eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in
+    (0, 1]; the loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least
+    leverage score of the rescaled points, known only after the run: 0 is safe.
 
     Remarks
     -------
@@ -125,14 +118,8 @@ def frequent_kons_bound(
     (alpha |f|^2 + (log det(I + sigma L^2 K / alpha) + 2 rank s / alpha) / sigma) / 2 against every
     f with |f(x_t)| <= C on the stream, s = min_{k <= rank} sum_{i > k} lambda_i / (rank + 1 - k)
     what the sketch gives away, lambda_i the eigenvalues of sigma L^2 K; for the step eta = sigma.
-    It holds without drops and with threshold 0; otherwise see ``FrequentKONS.regret_bound``.
-
-    Parameters
-    ----------
-    rank : int >= 1
-        Of the sketch.
-    loss : str
-        With curvature; squared: labels in [-C, C].
+    It holds without drops and with threshold 0, for losses with curvature (squared: labels in
+    [-C, C]); otherwise see ``FrequentKONS.regret_bound``.
 
     Remarks
     -------

@@ -5,8 +5,6 @@ D(a) <= min P <= P(K a / lam) for every a, and P - D = |y - a - K a / lam|^2. Bo
 the one product K a, so the interval is right however far a solver has come.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,27 +68,25 @@ class Span:
         return out
 
 
-class Bounds:
-    """The interval of min P that a and its product K a give, with margins for rounding."""
+def bound_minimum(
+    y: np.ndarray, lam: float, roots: np.ndarray, share: float, a: np.ndarray, Ka: np.ndarray,
+    size: float,
+) -> Comparator:  # fmt: skip
+    """Return f = K a / lam and the interval of min P, with margins for rounding.
 
-    def __init__(self, kernel: Any, X: np.ndarray, y: np.ndarray, lam: float):
-        self.roots = np.sqrt(kernel.diag(X))
-        self.y, self.lam = y, lam
-        self.c = rounding_share(kernel, *X.shape)
-        self.sum = 2.0 * EPS * 64  # of NumPy's pairwise sums
-
-    def evaluate(self, a: np.ndarray, Ka: np.ndarray, size: float) -> Comparator:
-        """Return f = K a / lam and its bounds; ``size`` >= sum sqrt(k(x_i, x_i)) |a_i|."""
-        y, lam, f = self.y, self.lam, Ka / self.lam
-        square, aligned = float((a * a).sum()), float((a * y).sum())
-        form = float((a * Ka).sum())
-        loose = self.c * size**2 / lam + self.sum * (square + float(np.abs(a * y).sum()))
-        # D at the best multiple of a: (a'y)^2 / (|a|^2 + a'Ka / lam)
-        below = max(aligned - loose, 0.0) ** 2 / (square + max(form, 0.0) / lam + loose)
-        loss = float(np.square(y - f).sum())
-        off = self.c * size * float(np.linalg.norm(self.roots)) / lam  # of |y - f|
-        above = (np.sqrt(loss) * (1.0 + self.sum) + off) ** 2 + max(form, 0.0) / lam + loose
-        return Comparator(loss, float(np.sqrt(max(form, 0.0))) / lam, f, below, float(above))
+    ``roots`` are sqrt(k(x_i, x_i)), ``share`` is that of ``rounding_share``, and ``size`` at least
+    sum sqrt(k(x_i, x_i)) |a_i|.
+    """
+    f, sums = Ka / lam, 2.0 * EPS * 64  # the rounding of NumPy's pairwise sums
+    square, aligned = float((a * a).sum()), float((a * y).sum())
+    form = float((a * Ka).sum())
+    loose = share * size**2 / lam + sums * (square + float(np.abs(a * y).sum()))
+    # D at the best multiple of a: (a'y)^2 / (|a|^2 + a'Ka / lam)
+    below = max(aligned - loose, 0.0) ** 2 / (square + max(form, 0.0) / lam + loose)
+    loss = float(np.square(y - f).sum())
+    off = share * size * float(np.linalg.norm(roots)) / lam  # of |y - f|
+    above = (np.sqrt(loss) * (1.0 + sums) + off) ** 2 + max(form, 0.0) / lam + loose
+    return Comparator(loss, float(np.sqrt(max(form, 0.0))) / lam, f, below, float(above))
 
 
 def conjugate_gradients(
@@ -103,7 +99,8 @@ def conjugate_gradients(
     """
     # The products use threads of their own, and BLAS threads are slow on a busy machine.
     with cholesky.find_blas().limit(limits=1, user_api="blas"):
-        span, bounds = Span(features, X, lam), Bounds(kernel, X, y, lam)
+        span, roots = Span(features, X, lam), np.sqrt(kernel.diag(X))
+        share = rounding_share(kernel, *X.shape)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
         p, rho, size = np.zeros(len(y)), 1.0, 0.0
         best = Comparator(float(y @ y), 0.0, np.zeros(len(y)), 0.0, float(y @ y))  # f = 0
@@ -119,8 +116,8 @@ def conjugate_gradients(
             a += step * p
             Ka += step * Kp
             r -= step * (p + Kp / lam)
-            size += abs(step) * float((bounds.roots * np.abs(p)).sum())
-            now = bounds.evaluate(a, Ka, size)
+            size += abs(step) * float((roots * np.abs(p)).sum())
+            now = bound_minimum(y, lam, roots, share, a, Ka, size)
             lower = max(best.lower, now.lower)
             best = (now if now.upper <= best.upper else best)._replace(lower=lower)
             width = best.upper - best.lower

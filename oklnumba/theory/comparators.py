@@ -1,7 +1,5 @@
 """The best penalised function of a finite span of features, for every loss, with a duality gap."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy
@@ -148,7 +148,7 @@ class Meter:
         self._moments = self._labels = np.zeros(())  # become sums of z z' and of y z
 
     @checks.formula
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Meter:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add rounds, X (n, d) and y (n,); return self. After an error nothing has changed."""
         X = inputs.as_inputs(X, self._width)
         y = inputs.as_labels(y, len(X))

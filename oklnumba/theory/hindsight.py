@@ -109,13 +109,14 @@ class Hindsight:
         self._warned = False
         if features is None and len(X) > EXACT_ROUNDS:
             features = choose_features(kernel, X, lam)
-        self._features = features
+        self._features, self._solve_at = features, self._solve_on_features
         if features is None and loss == "squared":
             L = factor_kernel(kernel, X, lam)
             u = scipy.linalg.solve_triangular(L, self._y, lower=True, check_finite=False)
             self._factor, self._minima = (L, u), lam * np.cumsum(u**2)
+            self._solve_at = self._solve_by_factor
         elif features is None:
-            self._root = square_root(kernel, X)
+            self._root, self._solve_at = square_root(kernel, X), self._solve_by_root
 
     def __repr__(self) -> str:
         shown = {"kernel": self.kernel, "rounds": self.rounds, "lam": self.lam, "loss": self.loss}
@@ -134,20 +135,12 @@ class Hindsight:
     def regret(
         self, predictions: ArrayLike, at: int | ArrayLike | None = None
     ) -> np.ndarray | RegretCurve:
-        """Return the regret of forecasts for this stream.
+        """Return the regret of forecasts for this stream, a RegretCurve or an array (n,).
 
-        Parameters
-        ----------
-        at : int or array_like of int, optional
-            The rounds to evaluate, increasing; one number k: k rounds, evenly spaced, the last one
-            included.
-
-        Returns
-        -------
-        ndarray of shape (n,) or RegretCurve
-            With ``at``: against the best function so far and the final one, penalised and not.
-            Without: after every round, against the best penalised function so far, if one factor
-            gives all of them (squared loss, no features), else the curve of the last round alone.
+        With ``at``, increasing rounds, or a number k for k of them, evenly spaced, with the last:
+        against the best function so far and the final one, penalised and not. Without: after every
+        round, against the best penalised function so far, if one factor gives all of them (squared
+        loss, no features), else the curve of the last round alone.
         """
         predictions = inputs.as_values(predictions, self.rounds, "predictions")
         losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
@@ -179,13 +172,7 @@ class Hindsight:
     def _solve(self, at: np.ndarray) -> None:
         """Find the best functions after the rounds ``at``, each only once."""
         left = [int(t) for t in np.unique(at) if int(t) not in self._known]
-        if self._features is not None:
-            found = self._solve_on_features(left)
-        elif self.loss == "squared":
-            found = self._solve_by_factor(left)
-        else:
-            found = self._solve_by_root(left)
-        for t, best in zip(left, found, strict=True):
+        for t, best in zip(left, self._solve_at(left), strict=True):
             value = float(np.clip(best.loss + self.lam * best.norm**2, best.lower, best.upper))
             self._known[t] = best.loss, value, best.lower, best.upper
             if t == self.rounds:

@@ -59,14 +59,14 @@ def discounted_awv_bound(
     valid = U.shape in (Z.shape, Z.shape[1:])
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)
-    factor = _Factor(Z.shape[1], lam, discount)
+    factor = _Factor(Z.shape[1], lam)
     out = np.empty(len(y))
     bound = lam * float(U[0] @ U[0])
     for t, (z, label) in enumerate(zip(Z, y, strict=True)):
         bound += label**2 * (1.0 - 1.0 / factor.play(z, label))
         out[t] = bound
         before, after = factor.evaluate(U[t]), 0.0
-        factor.apply_discount()
+        factor.inv_d[:] = np.minimum(factor.inv_d / discount, 1.0 / lam)  # D <- g D, kept >= lam
         if t + 1 < len(y):
             after = factor.evaluate(U[t + 1])
         bound += after - discount * before
@@ -74,11 +74,10 @@ def discounted_awv_bound(
 
 
 class _Factor:
-    """The factor U' D U of discounted AWV, round by round, before and after its discount."""
+    """The factor U' D U of AWV, round by round."""
 
-    def __init__(self, r: int, lam: float, discount: float):
-        room = round_up_to_vector(r)
-        self.r, self.discount, self.inv_lam = r, discount, 1.0 / lam
+    def __init__(self, r: int, lam: float):
+        self.r, room = r, round_up_to_vector(r)
         self.Z = aligned_zeros(1, room)
         self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
         self.work = sweep_workspace(self.U)
@@ -95,10 +94,6 @@ class _Factor:
         if status:
             raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
         return float(self.out[2][0])
-
-    def apply_discount(self) -> None:
-        """Discount the past: D <- g D, kept >= lam."""
-        self.inv_d[:] = np.minimum(self.inv_d / self.discount, self.inv_lam)
 
     def evaluate(self, u: np.ndarray) -> float:
         """Return the penalised loss of u less its minimum, sum_k D_k (U_k.u - c_k)^2."""

@@ -136,12 +136,8 @@ def nystrom_bound(
 
     lam |f|^2 + B^2 d_eff(lam) log(e + e n kappa^2 / lam) + 2 B^2 (size + 1) n mu / lam, with high
     probability for beta = 12 log(n / delta) and eps = 1/2; for any beta with mu the largest
-    |(I - P_t) C_t^(1/2)|^2 of the run.
-
-    Parameters
-    ----------
-    mu, size : float in (0, lam] and int >= 1
-        mu of KORS, and the size of the final dictionary.
+    |(I - P_t) C_t^(1/2)|^2 of the run. mu <= lam is that of KORS, ``size`` that of the final
+    dictionary.
 
     Examples
     --------

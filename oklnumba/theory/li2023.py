@@ -24,15 +24,9 @@ def pomdr_bound(
 
     6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x). With
     ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) + 6 sqrt(3) U sqrt(D) T / B
-    are added. For hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and a
+    are added; None is for runs without any (the dictionary stayed small, or POMD). U is the
+    ``radius``. For hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and a
     horizon.
-
-    Parameters
-    ----------
-    radius : float > 0
-        U.
-    budget : int >= 2, optional
-        B; None: no removals (the dictionary stayed small, or POMD).
 
     Remarks
     -------
@@ -65,16 +59,8 @@ def pomdr_data_bound(
     |f| <= U; the paper's 3 U sqrt(S) + 9 U is this rounded up (D = 1). A run with N removals has
     N + 1 learning rates, hence 3 U sqrt((N + 1) (S + 3 (N + 1) D)) in place of the first term. For
     hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and the number of rounds as
-    their horizon.
-
-    Parameters
-    ----------
-    alignment, removals : float >= 0 and int >= 0
-        S and N, as in ``learner.diary``.
-    radius : float > 0
-        U.
-    largest : float > 0
-        D, the largest k(x, x); 1 for kernels of unit diagonal.
+    their horizon. ``alignment`` S and ``removals`` N are in ``learner.diary``; ``radius`` is U,
+    ``largest`` D, the largest k(x, x): 1 for kernels of unit diagonal.
 
     Remarks
     -------

@@ -1,9 +1,6 @@
 """The kernel matrix of a stream: factors, low-rank roots, products and their rounding."""
 
-from __future__ import annotations
-
-import os
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +8,7 @@ import scipy
 
 from oklnumba.components.kernels import kernel_code
 from oklnumba.core import cholesky
+from oklnumba.core.guard import run_together
 from oklnumba.core.inputs import scale_columns
 from oklnumba.hot.primitives.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
 
@@ -47,14 +45,14 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
     X = np.array(scale_columns(X, kernel._scales), order="C")
     v = np.array(v, dtype=float)
 
-    def compute_share(number: int) -> np.ndarray:
-        tile, out = np.empty((X.shape[1], TILE)), np.zeros(len(X))
-        rooms = tile, np.empty(TILE), np.empty(TILE)
-        kernel_product(coded, X, v, number, SHARES, *rooms, out)
-        return out
+    parts = np.zeros((SHARES, len(X)))
 
-    with ThreadPoolExecutor(min(SHARES, os.cpu_count() or 1)) as pool:
-        return np.sum(list(pool.map(compute_share, range(SHARES))), axis=0)
+    def compute_share(number: int) -> None:
+        rooms = np.empty((X.shape[1], TILE)), np.empty(TILE), np.empty(TILE)
+        kernel_product(coded, X, v, number, SHARES, *rooms, parts[number])
+
+    run_together([partial(compute_share, number) for number in range(SHARES)])
+    return parts.sum(axis=0)
 
 
 def residual_energy(kernel: Any, X: np.ndarray, F: np.ndarray) -> float:

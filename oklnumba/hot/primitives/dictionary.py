@@ -105,10 +105,10 @@ def keep_point(rule, x, corner, probability, counts, dictionary, b):
 def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out):
     """Play KORS (kons Algorithm 2) over the rows of X.
 
-    setting : (alpha, beta, eps, largest size); dictionary : atoms, weights and C; work : (2, cap);
-    out : probabilities (n,), and kept (n,), 0 or 1.
+    setting : (alpha, beta, eps); dictionary : atoms, weights and C; work : (2, cap); out :
+    probabilities (n,), and kept (n,), 0 or 1.
     """
-    alpha, beta, eps, largest = setting
+    alpha, beta, eps = setting
     atoms, weights, C = dictionary
     played, kept = out
     row, b = work[0], work[1]
@@ -124,7 +124,7 @@ def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out)
             return t, NOT_FINITE
         played[t] = probability
         kept[t] = 0
-        if coins[t] < probability and m < largest:  # line 6: the coin z_t
+        if coins[t] < probability:  # line 6: the coin z_t
             if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:  # 1 / p_t
                 return t, NOT_POSITIVE
             put_atom(atoms, m, x)

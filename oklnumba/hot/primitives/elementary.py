@@ -1,7 +1,5 @@
 """exp, sine and cosine that vectorise, the bit casts they need, and the larger of two numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from oklnumba.hot.primitives.jit import exact

@@ -1,7 +1,5 @@
 """The U' D U factor of ridge regression, swept once for several rounds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger

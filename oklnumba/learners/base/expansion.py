@@ -1,7 +1,5 @@
 """The base of learners whose function is sum_j a_j k(atom_j, .)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -43,7 +43,7 @@ from oklnumba.core import inputs
 from oklnumba.core.checks import describe, level_of_caller, require
 from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
-from oklnumba.core.health import NO_MATRIX, Health, Part, warn_of
+from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import Params, checked, clone, from_spec, to_spec
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
@@ -76,9 +76,9 @@ class Trace(NamedTuple):
     guaranteed: np.ndarray | None = None
     intervals: np.ndarray | None = None
 
-    def rows(self, start: int, stop: int) -> Trace:
+    def rows(self, start: int, stop: int) -> Self:
         """Return the part of some rounds (views)."""
-        return Trace(*(None if a is None else a[start:stop] for a in self))
+        return type(self)(*(None if a is None else a[start:stop] for a in self))
 
 
 class Learner(State, Params):
@@ -122,13 +122,9 @@ class Learner(State, Params):
         return int(getattr(self, "_counts", (0,))[jit.ATOMS])
 
     def predict_one(self, x: ArrayLike) -> float:
-        """Return the forecast if ``x`` came next; nothing changes. 0.0 before any data.
+        """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data.
 
         It is the forecast of ``okl.run`` in that round, to rounding.
-
-        Parameters
-        ----------
-        x : array_like of shape (d,)
         """
         with self._lock:
             single = self._single
@@ -152,9 +148,7 @@ class Learner(State, Params):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, (n,), each on its own against the current state.
 
-        Parameters
-        ----------
-        X : array_like or scipy.sparse of shape (n, d)
+        X : (n, d), dense or sparse.
         """
         with self._lock:
             X = inputs.as_rows(X, self._width)
@@ -195,19 +189,10 @@ class Learner(State, Params):
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Play a round for each row of X in order; return self.
+        """Play a round for each row of X, (n, d), in order; return self.
 
-        Parameters
-        ----------
-        X : array_like or scipy.sparse of shape (n, d)
-            Sparse rows are made dense block by block, never all at once.
-        y : array_like of shape (n,)
-            One label for each row; of shape (n, K) where a round has K labels (``MultiOutput``).
-
-        Warns
-        -----
-        UserWarning
-            As ``okl.run``, before the first round.
+        Sparse rows are made dense block by block, never all at once. y has a label for each row,
+        (n,), or (n, K) of ``MultiOutput``. Warns as ``okl.run`` does, before the first round.
         """
         with self._lock:
             X = inputs.as_rows(X, self._width)
@@ -220,12 +205,8 @@ class Learner(State, Params):
     def health(self) -> Health:
         """Return how the learner stands numerically: condition and digits. Nothing changes.
 
-        Costs a few dozen sweeps over each factor, O(m^2) for m rows. See docs/numerics.md.
-
-        Warns
-        -----
-        UserWarning
-            If fewer than six digits of the forecasts are left; it says what to change.
+        Warns, and says what to change, if fewer than six digits of the forecasts are left. Costs a
+        few dozen sweeps over each factor, O(m^2) for m rows. See docs/numerics.md.
 
         Examples
         --------
@@ -235,22 +216,12 @@ class Learner(State, Params):
         >>> f"{health.condition:.0e}", round(health.digits)
         ('3e+06', 12)
         """
-        parts = self._diagnose()
-        message = warn_of(parts, self.rounds)
+        health, message = summarise(self.rounds, self._diagnose())
         if message:
             warnings.warn(message, UserWarning, stacklevel=level_of_caller())
-        return Health.of(self.rounds, parts)
+        return health
 
-    # ---- what subclasses write ----
-
-    def _start(self, d: int) -> None:
-        raise NotImplementedError
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        raise NotImplementedError
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    # ---- what subclasses may write ----
 
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that the learner cannot take though its loss can."""
@@ -275,8 +246,7 @@ class Learner(State, Params):
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         """Make the state at the first round; refuse to go on after trouble or with other widths."""
-        if self._fault is not None:
-            self._refuse_fault()
+        self._refuse_fault()
         if self._width is None:
             self._open(d, outputs)
             return
@@ -304,8 +274,7 @@ class Learner(State, Params):
 
     def _ready(self) -> bool:
         """Say whether there is a state to forecast from; refuse after trouble."""
-        if self._fault is not None:
-            self._refuse_fault()
+        self._refuse_fault()
         return self._width is not None
 
     def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
@@ -435,9 +404,6 @@ class Learner(State, Params):
             return []
         return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
 
-    def _describe_data(self) -> dict[str, Any]:
-        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
-
     # ---- what a run records ----
 
     def _recorded(self, loss: str | None) -> losses.Loss:
@@ -464,8 +430,7 @@ class Learner(State, Params):
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything as JSON data and arrays."""
-        if self._fault is not None:
-            self._refuse_fault()
+        self._refuse_fault()
         arrays: dict[str, np.ndarray] = {}
         made_with = self if self._width is None else self._made_with()
         meta = {"spec": to_spec(made_with, arrays), "width": self._width, "rounds": self.rounds}
@@ -497,7 +462,7 @@ class Learner(State, Params):
         for name, one in self._nested().items():
             one._restore(select_prefix(f"{name}_", state))
 
-    def _made_with(self) -> Learner:
+    def _made_with(self) -> Self:
         """Return a learner without data of the hyper-parameters that the state was made with."""
         return type(self)(**vars(self._given))
 

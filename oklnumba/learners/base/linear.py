@@ -38,7 +38,8 @@ class LinearLearner(Game):
     """A point w in R^d for each round; the base of all linear learners.
 
     A subclass declares its arrays in ``_STATE``, all of fixed lengths, and has ``_start`` (make the
-    state) and ``_rounds`` (play rounds, of a loss by its code, and return how many and a status);
+    state) and ``_rounds(X, y, loss, out)`` (play rounds, of a loss by its code, and return how many
+    and a status);
     ``_point`` where w is not kept as such.
     """
 
@@ -94,9 +95,6 @@ class LinearLearner(Game):
     def _can_widen(self) -> bool:
         return not self._made_with().reset(1).w.any()  # a simplex starts in its centre
 
-    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        raise NotImplementedError
-
     def _point(self) -> np.ndarray:
         return self._w
 
@@ -109,9 +107,6 @@ class EitherLearner(LinearLearner):
 
     A subclass has ``_choose``, which returns the algorithm; it takes over the methods of that.
     """
-
-    def _choose(self) -> LinearLearner:
-        raise NotImplementedError
 
     def _start(self, d: int) -> None:
         self._algorithm = self._choose()

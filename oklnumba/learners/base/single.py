@@ -1,7 +1,5 @@
 """Buffers of single rounds from Python, so that a round makes no arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import isfinite

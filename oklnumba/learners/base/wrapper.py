@@ -1,7 +1,5 @@
 """The base class of learners around another one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
