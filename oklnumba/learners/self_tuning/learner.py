@@ -310,8 +310,8 @@ class SelfTuning(Learner):
     past only: after 32, 128, 512, 2048, 8192 and 32,768 rounds there are new scales, metrics and
     members, made of the first 15/16 of these rounds, which replay them all; after round 2048 only
     while the past takes at most 64 MiB. Where rounds come one at a time, each of the last 1/16 does
-    some of that work, so that none takes long. No forecast looks ahead. Labels and inputs that are far from all others do no
-    lasting harm.
+    some of that work, so that none takes long. No forecast looks ahead. Labels and inputs that are
+    far from all others do no lasting harm.
 
     About 70 to 150 us a round on one core for d <= 60, replays included; memory does not grow after
     the last restart.
