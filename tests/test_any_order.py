@@ -159,7 +159,7 @@ class Machine(RuleBasedStateMachine):
     def look(self, which):
         played = self.one(which)
         learner = played.learner
-        for call in (learner.health, learner.get_params, learner.__repr__):
+        for call in (learner.health, learner.get_params, learner._repr_html_, learner.__repr__):
             self.unchanged(played, call)
         assert learner.size >= 0
 

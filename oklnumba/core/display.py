@@ -1,12 +1,16 @@
-"""Short texts: results on one line, progress bars."""
+"""Short texts: results on one line, hyper-parameters and runs in HTML tables, progress bars."""
 
 import threading
+from collections.abc import Iterable, Mapping
+from html import escape
 from importlib import import_module
 from typing import Any
 
 from tqdm import tqdm
 
-from oklnumba.core.checks import short
+from oklnumba.core.checks import cut, short
+
+LONGEST = 200  # characters of a value in a table
 
 
 class Bar(tqdm):
@@ -38,3 +42,18 @@ def brief(value: Any, **fields: Any) -> str:
     """Return the name of a result's class and some of its fields."""
     inside = ", ".join(f"{name}={number(field)}" for name, field in fields.items())
     return f"{type(value).__name__}({inside})"
+
+
+def html_table(title: str, rows: Iterable[Iterable[tuple[str, str]]]) -> str:
+    """Return an HTML table of rows of pairs (tag, text), with all text escaped."""
+    cells = (
+        "".join(f"<{tag}>{escape(cut(text, LONGEST))}</{tag}>" for tag, text in row) for row in rows
+    )
+    lines = [f"<tr>{row}</tr>" for row in cells]
+    return "\n".join([f"<table><caption>{escape(title)}</caption>", *lines, "</table>"])
+
+
+def table(title: str, rows: Mapping[str, Any]) -> str:
+    """Return an HTML table of names and values."""
+    texts = {name: v if isinstance(v, str) else number(v) for name, v in rows.items()}
+    return html_table(title, ((("th", name), ("td", text)) for name, text in texts.items()))

@@ -13,6 +13,7 @@ import numpy as np
 
 from oklnumba.core import checks
 from oklnumba.core.checks import describe, short, shown, suggest
+from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
 SYNONYMS = {
@@ -166,6 +167,14 @@ class Params:
         names = self.__signature__.parameters
         inside = ", ".join(f"{name}={short(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({inside})"
+
+    def _describe_data(self) -> dict[str, Any]:
+        """Return what to show of the data seen, by name; empty before any."""
+        return {}
+
+    def _repr_html_(self) -> str:
+        rows = {name: short(value) for name, value in self.get_params(deep=False).items()}
+        return table(type(self).__name__, rows | self._describe_data())
 
 
 def unknown_name(cls: type[Params], name: str, what: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.display import pandas_for
+from oklnumba.core.display import html_table, pandas_for
 from oklnumba.core.files import name_contents, read_npz, replace_file, write_npz
 from oklnumba.protocol.runs import Run
 
@@ -168,25 +168,33 @@ class Table:
 
     # ---- display ----
 
-    def __repr__(self) -> str:
+    def _format(self) -> tuple[list[str], list[list[str]]]:
+        """Return the columns worth printing, and the first rows as texts."""
         names = [
             name
             for name in self._list_saved()
             if name not in NOT_IN_REPR
             and any(row[name] not in DEFAULTS.get(name, (None, "")) for row in self.rows)
         ]
+        return names, [[_as_text(row[name]) for name in names] for row in self.rows[:ROWS_IN_REPR]]
+
+    def __repr__(self) -> str:
+        names, cells = self._format()
         if not names:
             return f"Table of {len(self)} rows"
-        rows = self.rows[:ROWS_IN_REPR]
-        lines = [""] * (1 + len(rows))
-        for name in names:
-            column = [name, *(_as_text(row[name]) for row in rows)]
+        lines = [""] * (1 + len(cells))
+        for name, column in zip(names, zip(names, *cells, strict=True), strict=True):
             width, is_number = max(map(len, column)), self[name].dtype.kind in "bif"
             for i, cell in enumerate(column):
                 lines[i] += (cell.rjust(width) if is_number else cell.ljust(width)) + "  "
         if len(self) > ROWS_IN_REPR:
             lines.append(f"... {len(self)} rows")
         return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        names, cells = self._format()
+        rows = [[("td", cell) for cell in row] for row in cells]
+        return html_table(f"{len(self)} rows", [[("th", name) for name in names], *rows])
 
     def _list_saved(self) -> list[str]:
         """Return the columns without Runs."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
-from oklnumba.core.display import pandas_for
+from oklnumba.core.display import pandas_for, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
 from oklnumba.core.state import select_prefix
@@ -68,6 +68,11 @@ class Certificate(NamedTuple):
             f"Certificate({n} rounds against the best function of {space}: "
             f"regret {last[0]}, bound {last[1]})"
         )
+
+    def _last(self) -> dict[str, float]:
+        """Return the regret and its bound after the last round, those of all outputs added up."""
+        pairs = {"regret": self.regret, "bound on the regret": self.bound}
+        return {name: float(np.sum(a[-1])) for name, a in pairs.items() if len(a)}
 
 
 class Run:
@@ -322,13 +327,29 @@ class Run:
             what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
-        end = f", {self.late} (no certificate)" if self.late else ""
-        if self.interrupted:
-            end += ", interrupted"
-        elif not self.finished:
-            end += ", stopped by its time limit"
+        end = self._end()
         size = f", size {int(self.sizes[-1])}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
+
+    def _end(self) -> str:
+        late = f", {self.late} (no certificate)" if self.late else ""
+        if self.interrupted:
+            return f"{late}, interrupted"
+        return late if self.finished else f"{late}, stopped by its time limit"
+
+    def _repr_html_(self) -> str:
+        end = self._end()
+        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        rows[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is None and self.rounds > SETTLED:
+            rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
+        if self.mistakes is not None:
+            rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
+        if self.certificate is not None:
+            rows |= self.certificate._last()
+        if self.rounds:
+            rows["size"] = int(self.sizes[-1])
+        return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
 
 
 def join_runs(first: Run, later: Run) -> Run:

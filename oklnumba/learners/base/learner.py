@@ -404,6 +404,9 @@ class Learner(State, Params):
             return []
         return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
 
+    def _describe_data(self) -> dict[str, Any]:
+        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
+
     # ---- what a run records ----
 
     def _recorded(self, loss: str | None) -> losses.Loss:
