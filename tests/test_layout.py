@@ -46,7 +46,6 @@ LEANS = {
 
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
 LONG_BODIES = {
-    "hot.nystrom_awv:nystrom_rows": "a round in one piece, six lines of which unpack groups",
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
 }
 MANY_ARGUMENTS = {"protocol.run:run": "the one call that plays, all but three by keyword"}

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -93,25 +93,21 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
     then the result does not depend on the threads. What the first failing call raised is raised.
     ``rounds`` : how many each call plays.
     """
+    global _pool
     alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS
     if alone or len(calls) < 2 or count_cores() < 2:
         for call in calls:
             call()
         return
-    errors = [task.exception() for task in [start_aside(call) for call in calls]]
-    for error in errors:
-        if error is not None:
-            raise error
-
-
-def start_aside(call: Callable[[], object]) -> Future:
-    """Make a call on a thread of the pool; ``run_together`` inside it makes its calls in turn."""
-    global _pool
     with _pool_lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(count_cores(), thread_name_prefix="oklnumba")
-    # In the caller's context: numpy's error state and the like are the caller's.
-    return _pool.submit(contextvars.copy_context().run, _call_inside, call)
+        pool = _pool
+    # Each in the caller's context: numpy's error state and the like are the caller's.
+    tasks = [pool.submit(contextvars.copy_context().run, _call_inside, call) for call in calls]
+    for error in [task.exception() for task in tasks]:
+        if error is not None:
+            raise error
 
 
 def _call_inside(call: Callable[[], object]) -> object:
