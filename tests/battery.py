@@ -1,7 +1,5 @@
 """What the battery plays: every exported learner and sampler, on streams and on bad input."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

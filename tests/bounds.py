@@ -4,8 +4,6 @@
 so many streams of each kind: the table of figures/README.md.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from math import comb, log

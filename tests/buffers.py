@@ -1,7 +1,5 @@
 """What the tests of the compiled building blocks share: poisoned buffers and dense formulas."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

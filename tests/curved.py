@@ -1,7 +1,5 @@
 """Spaces, losses and streams for KONS and its kin, and the explicit Newton step on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Streams for kernel expansions that learn by gradients, from labels and from adversaries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

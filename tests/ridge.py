@@ -1,7 +1,5 @@
 """Kernels and streams for the AWV family."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Warnings of inputs and labels that do not suit a learner: given once, and no false alarms."""
 
-from __future__ import annotations
-
 import re
 import warnings
 
@@ -231,19 +229,6 @@ def test_labels_0_and_1_warn_once(cls):
     assert warnings_of(lambda: make(cls).partial_fit(X[:7], binary[:7])) == []
 
 
-def test_labels_as_advised_work():
-    X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
-    y = (y > 0.0).astype(float)
-    with pytest.warns(UserWarning, match="0 and 1"):
-        run = okl.run(okl.KernelAWV(okl.Gaussian()), X, y)
-    assert run.mistake_rate is None
-    mapped = okl.run(okl.KernelAWV(okl.Gaussian()), X, 2 * y - 1)
-    assert mapped.mistake_rate < 0.3
-    pytest.importorskip("sklearn")
-    model = okl.interop.OnlineClassifier(okl.KernelAWV(okl.Gaussian()), shuffle=False).fit(X, y)
-    np.testing.assert_array_equal(model.run_.mistakes, mapped.mistakes)
-
-
 def test_a_regressor_on_classes_names_the_classifier():
     pytest.importorskip("sklearn")
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
@@ -253,17 +238,6 @@ def test_a_regressor_on_classes_names_the_classifier():
             model = okl.interop.OnlineRegressor(okl.KernelAWV(okl.Gaussian()))
             (message,) = warnings_of(lambda: getattr(model, call)(X, labels))  # noqa: B023
             assert "okl.interop.OnlineClassifier" in message and "OneVsRest" not in message
-
-
-def test_labels_sorted_by_class_are_seen_too():
-    X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
-    zeros = int((y <= 0.0).sum())
-    blocks, binary = warnings_of(
-        lambda: okl.run(okl.KernelAWV(okl.Gaussian()), X, np.sort(y > 0.0))
-    )
-    longest = (0, zeros - 1) if zeros >= 150 else (zeros, 299)
-    assert f"rows {longest[0]} to {longest[1]} of 300 all have the same label" in blocks
-    assert "0 and 1" in binary
 
 
 @pytest.mark.parametrize("how", ["signs", "classes", "rare", "constant", "numbers", "short"])

@@ -1,7 +1,5 @@
 """One battery for every exported learner: a new class joins when it is exported."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,7 +1,5 @@
 """The cache of compiled code: it sees every edit in hot/, and gives the bits that were compiled."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

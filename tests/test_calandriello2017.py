@@ -1,7 +1,5 @@
 """The theorems of kons on KORS, KONS and Sketched-KONS: many streams, seeds and competitors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize

@@ -1,7 +1,5 @@
 """Intervals of the best function in hindsight hold the truth, which extended precision tells."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

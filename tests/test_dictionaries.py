@@ -1,7 +1,5 @@
 """KORS, uniform sampling and ALD against their definitions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Leverage scores and KORS in its loop, against dense solves."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

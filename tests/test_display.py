@@ -1,7 +1,5 @@
 """How things are shown: results in one line without their arrays, HTML tables that are escaped."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

@@ -178,13 +178,6 @@ def test_dangling_citations_are_found():
     assert dangling(f"{ERRATA.name} of another", known, ROOT) == ([], [ERRATA.name])
 
 
-def test_files_outside_the_repository_are_not_there(tmp_path):
-    """Negative control: a file outside the repository does not count."""
-    outside = tmp_path / ERRATA.name
-    outside.touch()
-    assert dangling(str(outside), [], tmp_path) == ([], [str(outside)])
-
-
 def test_the_citation_has_every_paper_and_a_date_only_once_it_is_out():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     table = (ROOT / "docs/reproducing.md").read_text(encoding="utf-8")

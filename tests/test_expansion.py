@@ -1,7 +1,5 @@
 """Every kernel expansion with a full budget; hyper-parameters that do not fit together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Aggregation of learners: the forecasts of the definition, the bounds, features shared."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest
@@ -25,7 +23,6 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.features import taylor_block
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
-from oklnumba.learners.base.learner import Learner
 from tests import naive_linear
 from tests.battery import assert_refused
 
@@ -351,21 +348,6 @@ def test_rounding_never_takes_the_aggregate_beyond_B(B, side):
     assert beyond
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(3))
-def test_learners_on_data_keep_the_bound(kind, seed):
-    X, y = data(seed=seed)
-    B = 1.0 if kind != "hedge" else 4.0
-    run = okl.run(okl.Experts(grid(), B=B, kind=kind), X, y)
-    F = np.stack([okl.run(one, X, y).predictions for one in grid()], axis=1)
-    regrets = run.losses.sum() - ((y[:, None] - F) ** 2).sum(axis=0)
-    if kind == "mlpoly":
-        assert (regrets <= theory.mlpoly_bound(F, run.predictions, y)).all()
-    else:
-        assert regrets.max() <= theory.experts_bound(7, B, kind, n=len(X))
-    assert run.sizes[-1] == sum(okl.run(one, X, y).sizes[-1] for one in grid())
-
-
 def test_shared_features_are_computed_once(monkeypatch):
     X, y = data()
     rows = []
@@ -447,15 +429,6 @@ def test_the_learners_given_are_not_changed_and_may_repeat():
     assert_allclose(together.weights, [0.5, 0.5])
 
 
-def test_the_weights_find_the_best_learner():
-    X, y = data()
-    together = okl.Experts(grid())
-    okl.run(together, X, y)
-    found = [okl.run(one, X, y).losses.sum() for one in grid()]
-    assert int(np.argmax(together.weights)) == int(np.argmin(found))
-    assert together.weights.sum() == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("kind", ["aggregating", "average"])
 def test_labels_beyond_B_are_refused_and_change_nothing(kind):
     X, y = data(60)
@@ -506,34 +479,6 @@ def test_what_does_not_go_together_is_refused():
     assert run.loss == "hinge" and run.mistakes is not None
     with pytest.raises(ValueError, match="weights"):
         _ = okl.Experts(hinge, kind="hedge").weights
-
-
-@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
-def test_trouble_of_a_learner_names_it_and_stays():
-    X, y = data(60)
-    learner = okl.Experts([okl.LinearAWV(), okl.OGD(eta=1e200)])
-    with pytest.raises(FloatingPointError, match=r"learner 1: OGD, round \d+"):
-        learner.partial_fit(X, y)
-    with pytest.raises(FloatingPointError, match="learner 1"):
-        learner.predict(X)
-
-
-@pytest.mark.parametrize("B", [1.0, None])
-def test_nested_experts_save_and_go_on(tmp_path, B):
-    X, y = data(120)
-    parts = [
-        okl.Experts(grid()[:3], B=B, share=0.01),
-        okl.Experts(grid()[3:5], kind="average"),
-        okl.Experts(grid()[5:], kind="mlpoly"),
-    ]
-    nested = okl.Experts(parts, B=B)
-    okl.run(nested, X[:70], y[:70])
-    nested.save(tmp_path / "a.npz")
-    again = okl.load(tmp_path / "a.npz")
-    assert isinstance(again, Learner)
-    assert_array_equal(
-        okl.run(again, X[70:], y[70:]).predictions, okl.run(nested, X[70:], y[70:]).predictions
-    )
 
 
 @pytest.mark.parametrize("half", [301, 450])

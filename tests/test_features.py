@@ -1,7 +1,5 @@
 """Features of Taylor, Fourier and of any basis against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -171,20 +169,6 @@ def test_a_polynomial_spline_with_its_sobolev_gram_matrix():
     K = 1 + np.minimum(X, X.T)
     assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-12  # a projection: below the kernel
     assert list(features.get_feature_names_out(["x"])) == ["basis0", "basis1", "basis2"]
-
-
-def test_a_basis_forecasts_the_same_row_by_row_and_causally():
-    X, y = stream("random", 90)
-    learner = okl.PKAWV(okl.BasisFeatures(*BASES["mixtures of it"]))
-    whole = okl.run(learner, X, y).predictions
-    one = okl.PKAWV(okl.BasisFeatures(*BASES["mixtures of it"]))
-    single = []
-    for x, label in zip(X, y, strict=True):
-        single.append(one.predict_one(x))
-        one.learn_one(x, label)
-    np.testing.assert_allclose(single, whole, rtol=1e-9, atol=1e-12)
-    changed = okl.run(okl.PKAWV(learner.features), X, np.where(np.arange(90) < 40, y, -y))
-    assert (changed.predictions[:41] == whole[:41]).all()
 
 
 REFUSED = [

@@ -1,7 +1,5 @@
 """Whatever holds the data: the bits of the float64 array, or an error that names the column."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import re

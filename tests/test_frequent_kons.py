@@ -1,7 +1,5 @@
 """FrequentKONS: against its definition, and each step of the proof in docs/frequent_kons.md."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

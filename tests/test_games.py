@@ -1,7 +1,5 @@
 """Portfolios and least squares as games, and the mean of their points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

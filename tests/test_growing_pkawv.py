@@ -1,7 +1,5 @@
 """PKAWV whose degree grows: after a growth it is PKAWV of the larger degree from the start."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -141,12 +139,6 @@ def test_theorem_9_holds_for_it_against_an_adversary():
     largest = okl.TaylorFeatures(3, sigma=0.5)
     bound = theory.growing_bound(kernel, game.X, game.y, lam, sizes, largest)
     assert 0.0 < s.regret(run.predictions)[-1] <= bound
-
-
-def test_it_takes_taylor_features_only():
-    for bad in (okl.FourierFeatures(5), okl.NystromFeatures([[0.0, 0.0]], okl.Gaussian(1.0)), 3):
-        with pytest.raises(ValueError, match="features must be .*TaylorFeatures"):
-            okl.GrowingPKAWV(bad)
 
 
 @pytest.mark.filterwarnings("ignore:the Taylor basis")

@@ -1,7 +1,5 @@
 """``health``: conditions of NumPy, and digits against sixty-digit arithmetic."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """The best functions in hindsight and the regret against them, by dense solves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.optimize

@@ -1,7 +1,5 @@
 """OnlineClassifier and OnlineRegressor: scikit-learn's checks over every learner, and use."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess
@@ -15,10 +13,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -137,17 +134,6 @@ def test_only_the_self_tuning_learner_promises_scores():
     assert get_tags(regressor(okl.OGD())).regressor_tags.poor_score is True
 
 
-NO_SIGNS = {"ExponentiatedGradient", "Winnow"}  # their weights are never below 0
-
-
-@every_learner
-def test_a_classifier_of_any_learner_with_its_defaults_learns_blobs(cls):
-    X, y = make_blobs(n_samples=300, random_state=0)
-    X, y = StandardScaler().fit_transform(X[y != 2]), y[y != 2]
-    score = classifier(make(cls)).fit(X, y).score(X, y)
-    assert score > 0.83 or cls.__name__ in NO_SIGNS
-
-
 # ---- a fit is a run ----
 
 
@@ -239,16 +225,6 @@ def test_a_second_fit_starts_again_and_a_regressor_goes_on():
 # ---- labels and frames ----
 
 
-def test_a_raw_frame_needs_no_argument():
-    X, f, y = moderate(1000)
-    later, expected, labels = moderate(500, seed=1)
-    model = classifier().fit(frame(X), y)
-    assert model.run_.mistakes[300:].mean() < 0.1 and model.score(frame(later), labels) > 0.9
-    assert_array_equal(model.feature_names_in_, ["age", "height", "weight"])
-    assert model.n_features_in_ == 3 and model.predict(frame(later)).dtype.kind in "UO"
-    assert regressor().fit(frame(X), 1e6 + f).score(frame(later), 1e6 + expected) > 0.95
-
-
 LABELS = {
     "texts": lambda up: np.where(up, "yes", "no"),
     "list": lambda up: np.where(up, "yes", "no").tolist(),
@@ -325,50 +301,6 @@ def test_a_missing_label_is_refused_with_its_row(how):
     with pytest.raises(ValueError, match="classes has no label at row 7"):
         model.partial_fit(X, f > 0, classes=y)
     assert not hasattr(model, "learner_")
-
-
-@pytest.mark.parametrize(
-    "hold",
-    [
-        frame,
-        lambda X: pl.from_pandas(frame(X)),
-        lambda X: pa.Table.from_pandas(frame(X)),
-        np.asfortranarray,
-    ],
-)
-def test_whatever_holds_the_rows_the_run_is_bitwise_the_same(hold):
-    X, f, _ = moderate(70)
-    model, plain = (regressor().fit(rows, f) for rows in (hold(X), X))
-    assert_array_equal(model.run_.predictions, plain.run_.predictions)
-    assert_array_equal(model.predict(hold(X)), plain.predict(X))
-    if hold is not np.asfortranarray:
-        assert model.feature_names_in_.tolist() == ["age", "height", "weight"]
-
-
-@pytest.mark.parametrize("form", ["csr", "coo"])
-def test_sparse_rows_are_played_as_dense_ones(form):
-    X, f, y = moderate(100)
-    X[X < 0.0] = 0.0
-    A = scipy.sparse.csr_array(X).asformat(form)
-    for model, labels in ((classifier(okl.FOGD()), y), (regressor(), f)):
-        sparse, dense = clone(model).fit(A, labels), clone(model).fit(X, labels)
-        assert_array_equal(sparse.run_.predictions, dense.run_.predictions)
-        assert_array_equal(sparse.predict(A), dense.predict(X))
-        assert_array_equal(
-            sparse.partial_fit(A, labels).predict(X), dense.partial_fit(X, labels).predict(A)
-        )
-
-
-def test_columns_are_matched_by_name():
-    X, f, _ = moderate(60)
-    model = classifier().fit(frame(X), f > 0)
-    for wrong in (frame(X)[["height", "age", "weight"]], frame(X).rename(columns={"age": "years"})):
-        for call in (model.predict, lambda X: model.partial_fit(X, f > 0)):
-            with pytest.raises(ValueError, match="feature names should match"):
-                call(wrong)
-    with pytest.warns(UserWarning, match="feature names"):
-        model.predict(X)
-    assert model.learner_.rounds == 60
 
 
 # ---- probabilities ----
@@ -493,19 +425,6 @@ def test_pipelines_and_cross_validation_in_processes():
     assert_array_equal(two, scores)
     P = cross_val_predict(classifier(SQUARED), Z, y, cv=3, method="predict_proba")
     assert P.shape == (150, 3)
-
-
-def test_parameters_and_clones():
-    model = classifier(okl.WithFeatures(okl.TaylorFeatures(2), okl.OGD(eta=0.2)))
-    params = model.get_params()
-    assert params["learner__learner__eta"] == 0.2 and params["learner__features__degree"] == 2
-    twin = clone(model).set_params(learner__learner__eta=0.5, learner__features__sigma=3.0)
-    assert (twin.learner.learner.eta, twin.learner.features.sigma) == (0.5, 3.0)
-    assert model.learner.learner.eta == 0.2 and twin.learner is not model.learner
-    X, f, _ = moderate(40, scaled=True)
-    model.fit(X, f > 0)
-    assert not hasattr(clone(model), "learner_") and repr(model) == repr(clone(model))
-    assert "eta=0.2" in repr(model) and "OnlineClassifier" in model._repr_html_()
 
 
 def test_pickles_and_files(tmp_path):
@@ -729,13 +648,6 @@ def test_tables_sorted_by_class_are_learned_by_default(load):
     if load in (load_iris, load_wine):
         with pytest.warns(UserWarning, match=r"rows \d+ to \d+ of \d+ all have the same label"):
             assert cross_val_score(classifier(), X, y).mean() < 0.5
-
-
-def test_probabilities_of_every_row_have_a_finite_log_loss():
-    X, y = load_breast_cancer(return_X_y=True)
-    P = OnlineClassifier(random_state=0).fit(X[:400], y[:400]).predict_proba(X[400:])
-    assert P.min() == pytest.approx(1 / 402)
-    assert log_loss(y[400:], P) < 0.3
 
 
 def test_importances_are_those_of_the_self_tuning_learner():

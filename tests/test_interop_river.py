@@ -1,7 +1,5 @@
 """to_river: learners as river's classifiers and regressors."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys
@@ -15,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from river import (
     compose,
     datasets,
-    dummy,
     evaluate,
     feature_extraction,
     feature_selection,
@@ -87,16 +84,6 @@ def test_mistakes_are_those_of_a_run():
         assert accuracy.cm.n_samples == len(stream) - 1
         wrong = accuracy.cm.n_samples - accuracy.cm.total_true_positives
         assert wrong == run.mistakes[1:].sum()
-
-
-def test_mistakes_of_several_classes_are_those_of_a_run():
-    X, dicts = points(400)
-    y = three_classes(X)
-    classes = ["high", "low", "mid"]
-    run = okl.run(okl.OneVsRest(FOURIER, classes), X, y)
-    model, accuracy = to_river(FOURIER, classes=classes), metrics.Accuracy()
-    evaluate.progressive_val_score(list(zip(dicts, y.tolist(), strict=True)), model, accuracy)
-    assert round(400 * (1.0 - accuracy.get())) == run.mistakes.sum() > 0
 
 
 def test_regression_is_that_of_a_run():
@@ -445,16 +432,6 @@ def test_transformers_of_river_stand_before_it(name):
         else:
             known.learn_one(row, y)
     assert known.rounds == 300
-
-
-@pytest.mark.parametrize("name", ["OneHotEncoder", "FeatureHasher", "BagOfWords"])
-def test_self_tuning_learns_behind_transformers(name):
-    errors = []
-    for model in (to_river(task="regression"), dummy.StatisticRegressor(stats.Mean())):
-        error = metrics.MAE()
-        evaluate.progressive_val_score(list(shop()), PIPELINES[name]() | model, error)
-        errors.append(error.get())
-    assert errors[0] < 0.8 * errors[1]
 
 
 def test_a_pickled_model_goes_on_to_the_bit():

@@ -1,7 +1,5 @@
 """The dynamic regret bound of discounted AWV, on streams that drift and streams that fight."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -102,17 +100,6 @@ def test_it_is_under_the_form_with_the_determinant():
     closed = np.linalg.slogdet(A / 1e-3)[1] + 3 * len(y) * np.log(1 / 0.9)
     found = discounted_awv_bound(Z, y, 1e-3, 0.9, np.zeros(3))[-1]
     assert closed / 3 < found <= closed
-
-
-def test_pkawv_is_under_the_bound_and_features_are_its_inputs():
-    X, w = moving("slow", r=2)
-    y = np.sin(3 * X[:, 0]) * w[:, 0]
-    features = okl.TaylorFeatures(2)
-    run = okl.run(okl.PKAWV(features, lam=0.1, discount=0.95), X, y)
-    Z = features.transform(X)
-    for u in comparators(Z, y, np.ones_like(Z)):
-        bound = discounted_awv_bound(Z, y, 0.1, 0.95, u)
-        assert (regrets(y, run.predictions, Z, u) <= bound + 1e-9).all()
 
 
 def test_half_the_bound_is_exceeded_where_each_direction_is_new_again():

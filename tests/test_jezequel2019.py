@@ -3,8 +3,6 @@
 The streams are those of tests/bounds.py, on which the bounds of KONS are tested as well.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Kernel gradient descent and BOGD against the textbook, and the classical bound."""
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -1,7 +1,5 @@
 """Labels that come late, in batches, or not for every row: okl.run(..., delay, batch, labels)."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

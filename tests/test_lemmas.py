@@ -4,8 +4,6 @@ Each on sequences that hypothesis draws, with zeros, repeats and jumps over many
 magnitude, and with a control: the constant is the least one, or the printed form fails.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings

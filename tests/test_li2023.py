@@ -1,7 +1,5 @@
 """The theorems of pomdr: the regret of POMD and POMDR, and the size of ALD dictionaries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

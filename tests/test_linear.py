@@ -1,7 +1,5 @@
 """Every linear learner: both faces agree, and what the game face refuses."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

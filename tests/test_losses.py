@@ -1,7 +1,5 @@
 """Losses, in Python and in loops: values and derivatives by their formulas, constants on grids."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

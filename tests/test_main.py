@@ -400,15 +400,6 @@ def test_a_broken_pipe_and_an_interrupt_end_without_a_traceback(monkeypatch, cap
         assert capfd.readouterr().err == told
 
 
-def test_bad_rows_are_counted_over_the_whole_stream(capsys, folder, tmp_path):
-    archive = np.load(folder / "xy.npz")
-    X, y = np.tile(archive["X"], (14, 1)), np.tile(archive["y"], 14)
-    X[20_000, 1] = np.nan
-    np.savez(tmp_path / "bad.npz", X=X, y=y)
-    error = said(capsys, "run", str(tmp_path / "bad.npz"), *FAST, status=2)
-    assert "row 20000 (the first is 0), column 'x1': nan" in error
-
-
 # ---- text to objects ----
 
 

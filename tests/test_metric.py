@@ -1,7 +1,5 @@
 """Kernels of scaled inputs, wherever a kernel goes; scales learned by a gradient's mean squares."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
@@ -355,16 +353,3 @@ def test_several_kernels_share_one_metric():
     for other in (okl.Gaussian(0.5), okl.Metric(okl.Gaussian(0.5), 2 * W)):
         with pytest.raises(ValueError, match=message):
             okl.BAO2KS([*kernels, other])
-
-
-def test_a_metric_assigned_later_takes_effect_at_reset():
-    X = points(50)
-    y = np.sign(X[:, 0])
-    learner, twin = okl.KRLS(okl.Metric(okl.Gaussian(), W)), okl.KRLS(okl.Metric(okl.Gaussian(), W))
-    learner.partial_fit(X, y)
-    twin.partial_fit(X, y)
-    learner.kernel = okl.Gaussian()
-    assert_array_equal(learner.predict(X), twin.predict(X))
-    assert_array_equal(pickle.loads(pickle.dumps(learner)).predict(X), twin.predict(X))
-    fresh = okl.KRLS(okl.Gaussian()).partial_fit(X, y)
-    assert_array_equal(learner.reset().partial_fit(X, y).predict(X), fresh.predict(X))

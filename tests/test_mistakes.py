@@ -4,8 +4,6 @@ Each row is a line of code as somebody used to scikit-learn, river or LIBOL woul
 error, and what its message must contain.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path
@@ -188,12 +186,6 @@ def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
     assert np.array_equal(*both)
     okl.OneVsRest(okl.FOGD(), classes=CLASSES[kind]).save(tmp_path / "b.npz")
     assert okl.load(tmp_path / "b.npz").predict(X)[0] == y[0]
-
-
-def test_one_learner_of_all_classes_forecasts_for_each():
-    learner = okl.OneVsRest(okl.PKAWV(TAYLOR), [-1, 1]).partial_fit(X, Y)
-    one = learner.learners_[0]
-    assert np.array_equal(one.predict_one(X[0]), learner.scores(X[:1])[0])
 
 
 # ---- runs that diverge ----

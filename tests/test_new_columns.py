@@ -1,7 +1,5 @@
 """Columns that come late: a learner that takes them in is as if they had been 0 all along."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

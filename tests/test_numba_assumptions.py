@@ -1,7 +1,5 @@
 """What oklnumba relies on in numba: a new version of numba must fail here first."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import itertools

@@ -1,7 +1,5 @@
 """Nystrom-AWV against the textbook, where its dictionary is hard, and its certificate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

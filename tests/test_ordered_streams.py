@@ -1,7 +1,5 @@
 """Dictionaries on ordered streams, as time series are: nearly coincident atoms cost no digits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The hyper-parameters of every learner: stored, read, set, cloned and shown."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np
@@ -107,14 +105,6 @@ def test_repr_is_one_readable_line(cls):
     assert all(f"{name}=" in shown for name in learner.__signature__.parameters)
     assert repr(eval(shown, vars(okl).copy())) == shown
     assert repr(learner.partial_fit(*stream(learner, 40))) == shown
-
-
-def test_an_unknown_argument_names_the_one_that_may_be_meant():
-    for params, meant in (({"gamma": 1.0}, "sigma"), ({"sigam": 1.0}, "sigma")):
-        with pytest.raises(TypeError, match=f"did you mean {meant}"):
-            okl.Gaussian(**params)
-        with pytest.raises(ValueError, match=f"did you mean {meant}"):
-            okl.Gaussian().set_params(**params)
 
 
 # ---- what a learner was made of may change ----

@@ -1,7 +1,5 @@
 """POMD and POMDR against the textbook."""
 
-from __future__ import annotations
-
 import math
 
 import numba
@@ -166,17 +164,6 @@ def test_a_dropped_atom_at_equal_distances_goes_to_the_first(points, homes):
     merged *= 0.1 / math.sqrt(merged @ kernel(X[:half]) @ merged)
     np.testing.assert_array_equal(learner.atoms, X[:half])
     assert_close(learner.coefficients, merged)
-
-
-def test_pomdr_is_pomd_until_it_switches():
-    X, y = stream(ROUNDS)
-    pomd = okl.run(okl.POMD(okl.Gaussian(1.0), horizon=ROUNDS), X, y)
-    learner = okl.POMDR(okl.Gaussian(1.0), horizon=ROUNDS, zeta=1.0, ald_scale=1.0, switch_size=40)
-    pomdr = okl.run(learner, X, y)
-    switch = learner.diary.switch_round
-    assert switch is not None and switch > 40
-    np.testing.assert_array_equal(pomdr.predictions[:switch], pomd.predictions[:switch])
-    assert (pomdr.sizes[: switch - 1] == pomd.sizes[: switch - 1]).all()
 
 
 def test_a_t_bar_of_the_horizon_leaves_that_round_to_pomd_after_a_save_too(tmp_path):

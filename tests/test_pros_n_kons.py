@@ -1,7 +1,5 @@
 """Pros-N-KONS and CON-KONS against explicit features and the dense version."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

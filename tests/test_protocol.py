@@ -1,7 +1,5 @@
 """What a run records of any learner, and its regret."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The public face: what oklnumba exports, and that README, docs, help() and scripts agree."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import operator

@@ -1,7 +1,5 @@
 """What every learner refuses: bad input, bad hyper-parameters, numbers that overflow."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import pickle

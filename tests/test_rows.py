@@ -1,7 +1,5 @@
 """Kernel rows against the formulas of their kernels."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every learner saved, copied, interrupted, resumed or reset goes on bit for bit."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle

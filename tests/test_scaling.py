@@ -1,7 +1,5 @@
 """The online standardiser: against its definition, on hard columns, causal however it is cut."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """SelfTuning: its definition, restarts that look at the past only, its certificate, drift."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import os
@@ -18,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.learners.self_tuning import learner as self_tuning
 from oklnumba.learners.self_tuning import tree
-from oklnumba.learners.self_tuning.layers import Layers
 from tests import naive_self_tuning
 from tests.compiled import COMPILED
 
@@ -502,32 +499,6 @@ def test_far_inputs_count_by_their_logarithm():
     assert (np.diff(Z[:, 0]) > 0.0).all() and np.abs(Z).max() < 330.0
     for row, z in zip(x, Z, strict=True):  # the same bits, however many there are
         assert_array_equal(scales.transform(row[None])[0], z)
-
-
-def test_inputs_beyond_those_of_the_first_rounds_still_tell():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.uniform(0, 1, (2100, 2)), rng.uniform(0, 100, (2000, 2))])
-    y = np.where(X[:, 0] > np.where(np.arange(len(X)) < 2100, 0.5, 50.0), 1.0, -1.0)
-    run = okl.run(okl.SelfTuning(50), X, y)
-    assert run.mistakes[-1000:].mean() < 0.1  # cut to 4 deviations, 97 % of them would be the same
-
-
-def test_forecasts_that_must_be_added_or_subtracted_are():
-    rng = np.random.default_rng(0)
-    n = 500
-    first, second = rng.uniform(-1, 1, (2, n))
-    y = first - second + 0.01 * rng.standard_normal(n)
-    F = np.stack([first, second, np.append(0.0, y[:-1])], axis=1)
-    sums = np.zeros(1), np.zeros((1, 3)), np.zeros(1), np.zeros(1, dtype=np.int64)
-    forecasts, *rest = np.empty((5, n, 1))
-    proofs = np.zeros((1, 3, n, 1))  # of one certified member
-    Layers(members=3, outputs=1).play(
-        0, F.copy(), y[:, None], 0.0, proofs, sums, (forecasts, *rest)
-    )
-    forecasts = forecasts[:, 0]
-    mixtures = np.linspace(0, 1, 21)[:, None] * first + np.linspace(1, 0, 21)[:, None] * second
-    best = ((mixtures - y) ** 2).mean(axis=1).min()  # of those that no aggregation is ahead of
-    assert ((forecasts - y)[-200:] ** 2).mean() < 0.1 * best
 
 
 def test_what_it_tells():

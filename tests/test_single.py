@@ -1,7 +1,5 @@
 """Single rounds from Python: what is kept from one to the next changes nothing."""
 
-from __future__ import annotations
-
 import gc
 import types
 

@@ -1,7 +1,5 @@
 """Any learner behind an online standardiser: the same as playing what the standardiser gives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -38,15 +36,6 @@ def test_it_is_the_learner_on_the_stream_of_the_standardiser(cls, tmp_path):
     assert_array_equal(
         okl.run(again, X[:20], y[:20]).predictions, okl.run(learner, X[:20], y[:20]).predictions
     )
-
-
-def test_classes_and_several_labels_on_one_factor():
-    X, y = raw(okl.LinearRidge())
-    learner = okl.OneVsRest(okl.Standardized(okl.LinearRidge()), classes=[False, True])
-    run = okl.run(learner, X, y > 0)
-    assert len(learner.learners_) == 1
-    single = okl.run(okl.Standardized(okl.LinearRidge()), X, np.where(y > 0, 1.0, -1.0))
-    assert_array_equal(run.scores[:, 1], single.predictions)
 
 
 def test_scales_do_not_matter():

@@ -1,7 +1,5 @@
 """Arrays of the state: padded rows, room that doubles, and what of them is in files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

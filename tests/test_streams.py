@@ -1,7 +1,5 @@
 """Files in blocks for ``okl.run``: the numbers, the columns, the thread, and what goes wrong."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import sys

@@ -1,7 +1,5 @@
 """Sweeps: the same table however they are played, kept cells, failures, tuning, sizes."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -509,16 +507,3 @@ def test_a_figure_of_regret_against_size():
     with pytest.raises(ValueError, match="no column 'weight'"):
         okl.plots.regret_vs_size(table, {"b": ["BOGD"]}, values="weight")
     assert len(okl.plots.regret_vs_size(table, {"all": ["BOGD", "FOGD"]}, "mistakes").axes) == 1
-
-
-class Mine(okl.FOGD):
-    """A learner of a user: files cannot name it."""
-
-
-def test_learners_of_users_are_played_too_and_their_data_is_left_out():
-    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
-    y = np.sign(X[:, 0])
-    mine = Mine(n_frequencies=10).partial_fit(X, y)
-    table = okl.sweep([mine, okl.FOGD(n_frequencies=10)], (X, y), permutations=[3])
-    assert table["error"].tolist() == ["", ""] and mine.rounds == 100
-    assert table["mean_loss"][0] == table["mean_loss"][1]

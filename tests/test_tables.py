@@ -1,7 +1,5 @@
 """Frames as they are: texts, categories, dates, durations and gaps, behind well-kept encoders."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Calls side by side: all are made, once, errors in order, no deadlock, safe after a fork."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Feature maps, samplers and the standardizer as steps of scikit-learn's pipelines."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess
@@ -16,11 +14,10 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import RidgeClassifier, SGDClassifier
+from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
@@ -282,35 +279,6 @@ def test_names_of_other_features():
     assert kors.get_feature_names_out().tolist() == [f"kors{j}" for j in range(kors.size)]
 
 
-@every_one
-def test_names_are_compared(name):
-    step = made(name).fit(FRAME)
-    assert step.n_features_in_ == 3
-    assert step.feature_names_in_.tolist() == ["age", "height", "weight"]
-    assert_array_equal(step.transform(FRAME), made(name).fit(X).transform(X))  # the same bits
-    wrong = FRAME[["height", "age", "weight"]]
-    for call in (step.transform, step.partial_fit):
-        with pytest.raises(ValueError, match="must be in the same order"):
-            call(wrong)
-        with pytest.raises(ValueError, match="unseen at fit time:\n- size\n.*missing:\n- age"):
-            call(FRAME.rename(columns={"age": "size"}))
-    with pytest.raises(ValueError, match="not equal to feature_names_in_"):
-        step.get_feature_names_out(["x", "y", "z"])
-    with pytest.raises(ValueError, match=r"number of features \(3\), got 2"):
-        made(name).fit(X).get_feature_names_out(["x", "y"])
-    assert step.partial_fit(X).feature_names_in_[0] == "age"  # an array has none to compare
-    assert not hasattr(step.fit(X), "feature_names_in_")
-    numbered = made(name).fit(pd.DataFrame(X))  # columns 0, 1, 2 are no names
-    assert not hasattr(numbered, "feature_names_in_")
-
-
-@every_one
-def test_frames_of_polars(name):
-    step, table = made(name).fit(pl.from_pandas(FRAME)), pl.from_pandas(FRAME)
-    assert step.feature_names_in_.tolist() == ["age", "height", "weight"]
-    assert_array_equal(step.transform(table), made(name).fit(X).transform(X))
-
-
 @pytest.mark.parametrize("name", MAPS | SAMPLERS)  # a centred row has no zeros
 def test_sparse_rows_in_a_pipeline(name):
     holes = np.where(np.abs(X) < 0.5, 0.0, X)
@@ -353,21 +321,6 @@ def test_output_in_frames(name):
 # ---- in pipelines ----
 
 
-def test_a_streaming_nystrom_sampler_before_sgd():
-    pipeline = make_pipeline(
-        StandardScaler(), okl.KORS(okl.Gaussian(1.0)), SGDClassifier(random_state=0)
-    )
-    assert pipeline.fit(X, Y).score(X, Y) > 0.9
-    scaler, sampler, classifier = (step for _, step in clone(pipeline).steps)
-    for part in np.split(X, 4):
-        scaler.partial_fit(part)
-    for part in np.split(X, 4):
-        sampler.partial_fit(scaler.transform(part))
-    classifier.fit(sampler.transform(scaler.transform(X)), Y)
-    assert Pipeline([("a", scaler), ("b", sampler), ("c", classifier)]).score(X, Y) > 0.8
-    assert sampler.indices_.max() > 30
-
-
 def test_grid_search_over_sigma():
     pipeline = make_pipeline(okl.TaylorFeatures(2), RidgeClassifier())
     grid = {"taylorfeatures__sigma": [0.2, 1.0, 5.0], "taylorfeatures__degree": [1, 2]}
@@ -402,23 +355,3 @@ def test_streams_and_learners_ignore_the_output_of_scikit_learn():
         learner = okl.Standardized(okl.LinearAWV()).partial_fit(X, Y)
         assert isinstance(learner.predict(X), np.ndarray)
         assert isinstance(okl.Standardizer().stream(X), np.ndarray)
-
-
-@every_one
-def test_in_a_column_transformer_and_a_union(name):
-    step = made(name)
-    if name == "Nystrom":
-        step = okl.NystromFeatures(LANDMARKS[:, :2], okl.Gaussian(1.0))
-    columns = ColumnTransformer([("map", step, ["age", "weight"])], remainder="passthrough")
-    found = columns.set_output(transform="pandas").fit_transform(FRAME)
-    fitted = columns.named_transformers_["map"]
-    assert fitted.feature_names_in_.tolist() == ["age", "weight"]
-    names = [f"map__{name}" for name in fitted.get_feature_names_out()]
-    assert found.columns.tolist() == [*names, "remainder__height"]
-    assert_array_equal(found.index, FRAME.index)
-    union = FeatureUnion([("map", made(name)), ("scaled", StandardScaler())])
-    Z = union.fit_transform(X)
-    assert_array_equal(Z[:, :-3], made(name).fit(X).transform(X))
-    assert len(union.get_feature_names_out()) == Z.shape[1]
-    pipeline = make_pipeline(StandardScaler(), made(name)).set_output(transform="pandas")
-    assert isinstance(pipeline.fit_transform(FRAME), pd.DataFrame) and pipeline._repr_html_()

@@ -1,7 +1,5 @@
 """Tree: the definition with replays from scratch, its certificate, any cut, files, wrong input."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 

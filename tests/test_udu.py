@@ -1,7 +1,5 @@
 """The U' D U factor against dense matrices, and its bits in any cut."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

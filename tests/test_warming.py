@@ -1,7 +1,5 @@
 """``okl.warm_up`` and ``oklnumba warm-up``: after them nothing is compiled."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numba

@@ -43,25 +43,6 @@ def test_one_vs_rest_around_every_learner(cls):
     np.testing.assert_allclose(rest, run.scores[40:], rtol=1e-9, atol=1e-12)
 
 
-def test_two_classes_are_the_binary_learner():
-    X, _ = stream()
-    y = np.where(X[:, 0] > 0, 1, -1)
-    run = okl.run(okl.OneVsRest(okl.KernelOGD(okl.Gaussian()), [-1, 1]), X, y)
-    binary = okl.run(okl.KernelOGD(okl.Gaussian()), X, y)
-    np.testing.assert_allclose(run.scores[:, 1], binary.predictions, rtol=1e-12)
-    np.testing.assert_allclose(run.scores[:, 0], -binary.predictions, rtol=1e-12)
-    assert (run.predictions[1:] == np.sign(binary.predictions[1:])).all()
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="far too long without the JIT")
-def test_it_learns_more_classes_than_two():
-    X, y = stream(3000)
-    for learner in (okl.POMDR(okl.Gaussian(0.7)), okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0))):
-        run = okl.run(okl.OneVsRest(learner, CLASSES), X, y)
-        constant = min((y != c).mean() for c in CLASSES)
-        assert run.mistakes[1000:].mean() < constant / 3
-
-
 @pytest.mark.parametrize("classes", [[], ["one"], ["a", "a"], None, [[1, 2], [3, 4]], 3])
 def test_classes_must_be_different_labels(classes):
     with pytest.raises(ValueError, match="classes"):
@@ -148,25 +129,6 @@ def test_after_numerical_trouble_it_says_so_until_it_is_reset(learner):
         with pytest.raises(FloatingPointError, match="reset"):  # nothing to copy
             copy.deepcopy(wrapper)
         assert okl.run(wrapper.reset(), X, y).rounds == 120
-
-
-def test_labels_in_an_array_of_objects_are_what_they_are():
-    X, y = stream()
-    numbers = np.array([CLASSES.index(c) for c in y], dtype=object)
-    for labels_of, classes in ((y.astype(object), CLASSES), (numbers, [0, 1, 2])):
-        run = okl.run(okl.OneVsRest(okl.LinearRidge(), classes), X, labels_of)
-        np.testing.assert_array_equal(run.mistakes, run.predictions != labels_of)
-        assert 0.0 < run.mistake_rate < 1.0
-
-
-def test_one_output_is_the_learner_with_columns():
-    for learner in (okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD()):
-        X, Y = several(learner)
-        run, one = okl.run(okl.MultiOutput(learner), X, Y[:, :1]), okl.run(learner, X, Y[:, 0])
-        np.testing.assert_array_equal(run.predictions[:, 0], one.predictions)
-        assert run.predictions.shape == run.losses.shape == (120, 1)
-        if one.certificate is not None:
-            np.testing.assert_array_equal(run.certificate.bound[:, 0], one.certificate.bound)
 
 
 def test_bad_labels_are_refused_with_their_row():
@@ -337,20 +299,6 @@ def test_the_scorers_are_shown_as_they_are():
     np.testing.assert_array_equal(apart.learners_[1].predict(X), apart.scores(X)[:, 1])
     assert len(shared.learners_) == 1 and shared.size == shared.learners_[0].size == 6
     np.testing.assert_array_equal(shared.learners_[0].predict(X), shared.scores(X))
-
-
-def test_classes_of_any_sequence_are_saved(tmp_path):
-    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    y = np.arange(60) % 10
-    for classes in (range(10), tuple(range(10)), np.arange(10), list("0123456789")):
-        named = y.astype(str) if isinstance(classes, list) else y
-        learner = okl.OneVsRest(okl.LinearRidge(), classes=classes).partial_fit(X, named)
-        learner.save(tmp_path / "digits.npz")
-        again = okl.load(tmp_path / "digits.npz")
-        np.testing.assert_array_equal(again.predict(X), learner.predict(X))
-        run = okl.run(okl.OneVsRest(okl.LinearRidge(), classes), X, named,
-                      checkpoint=tmp_path / f"{type(classes).__name__}.npz")  # fmt: skip
-        assert run.rounds == 60
 
 
 # ---- online to batch ----

@@ -1,7 +1,5 @@
 """The bounds of the notes on online convex optimisation, on games that hypothesis draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
