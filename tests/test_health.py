@@ -258,6 +258,7 @@ def test_the_cost_is_a_few_sweeps_however_long_the_past(cls, monkeypatch):
 
 WITHIN = [
     (okl.Experts([okl.PKAWV(okl.TaylorFeatures(2), lam=lam) for lam in (1.0, 0.1)]), "learner"),
+    (okl.Tree(okl.LinearAWV(), leaf_rows=20), "leaf"),
     (okl.OneVsRest(okl.KernelAWV(KERNEL), [-1, 1]), ""),
     (okl.OneVsRest(okl.KRLS(KERNEL), [-1, 1]), "class"),
     (okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), ""),

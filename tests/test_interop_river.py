@@ -1,8 +1,6 @@
 """to_river: learners as river's classifiers and regressors."""
 
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -395,16 +393,12 @@ def kinds():
 
 PIPELINES = {
     "OneHotEncoder": lambda: impute() + kinds(),
-    "FeatureHasher": lambda: (
-        impute() + (compose.Select("kind") | preprocessing.FeatureHasher(n_features=32, seed=1))
-    ),
     "StatImputer": lambda: impute() | preprocessing.StandardScaler(),
     "BagOfWords": lambda: impute() + feature_extraction.BagOfWords(on="text"),
     "SelectType": lambda: compose.SelectType(float),  # without the price where it is missing
     "SelectKBest": lambda: (
         (impute() + kinds()) | feature_selection.SelectKBest(stats.PearsonCorr(), k=2)
     ),
-    "VarianceThreshold": lambda: (impute() + kinds()) | feature_selection.VarianceThreshold(0.1),
 }
 
 
@@ -539,23 +533,3 @@ def test_labels_other_than_the_named_classes_are_refused():
 def test_bad_arguments(learner, options, text):
     with pytest.raises(ValueError, match=text):
         to_river(learner, **options)
-
-
-def test_neither_library_is_loaded_before_it_is_used():
-    code = """if True:
-        import sys
-        import oklnumba as okl
-        assert "to_river" in dir(okl.interop)
-        features = okl.TaylorFeatures(1).set_output(transform="default").fit([[1.0, 2.0]])
-        features.transform([[1.0, 2.0]]), features.get_feature_names_out()
-        libraries = {"river", "sklearn", "pandas", "polars"}
-        assert not libraries & {name.split(".")[0] for name in sys.modules}
-        sys.modules["river"] = None
-        try:
-            okl.interop.to_river
-        except ImportError as error:
-            assert "pip install river" in str(error)
-        else:
-            raise AssertionError
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import oklnumba as okl
 from oklnumba.theory import discounted_awv_bound
 from tests import naive
+from tests.playing import play_adversary
 
 
 def moving(kind, n=240, r=3):
@@ -25,16 +26,6 @@ def moving(kind, n=240, r=3):
     if kind == "silent":
         Z[20:200, 1:] = 0.0
     return Z, w
-
-
-def adversarial(learner, Z):
-    """Return labels -1 and +1, each against its forecast, and the learner's forecasts."""
-    y, forecasts = np.empty(len(Z)), np.empty(len(Z))
-    for t, z in enumerate(Z):
-        forecasts[t] = learner.predict_one(z)
-        y[t] = -1.0 if forecasts[t] > 0.0 else 1.0
-        learner.learn_one(z, y[t])
-    return y, forecasts
 
 
 def comparators(Z, y, w):
@@ -63,7 +54,7 @@ def test_dynamic_regret_is_under_the_bound(kind):
     for lam, discount in SETTINGS:
         learner = okl.LinearAWV(lam, discount=discount)
         if kind == "adversarial":
-            y, forecasts = adversarial(learner, Z)
+            forecasts, y = play_adversary(learner, Z)
         else:
             y = (Z * w).sum(axis=1) + noise
             forecasts = okl.run(learner, Z, y).predictions

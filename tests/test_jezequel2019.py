@@ -15,12 +15,12 @@ from tests.bounds import (
     greedy_stream,
     inputs,
     largest_gap,
-    learner_forecasts,
     proposition_1,
     theorem_3,
     tightest,
 )
 from tests.compiled import COMPILED
+from tests.playing import one_by_one
 from tests.points import KERNEL, K, X, Y
 
 EXTRA = np.random.default_rng(8).uniform(-1, 1, (5, 2))
@@ -244,7 +244,7 @@ def test_theorem_4_needs_its_degree():
     """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
     features = okl.TaylorFeatures(0, sigma=0.3)
     s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
-    assert s.regret(learner_forecasts(okl.PKAWV(features), s))[-1] > 1.5 * s.log_dets[-1]
+    assert s.regret(one_by_one(okl.PKAWV(features), s.X, s.y))[-1] > 1.5 * s.log_dets[-1]
     with pytest.raises(ValueError, match="degree"):
         theory.taylor_bound(features, s.X, s.lam)
 
@@ -287,30 +287,6 @@ def test_proposition_5_as_printed_is_exceeded():
     assert np.mean(np.array(kept) > found.printed) == pytest.approx(chance, abs=0.06)
 
 
-def copies_kept(n, mu, beta, seed):
-    """KORS with eps = 1/2 on one point of norm 1 over and over: all that counts is sum 1 / p."""
-    weight, kept = 0.0, 0
-    for coin in np.random.default_rng(seed).random(n):
-        p = min(1.5 * beta / (weight + 1.0 + mu), 1.0)
-        if coin < p:
-            weight += 1.0 / p
-            kept += 1
-    return kept
-
-
-def test_proposition_5_as_printed_is_exceeded_by_many_copies_too():
-    """Errata 59, where the effective dimension is 1."""
-    for seed in range(5):
-        sampler = okl.KORS(okl.Linear(), alpha=1.0, beta=9.0, seed=seed)
-        assert copies_kept(500, 1.0, 9.0, seed) == sampler.partial_fit(np.ones((500, 1))).size
-    n, delta = 1_000_000, 0.1
-    kept = copies_kept(n, 1.0, 12 * np.log(n / delta), seed=0)
-    printed = 9 * n / (n + 1) * np.log(2 * n / delta) ** 2
-    assert (kept, round(printed)) == (2662, 2544)
-    online = np.sum(1 / (np.arange(1, n + 1) + 1.0))
-    assert printed < kept < 3 * 3 * 12 * np.log(n / delta) * online
-
-
 def test_proposition_5_needs_its_beta():
     """One hundredth of it leaves more than mu of the kernel outside."""
     rng = np.random.default_rng(4)
@@ -330,7 +306,7 @@ def test_half_of_theorem_9_is_exceeded_and_its_second_sum_is_needed():
     assert bound / 2 < measured[-1] <= bound <= theory.awv_bound(s.kernel, s.X, s.lam, s.B)
     features = okl.TaylorFeatures(0, sigma=0.3)
     s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
-    regret = s.regret(learner_forecasts(okl.PKAWV(features, lam=s.lam), s))[-1]
+    regret = s.regret(one_by_one(okl.PKAWV(features, lam=s.lam), s.X, s.y))[-1]
     Z = features.transform(s.X)
     first = s.B**2 * np.log1p((Z**2).sum() / s.lam)  # above the first sum
     assert first < regret

@@ -10,6 +10,7 @@ from oklnumba.hot.newton import newton_block
 from oklnumba.hot.primitives.jit import NEED_ROOM
 from tests import naive_linear
 from tests.linear_games import NEWTON, data, game_gradients, played
+from tests.playing import one_by_one
 
 
 def newton_textbook(learner, X, y):
@@ -57,11 +58,7 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
     X = 3 * X
     bulk, single = (okl.OnlineNewtonStep(loss, C=1.0, alpha=alpha, eta=eta) for _ in range(2))
     run = okl.run(bulk, X, y)
-    forecasts = []
-    for x, label in zip(X, y, strict=True):
-        forecasts.append(single.predict_one(x))
-        single.learn_one(x, label)
-    assert_allclose(run.predictions, forecasts, rtol=1e-9, atol=1e-10)
+    assert_allclose(run.predictions, one_by_one(single, X, y), rtol=1e-9, atol=1e-10)
     assert_allclose(bulk.w, single.w, rtol=1e-8, atol=1e-9)
     on_the_edge = np.abs(run.predictions) == 1.0
     assert on_the_edge.sum() > 10

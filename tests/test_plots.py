@@ -1,8 +1,6 @@
 """Figures: what is drawn, where, and that nothing else of matplotlib is touched."""
 
 import io
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -150,22 +148,6 @@ def test_plain_labels_keep_clear_of_each_other(high, width):
     boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
     assert len(boxes) >= 2
     assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:], strict=False))
-
-
-def test_global_settings_are_not_changed_and_pyplot_is_not_imported():
-    code = """if True:
-        import io, sys, matplotlib
-        from oklnumba import plots
-        before = matplotlib.rcParams.copy()
-        fig, axes = plots.figure()
-        axes[0, 0].plot([1, 2], [1, 2], label="a")
-        plots.title(axes[0, 0], "losses")
-        plots.shared_legend(fig)
-        fig.savefig(io.BytesIO(), format="png")
-        assert "matplotlib.pyplot" not in sys.modules
-        assert matplotlib.rcParams.copy() == before
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # ---- one run ----

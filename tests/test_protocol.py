@@ -37,29 +37,6 @@ def test_what_a_run_records(cls):
     assert_allclose(other.losses, abs(y - run.predictions), rtol=1e-14)
 
 
-@pytest.mark.parametrize("cls", [okl.KernelRidge, okl.FOGD, okl.SketchedKONS, okl.POMDR])
-def test_regret_of_a_run_over_arrays(cls):
-    learner = make(cls)
-    X, y = stream(learner, 60)
-    run = okl.run(learner, X, y)
-    kernel, lam = okl.Gaussian(1.0), 0.5
-    found, last = run.regret(kernel, lam), run.regret(kernel, lam, at=[60])
-    value = last.prefix_penalised[-1]
-    if run.loss == "squared":
-        assert_array_equal(found, okl.theory.regret(run.predictions, kernel, X, y, lam))
-        assert found[-1] == pytest.approx(value, rel=1e-9)
-    else:
-        assert_array_equal(found.prefix_penalised, last.prefix_penalised)
-    best = okl.theory.comparator(kernel, X, y, lam, run.loss)
-    expected = run.losses.sum() - best.loss - lam * best.norm**2
-    assert value == pytest.approx(expected, rel=1e-9)
-    K = kernel(X)
-    coefficients = np.linalg.solve(K + lam * np.eye(60), y)
-    least = ((y - K @ coefficients) ** 2).sum() + lam * coefficients @ K @ coefficients
-    expected = ((y - run.predictions) ** 2).sum() - least
-    assert run.regret(kernel, lam, loss="squared")[-1] == pytest.approx(expected, rel=1e-9)
-
-
 # ---- a run as a frame ----
 
 

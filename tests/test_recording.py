@@ -184,15 +184,6 @@ def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
         okl.run(make(okl.PKAWV), X, y, resume=True)
 
 
-def test_a_checkpoint_of_another_record_is_refused(tmp_path):
-    X, y = stream(make(okl.PKAWV), 80)
-    path = tmp_path / "run.npz"
-    okl.run(make(okl.PKAWV), X, y, checkpoint=path, record=7)
-    for other in ("all", "none", 8):
-        with pytest.raises(ValueError, match=r"record=7, not"):
-            okl.run(make(okl.PKAWV), X, y, checkpoint=path, record=other)
-
-
 # ---- rows of a stream ----
 
 
