@@ -94,26 +94,6 @@ def test_every_picture_is_on_the_page_of_the_figures(conf):
     assert sorted(shown) == sorted(there)
 
 
-@pytest.mark.parametrize(
-    ("line", "html"),
-    [
-        ("lam |f|^2, see *Remarks*", "lam |f|^2, see <em>Remarks</em>"),
-        ("2 ** (-1 / h) and a * b", "2 ** (-1 / h) and a * b"),
-        ("f*, and w* of *args", "f*, and w* of *args"),
-        ("x*y*z and |v|_p", "x*y*z and |v|_p"),
-        ("``a | b ** c``", '<tt class="docutils literal">a | b ** c</tt>'),
-    ],
-)
-def test_formulas_are_no_markup(conf, line, html):
-    from docutils.core import publish_parts
-
-    strict = {"halt_level": 2, "report_level": 5}
-    shown = publish_parts(conf.escape_formulas(line), writer="html", settings_overrides=strict)[
-        "body"
-    ]
-    assert shown == f"<p>{html}</p>\n"
-
-
 def test_entries_are_numbered_from_one_without_a_gap():
     numbers = entries(ERRATA.read_text(encoding="utf-8"))
     assert len(numbers) >= 58 and numbers == list(range(1, len(numbers) + 1))

@@ -11,7 +11,7 @@ import oklnumba as okl
 from oklnumba import losses, theory
 from oklnumba.components import features
 from oklnumba.core import guard
-from oklnumba.core.state import APART, aligned_zeros
+from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.experts import (
     AGGREGATING,
     PEAK,
@@ -472,35 +472,6 @@ def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
         assert_array_equal(member.predict(X), one.predict(X))
         assert member.size == one.size and member.rounds == one.rounds == len(X)
         assert member.health() == one.health()
-
-
-def play_at(distance, F, y, kind, share):
-    """Return what a play leaves, its arrays so many numbers from each other."""
-    n = F.shape[1]
-    sizes = [n, n, TALLY, n, F.size, len(y)]
-    memory = np.zeros(sum(sizes) + 8 * distance)
-    ends = np.cumsum([size + distance for size in sizes])
-    parts = [memory[end - size - distance :][:size] for end, size in zip(ends, sizes, strict=True)]
-    totals, squares, tally, weights, rows, out = parts
-    rows[:] = F.ravel()
-    code, setting = setting_of(kind, 1.0, share)
-    state = totals, squares, tally
-    out = out, np.empty(len(y))
-    experts_rounds(rows.reshape(F.shape), y, code, setting, 0, state, weights, out)
-    return out[0].copy(), totals.copy()
-
-
-@pytest.mark.skipif(not COMPILED, reason="about vectors")
-@pytest.mark.parametrize("kind", ["aggregating", "average", "hedge", "mlpoly"])
-def test_bits_do_not_depend_on_where_arrays_lie(kind):
-    """Nearer than APART they do, since loops then go without vectors, in case arrays overlap."""
-    rng = np.random.default_rng(0)
-    for count in (2, 3, 4, 7, 8, 15, 33):
-        F, y = rng.uniform(-1, 1, (60, count)), np.sign(rng.standard_normal(60))
-        for share in (0.0, 0.01) if kind != "mlpoly" else (0.0,):
-            near, far = (play_at(distance, F, y, kind, share) for distance in (APART, 4096))
-            assert_array_equal(near[0], far[0])
-            assert_array_equal(near[1], far[1])
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4])

@@ -2,15 +2,13 @@
 
 import math
 import warnings
-from collections import Counter
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core import health
-from oklnumba.core.health import FEWEST_DIGITS, STEPS, UNIT, Health, largest_eigenvalue
+from oklnumba.core.health import FEWEST_DIGITS, UNIT, Health, largest_eigenvalue
 from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
@@ -234,26 +232,6 @@ def test_before_any_data_there_is_nothing_to_say(cls):
     learner._fault = FloatingPointError("beyond double precision")
     with pytest.raises(FloatingPointError, match="beyond double precision"):
         learner.health()
-
-
-COUNTED = ("solve_lower", "solve_lower_transposed", "solve_upper", "solve_upper_transposed")
-
-
-@pytest.mark.parametrize("cls", [okl.KernelRidge, okl.PKAWV, okl.NystromAWV, okl.KRLS, okl.KONS])
-def test_the_cost_is_a_few_sweeps_however_long_the_past(cls, monkeypatch):
-    sweeps = Counter()
-    for name in COUNTED:
-        call = getattr(health, name)
-        monkeypatch.setattr(
-            health, name, lambda *a, name=name, call=call: (sweeps.update([name]), call(*a))[1]
-        )
-    found = []
-    for n in (N, 3 * N):
-        learner = make(cls).partial_fit(*stream(make(cls), n))
-        sweeps.clear()
-        quietly(learner)
-        found.append(sweeps.total())
-    assert found[0] == found[1] <= len(learner._diagnose()) * (2 * STEPS + 1)
 
 
 WITHIN = [

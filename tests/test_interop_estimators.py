@@ -567,19 +567,6 @@ def test_after_a_refusal_an_estimator_is_as_before():
         fresh.predict(X)
 
 
-@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
-def test_hyper_parameters_set_after_the_first_rows_take_effect_at_fit(kind):
-    X, y = np.random.default_rng(0).uniform(-1, 1, (30, 2)), np.arange(30) % 3
-    first = {"classes": [0, 1, 2]} if kind is OnlineClassifier else {}
-    model, twin = (kind(okl.LinearAWV()).partial_fit(X, y, **first) for _ in range(2))
-    model.set_params(learner__lam=2.0).partial_fit(X, y)
-    assert contents(model.learner_) == contents(twin.partial_fit(X, y).learner_)
-    expected = kind(okl.LinearAWV(lam=2.0), random_state=0).fit(X, y)
-    assert contents(model.set_params(random_state=0).fit(X, y).learner_) == contents(
-        expected.learner_
-    )
-
-
 # ---- tables and streams ----
 
 

@@ -126,6 +126,8 @@ def test_a_class_that_comes_late_is_as_if_known_from_the_start(learner):
     known = okl.OneVsRest(learner, list(names))
     for start in range(0, 280, 35):
         part = slice(start, start + 35)
+        if start == 140:
+            model = pickle.loads(pickle.dumps(model))
         if start:
             scores = known.scores(X[part])[:, [list(names).index(name) for name in seen]]
             expected = [seen[k] for k in scores.argmax(axis=1)]
@@ -428,19 +430,6 @@ def test_transformers_of_river_stand_before_it(name):
     assert known.rounds == 300
 
 
-def test_a_pickled_model_goes_on_to_the_bit():
-    X, dicts = points(120)
-    y = three_classes(X)
-    model = to_river()
-    for i in range(60):
-        model.learn_one(dicts[i], y[i])
-    again = pickle.loads(pickle.dumps(model))
-    for i in range(60, 120):
-        model.learn_one(dicts[i], y[i])
-        again.learn_one(dicts[i], y[i])
-    assert all(model.predict_proba_one(x) == again.predict_proba_one(x) for x in dicts)
-
-
 # ---- what is refused ----
 
 
@@ -485,28 +474,20 @@ def test_bad_frames_change_nothing(columns, text, library):
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize(
-    ("y", "text"),
-    [
-        (None, "must be a label"),
-        (float("nan"), "must be a label"),
-        ([1], "must be a label"),
-        (0.5, "a fraction; for regression pass task='regression'"),
-    ],
-)
-def test_bad_labels_change_nothing(y, text):
-    model = to_river(FOURIER)
+def test_bad_labels_change_nothing():
+    frame, model = pd.DataFrame({"a": [1.0, 2.0]}), to_river(FOURIER)
     model.learn_one({"a": 1.0}, "x")
     before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=text):
-        model.learn_one({"a": 1.0}, y)
-    with pytest.raises(ValueError, match=text):
-        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), ["new", y])
+    for y in (None, float("nan"), [1], 0.5):
+        text = "a fraction; for regression pass task=" if y == 0.5 else "must be a label"
+        for call in (
+            lambda: model.learn_one({"a": 1.0}, y),  # noqa: B023
+            lambda: model.learn_many(frame, ["new", y]),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match=text):
+                call()
     assert pickle.dumps(model) == before
-
-
-def test_labels_other_than_the_named_classes_are_refused():
-    frame, model = pd.DataFrame({"a": [1.0, 2.0]}), to_river(FOURIER, classes=["x", "y"])
+    model = to_river(FOURIER, classes=["x", "y"])
     with pytest.raises(ValueError, match=r"'z', which is not one of the classes \['x', 'y'\]"):
         model.learn_one({"a": 1.0}, "z")
     model = to_river(FOURIER)

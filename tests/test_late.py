@@ -1,8 +1,5 @@
 """Labels that come late, in batches, or not for every row: okl.run(..., delay, batch, labels)."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -347,28 +344,3 @@ def test_learners_of_others_play_too(delay, batch):
     assert_allclose(run.predictions, expected, rtol=1e-12, atol=1e-14)
     sgd = pytest.importorskip("sklearn.linear_model").SGDRegressor(random_state=0)
     assert np.isfinite(okl.run(sgd, X, y, delay=delay, labels="optional").mean_loss)
-
-
-def test_the_tables_of_the_docs_are_measured():
-    root = Path(__file__).resolve().parent.parent
-    with open(root / "figures/production.csv", encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["measure"] == "mistakes (%)"]
-    lines = (root / "docs/production.md").read_text(encoding="utf-8").splitlines()
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
-    tables, stream, compared = {"delay 0": "delay", "batch 1": "batch"}, "", 0
-    for first, learner, *values in (row for row in cells if len(row) == 6):
-        if values[0] in tables:
-            key = tables[values[0]]
-            settings = [text.split()[-1] for text in values]
-        elif key and not first.startswith(("-", "`", "learner")):
-            stream = first or stream
-            for setting, value in zip(settings, values, strict=True):
-                late = {"delay": "0", "batch": "1"} | {key: setting, "learner": learner}
-                found = [
-                    row
-                    for row in rows
-                    if row["stream"].startswith(stream) and late.items() <= row.items()
-                ]
-                assert [f"{float(row['value']):.1f}" for row in found] == [value]
-                compared += 1
-    assert compared == 80

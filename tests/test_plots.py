@@ -138,18 +138,6 @@ def test_tidy_changes_only_what_it_is_given(axes):
         plots.tidy(axes, log="yx")
 
 
-@pytest.mark.parametrize("high, width", [(4000, 1.4), (4000, 7.0), (95, 1.2), (95, 4.0)])
-def test_plain_labels_keep_clear_of_each_other(high, width):
-    figure, axes = plots.figure(columns=1, width=width)
-    ax = axes[0, 0]
-    ax.set(xscale="log", xlim=(8, 1.5 * high))
-    plots.label_ticks(ax.xaxis, *ax.get_xlim())
-    figure.canvas.draw()
-    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
-    assert len(boxes) >= 2
-    assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:], strict=False))
-
-
 # ---- one run ----
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from math import log
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,20 +88,6 @@ def test_without_data_nothing_is_drawn(tmp_path, env):
 @pytest.fixture
 def script():
     return lambda stem: importlib.import_module(module(stem))
-
-
-def test_runs_count_cpu_seconds_and_are_kept(script, monkeypatch, tmp_path):
-    common, pkawv = script("common"), script("jezequel2019")
-    X, y = np.random.default_rng(0).uniform(-1, 1, (900, 2)), np.ones(900)
-    args, learner = SimpleNamespace(keep=tmp_path, limit=4000.0), okl.KernelAWV(okl.Gaussian())
-    with monkeypatch.context() as patch:
-        patch.setattr(time, "thread_time", itertools.count(0, 3600).__next__)  # an hour a look
-        run = common.timed_run(learner, X, y, args.limit)
-        first = pkawv.timed({"a": learner}, "X", X, y, args)[0]["run"]
-        assert first.rounds == run.rounds < 900 and first.seconds == run.seconds >= 3600
-    again = pkawv.timed({"a": learner}, "X", X, y, args)[0]["run"]
-    assert again.seconds == first.seconds
-    np.testing.assert_array_equal(again.losses, first.losses)
 
 
 def test_released_pros_n_kons_is_ours_but_for_its_lag(script):
@@ -455,31 +440,6 @@ def test_boosting_is_refitted_on_the_past(script, name, kind):
     np.testing.assert_array_equal(again[:1601], found[:1601])
     assert (again[2000:] != found[2000:]).any()
     assert len(rivals.play_boosting(name, stream, 1e-9)[1]) == 200  # out of time
-
-
-def test_bad_data_and_the_control_without_the_rule(script):
-    bad = script("bad_data")
-    n = 1200
-    for case in (*bad.bad_labels(n), *bad.bad_inputs(n)):
-        changed = (case.X != bad.clean(n).X).any(axis=1) | (case.y != bad.clean(n).y)
-        assert changed.any(), case.what
-        if case.where.startswith("round"):
-            assert list(np.flatnonzero(changed)) == [int(case.where.split()[1])]
-    assert {len(np.unique(case.y)) > n // 2 for case in bad.rare(n)} == {True, False}
-
-    def make():
-        return okl.SelfTuning(20)
-
-    clean = bad.error(make, bad.clean(n), 60.0)
-    X, y, truth = bad.clean(n)[2:5]
-    run = okl.run(make(), X, y)
-    assert clean == pytest.approx(np.square(run.predictions - truth)[2 * n // 3 :].mean())
-    (wild,) = (c for c in bad.bad_labels(n, (1e4,)) if c.where == "round 50")
-    (last,) = (c for c in bad.bad_labels(n, (1e100,)) if c.where == "round 50")
-    with bad.without_rule():
-        assert bad.error(make, wild, 60.0) > 5.0 * clean
-        assert bad.error(make, last, 60.0) == np.inf
-    assert bad.error(make, wild, 60.0) < 1.05 * clean > bad.error(make, last, 60.0) / 1.05
 
 
 @pytest.mark.parametrize("page, count", [("docs/choosing.md", 2), ("docs/performance.md", 1)])

@@ -322,14 +322,6 @@ def test_any_finite_label_is_survived(value):
     assert_array_equal(again.predict(X[:5]), learner.predict(X[:5]))
 
 
-def test_labels_that_move_far_away_are_outliers_for_a_few_rounds_only():
-    X, y, _ = gentle(1200)
-    y[600:] = 1000.0 + 10.0 * y[600:]
-    run = okl.run(okl.SelfTuning(50), X, y)
-    assert (np.abs(run.predictions[600:608]) < 100.0).all()
-    assert (np.abs(run.predictions[650:] - 1000.0) < 100.0).all()
-
-
 def test_constant_and_two_valued_labels_are_never_outliers():
     X, y, _ = gentle(1200)
     for labels in (np.full(1200, 7.0), np.where(np.arange(1200) % 300 == 299, 1e6, -1.0)):
@@ -487,18 +479,6 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     ]
     late = (learner.member_losses - between)[static] / window
     assert (members[static] / change).min() < 1.2 * before < late.min()
-
-
-def test_far_inputs_count_by_their_logarithm():
-    past = np.random.default_rng(0).standard_normal((50, 1))
-    scales = self_tuning.Scales.measure(past, np.ones((50, 1)), 50)
-    x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
-    Z = scales.transform(x)
-    expected = naive_self_tuning.standardised(x[1:-1], past)
-    assert_allclose(Z[1:-1], expected, rtol=1e-13)
-    assert (np.diff(Z[:, 0]) > 0.0).all() and np.abs(Z).max() < 330.0
-    for row, z in zip(x, Z, strict=True):  # the same bits, however many there are
-        assert_array_equal(scales.transform(row[None])[0], z)
 
 
 def test_what_it_and_its_members_say():

@@ -4,22 +4,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.state import APART, aligned_zeros, pad_row_length
+from oklnumba.core.state import APART, aligned_zeros
 from oklnumba.learners import kons
 from tests.playing import one_by_one
-
-
-@pytest.mark.parametrize("n", [1, 8, 100, 128, 136, 200, 256, 500, 512, 520, 1000, 1024, 4096])
-def test_rows_that_are_read_together_lie_in_other_cache_sets(n):
-    """Four rows of a large matrix, at one column: three lines of 64 bytes apart, modulo 4096."""
-    stride = pad_row_length(n)
-    assert n <= stride <= n + 64
-    if n <= 128:
-        assert stride == n
-        return
-    places = 8 * stride * np.arange(4) % 4096
-    far = np.abs(places[:, None] - places)[np.triu_indices(4, 1)]
-    assert np.minimum(far, 4096 - far).min() >= 3 * 64
 
 
 def test_padding_is_not_saved(tmp_path):

@@ -116,15 +116,6 @@ def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
     assert_rows(okl.stream(path, label="a"), np.column_stack([X[:, 1:], y]), X[:, 0])
 
 
-def test_columns_that_are_not_read_may_hold_anything(tmp_path):
-    table = TABLE.append_column("name", pa.array(["text"] * ROWS))
-    for name in ("points.parquet", "points.csv"):
-        path, _ = written(tmp_path, name, table)
-        with pytest.raises(ValueError, match=r"column 'name' holds string, no numbers.*--drop"):
-            okl.stream(path, label="y")
-        assert_rows(okl.stream(path, label="y", columns=["a", "b", "c"]))
-
-
 def test_a_csv_file_without_names_as_susy_is(tmp_path):
     path = tmp_path / "SUSY.csv"
     np.savetxt(path, np.column_stack([y > 0, X]), delimiter=",", fmt="%.18e")
@@ -325,14 +316,6 @@ def test_encoding_needs_scikit_learn(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.preprocessing", None)
     with pytest.raises(ImportError, match="encoded columns need scikit-learn: pip install"):
         okl.stream(path, label="y", drop=["day"], encode=["town"])
-
-
-def test_all_columns_with_gaps_are_named(tmp_path):
-    gaps = [None if i == 50 else v for i, v in enumerate(X[:, 0].tolist())]
-    table = TABLE.set_column(0, "a", pa.array(gaps)).set_column(2, "c", pa.array(gaps))
-    path, _ = written(tmp_path, "points.csv", table)
-    with pytest.raises(ValueError, match="'a' has no value at row 50 of the stream, 'c' none soon"):
-        together(okl.stream(path, label="y"))
 
 
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.libsvm"])

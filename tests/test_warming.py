@@ -62,23 +62,6 @@ def test_ctrl_c_stops_it(monkeypatch):
         okl.warm_up("OGD")
 
 
-@compiled
-@pytest.mark.parametrize(
-    "learner",
-    [
-        okl.PKAWV(okl.TaylorFeatures(2, center=[0.1, 0.2, 0.3, 0.4, 0.5])),
-        okl.PKAWV(okl.NystromFeatures([[0.0] * 5, [1.0] * 5], okl.Gaussian())),
-        okl.MultiOutput(okl.LinearAWV()),
-        okl.OneVsRest(okl.LinearAWV(), ["a", "b", "c"]),
-    ],
-    ids=lambda one: type(getattr(one, "features", one)).__name__,
-)
-def test_rounds_are_made_up_as_the_learner_takes_them(learner):
-    shown = repr(learner)
-    assert list(okl.warm_up(learner).values())[0] >= 0.0
-    assert (learner.rounds, repr(learner)) == (0, shown)
-
-
 # ---- where it is kept ----
 
 
