@@ -174,23 +174,6 @@ def test_no_data_set_with_the_settings_of_the_papers_warns(name):
                 assert warnings_of(lambda: one._advise(data.X[rows], data.y[rows])) == []  # noqa: B023
 
 
-@pytest.mark.parametrize("name", ["casp", "magic04"])
-def test_raw_columns_of_the_bundled_sets_warn(name):
-    data = okl.datasets.load(name, scale=None, permute=0)
-    X, y = data.X[:1000], okl.datasets.scale_to(data.y[:1000])
-    learner = okl.KernelAWV(okl.Gaussian(1.0))
-    run = None
-
-    def play():
-        nonlocal run
-        run = okl.run(learner, X, y)
-
-    (message,) = warnings_of(play)
-    assert "0 between nearly all" in message
-    scaled = okl.run(okl.KernelAWV(okl.Gaussian(1.0)), okl.datasets.scale_to(X), y)
-    assert scaled.mean_loss < 0.8 * run.mean_loss
-
-
 def test_sorted_and_drifting_streams_do_not_warn():
     """The first inputs are close to each other there, but not to rounding."""
     grid = np.linspace(-1, 1, 100_000)[:, None]

@@ -151,17 +151,6 @@ def test_kernel_functions_as_a_basis_are_the_nystrom_features():
     np.testing.assert_allclose(found, V[n - 1] @ c, rtol=1e-6)
 
 
-def test_a_polynomial_spline_with_its_sobolev_gram_matrix():
-    """<f, g> = f(0) g(0) + int f' g' on [0, 1]: 1, x, x^2 have the kernel 1 + min(x, x')."""
-    gram = [[1, 0, 0], [0, 1, 1], [0, 1, 4 / 3]]
-    features = okl.BasisFeatures(lambda X: X ** np.arange(3), gram)
-    X = np.linspace(0, 1, 9)[:, None]
-    Z = features.transform(X)
-    K = 1 + np.minimum(X, X.T)
-    assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-12  # a projection: below the kernel
-    assert list(features.get_feature_names_out(["x"])) == ["basis0", "basis1", "basis2"]
-
-
 REFUSED = [
     (lambda: okl.BasisFeatures(3, np.eye(2)), "basis must be a function of X"),
     (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0]]), "gram must be a Gram matrix"),

@@ -40,6 +40,15 @@ def test_norm_ball_comparator(loss):
     assert wide.norm <= 1e3
 
 
+@pytest.mark.parametrize("landmarks", [2, 60])
+def test_comparator_over_features(landmarks):
+    features = okl.NystromFeatures(X[:landmarks], KERNEL)
+    found = theory.comparator(KERNEL, X, Y, 0.1, features=features)
+    exact = theory.comparator(KERNEL, X, Y, 0.1)
+    more = found.loss + 0.1 * found.norm**2 - (exact.loss + 0.1 * exact.norm**2)
+    assert -1e-9 <= more < 1e-6 if landmarks == 60 else more > 1e-4
+
+
 def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
     monkeypatch.setattr("oklnumba.theory.comparators.GAP", -1.0)
     with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):

@@ -253,10 +253,6 @@ def test_frames_before_any_data_and_the_order_of_columns():
     model.learn_many(frame, X[:, 0])
     other.learn_many(frame[["c", "b", "a"]], X[:, 0])
     assert_array_equal(model.predict_many(frame), other.predict_many(frame[["a", "c", "b"]]))
-    mixed = to_river(task="regression")
-    mixed.learn_one({1: 1.0, "1": 2.0, "a": 3}, 1.0)
-    again = mixed.predict_one({"a": 3, "1": 2.0, 1: 1.0})
-    assert again == mixed.predict_one({1: 1.0, "1": 2.0, "a": 3})
 
 
 # ---- keys that come and go ----

@@ -146,16 +146,6 @@ def test_bounded_kernel_lam_minimises_its_bound(n, B, norm, kappa):
         assert worst_case(wrong, n, B, norm, kappa) > least * 1.02
 
 
-def test_bounded_kernel_lam_is_of_order_root_n_log_n():
-    n = 10.0 ** np.arange(2, 13)
-    lam = np.array([theory.bounded_kernel_lam(int(each)) for each in n])
-    bound = worst_case(lam, n, 1, 1, 1)
-    for value in (lam, bound):
-        ratio = value / np.sqrt(n * np.log(n))
-        assert (np.diff(ratio) < 0).all() and ratio[0] / ratio[-1] < 1.4
-    assert (2 * np.sqrt(n) < bound).all()  # the bound without the logarithm, of the Remarks
-
-
 @pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
 @pytest.mark.parametrize("inputs_of", ["far apart", "clustered", "repeated", "uniform"])
 def test_no_stream_exceeds_the_bound_that_bounded_kernel_lam_minimises(inputs_of):

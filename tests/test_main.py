@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.command import source, spelling
+from oklnumba.command import spelling
 from oklnumba.command.parser import INTERRUPTED, main
-from oklnumba.data.streams import Stream
 
 ROOT = Path(__file__).resolve().parents[1]
 N = 1500
@@ -107,24 +106,6 @@ def test_numbers_are_a_regression_and_three_texts_are_classes(capsys, table):
     assert "OneVsRest(" in out and "zero-one" not in out
     out = said(capsys, "run", table, "--label", "zeroone", *INPUTS, *FAST, "--task", "regression")
     assert "regression" in out and "mistakes" not in out
-
-
-@pytest.mark.parametrize(
-    "y, task, classes",
-    [
-        ([3, 1, 2, 3], None, None),
-        ([3, 1, 2, 3], "classification", [1, 2, 3]),
-        ([2.0, 1.0, 2.0], None, [1.0, 2.0]),
-        (["b", "a", "c"], None, ["a", "b", "c"]),
-        ([True, False], None, [False, True]),
-        ([0, 1, 1], "regression", None),
-    ],
-)
-def test_what_labels_are(y, task, classes):
-    raw = np.array(y)
-    stream = Stream("t", lambda: iter([("t", raw[:, None], raw)]))
-    table = source.Source("t", "y", ["x"], lambda classes: stream)
-    assert source.look_at_labels(table, task).classes == classes
 
 
 # ---- the table and the summary ----

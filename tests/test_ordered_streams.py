@@ -192,10 +192,6 @@ def hinge_twins(K, y):
         return naive_expansions.pomdr(K, y, pomd.radius, pomd.hints, ald, never, np.inf, n)
 
     return {
-        "Projectron": (
-            okl.Projectron(KERNEL, threshold=0.1),
-            lambda: naive_expansions.projectron(K, y, 0.1),
-        ),
         "Projectron++": (
             okl.Projectron(KERNEL, threshold=0.1, aggressive=True),
             lambda: naive_expansions.projectron(K, y, 0.1, aggressive=True),

@@ -195,6 +195,17 @@ def test_a_file_of_an_own_class_needs_the_class(tmp_path):
             okl.load(tmp_path / "mine.npz", classes=bad)
 
 
+def test_an_own_class_has_checkpoints_and_is_a_member(tmp_path):
+    path = tmp_path / "run.npz"
+    okl.run(own(), X[:90], Y[:90], checkpoint=path)
+    run = okl.run(own(), X, Y, checkpoint=path)
+    assert_array_equal(run.predictions, okl.run(own(), X, Y).predictions)
+    experts = okl.run(okl.Experts([own(), okl.LinearAWV()], B=None), X, Y)
+    assert experts.mean_loss < 1.0
+    table = okl.sweep(FourierSGD(okl.FourierFeatures(10)), (X, Y), tune={"eta": [0.1, 0.9]})
+    assert table["error"].tolist() == [""] and table["chosen"].tolist() == ["eta=0.9"]
+
+
 # ---- one load ----
 
 

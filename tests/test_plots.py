@@ -80,10 +80,7 @@ def test_long_curves_are_thinned(n):
     assert plots.thin(n, first=10)[-1] == n
 
 
-@pytest.mark.parametrize(
-    "low, high, plain",
-    [(0.21, 0.4, 1), (0.9, 1.1, 1), (2.0, 95.0, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0), (1, 1e8, 0)],
-)
+@pytest.mark.parametrize("low, high, plain", [(0.21, 0.4, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0)])
 def test_axes_have_plain_labels_but_for_far_powers(axes, low, high, plain):
     axes.set(yscale="log", ylim=(low, high))
     plots.label_ticks(axes.yaxis, low, high)

@@ -76,18 +76,6 @@ def test_the_printed_norm_update_would_be_wrong():
     assert learner.norm == pytest.approx(rate) and abs(learner.norm - math.sqrt(rate)) > 0.1
 
 
-@pytest.mark.parametrize("zeta", [0.5, 1.0, 1.5])
-def test_the_product_of_ald_residuals_is_the_determinant(zeta):
-    X, y = stream(ROUNDS)
-    learner = okl.POMD(okl.Gaussian(1.0), zeta=zeta, horizon=ROUNDS).partial_fit(X, y)
-    residuals = textbook(naive.gaussian, X, y, learner)[4]
-    pivots = np.diag(learner._R)[: learner.size] ** 2
-    assert_close(np.log(pivots), np.log(residuals), rtol=1e-6)
-    sign, log_det = np.linalg.slogdet(naive.gaussian(learner.atoms, learner.atoms))
-    assert sign == 1.0 and np.log(pivots).sum() == pytest.approx(log_det, rel=1e-7)
-    assert (pivots[1:] > ROUNDS ** (-2 * zeta)).all()
-
-
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too few rounds for removals")
 def test_the_diary():
     X, y = stream(ROUNDS)

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from math import log
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -152,32 +151,6 @@ def test_millions_of_rounds(script, monkeypatch):
     assert float(two["seconds"]) == pytest.approx(2.0 * float(one["seconds"]), rel=1e-3)
 
 
-def test_parts_of_the_regret_on_the_counterexample(script):
-    """They are those of their definitions, summed up with matrices in R^3."""
-    counterexample = script("calandriello2017_counterexample")
-    n, phi, sigma = 60, counterexample.PHI, counterexample.SIGMA
-    y = counterexample.labels(n)
-    coins, shares = np.random.default_rng(3).random(n), np.zeros(n)
-
-    def weight(t, square, A):
-        shares[t - 1] = 5.0 * (coins[t - 1] < 0.3)
-        return shares[t - 1] * square
-
-    found = counterexample.newton(weight, n)
-    A, w, R_G, R_D = np.eye(3), np.zeros(3), 0.0, 0.0
-    for t in range(n):
-        forecast = np.clip(w @ phi, -1.0, 1.0)
-        w = w - (w @ phi - forecast) * phi  # A is a multiple of phi phi' but for alpha I
-        g = 2.0 * (forecast - y[t]) * phi
-        change = sigma * shares[t] * np.outer(g, g)
-        A = A + change
-        R_G += g @ np.linalg.solve(A, g)
-        R_D += w @ (change - sigma * np.outer(g, g)) @ w
-        w = w - np.linalg.solve(A, g)
-        assert (found["R_G"][t], found["R_D"][t]) == pytest.approx((R_G, R_D), rel=1e-9)
-    assert 0 < found["size"][-1] < n and found["largest R_D"][-1] > R_D
-
-
 def test_measured_eps(script):
     kors = script("calandriello2017_kors")
     rng = np.random.default_rng(1)
@@ -235,27 +208,6 @@ def test_regret_certificate_measures_mu(script):
     found = script("regret_certificate").gaps(SimpleNamespace(kernel=kernel, X=X, at=at), run.sizes)
     expected = [largest_gap(kernel(X[:t]), run.sizes[:t]) for t in at]
     np.testing.assert_allclose(np.maximum.accumulate(found), expected, rtol=1e-4)
-
-
-def test_table_1_is_measured_at_the_parameters_of_its_rates(script):
-    table = script("jezequel2019_tab1")
-    n, g = 1e6, 0.3
-    at = {k: log(v) / log(n) for k, v in table.tuning(SimpleNamespace(gamma=g), n).items()}
-
-    def dimension(level):
-        return g * (1 - level)
-
-    # the terms of eq. (8), as exponents of n; a dictionary has d_eff(mu) atoms
-    optimal = max(at["lam"], dimension(at["lam"]), 1 + dimension(at["mu"]) + at["mu"] - at["lam"])
-    assert optimal == pytest.approx(g / (1 + g))
-    atoms = dimension(at["pros mu"])
-    terms = (at["alpha"], dimension(at["alpha"]), 1 + at["pros mu"] - at["alpha"] - atoms)
-    assert atoms + max(terms) == pytest.approx(4 * g / (1 + g) ** 2)
-    assert 2 * atoms == pytest.approx(4 * g * (1 - g) / (1 + g) ** 2)  # time a round
-    n = np.array([10.0, 100.0, 1e3, 1e4])
-    for of_log, base in ((True, np.log(n)), (False, n)):
-        slope, error = table.slope(n, np.array([base**2.5, 3 * base**2.5]), of_log)
-        assert (slope, error) == pytest.approx((2.5, 0.0), abs=1e-9)
 
 
 @pytest.mark.slow

@@ -311,13 +311,6 @@ def test_what_cannot_be_encoded_or_dropped(options, message, tmp_path):
         okl.stream(path, encode=["1"])
 
 
-def test_encoding_needs_scikit_learn(tmp_path, monkeypatch):
-    path, _ = written(tmp_path, "points.csv", MIXED)
-    monkeypatch.setitem(sys.modules, "sklearn.preprocessing", None)
-    with pytest.raises(ImportError, match="encoded columns need scikit-learn: pip install"):
-        okl.stream(path, label="y", drop=["day"], encode=["town"])
-
-
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.libsvm"])
 def test_a_checkpoint_replays_a_stream(name, tmp_path):
     path, options = written(tmp_path, name)
@@ -427,9 +420,16 @@ def test_the_width_of_a_libsvm_file(tmp_path):
 def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypatch):
     path, options = written(tmp_path, name)
     for module in ("pyarrow.csv", "pyarrow.dataset", "sklearn.datasets"):
-        monkeypatch.setitem(__import__("sys").modules, module, None)
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match="pip install (pyarrow|scikit-learn)$"):
         okl.stream(path, **options)
+
+
+def test_encoding_needs_scikit_learn(tmp_path, monkeypatch):
+    path, _ = written(tmp_path, "points.csv", MIXED)
+    monkeypatch.setitem(sys.modules, "sklearn.preprocessing", None)
+    with pytest.raises(ImportError, match="encoded columns need scikit-learn: pip install"):
+        okl.stream(path, label="y", drop=["day"], encode=["town"])
 
 
 def test_progress_is_in_percent_where_files_know_their_rows(tmp_path, capsys):
