@@ -415,7 +415,7 @@ def test_pickles_and_files(tmp_path):
         scores = again.predict(X) if len(model.classes_) == 2 else again.scores(X)
         assert_array_equal(scores, model.decision_function(X))
     with pytest.raises(ValueError, match="does not hold its data"):  # which pickles go without
-        model.run_.regret(okl.Gaussian(1.0), 1.0)
+        regressor(SQUARED).fit(X / 100, f).run_.regret(okl.Gaussian(1.0), 1.0)
 
 
 # ---- classes that come late ----

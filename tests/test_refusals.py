@@ -215,7 +215,7 @@ def test_values_that_do_not_go_together_are_refused(cls, params, message):
         make(cls, **params)
     assigned = make(cls)
     vars(assigned).update(params)
-    X, y = stream(assigned, 20)
+    X, y = stream(make(cls), 20)
     with pytest.raises(ValueError, match=message):
         assigned.partial_fit(X, np.sign(y))
     assert assigned.size == 0 == assigned.rounds
