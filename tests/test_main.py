@@ -284,8 +284,6 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
         (["run", "magic04", "--rows", "0"], "--rows"),
         (["run", "magic04", "--label", "z"], "magic04 has no column 'z'; it has x0 to x9, label y"),
-        (["run", "{npz}", "--columns", "x0,x9"], "has no column 'x9'; it has x0 to x2, label y"),
-        (["run", "{npz}", "--label", "x0"], "has no column 'x0'; it has x0 to x2, label y"),
         (["run", "{table}", "--label", "text", *INPUTS, *REGRESS], "holds text: no regression"),
         (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many classes: use"),
         (["runn"], "runn"),
