@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -584,7 +584,7 @@ def test_fit_shuffles_a_table_and_partial_fit_keeps_the_order(kind):
         kind(learner, shuffle="yes").fit(X, y)
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_tables_sorted_by_class_are_learned_by_default(load):
     """At most two points under a support vector machine on scaled inputs; in order far off."""
     X, y = load(return_X_y=True)

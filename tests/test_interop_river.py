@@ -33,7 +33,7 @@ FOURIER = okl.PKAWV(okl.FourierFeatures(20))
 CHECKED = {
     "SelfTuning": lambda: to_river(task="regression"),
     "PKAWV": lambda: to_river(FOURIER, task="regression"),
-    "SelfTuning, classes": lambda: to_river(okl.SelfTuning(budget=20)),
+    "PKAWV, classes": lambda: to_river(FOURIER),
     "FOGD, logistic, two classes": lambda: to_river(
         okl.FOGD(n_frequencies=20, loss="logistic"), classes=[False, True]
     ),
