@@ -4,8 +4,6 @@
 so many streams of each kind: the table of figures/README.md.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from math import comb, log
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 import oklnumba as okl
 from oklnumba import adversary, losses, theory
 from tests.compiled import COMPILED
+from tests.playing import one_by_one
 
 LONGEST = 80 if COMPILED else 14
 GREEDY_ROUNDS = 20 if COMPILED else 5
@@ -160,21 +159,13 @@ def theorem_3_landmarks(s):
 
 
 def theorem_3(s, features):
-    regret = s.regret(learner_forecasts(okl.PKAWV(features, lam=s.lam), s))
+    # one round at a time: a run would warn where features hold little of the kernel
+    regret = s.regret(one_by_one(okl.PKAWV(features, lam=s.lam), s.X, s.y))
     at = sorted({1, s.n // 3, s.n})
     bounds = [
         theory.pkawv_bound(s.kernel, features, s.X[:t], s.lam, np.abs(s.y[:t]).max()) for t in at
     ]
     return regret[np.array(at) - 1], np.array(bounds)
-
-
-def learner_forecasts(learner, s):
-    """Play one round at a time: a run would warn where features hold little of the kernel."""
-    out = np.empty(s.n)
-    for t in range(s.n):
-        out[t] = learner.predict_one(s.X[t])
-        learner.learn_one(s.X[t], s.y[t])
-    return out
 
 
 def theorem_4(s):
@@ -186,7 +177,7 @@ def theorem_4(s):
     if comb(s.X.shape[1] + degree, degree) > MOST_FEATURES:
         return None
     features = okl.TaylorFeatures(degree, sigma=s.kernel.sigma)
-    predictions = learner_forecasts(okl.PKAWV(features, lam=s.lam), s)
+    predictions = one_by_one(okl.PKAWV(features, lam=s.lam), s.X, s.y)
     return s.regret(predictions)[-1], theory.taylor_bound(features, s.X, s.lam, s.B)
 
 

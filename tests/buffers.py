@@ -1,14 +1,8 @@
 """What the tests of the compiled building blocks share: poisoned buffers and dense formulas."""
 
-from __future__ import annotations
-
-import math
-
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
-from oklnumba.components import kernels
 from oklnumba.hot.awv import awv_forecasts, awv_rounds
 from oklnumba.hot.primitives.udu import LANES, TOGETHER
 
@@ -47,26 +41,6 @@ def upper_part(R, m):
     valid[:m, :m] = np.triu(np.ones((m, m), dtype=bool))
     assert untouched(R[~valid])
     return np.where(valid, R, 0.0)[:m, :m]
-
-
-def formula(kernel, X, Z):
-    """Return the kernel matrix from its definition."""
-    r = cdist(X, Z)
-    match kernel:
-        case kernels.Gaussian():
-            return np.exp(-(r**2) / (2 * kernel.sigma**2))
-        case kernels.Laplacian():
-            r = r if kernel.norm == 2 else cdist(X, Z, "cityblock")
-            return np.exp(-r / kernel.sigma)
-        case kernels.Matern():
-            s = math.sqrt(2 * kernel.nu) * r / kernel.sigma
-            factor = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[kernel.nu]
-            return factor * np.exp(-s)
-        case kernels.Polynomial():
-            return (kernel.scale * (X @ Z.T) + kernel.coef0) ** kernel.degree
-        case kernels.Linear():
-            return X @ Z.T
-    raise AssertionError(f"no formula for {kernel}")
 
 
 class Factor:

@@ -1,7 +1,5 @@
 """How numbers are compared: relative to the largest among them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Whether code is compiled here, all compiled functions of oklnumba.hot, and fresh processes."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

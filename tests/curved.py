@@ -1,7 +1,5 @@
 """Spaces, losses and streams for KONS and its kin, and the explicit Newton step on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,10 +8,9 @@ from oklnumba import losses
 from tests import naive
 
 SPACES = {
-    "linear": (okl.Linear(), naive.linear, lambda X: X),
+    "linear": (okl.Linear(), lambda X: X),
     "polynomial": (
         okl.Polynomial(3, scale=0.5, coef0=1.0),
-        lambda X, Z: naive.polynomial(X, Z, 3, 0.5, 1.0),
         lambda X: naive.polynomial_features(X, 3, 0.5, 1.0),
     ),
 }
@@ -78,14 +75,6 @@ def assert_happened(steps, must_happen):
     projected, zero = steps.projected, steps.slopes == 0
     found = (projected.sum() > 2, zero.sum() > 2, (projected & zero).sum() > 2)
     assert found == must_happen
-
-
-def one_by_one(learner, X, y):
-    forecasts = []
-    for x, label in zip(X, y, strict=True):
-        forecasts.append(learner.predict_one(x))
-        learner.learn_one(x, label)
-    return np.array(forecasts)
 
 
 def draws(seed, n):

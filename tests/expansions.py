@@ -1,7 +1,5 @@
 """Streams for kernel expansions that learn by gradients, from labels and from adversaries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,6 +9,7 @@ import oklnumba as okl
 from oklnumba import losses
 from tests import naive
 from tests.compiled import COMPILED
+from tests.playing import play_adversary
 
 N = 300 if COMPILED else 80
 ROUNDS = 300 if COMPILED else 100
@@ -56,17 +55,6 @@ def best_in_ball(K, y, radius, steps=3000):
     return best
 
 
-def play_adversary(learner, X):
-    """Play labels that contradict each forecast; return labels and hinge losses."""
-    y, total = np.empty(len(X)), []
-    for t, x in enumerate(X):
-        forecast = learner.predict_one(x)
-        y[t] = -1.0 if forecast > 0 else 1.0
-        total.append(max(1 - y[t] * forecast, 0.0))
-        learner.learn_one(x, y[t])
-    return y, np.array(total)
-
-
 STREAMS = ["random", "noise", "adversary", "adversary on few points", "alternating", "sorted"]
 
 
@@ -82,5 +70,6 @@ def play(name, learner, n):
     if name == "sorted":
         X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     if "adversary" in name:
-        return X, *play_adversary(learner, X)
+        forecasts, y = play_adversary(learner, X)
+        return X, y, np.maximum(1 - y * forecasts, 0.0)
     return X, y, okl.run(learner, X, y).losses

@@ -1,7 +1,5 @@
 """Linear learners, games for them, and the textbook's points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

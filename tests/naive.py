@@ -8,6 +8,7 @@ naive_expansions.py.
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,16 @@ def polynomial(X, Z, degree=2, scale=1.0, coef0=1.0):
 
 def linear(X, Z):
     return X @ Z.T
+
+
+def kernel_function(kernel):
+    """Return the textbook's k(X, Z) for a kernel of the package."""
+    params = kernel.get_params()
+    of_class = {"Gaussian": gaussian, "Laplacian": laplacian, "Matern": matern}
+    of_class |= {"Polynomial": polynomial, "Linear": linear}
+    if params.pop("norm", 2) == 1:
+        return partial(laplacian_l1, **params)
+    return partial(of_class[type(kernel).__name__], **params)
 
 
 def taylor(X, degree, sigma, center=0.0):
@@ -460,15 +471,6 @@ def ald(F, threshold):
         if np.sqrt(rest @ rest) > threshold:
             kept.append(t)
     return kept
-
-
-def grow_inverse(P, column, corner, m):
-    """Turn P = A^-1 (m x m) into the inverse of [[A, c], [c', corner]] by the block formula."""
-    v = P[:m, :m] @ column
-    schur = corner - column @ v
-    P[:m, :m] += np.outer(v, v) / schur
-    P[:m, m] = P[m, :m] = -v / schur
-    P[m, m] = 1.0 / schur
 
 
 def outlier_range(values, far):

@@ -3,8 +3,6 @@
 The projection on the span, S, A and w are in R^D; nothing is shared with the fast version.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

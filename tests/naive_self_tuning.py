@@ -1,7 +1,5 @@
 """SelfTuning from its definition: dense matrices, one round at a time, everything played again."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sixty points and their labels, on which the theory is compared with dense linear algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import oklnumba as okl

@@ -1,7 +1,5 @@
 """One battery for every exported learner: a new class joins when it is exported."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -64,25 +62,6 @@ def test_hard_streams_give_finite_forecasts_in_bulk_and_by_hand(case, name):
         assert_array_equal(sizes, run.sizes)
 
 
-@every_variant
-def test_growth_through_doublings_of_the_buffers(case):
-    n = 700 if COMPILED else 100
-    bulk, mixed = make(case), make(case)
-    X, y = stream(bulk, n, seed=1)
-    X = 2 * X  # more of the kernel's space, so that dictionaries double too
-    bulk.partial_fit(X, y)
-    parts = [by_hand(mixed, X[: n // 3], y[: n // 3])[0]]
-    parts.append(mixed.predict(X[n // 3 : n // 3 + 1]))
-    mixed.partial_fit(X[n // 3 : n - 50], y[n // 3 : n - 50])
-    forecasts, sizes = by_hand(mixed, X[n - 50 :], y[n - 50 :])
-    assert mixed.rounds == bulk.rounds == n and mixed.size == bulk.size == sizes[-1]
-    assert_allclose(mixed.predict(X), bulk.predict(X), rtol=1e-9, atol=1e-12)
-    again = make(case)
-    whole = okl.run(again.partial_fit(X[: n - 50], y[: n - 50]), X[n - 50 :], y[n - 50 :])
-    assert_allclose(forecasts, whole.predictions, rtol=1e-9, atol=1e-12)
-    assert np.isfinite(np.concatenate(parts)).all()
-
-
 @every_learner
 def test_inputs_are_neither_changed_nor_kept(cls):
     learner, twin = make(cls), make(cls)
@@ -139,22 +118,17 @@ def test_a_run_is_the_loop_written_by_hand(case):
     assert_array_equal(sizes, run.sizes)
 
 
-def one_row_chunks(X, y):
-    return ((X[i : i + 1], y[i : i + 1]) for i in range(len(X)))
-
-
 def uneven_chunks(X, y):
     cuts = [1, 2, 70, 71, len(X) - 1]
     return zip(np.split(X, cuts), np.split(y, cuts), strict=True)
 
 
 @every_variant
-@pytest.mark.parametrize("chunks", [one_row_chunks, uneven_chunks])
-def test_run_over_chunks(case, chunks):
+def test_run_over_chunks(case):
     n = 160
     expected, _ = plain(case, n)
     learner = make(case)
-    run = okl.run(learner, chunks(*stream(learner, n)))
+    run = okl.run(learner, uneven_chunks(*stream(learner, n)))
     assert run.finished and learner.rounds == n
     assert_close_run(run, expected)
     assert_array_equal(run.mistakes, expected.mistakes)
@@ -219,7 +193,7 @@ def test_the_battery_would_see_a_learner_that_is_wrong():
     for wrong, check in (
         (Peeks, test_a_forecast_never_depends_on_its_own_or_a_later_label),
         (Counts, test_a_run_is_the_loop_written_by_hand),
-        (Counts, lambda cls: test_run_over_chunks(cls, uneven_chunks)),
+        (Counts, test_run_over_chunks),
     ):
         check(okl.FOGD)
         with pytest.raises(AssertionError):

@@ -1,7 +1,5 @@
 """B(AO)2KS against the textbook with the same coins."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sparse rows: the bits of the dense array, block by block, and never all rows dense at once."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
@@ -213,18 +211,6 @@ def test_all_rows_are_never_dense_at_once():
         peak, _ = peak_of(call)
         assert peak < 0.35 * dense
     assert peak_of(lambda: learner.predict(X.toarray()))[0] > dense  # the measure measures
-
-
-def test_blocks_cover_the_rows_in_order(monkeypatch):
-    for X in (DENSE, SPARSE):
-        for size, most in [(2**23, 8192), (2**23, 100), (1, 8192), (8 * D * 130, 8192)]:
-            monkeypatch.setattr(inputs, "BLOCK_BYTES", size)
-            parts = list(inputs.cut_blocks(X, most))
-            assert_array_equal(np.vstack([block for _, block in parts]), DENSE)
-            assert [part.start for part, _ in parts[1:]] == [part.stop for part, _ in parts[:-1]]
-            assert all(len(block) <= most for _, block in parts)
-    assert [len(block) for _, block in parts] == [128, 128, 44]
-    assert all(np.shares_memory(block, DENSE) for _, block in inputs.cut_blocks(DENSE, 64))
 
 
 # ---- what is refused ----

@@ -1,7 +1,5 @@
 """The theorems of kons on KORS, KONS and Sketched-KONS: many streams, seeds and competitors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
@@ -11,6 +9,7 @@ from oklnumba import losses, theory
 from tests import naive
 from tests.compiled import COMPILED
 from tests.curved import draws, stream
+from tests.playing import play_adversary
 
 SEEDS = 200 if COMPILED else 1
 ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
@@ -42,15 +41,10 @@ def points(kernel, n=ROUNDS):
 
 
 def play(learner, X, y):
-    """Play rounds against labels, or against an adversary: the label opposed to the forecast."""
-    if not callable(y):
+    """Play rounds against labels, or against an adversary: ``y`` is the size of its labels."""
+    if np.ndim(y):
         return okl.run(learner, X, y).predictions, y
-    forecasts, labels = np.empty(len(X)), np.empty(len(X))
-    for t, x in enumerate(X):
-        forecasts[t] = learner.predict_one(x)
-        labels[t] = y(forecasts[t])
-        learner.learn_one(x, labels[t])
-    return forecasts, labels
+    return play_adversary(learner, X, y)
 
 
 def labels(X, C, loss):
@@ -61,7 +55,7 @@ def labels(X, C, loss):
         "noise": size * np.sign(rng.standard_normal(len(X))),
         "rule": size * np.where(X[:, 0] > 0, 1.0, -1.0),
         "alternating": size * np.where(np.arange(len(X)) % 2, -1.0, 1.0),
-        "adversary": lambda forecast: size if forecast < 0 else -size,
+        "adversary": size,
     }
 
 

@@ -1,7 +1,5 @@
 """Log determinants, effective dimensions and leverage scores against dense linear algebra."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,9 +1,6 @@
 """Discounted AWV and ridge against their definition; several labels a round; long silences."""
 
-from __future__ import annotations
-
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from tests import naive
-from tests.battery import assert_refused
 from tests.buffers import Factor
 from tests.compare import assert_close
 from tests.compiled import COMPILED
@@ -85,37 +81,11 @@ def test_discounted_nystrom_awv_equals_its_definition(name, forecaster):
         assert_as_defined(run, expected, rtol=1e-7)
 
 
-def test_the_twin_without_a_floor_is_another():
-    X, y = STREAMS["silent"]
-    state = naive.Discounted(2, 1.0, 0.5)
-    for z, label in zip(X, y, strict=True):
-        state.learn(z, label)
-        state.fade()
-    assert naive.udu(state.A)[1].min() >= 1.0
-    state.A -= 0.4 * np.eye(2)
-    state.fade()
-    other = 0.5 * state.A
-    assert not np.allclose(state.A.astype(float), other.astype(float))
-
-
 # ---- the certificate of the discounted problem ----
 
 
-@every_stream
-def test_the_discounted_certificate_holds(name):
-    X, y = STREAMS[name]
-    for discount, lam in itertools.product(DISCOUNTS, (1.0, 1e-3)):
-        for learner in (
-            okl.LinearAWV(lam, discount=discount),
-            okl.NystromAWV(okl.Gaussian(0.7), lam=lam, discount=discount),
-            okl.GrowingPKAWV(okl.TaylorFeatures(1), lam=lam, first=20, discount=discount),
-        ):
-            run = okl.run(learner, X, y)
-            expected = 0.0
-            for t, loss in enumerate(run.losses):
-                expected = discount * expected + loss
-                assert run.certificate.loss[t] == pytest.approx(expected, rel=1e-10)
-            assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
+def test_a_certificate_says_that_it_is_discounted():
+    X, y = STREAMS["random"]
     assert "discounted" not in repr(okl.run(okl.LinearAWV(), X, y).certificate)
     lifted = okl.WithFeatures(okl.TaylorFeatures(1), okl.LinearAWV(discount=0.9))
     for learner in (lifted, okl.PKAWV(okl.TaylorFeatures(1), discount=0.9)):
@@ -158,72 +128,6 @@ def test_long_silence_neither_underflows_nor_overflows(lam, discount):
 # ---- several labels a round ----
 
 
-def several():
-    return {
-        "PKAWV": okl.PKAWV(okl.TaylorFeatures(2), lam=0.1, discount=0.95),
-        "PKAWV ridge": okl.PKAWV(okl.FourierFeatures(20), forecaster="ridge"),
-        "NystromAWV": okl.NystromAWV(okl.Gaussian(0.5), mu=0.1, discount=0.98),
-        "NystromAWV, few": okl.NystromAWV(okl.Gaussian(0.5), mu=0.1, max_size=12),
-        "GrowingPKAWV": okl.GrowingPKAWV(okl.TaylorFeatures(1), first=20, max_size=14),
-        "LinearAWV": okl.LinearAWV(0.1),
-        "LinearRidge": okl.LinearRidge(0.1, discount=0.9),
-        "WithFeatures": okl.WithFeatures(okl.TaylorFeatures(2), okl.LinearAWV(discount=0.9)),
-    }
-
-
-def played(learner, X, Y, cuts):
-    """Return the trace of rounds with several labels, and the forecasts after them."""
-    n, K = Y.shape
-    assert learner._several
-    learner._begin(X.shape[1], K)
-    trace = learner._trace(n)
-    for rows in np.split(np.arange(n), cuts):
-        start, stop = rows[0], rows[-1] + 1
-        learner._play(X[start:stop], Y[start:stop], trace.rows(start, stop))
-    return trace, learner._forecast(X[:30])
-
-
-@pytest.mark.skipif(not COMPILED, reason="bits of compiled code")
-@pytest.mark.parametrize("name", several())
-def test_several_labels_a_round_give_the_bits_of_as_many_learners(name, tmp_path):
-    X, y = STREAMS["random"]
-    rng = np.random.default_rng(4)
-    Y = np.stack([y, -y, rng.uniform(-5, 5, len(y)), np.sign(y), np.zeros(len(y))], axis=1)
-    trace, forecasts = played(several()[name], X, Y, [len(X) // 2])
-    for k in range(Y.shape[1]):
-        alone = several()[name]
-        run = okl.run(alone, X, Y[:, k])
-        assert_array_equal(trace.predictions[:, k], run.predictions)
-        assert_array_equal(trace.sizes, run.sizes)
-        found = trace.loss, trace.comparator, trace.bound
-        proof = run.certificate.loss, run.certificate.comparator, run.certificate.bound
-        for got, expected in zip(found, proof, strict=True):
-            assert_array_equal(got[:, k], expected)
-        assert_array_equal(forecasts[:, k], alone.predict(X[:30]))
-    # in single rounds, saved and pickled on the way
-    learner = several()[name]
-    _, _ = played(learner, X[:100], Y[:100], range(1, 100))
-    learner.save(tmp_path / "learner.npz")
-    for again in (learner, okl.load(tmp_path / "learner.npz"), pickle.loads(pickle.dumps(learner))):
-        rest, last = played(again, X[100:], Y[100:], [7, 8, 11])
-        assert_array_equal(rest.predictions, trace.predictions[100:])
-        assert_array_equal(rest.bound, trace.bound[100:])
-        assert_array_equal(last, learner._forecast(X[100:130]))
-
-
-def test_a_label_reaches_no_other_output():
-    X, y = STREAMS["random"]
-    Y = np.stack([y, y], axis=1)
-    other = Y.copy()
-    other[:, 1] = 1e3
-    learners = [okl.PKAWV(okl.TaylorFeatures(2), discount=0.9) for _ in range(2)]
-    traces = [
-        played(one, X, labels, [])[0] for one, labels in zip(learners, (Y, other), strict=True)
-    ]
-    assert_array_equal(traces[0].predictions[:, 0], traces[1].predictions[:, 0])
-    assert np.abs(traces[0].predictions[:, 1] - traces[1].predictions[:, 1]).max() > 1.0
-
-
 @pytest.mark.skipif(not COMPILED, reason="bits of compiled code")
 def test_columns_behind_those_in_use_are_left_alone():
     rng = np.random.default_rng(5)
@@ -241,20 +145,6 @@ def test_columns_behind_those_in_use_are_left_alone():
     assert_allclose(
         wide.forecasts, np.array(wide.ridge_forecasts) / np.array(wide.shrinks)[:, None], rtol=1e-14
     )
-
-
-@pytest.mark.parametrize("value", [0.0, 1.5, -1, np.nan, "often", True])
-def test_a_discount_out_of_range_says_what_to_do(value):
-    message = r"discount must be .*\(0, 1\].*halves the weight"
-    for cls, params in (
-        (okl.LinearAWV, {}),
-        (okl.PKAWV, {"features": okl.TaylorFeatures(1)}),
-        (okl.NystromAWV, {"kernel": okl.Gaussian(1.0)}),
-        (okl.GrowingPKAWV, {"features": okl.TaylorFeatures(1)}),
-    ):
-        params = params | {"discount": value}
-        learner = assert_refused(cls, params, message, lambda one: one.learn_one([0.5], 1.0))
-        assert learner.rounds == 0
 
 
 def test_known_inputs_takes_a_discount():

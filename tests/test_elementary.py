@@ -1,7 +1,5 @@
 """The compiled exp, sine and cosine against extended precision."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos

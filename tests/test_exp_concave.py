@@ -1,12 +1,9 @@
 """FTRL for exp-concave losses: every point is the argmin of its definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import oklnumba as okl
 from oklnumba.hot.exp_concave import step_to_face
 from tests.linear_games import EXP_CONCAVE, FIRST_ORDER, T, assert_argmins, game_gradients, played
 
@@ -26,14 +23,6 @@ def test_the_domains_bind_in_the_tests_above():
     assert 10 < (simplex == 0).sum() < 3 * T
     lazy = played(FIRST_ORDER[6], gradients)
     assert 10 < (np.linalg.norm(lazy, axis=1) > 1.5 * (1 - 1e-12)).sum() < T
-
-
-def test_exp_concave_over_the_space_is_the_newton_step_without_projection():
-    gradients = game_gradients(4)
-    alpha, L = 0.05, 3.0
-    ftrl = okl.ExpConcaveFTRL(alpha_tilde=alpha, lipschitz=L)
-    step = okl.OnlineNewtonStep(alpha=alpha * L**2, eta=alpha)
-    assert_allclose(played(ftrl, gradients), played(step, gradients), rtol=1e-12, atol=1e-14)
 
 
 def test_a_step_out_of_the_simplex_stops_at_the_first_face():

@@ -1,14 +1,11 @@
 """Every kernel expansion with a full budget; hyper-parameters that do not fit together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import oklnumba as okl
 from tests import test_all_learners as battery
 from tests import test_saving as saving
-from tests.battery import assert_refused
 from tests.compiled import COMPILED
 from tests.expansions import KERNEL, stream
 
@@ -53,49 +50,3 @@ def test_memory_is_bounded_by_the_budget(name):
     if name != "SkeGD":  # which stores one more atom a period
         assert held() == before
     assert np.isfinite(learner.predict(X)).all()
-
-
-@pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows")
-@pytest.mark.parametrize("size", [1e80, 1e110, 1e160])
-@full
-def test_an_overflow_of_the_kernel_is_an_error_that_names_a_round(name, size):
-    """k(x, x) overflows before k(x, atoms) does: no learner may go on unnoticed."""
-    X, y = stream(200)
-    X[100] *= size
-    learner = FULL[name]().set_params(
-        **{"kernels" if "AO" in name else "kernel": okl.Polynomial(3)}
-    )
-    try:
-        run = okl.run(learner, X, y)
-    except FloatingPointError as error:
-        assert "round" in str(error) and "reset" in str(error)
-        assert 100 <= int(str(error).split("round ")[1].split(":")[0]) <= 200
-    else:
-        assert np.isfinite(run.predictions).all() and np.isfinite(learner.predict(X[:50])).all()
-        if hasattr(learner, "coefficients"):
-            assert np.isfinite(learner.coefficients).all() and (learner.coefficients != 0).any()
-
-
-# ---- hyper-parameters that do not fit together ----
-
-
-@pytest.mark.parametrize(
-    ("cls", "params", "message"),
-    [
-        (okl.POMDR, {"budget": 21}, "budget must be even, for"),
-        (okl.POMDR, {"switch_size": 20, "budget": 20}, "switch_size.* budget = 20"),
-        (okl.KernelOGD, {"eta": 0.5, "lam": 2.0}, "lam must be less than"),
-        (okl.NOGD, {"budget": 10, "rank": 11}, "rank must be at most budget = 10"),
-        (okl.SkeGD, {"budget": 50}, "columns must be at most budget = 50"),
-        (okl.SkeGD, {"sketch": 301}, "sketch must be a multiple of blocks = 4"),
-        (okl.SkeGD, {"rank": 61}, "rank must be at most sketch and columns"),
-        (okl.ProsNKONS, {"sampler": 0.5, "mu": 2.0}, "mu=2.0 would be ignored"),
-        (okl.BAO2KS, {"kernels": [KERNEL, KERNEL], "beta": 1.5}, "beta=1.5 would be ignored"),
-        (okl.BAO2KS, {"kernels": []}, "kernels must be a kernel, or a list"),
-        (okl.BAO2KS, {"kernels": [KERNEL, 3]}, "kernels must be an oklnumba kernel.* but is 3"),
-    ],
-)
-def test_hyper_parameters_that_do_not_fit_are_refused(cls, params, message):
-    params = params if "kernels" in params else {"kernel": KERNEL} | params
-    X, y = stream(20)
-    assert_refused(cls, params, message, lambda one: one.partial_fit(X, y))

@@ -1,7 +1,5 @@
 """The blocked Cholesky factor; LAPACK's is called on its blocks only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

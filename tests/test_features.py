@@ -1,13 +1,10 @@
 """Features of Taylor, Fourier and of any basis against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
 import oklnumba as okl
 from oklnumba.components.features import TaylorFeatures, _monomials
@@ -60,14 +57,6 @@ def test_taylor_features_follow_equation_6(d, degree, centred):
         np.testing.assert_allclose(out[:, column], expected, rtol=1e-13, atol=1e-300)
     features = TaylorFeatures(degree, sigma=sigma, center=center if centred else None)
     np.testing.assert_allclose(features.transform(X), out[:, :r], rtol=1e-13)
-
-
-def test_taylor_gram_matrix_tends_to_the_gaussian_kernel():
-    X = np.random.default_rng(5).uniform(-1, 1, (9, 2))
-    K = np.exp(-cdist(X, X, "sqeuclidean") / 2)
-    grams = [TaylorFeatures(degree, sigma=1.0).transform(X) for degree in (1, 4, 8, 16)]
-    errors = [np.abs(Z @ Z.T - K).max() for Z in grams]
-    assert errors[0] > errors[1] > errors[2] > errors[3] and errors[3] < 1e-10
 
 
 @with_poison
@@ -160,31 +149,6 @@ def test_kernel_functions_as_a_basis_are_the_nystrom_features():
     c = np.linalg.lstsq(A, V[: n - 1].T @ y[: n - 1], rcond=1e-12)[0]
     found = okl.run(okl.PKAWV(basis, lam=0.5), X, y).predictions[n - 1]
     np.testing.assert_allclose(found, V[n - 1] @ c, rtol=1e-6)
-
-
-def test_a_polynomial_spline_with_its_sobolev_gram_matrix():
-    """<f, g> = f(0) g(0) + int f' g' on [0, 1]: 1, x, x^2 have the kernel 1 + min(x, x')."""
-    gram = [[1, 0, 0], [0, 1, 1], [0, 1, 4 / 3]]
-    features = okl.BasisFeatures(lambda X: X ** np.arange(3), gram)
-    X = np.linspace(0, 1, 9)[:, None]
-    Z = features.transform(X)
-    K = 1 + np.minimum(X, X.T)
-    assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-12  # a projection: below the kernel
-    assert list(features.get_feature_names_out(["x"])) == ["basis0", "basis1", "basis2"]
-
-
-def test_a_basis_forecasts_the_same_row_by_row_and_causally():
-    X, y = stream("random", 90)
-    learner = okl.PKAWV(okl.BasisFeatures(*BASES["mixtures of it"]))
-    whole = okl.run(learner, X, y).predictions
-    one = okl.PKAWV(okl.BasisFeatures(*BASES["mixtures of it"]))
-    single = []
-    for x, label in zip(X, y, strict=True):
-        single.append(one.predict_one(x))
-        one.learn_one(x, label)
-    np.testing.assert_allclose(single, whole, rtol=1e-9, atol=1e-12)
-    changed = okl.run(okl.PKAWV(learner.features), X, np.where(np.arange(90) < 40, y, -y))
-    assert (changed.predictions[:41] == whole[:41]).all()
 
 
 REFUSED = [

@@ -1,7 +1,5 @@
 """First-order learners: every point is the argmin of its definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

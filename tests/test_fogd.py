@@ -1,7 +1,5 @@
 """FOGD against the textbook, in any cut, with large phases, and its bound."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -21,16 +19,6 @@ def test_fogd_equals_the_textbook(loss):
     other = okl.TaylorFeatures(3, sigma=0.8)  # not made inside the loop
     expected = naive.gradient_forecasts(naive.taylor(X, 3, 0.8), y, slope, 0.2)
     assert_close(okl.run(okl.FOGD(other, loss=loss, eta=0.2), X, y).predictions, expected)
-
-
-def test_fogd_has_the_same_bits_however_the_stream_is_cut():
-    X, y = stream(103)
-    whole = okl.run(okl.FOGD(n_frequencies=37), X, y).predictions
-    for cut in (1, 2, 3, 7):
-        learner = okl.FOGD(n_frequencies=37)
-        parts = [okl.run(learner, X[i : i + cut], y[i : i + cut]).predictions
-                 for i in range(0, len(X), cut)]  # fmt: skip
-        np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
 @pytest.mark.filterwarnings("ignore:the kernel is 0")

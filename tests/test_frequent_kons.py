@@ -1,7 +1,5 @@
 """FrequentKONS: against its definition, and each step of the proof in docs/frequent_kons.md."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -14,6 +12,7 @@ from oklnumba import losses, theory
 from tests import naive
 from tests.compiled import COMPILED
 from tests.naive_frequent import frequent_kons
+from tests.playing import play_adversary
 
 N = 120 if COMPILED else 40
 CURVED = ("squared", "squared_hinge", "logistic")
@@ -125,20 +124,6 @@ def test_frequent_kons_equals_its_definition(loss, kind, rank, budget, threshold
         np.testing.assert_allclose(learner.regret_bound(F), game.bound(F) + F * F / 2, rtol=1e-5)
 
 
-@pytest.mark.parametrize("loss", CURVED)
-def test_with_room_for_everything_it_is_kons(loss):
-    rng = np.random.default_rng(1)
-    X, kernel = rng.uniform(-1, 1, (N, 2)), okl.Laplacian(0.7)
-    y = labels("function", X, loss, 1.0, rng) * (0.9 if loss == "squared" else 1.0)
-    C = 0.8 if loss == "squared_hinge" else 1.0  # no round without a gradient, where nothing joins
-    learner = okl.FrequentKONS(kernel, loss=loss, C=C, rank=N, budget=N, threshold=0.0)
-    expected = okl.KONS(kernel, loss=loss, C=C)
-    run, other = okl.run(learner, X, y), okl.run(expected, X, y)
-    np.testing.assert_allclose(run.predictions, other.predictions, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(learner.R_G, expected.R_G, rtol=1e-9)
-    assert learner.drops == 0
-
-
 # ---- the proof, step by step ----
 
 ROUNDING = 1e-8
@@ -246,13 +231,8 @@ def test_the_certificate_holds_against_labels_opposed_to_the_forecasts(seed):
     rng = np.random.default_rng(seed)
     X, kernel = rng.uniform(-1, 1, (N, 1)), okl.Gaussian(0.3)
     learner = okl.FrequentKONS(kernel, rank=2, budget=4, alpha=0.3)
-    y, loss = np.empty(N), 0.0
-    for t, x in enumerate(X):
-        forecast = learner.predict_one(x)
-        y[t] = -1.0 if forecast > 0 else 1.0
-        loss += (forecast - y[t]) ** 2
-        learner.learn_one(x, y[t])
-    F = features(kernel, X)
+    forecasts, y = play_adversary(learner, X)
+    F, loss = features(kernel, X), np.square(forecasts - y).sum()
     for f in competitors(F, y, 1.0, rng):
         regret = loss - ((F @ f - y) ** 2).sum()
         assert regret <= learner.regret_bound(np.linalg.norm(f))

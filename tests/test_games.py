@@ -1,7 +1,5 @@
 """Portfolios and least squares as games, and the mean of their points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.experiments.games import LeastSquares, Portfolio, play
 from tests import naive_linear
-from tests.compiled import COMPILED
 from tests.linear_games import D, data
 
 
@@ -61,17 +58,3 @@ def test_least_squares_game(radius):
         step = eps * np.eye(D)[j]
         slope = (game.loss(3, best + step) - game.loss(3, best - step)) / (2 * eps)
         assert game.gradient(3, best)[j] == pytest.approx(slope, abs=1e-8)
-
-
-def test_the_mean_point_beats_the_regret_over_t():
-    """E F(average) - F(best) <= regret / T, here on fresh draws of a known distribution."""
-    rng = np.random.default_rng(1)
-    truth = np.array([0.5, -0.3, 0.1, 0.0])
-    X = rng.uniform(-1, 1, (2000 if COMPILED else 200, D))
-    y = X @ truth + 0.1 * rng.standard_normal(len(X))
-    game = LeastSquares(X, y)
-    run = play(okl.StronglyConvexFTRL(lam=1 / 3), game)
-    average = run.points.mean(axis=0)
-    # F(w) - F(truth) = E (x.(w - truth))^2 / 2 with E x x' = I / 3
-    excess = ((average - truth) ** 2).sum() / 6
-    assert excess <= run.regret(truth)[-1] / len(X)

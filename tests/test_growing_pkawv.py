@@ -1,7 +1,5 @@
 """PKAWV whose degree grows: after a growth it is PKAWV of the larger degree from the start."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba import theory
 from tests import naive
-from tests.bounds import KINDS, Stream, inputs, labels
+from tests.bounds import Stream
 from tests.compiled import COMPILED
 from tests.ridge import STREAMS, stream
 
@@ -113,22 +111,6 @@ def test_the_bound_needs_what_growth_took_off():
     assert certificate.regret[-1] > certificate.bound[-1] - gain
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "greedy"])
-@pytest.mark.parametrize("how", ["coins", "alternating", "function"])
-def test_theorem_9_holds_for_it(kind, how):
-    rng = np.random.default_rng(7)
-    X = inputs(kind, 150, 2, rng)
-    y = labels(how, X, rng)
-    if kind == "sorted":
-        order = np.argsort(X[:, 0])
-        X, y = X[order], y[order]
-    s = Stream(X, y, okl.Gaussian(SIGMA), 0.5, 1.0, 0)
-    run = okl.run(grown(lam=s.lam), X, y)
-    sizes = np.concatenate([[3], run.sizes[:-1]])  # of the space of each forecast
-    bound = theory.growing_bound(s.kernel, X, y, s.lam, sizes, features(4))
-    assert s.regret(run.predictions)[-1] <= bound
-
-
 def test_theorem_9_holds_for_it_against_an_adversary():
     kernel, lam = okl.Gaussian(0.5), 1.0
     learner = okl.GrowingPKAWV(okl.TaylorFeatures(0, sigma=0.5), first=8)
@@ -141,12 +123,6 @@ def test_theorem_9_holds_for_it_against_an_adversary():
     largest = okl.TaylorFeatures(3, sigma=0.5)
     bound = theory.growing_bound(kernel, game.X, game.y, lam, sizes, largest)
     assert 0.0 < s.regret(run.predictions)[-1] <= bound
-
-
-def test_it_takes_taylor_features_only():
-    for bad in (okl.FourierFeatures(5), okl.NystromFeatures([[0.0, 0.0]], okl.Gaussian(1.0)), 3):
-        with pytest.raises(ValueError, match="features must be .*TaylorFeatures"):
-            okl.GrowingPKAWV(bad)
 
 
 @pytest.mark.filterwarnings("ignore:the Taylor basis")

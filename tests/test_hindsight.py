@@ -1,7 +1,5 @@
 """The best functions in hindsight and the regret against them, by dense solves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -27,27 +25,6 @@ def test_comparator_is_the_penalised_argmin(lam):
 # ---- comparators of every loss ----
 
 
-def objective(a, y, lam, loss):
-    f = K @ a
-    return okl.losses.get(loss).value(f, y).sum() + lam * a @ K @ a
-
-
-@pytest.mark.parametrize("lam", [1.0, 0.05])
-@pytest.mark.parametrize(
-    "loss", ["logistic", "squared_hinge", "hinge", "absolute", "epsilon_insensitive"]
-)
-def test_no_function_is_better_than_the_comparator(loss, lam):
-    y = SIGNS if okl.losses.get(loss).classes else Y
-    best = theory.comparator(KERNEL, X, y, lam, loss)
-    total = best.loss + lam * best.norm**2
-    a = np.linalg.lstsq(K, best.predictions, rcond=1e-12)[0]
-    np.testing.assert_allclose(objective(a, y, lam, loss), total, rtol=1e-6)
-    for size in (1e-1, 1e-2, 1e-3):
-        for _ in range(30):
-            other = a + size * np.abs(a).max() * RNG.standard_normal(60) / 8
-            assert objective(other, y, lam, loss) > total * (1 - 1e-6)
-
-
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
 def test_norm_ball_comparator(loss):
     y = SIGNS
@@ -63,15 +40,13 @@ def test_norm_ball_comparator(loss):
     assert wide.norm <= 1e3
 
 
-@pytest.mark.parametrize("lam", [1.0, 1e-2])
-@pytest.mark.parametrize("landmarks", [2, 8, 60])
-def test_comparator_over_features(lam, landmarks):
+@pytest.mark.parametrize("landmarks", [2, 60])
+def test_comparator_over_features(landmarks):
     features = okl.NystromFeatures(X[:landmarks], KERNEL)
-    found = theory.comparator(KERNEL, X, Y, lam, features=features)
-    exact = theory.comparator(KERNEL, X, Y, lam)
-    loss = found.loss + lam * found.norm**2 - (exact.loss + lam * exact.norm**2)
-    assert -1e-9 <= loss
-    assert loss < 1e-6 if landmarks == 60 else loss > 1e-4
+    found = theory.comparator(KERNEL, X, Y, 0.1, features=features)
+    exact = theory.comparator(KERNEL, X, Y, 0.1)
+    more = found.loss + 0.1 * found.norm**2 - (exact.loss + 0.1 * exact.norm**2)
+    assert -1e-9 <= more < 1e-6 if landmarks == 60 else more > 1e-4
 
 
 def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
@@ -193,21 +168,6 @@ def test_one_hindsight_serves_many_runs(loss):
     np.testing.assert_allclose(best.comparator().predictions, fresh.predictions, atol=1e-3)
     with pytest.raises(ValueError, match="shape"):
         best.regret(np.zeros(59))
-
-
-def test_the_best_of_a_poor_space_flatters():
-    data = okl.datasets.load("magic04", permute=0)
-    X, y = data.X[:3000], data.y[:3000]
-    features = okl.TaylorFeatures(1, sigma=2.0, center=X[:500].mean(axis=0))
-    run = okl.run(okl.PKAWV(features), X, y)
-    proof = run.certificate
-    assert proof.space == "the 11 Taylor features of degree 1" and proof.space in repr(proof)
-    rkhs = theory.Hindsight(okl.Gaussian(2.0), X, y, 1.0, features=features)
-    curve = rkhs.regret(run.predictions, at=1)
-    assert proof.regret[-1] < 25.0 and curve.low[0] > 100.0
-    assert 0.0 < curve.high[0] - curve.low[0] < 0.1
-    exact = run.regret(okl.Gaussian(2.0), 1.0)[-1]
-    assert curve.low[0] <= exact <= curve.high[0]
 
 
 def test_a_wide_interval_gives_one_warning_and_a_narrow_one_none(recwarn):

@@ -1,7 +1,5 @@
 """Rules about the source itself: where compiled code lives, and what must be documented."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import os

@@ -1,24 +1,18 @@
 """OnlineClassifier and OnlineRegressor: scikit-learn's checks over every learner, and use."""
 
-from __future__ import annotations
-
 import os
 import pickle
-import subprocess
-import sys
 from functools import partial
 from unittest import mock
 
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -137,17 +131,6 @@ def test_only_the_self_tuning_learner_promises_scores():
     assert get_tags(regressor(okl.OGD())).regressor_tags.poor_score is True
 
 
-NO_SIGNS = {"ExponentiatedGradient", "Winnow"}  # their weights are never below 0
-
-
-@every_learner
-def test_a_classifier_of_any_learner_with_its_defaults_learns_blobs(cls):
-    X, y = make_blobs(n_samples=300, random_state=0)
-    X, y = StandardScaler().fit_transform(X[y != 2]), y[y != 2]
-    score = classifier(make(cls)).fit(X, y).score(X, y)
-    assert score > 0.83 or cls.__name__ in NO_SIGNS
-
-
 # ---- a fit is a run ----
 
 
@@ -221,32 +204,7 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     assert pieces.learner_.rounds == len(X)
 
 
-def test_a_second_fit_starts_again_and_a_regressor_goes_on():
-    X, f, y = moderate(80)
-    model, twin = classifier().fit(X, f > 0), classifier()
-    assert_array_equal(
-        model.fit(X[:, :2], y).predict(X[:, :2]), twin.fit(X[:, :2], y).predict(X[:, :2])
-    )
-    assert model.n_features_in_ == 2 and model.learner_.rounds == 80
-    pieces = regressor().partial_fit(X[:50], f[:50]).partial_fit(X[50:], f[50:])
-    assert pieces.learner_.rounds == pieces.run_.rounds == 80
-    assert_allclose(pieces.predict(X), regressor().fit(X, f).predict(X), rtol=1e-9)
-    assert pieces.fit(X[:40], f[:40]).run_.rounds == 40
-    with pytest.raises(NotFittedError):
-        _ = regressor().run_
-
-
 # ---- labels and frames ----
-
-
-def test_a_raw_frame_needs_no_argument():
-    X, f, y = moderate(1000)
-    later, expected, labels = moderate(500, seed=1)
-    model = classifier().fit(frame(X), y)
-    assert model.run_.mistakes[300:].mean() < 0.1 and model.score(frame(later), labels) > 0.9
-    assert_array_equal(model.feature_names_in_, ["age", "height", "weight"])
-    assert model.n_features_in_ == 3 and model.predict(frame(later)).dtype.kind in "UO"
-    assert regressor().fit(frame(X), 1e6 + f).score(frame(later), 1e6 + expected) > 0.95
 
 
 LABELS = {
@@ -325,50 +283,6 @@ def test_a_missing_label_is_refused_with_its_row(how):
     with pytest.raises(ValueError, match="classes has no label at row 7"):
         model.partial_fit(X, f > 0, classes=y)
     assert not hasattr(model, "learner_")
-
-
-@pytest.mark.parametrize(
-    "hold",
-    [
-        frame,
-        lambda X: pl.from_pandas(frame(X)),
-        lambda X: pa.Table.from_pandas(frame(X)),
-        np.asfortranarray,
-    ],
-)
-def test_whatever_holds_the_rows_the_run_is_bitwise_the_same(hold):
-    X, f, _ = moderate(70)
-    model, plain = (regressor().fit(rows, f) for rows in (hold(X), X))
-    assert_array_equal(model.run_.predictions, plain.run_.predictions)
-    assert_array_equal(model.predict(hold(X)), plain.predict(X))
-    if hold is not np.asfortranarray:
-        assert model.feature_names_in_.tolist() == ["age", "height", "weight"]
-
-
-@pytest.mark.parametrize("form", ["csr", "coo"])
-def test_sparse_rows_are_played_as_dense_ones(form):
-    X, f, y = moderate(100)
-    X[X < 0.0] = 0.0
-    A = scipy.sparse.csr_array(X).asformat(form)
-    for model, labels in ((classifier(okl.FOGD()), y), (regressor(), f)):
-        sparse, dense = clone(model).fit(A, labels), clone(model).fit(X, labels)
-        assert_array_equal(sparse.run_.predictions, dense.run_.predictions)
-        assert_array_equal(sparse.predict(A), dense.predict(X))
-        assert_array_equal(
-            sparse.partial_fit(A, labels).predict(X), dense.partial_fit(X, labels).predict(A)
-        )
-
-
-def test_columns_are_matched_by_name():
-    X, f, _ = moderate(60)
-    model = classifier().fit(frame(X), f > 0)
-    for wrong in (frame(X)[["height", "age", "weight"]], frame(X).rename(columns={"age": "years"})):
-        for call in (model.predict, lambda X: model.partial_fit(X, f > 0)):
-            with pytest.raises(ValueError, match="feature names should match"):
-                call(wrong)
-    with pytest.warns(UserWarning, match="feature names"):
-        model.predict(X)
-    assert model.learner_.rounds == 60
 
 
 # ---- probabilities ----
@@ -476,15 +390,10 @@ def test_grid_search_over_nested_parameters():
     search = GridSearchCV(regressor(given), {"learner__kernel__sigma": [0.1, 2.0]}, cv=3)
     assert search.fit(X, f).best_params_ == {"learner__kernel__sigma": 2.0}
     assert given.kernel.sigma == 1.0 and given.rounds == 0
-    learners = [okl.LinearAWV(), okl.SelfTuning()]
-    search = GridSearchCV(regressor(), {"learner": learners}, cv=3).fit(X, np.abs(f))
-    assert isinstance(search.best_params_["learner"], okl.SelfTuning)
 
 
-def test_pipelines_and_cross_validation_in_processes():
+def test_cross_validation_in_processes():
     X, f, y = moderate(150)
-    model = make_pipeline(StandardScaler(), classifier(okl.FOGD(eta=0.5)))
-    assert model.fit(frame(X), y).score(frame(X), y) > 0.8
     Z = StandardScaler().fit_transform(X)
     scores = cross_val_score(regressor(SQUARED), Z, f, cv=3)
     by_hand = regressor(SQUARED).fit(Z[50:], f[50:]).score(Z[:50], f[:50])
@@ -495,35 +404,18 @@ def test_pipelines_and_cross_validation_in_processes():
     assert P.shape == (150, 3)
 
 
-def test_parameters_and_clones():
-    model = classifier(okl.WithFeatures(okl.TaylorFeatures(2), okl.OGD(eta=0.2)))
-    params = model.get_params()
-    assert params["learner__learner__eta"] == 0.2 and params["learner__features__degree"] == 2
-    twin = clone(model).set_params(learner__learner__eta=0.5, learner__features__sigma=3.0)
-    assert (twin.learner.learner.eta, twin.learner.features.sigma) == (0.5, 3.0)
-    assert model.learner.learner.eta == 0.2 and twin.learner is not model.learner
-    X, f, _ = moderate(40, scaled=True)
-    model.fit(X, f > 0)
-    assert not hasattr(clone(model), "learner_") and repr(model) == repr(clone(model))
-    assert "eta=0.2" in repr(model) and "OnlineClassifier" in model._repr_html_()
-
-
 def test_pickles_and_files(tmp_path):
     X, f, y = moderate(100)
     for model in (classifier().fit(X, f > 0), classifier(SQUARED).fit(X / 100, y)):
-        joblib.dump(model, tmp_path / "model")
-        for twin in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
-            assert_array_equal(twin.decision_function(X), model.decision_function(X))
-            assert_array_equal(twin.run_.predictions, model.run_.predictions)
+        twin = pickle.loads(pickle.dumps(model))
+        assert_array_equal(twin.decision_function(X), model.decision_function(X))
+        assert_array_equal(twin.run_.predictions, model.run_.predictions)
         model.learner_.save(tmp_path / "learner.npz")
         again = okl.load(tmp_path / "learner.npz")
         scores = again.predict(X) if len(model.classes_) == 2 else again.scores(X)
         assert_array_equal(scores, model.decision_function(X))
-    many = np.tile(X, (200, 1))  # the run does not hold the rows
-    fitted = regressor(SQUARED).fit(many / 100, many[:, 0])
-    assert len(pickle.dumps(fitted)) < many.nbytes + 8 * 8 * len(many)
-    with pytest.raises(ValueError, match="does not hold its data"):
-        fitted.run_.regret(okl.Gaussian(1.0), 1.0)
+    with pytest.raises(ValueError, match="does not hold its data"):  # which pickles go without
+        regressor(SQUARED).fit(X / 100, f).run_.regret(okl.Gaussian(1.0), 1.0)
 
 
 # ---- classes that come late ----
@@ -633,7 +525,6 @@ BAD_FITS = {
     ),
     "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y must hold real numbers"),
     "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
-    "days": (lambda: regress(AGES.assign(day=pd.Timestamp(2020, 1, 1))), "'day' of X holds d"),
     "a number missing": (lambda: regress(AGES.mask(X > 5.5)), "nan at row.*'age'.*impute"),
     "nothing to set": (
         lambda: classifier().set_params(learner__budget=10),
@@ -666,37 +557,9 @@ def test_after_a_refusal_an_estimator_is_as_before():
     with pytest.raises(ValueError):
         fresh.partial_fit(X, Y, classes=["left", "right"])
     assert vars(fresh) == {"learner": SQUARED, "shuffle": False, "random_state": None}
-    with pytest.raises(NotFittedError):
-        fresh.predict(X)
-
-
-def test_without_scikit_learn_an_estimator_says_how_to_get_it():
-    code = """if True:
-        import sys
-        sys.modules["sklearn"] = None  # as if it were not installed
-        import oklnumba as okl
-        okl.run(okl.OGD(), [[1.0]], [1.0])
-        try:
-            okl.interop.OnlineRegressor
-        except ImportError as error:
-            assert "pip install scikit-learn" in str(error), error
-        else:
-            raise AssertionError
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
-def test_hyper_parameters_set_after_the_first_rows_take_effect_at_fit(kind):
-    X, y = np.random.default_rng(0).uniform(-1, 1, (30, 2)), np.arange(30) % 3
-    first = {"classes": [0, 1, 2]} if kind is OnlineClassifier else {}
-    model, twin = (kind(okl.LinearAWV()).partial_fit(X, y, **first) for _ in range(2))
-    model.set_params(learner__lam=2.0).partial_fit(X, y)
-    assert contents(model.learner_) == contents(twin.partial_fit(X, y).learner_)
-    expected = kind(okl.LinearAWV(lam=2.0), random_state=0).fit(X, y)
-    assert contents(model.set_params(random_state=0).fit(X, y).learner_) == contents(
-        expected.learner_
-    )
+    for call in (lambda: fresh.predict(X), lambda: fresh.run_):
+        with pytest.raises(NotFittedError):
+            call()
 
 
 # ---- tables and streams ----
@@ -715,12 +578,13 @@ def test_fit_shuffles_a_table_and_partial_fit_keeps_the_order(kind):
     assert contents(kind(learner).fit(X, y).learner_) != contents(kind(learner).fit(X, y).learner_)
     first = {"classes": [False, True]} if kind is OnlineClassifier else {}
     in_order = kind(learner, shuffle=False).fit(X, y).learner_
-    assert contents(kind(learner).partial_fit(X, y, **first).learner_) == contents(in_order)
+    parts = kind(learner).partial_fit(X[:20], y[:20], **first).partial_fit(X[20:], y[20:])
+    assert contents(parts.learner_) == contents(in_order)
     with pytest.raises(ValueError, match="shuffle must be True or False"):
         kind(learner, shuffle="yes").fit(X, y)
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_tables_sorted_by_class_are_learned_by_default(load):
     """At most two points under a support vector machine on scaled inputs; in order far off."""
     X, y = load(return_X_y=True)
@@ -729,13 +593,6 @@ def test_tables_sorted_by_class_are_learned_by_default(load):
     if load in (load_iris, load_wine):
         with pytest.warns(UserWarning, match=r"rows \d+ to \d+ of \d+ all have the same label"):
             assert cross_val_score(classifier(), X, y).mean() < 0.5
-
-
-def test_probabilities_of_every_row_have_a_finite_log_loss():
-    X, y = load_breast_cancer(return_X_y=True)
-    P = OnlineClassifier(random_state=0).fit(X[:400], y[:400]).predict_proba(X[400:])
-    assert P.min() == pytest.approx(1 / 402)
-    assert log_loss(y[400:], P) < 0.3
 
 
 def test_importances_are_those_of_the_self_tuning_learner():

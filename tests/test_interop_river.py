@@ -1,10 +1,6 @@
 """to_river: learners as river's classifiers and regressors."""
 
-from __future__ import annotations
-
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -15,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from river import (
     compose,
     datasets,
-    dummy,
     evaluate,
     feature_extraction,
     feature_selection,
@@ -38,7 +33,7 @@ FOURIER = okl.PKAWV(okl.FourierFeatures(20))
 CHECKED = {
     "SelfTuning": lambda: to_river(task="regression"),
     "PKAWV": lambda: to_river(FOURIER, task="regression"),
-    "SelfTuning, classes": lambda: to_river(okl.SelfTuning(budget=20)),
+    "PKAWV, classes": lambda: to_river(FOURIER),
     "FOGD, logistic, two classes": lambda: to_river(
         okl.FOGD(n_frequencies=20, loss="logistic"), classes=[False, True]
     ),
@@ -89,16 +84,6 @@ def test_mistakes_are_those_of_a_run():
         assert wrong == run.mistakes[1:].sum()
 
 
-def test_mistakes_of_several_classes_are_those_of_a_run():
-    X, dicts = points(400)
-    y = three_classes(X)
-    classes = ["high", "low", "mid"]
-    run = okl.run(okl.OneVsRest(FOURIER, classes), X, y)
-    model, accuracy = to_river(FOURIER, classes=classes), metrics.Accuracy()
-    evaluate.progressive_val_score(list(zip(dicts, y.tolist(), strict=True)), model, accuracy)
-    assert round(400 * (1.0 - accuracy.get())) == run.mistakes.sum() > 0
-
-
 def test_regression_is_that_of_a_run():
     X, dicts = points(300)
     y = np.sin(X[:, 0]) + X[:, 1]
@@ -141,6 +126,8 @@ def test_a_class_that_comes_late_is_as_if_known_from_the_start(learner):
     known = okl.OneVsRest(learner, list(names))
     for start in range(0, 280, 35):
         part = slice(start, start + 35)
+        if start == 140:
+            model = pickle.loads(pickle.dumps(model))
         if start:
             scores = known.scores(X[part])[:, [list(names).index(name) for name in seen]]
             expected = [seen[k] for k in scores.argmax(axis=1)]
@@ -266,10 +253,6 @@ def test_frames_before_any_data_and_the_order_of_columns():
     model.learn_many(frame, X[:, 0])
     other.learn_many(frame[["c", "b", "a"]], X[:, 0])
     assert_array_equal(model.predict_many(frame), other.predict_many(frame[["a", "c", "b"]]))
-    mixed = to_river(task="regression")
-    mixed.learn_one({1: 1.0, "1": 2.0, "a": 3}, 1.0)
-    again = mixed.predict_one({"a": 3, "1": 2.0, 1: 1.0})
-    assert again == mixed.predict_one({1: 1.0, "1": 2.0, "a": 3})
 
 
 # ---- keys that come and go ----
@@ -408,16 +391,12 @@ def kinds():
 
 PIPELINES = {
     "OneHotEncoder": lambda: impute() + kinds(),
-    "FeatureHasher": lambda: (
-        impute() + (compose.Select("kind") | preprocessing.FeatureHasher(n_features=32, seed=1))
-    ),
     "StatImputer": lambda: impute() | preprocessing.StandardScaler(),
     "BagOfWords": lambda: impute() + feature_extraction.BagOfWords(on="text"),
     "SelectType": lambda: compose.SelectType(float),  # without the price where it is missing
     "SelectKBest": lambda: (
         (impute() + kinds()) | feature_selection.SelectKBest(stats.PearsonCorr(), k=2)
     ),
-    "VarianceThreshold": lambda: (impute() + kinds()) | feature_selection.VarianceThreshold(0.1),
 }
 
 
@@ -445,29 +424,6 @@ def test_transformers_of_river_stand_before_it(name):
         else:
             known.learn_one(row, y)
     assert known.rounds == 300
-
-
-@pytest.mark.parametrize("name", ["OneHotEncoder", "FeatureHasher", "BagOfWords"])
-def test_self_tuning_learns_behind_transformers(name):
-    errors = []
-    for model in (to_river(task="regression"), dummy.StatisticRegressor(stats.Mean())):
-        error = metrics.MAE()
-        evaluate.progressive_val_score(list(shop()), PIPELINES[name]() | model, error)
-        errors.append(error.get())
-    assert errors[0] < 0.8 * errors[1]
-
-
-def test_a_pickled_model_goes_on_to_the_bit():
-    X, dicts = points(120)
-    y = three_classes(X)
-    model = to_river()
-    for i in range(60):
-        model.learn_one(dicts[i], y[i])
-    again = pickle.loads(pickle.dumps(model))
-    for i in range(60, 120):
-        model.learn_one(dicts[i], y[i])
-        again.learn_one(dicts[i], y[i])
-    assert all(model.predict_proba_one(x) == again.predict_proba_one(x) for x in dicts)
 
 
 # ---- what is refused ----
@@ -514,28 +470,20 @@ def test_bad_frames_change_nothing(columns, text, library):
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize(
-    ("y", "text"),
-    [
-        (None, "must be a label"),
-        (float("nan"), "must be a label"),
-        ([1], "must be a label"),
-        (0.5, "a fraction; for regression pass task='regression'"),
-    ],
-)
-def test_bad_labels_change_nothing(y, text):
-    model = to_river(FOURIER)
+def test_bad_labels_change_nothing():
+    frame, model = pd.DataFrame({"a": [1.0, 2.0]}), to_river(FOURIER)
     model.learn_one({"a": 1.0}, "x")
     before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=text):
-        model.learn_one({"a": 1.0}, y)
-    with pytest.raises(ValueError, match=text):
-        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), ["new", y])
+    for y in (None, float("nan"), [1], 0.5):
+        text = "a fraction; for regression pass task=" if y == 0.5 else "must be a label"
+        for call in (
+            lambda: model.learn_one({"a": 1.0}, y),  # noqa: B023
+            lambda: model.learn_many(frame, ["new", y]),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match=text):
+                call()
     assert pickle.dumps(model) == before
-
-
-def test_labels_other_than_the_named_classes_are_refused():
-    frame, model = pd.DataFrame({"a": [1.0, 2.0]}), to_river(FOURIER, classes=["x", "y"])
+    model = to_river(FOURIER, classes=["x", "y"])
     with pytest.raises(ValueError, match=r"'z', which is not one of the classes \['x', 'y'\]"):
         model.learn_one({"a": 1.0}, "z")
     model = to_river(FOURIER)
@@ -562,23 +510,3 @@ def test_labels_other_than_the_named_classes_are_refused():
 def test_bad_arguments(learner, options, text):
     with pytest.raises(ValueError, match=text):
         to_river(learner, **options)
-
-
-def test_neither_library_is_loaded_before_it_is_used():
-    code = """if True:
-        import sys
-        import oklnumba as okl
-        assert "to_river" in dir(okl.interop)
-        features = okl.TaylorFeatures(1).set_output(transform="default").fit([[1.0, 2.0]])
-        features.transform([[1.0, 2.0]]), features.get_feature_names_out()
-        libraries = {"river", "sklearn", "pandas", "polars"}
-        assert not libraries & {name.split(".")[0] for name in sys.modules}
-        sys.modules["river"] = None
-        try:
-            okl.interop.to_river
-        except ImportError as error:
-            assert "pip install river" in str(error)
-        else:
-            raise AssertionError
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and kill -9: what ends a run, what is left of it, and that it goes on."""
 
-from __future__ import annotations
-
 import copy
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Intervals: the definition, the guarantee on any labels, causality, estimators and pictures."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

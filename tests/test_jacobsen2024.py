@@ -1,7 +1,5 @@
 """The dynamic regret bound of discounted AWV, on streams that drift and streams that fight."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +7,7 @@ from numpy.testing import assert_allclose
 import oklnumba as okl
 from oklnumba.theory import discounted_awv_bound
 from tests import naive
+from tests.playing import play_adversary
 
 
 def moving(kind, n=240, r=3):
@@ -27,16 +26,6 @@ def moving(kind, n=240, r=3):
     if kind == "silent":
         Z[20:200, 1:] = 0.0
     return Z, w
-
-
-def adversarial(learner, Z):
-    """Return labels -1 and +1, each against its forecast, and the learner's forecasts."""
-    y, forecasts = np.empty(len(Z)), np.empty(len(Z))
-    for t, z in enumerate(Z):
-        forecasts[t] = learner.predict_one(z)
-        y[t] = -1.0 if forecasts[t] > 0.0 else 1.0
-        learner.learn_one(z, y[t])
-    return y, forecasts
 
 
 def comparators(Z, y, w):
@@ -65,7 +54,7 @@ def test_dynamic_regret_is_under_the_bound(kind):
     for lam, discount in SETTINGS:
         learner = okl.LinearAWV(lam, discount=discount)
         if kind == "adversarial":
-            y, forecasts = adversarial(learner, Z)
+            forecasts, y = play_adversary(learner, Z)
         else:
             y = (Z * w).sum(axis=1) + noise
             forecasts = okl.run(learner, Z, y).predictions
@@ -102,17 +91,6 @@ def test_it_is_under_the_form_with_the_determinant():
     closed = np.linalg.slogdet(A / 1e-3)[1] + 3 * len(y) * np.log(1 / 0.9)
     found = discounted_awv_bound(Z, y, 1e-3, 0.9, np.zeros(3))[-1]
     assert closed / 3 < found <= closed
-
-
-def test_pkawv_is_under_the_bound_and_features_are_its_inputs():
-    X, w = moving("slow", r=2)
-    y = np.sin(3 * X[:, 0]) * w[:, 0]
-    features = okl.TaylorFeatures(2)
-    run = okl.run(okl.PKAWV(features, lam=0.1, discount=0.95), X, y)
-    Z = features.transform(X)
-    for u in comparators(Z, y, np.ones_like(Z)):
-        bound = discounted_awv_bound(Z, y, 0.1, 0.95, u)
-        assert (regrets(y, run.predictions, Z, u) <= bound + 1e-9).all()
 
 
 def test_half_the_bound_is_exceeded_where_each_direction_is_new_again():

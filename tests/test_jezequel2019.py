@@ -3,8 +3,6 @@
 The streams are those of tests/bounds.py, on which the bounds of KONS are tested as well.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -17,12 +15,12 @@ from tests.bounds import (
     greedy_stream,
     inputs,
     largest_gap,
-    learner_forecasts,
     proposition_1,
     theorem_3,
     tightest,
 )
 from tests.compiled import COMPILED
+from tests.playing import one_by_one
 from tests.points import KERNEL, K, X, Y
 
 EXTRA = np.random.default_rng(8).uniform(-1, 1, (5, 2))
@@ -148,16 +146,6 @@ def test_bounded_kernel_lam_minimises_its_bound(n, B, norm, kappa):
         assert worst_case(wrong, n, B, norm, kappa) > least * 1.02
 
 
-def test_bounded_kernel_lam_is_of_order_root_n_log_n():
-    n = 10.0 ** np.arange(2, 13)
-    lam = np.array([theory.bounded_kernel_lam(int(each)) for each in n])
-    bound = worst_case(lam, n, 1, 1, 1)
-    for value in (lam, bound):
-        ratio = value / np.sqrt(n * np.log(n))
-        assert (np.diff(ratio) < 0).all() and ratio[0] / ratio[-1] < 1.4
-    assert (2 * np.sqrt(n) < bound).all()  # the bound without the logarithm, of the Remarks
-
-
 @pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
 @pytest.mark.parametrize("inputs_of", ["far apart", "clustered", "repeated", "uniform"])
 def test_no_stream_exceeds_the_bound_that_bounded_kernel_lam_minimises(inputs_of):
@@ -246,7 +234,7 @@ def test_theorem_4_needs_its_degree():
     """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
     features = okl.TaylorFeatures(0, sigma=0.3)
     s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
-    assert s.regret(learner_forecasts(okl.PKAWV(features), s))[-1] > 1.5 * s.log_dets[-1]
+    assert s.regret(one_by_one(okl.PKAWV(features), s.X, s.y))[-1] > 1.5 * s.log_dets[-1]
     with pytest.raises(ValueError, match="degree"):
         theory.taylor_bound(features, s.X, s.lam)
 
@@ -289,30 +277,6 @@ def test_proposition_5_as_printed_is_exceeded():
     assert np.mean(np.array(kept) > found.printed) == pytest.approx(chance, abs=0.06)
 
 
-def copies_kept(n, mu, beta, seed):
-    """KORS with eps = 1/2 on one point of norm 1 over and over: all that counts is sum 1 / p."""
-    weight, kept = 0.0, 0
-    for coin in np.random.default_rng(seed).random(n):
-        p = min(1.5 * beta / (weight + 1.0 + mu), 1.0)
-        if coin < p:
-            weight += 1.0 / p
-            kept += 1
-    return kept
-
-
-def test_proposition_5_as_printed_is_exceeded_by_many_copies_too():
-    """Errata 59, where the effective dimension is 1."""
-    for seed in range(5):
-        sampler = okl.KORS(okl.Linear(), alpha=1.0, beta=9.0, seed=seed)
-        assert copies_kept(500, 1.0, 9.0, seed) == sampler.partial_fit(np.ones((500, 1))).size
-    n, delta = 1_000_000, 0.1
-    kept = copies_kept(n, 1.0, 12 * np.log(n / delta), seed=0)
-    printed = 9 * n / (n + 1) * np.log(2 * n / delta) ** 2
-    assert (kept, round(printed)) == (2662, 2544)
-    online = np.sum(1 / (np.arange(1, n + 1) + 1.0))
-    assert printed < kept < 3 * 3 * 12 * np.log(n / delta) * online
-
-
 def test_proposition_5_needs_its_beta():
     """One hundredth of it leaves more than mu of the kernel outside."""
     rng = np.random.default_rng(4)
@@ -332,7 +296,7 @@ def test_half_of_theorem_9_is_exceeded_and_its_second_sum_is_needed():
     assert bound / 2 < measured[-1] <= bound <= theory.awv_bound(s.kernel, s.X, s.lam, s.B)
     features = okl.TaylorFeatures(0, sigma=0.3)
     s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
-    regret = s.regret(learner_forecasts(okl.PKAWV(features, lam=s.lam), s))[-1]
+    regret = s.regret(one_by_one(okl.PKAWV(features, lam=s.lam), s.X, s.y))[-1]
     Z = features.transform(s.X)
     first = s.B**2 * np.log1p((Z**2).sum() / s.lam)  # above the first sum
     assert first < regret

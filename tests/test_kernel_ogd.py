@@ -1,7 +1,5 @@
 """Kernel gradient descent and BOGD against the textbook, and the classical bound."""
 
-from __future__ import annotations
-
 import copy
 import math
 
@@ -43,18 +41,6 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
         assert_close(np.sqrt(learner._sums[SQUARE]), norms[-1])  # the norm that the rounds maintain
         assert (norms <= params["radius"] * (1 + 1e-12)).all()
         assert (norms >= params["radius"] * (1 - 1e-12)).any()
-
-
-def test_kernel_ogd_maintains_its_norm_at_every_round():
-    X, y, K, slope = data()
-    params = {"lam": 0.05, "budget": 20, "radius": 1.3}
-    learner = okl.KernelOGD(KERNEL, eta=0.4, **params)
-    _, _, norms = naive_expansions.kernel_ogd(K, y, slope, 0.4, **params)
-    found = []
-    for x, label in zip(X, y, strict=True):
-        learner.learn_one(x, label)
-        found.append(np.sqrt(learner._sums[SQUARE]))
-    assert_close(found, norms)
 
 
 def test_the_common_factor_of_kernel_ogd_never_underflows():
@@ -101,24 +87,11 @@ def test_bogd_keeps_the_function_in_expectation(weighted):
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_the_classical_bound_of_gradient_descent_holds(name, loss):
+def test_the_classical_bound_of_gradient_descent_holds(name):
     radius = 3.0
     eta = radius / math.sqrt(ROUNDS)
-    learner = okl.KernelOGD(okl.Gaussian(1.0), loss=loss, eta=eta, radius=radius)
+    learner = okl.KernelOGD(okl.Gaussian(1.0), eta=eta, radius=radius)
     X, y, hinge = play(name, learner, ROUNDS)
-    if loss == "hinge":
-        regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
-        assert regret <= radius * math.sqrt(ROUNDS)  # U^2 / (2 eta) + eta T / 2
-        slopes = np.count_nonzero(hinge > 0)
-        assert regret <= radius**2 / (2 * eta) + eta / 2 * slopes
-    else:
-        run = okl.run(learner.reset(), X, y)
-        value = okl.losses.get("logistic")
-        slopes = np.array([value.derivative(f, v) for f, v in zip(run.predictions, y, strict=True)])
-        for scale in (0.0, 0.5, 1.0):  # against f = 0 and functions of the ball
-            a = scale * y
-            K = naive.gaussian(X, X)
-            f = K @ a * min(1.0, radius / max(math.sqrt(a @ K @ a), 1e-300))
-            bound = radius**2 / (2 * eta) + eta / 2 * (slopes**2).sum()
-            assert run.losses.sum() - value.value(f, y).sum() <= bound
+    regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
+    assert regret <= radius**2 / (2 * eta) + eta / 2 * np.count_nonzero(hinge > 0)
+    assert regret <= radius * math.sqrt(ROUNDS)

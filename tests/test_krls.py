@@ -1,7 +1,5 @@
 """KRLS against least squares over its projected data, and the rows of its factor."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

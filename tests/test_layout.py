@@ -1,7 +1,5 @@
 """Rules about the shape of the house: which rooms import which, and how long things may be."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from pathlib import Path

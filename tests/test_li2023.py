@@ -1,7 +1,5 @@
 """The theorems of pomdr: the regret of POMD and POMDR, and the size of ALD dictionaries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -160,10 +158,3 @@ def test_small_eigenvalues_are_not_lost_in_the_rounding_of_large_ones():
     assert (found[:30] >= exact * (1 - 1e-9)).all()
     assert (found[:30] <= exact * 1.01 + 2 * floor).all()
     assert found[-1] <= 2 * floor
-
-
-def test_theorem_1_bounds_krls_too():
-    X = DATA["uniform"](np.random.default_rng(1))
-    for threshold in (0.1, 1e-3, 1e-5):
-        learner = okl.KRLS(okl.Gaussian(0.5), threshold=threshold).partial_fit(X, X[:, 0])
-        assert learner.size <= okl.theory.ald_budget_bound(okl.Gaussian(0.5), X, threshold).size

@@ -1,7 +1,5 @@
 """Triangular solves, rank-one updates and growing factors against dense matrices."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,11 +4,7 @@ Each row is a line of code as somebody used to scikit-learn, river or LIBOL woul
 error, and what its message must contain.
 """
 
-from __future__ import annotations
-
-import inspect
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import oklnumba as okl
-from oklnumba.core.params import Params
 from tests.compiled import COMPILED
 
 X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
@@ -190,12 +185,6 @@ def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
     assert okl.load(tmp_path / "b.npz").predict(X)[0] == y[0]
 
 
-def test_one_learner_of_all_classes_forecasts_for_each():
-    learner = okl.OneVsRest(okl.PKAWV(TAYLOR), [-1, 1]).partial_fit(X, Y)
-    one = learner.learners_[0]
-    assert np.array_equal(one.predict_one(X[0]), learner.scores(X[:1])[0])
-
-
 # ---- runs that diverge ----
 
 LOWER = {"loss": "squared", "eta": 9.0}
@@ -233,19 +222,3 @@ def test_a_run_that_diverges_names_the_step_and_the_round(name):
     if "eta" in said:
         tame = make_learner().set_params(eta=1e-3)
         assert np.isfinite(okl.run(tame, X, y).predictions).all()
-
-
-SIZES = "budget", "max_size", "n_frequencies", "rank", "columns", "sketch"
-
-
-def test_the_table_of_sizes_is_what_the_classes_have():
-    page = (Path(__file__).parents[1] / "docs/sizes.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \|", page, flags=re.MULTILINE)
-    have = {
-        (name, parameter.name, str(parameter.default))
-        for name in okl.__all__
-        if isinstance(cls := getattr(okl, name), type) and issubclass(cls, Params)
-        for parameter in inspect.signature(cls).parameters.values()
-        if parameter.name in SIZES
-    }
-    assert len(rows) == len(set(rows)) and set(rows) == have

@@ -1,7 +1,5 @@
 """Columns that come late: a learner that takes them in is as if they had been 0 all along."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -56,20 +54,6 @@ def test_a_late_column_was_zero_so_far(case, kind, tmp_path):
         for what, found in proofs(got.certificate).items():
             assert_allclose(found, theirs[what], rtol=1e-7, atol=1e-9)
     assert_array_equal(okl.run(again, X[LATE:], y[LATE:]).predictions, got.predictions)
-
-
-def test_several_outputs_and_a_wild_stream():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, D)) * 10.0 ** rng.integers(-3, 4, (N, D))
-    X[:LATE, -1] = 0.0
-    Y = np.column_stack([X[:, 0], 1e3 * np.sign(X[:, -1])])
-    for inner in (okl.LinearAWV(), okl.Standardized(okl.KRLS(okl.Gaussian(1.0))), okl.OGD(1e-9)):
-        learner, known = okl.MultiOutput(inner), okl.MultiOutput(inner)
-        okl.run(learner, X[:LATE, :-1], Y[:LATE])
-        okl.run(known, X[:LATE], Y[:LATE])
-        wider = learner._copy_with_columns(D)
-        got, expected = (okl.run(one, X[LATE:], Y[LATE:]).predictions for one in (wider, known))
-        assert_allclose(got, expected, rtol=1e-7, atol=1e-7)
 
 
 def test_features_are_others_where_there_are_more_inputs():

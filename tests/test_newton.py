@@ -1,7 +1,5 @@
 """The online Newton step and its sketch against dense matrices, the slab and KONS."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,7 +9,8 @@ from oklnumba import losses
 from oklnumba.hot.newton import newton_block
 from oklnumba.hot.primitives.jit import NEED_ROOM
 from tests import naive_linear
-from tests.linear_games import NEWTON, D, data, game_gradients, played
+from tests.linear_games import NEWTON, data, game_gradients, played
+from tests.playing import one_by_one
 
 
 def newton_textbook(learner, X, y):
@@ -59,11 +58,7 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
     X = 3 * X
     bulk, single = (okl.OnlineNewtonStep(loss, C=1.0, alpha=alpha, eta=eta) for _ in range(2))
     run = okl.run(bulk, X, y)
-    forecasts = []
-    for x, label in zip(X, y, strict=True):
-        forecasts.append(single.predict_one(x))
-        single.learn_one(x, label)
-    assert_allclose(run.predictions, forecasts, rtol=1e-9, atol=1e-10)
+    assert_allclose(run.predictions, one_by_one(single, X, y), rtol=1e-9, atol=1e-10)
     assert_allclose(bulk.w, single.w, rtol=1e-8, atol=1e-9)
     on_the_edge = np.abs(run.predictions) == 1.0
     assert on_the_edge.sum() > 10
@@ -87,39 +82,6 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
     assert played == (0, NEED_ROOM)
     for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
         assert_array_equal(now, before)
-
-
-def test_the_online_newton_step_projects_on_the_slab():
-    """The projected point minimises |w - u|_A^2 on |w.x| <= C."""
-    X, y = data(2, n=30)
-    y = np.clip(y, -0.2, 0.2)
-    learner = okl.OnlineNewtonStep(C=0.2, alpha=0.5)
-    eta, A = losses.get("squared").curvature(0.2), 0.5 * np.eye(D)
-    w = np.zeros(D)
-    binding = 0
-    for x, label in zip(X, y, strict=True):
-        forecast = learner.predict_one(x)
-        if abs(w @ x) > 0.2:
-            binding += 1
-            # all points with w.x = +-C: w = u + s x + rest; stationarity A (w - u) = mu x
-            K = np.block([[A, x[:, None]], [x[None, :], np.zeros((1, 1))]])
-            w = np.linalg.solve(K, np.append(A @ w, np.sign(w @ x) * 0.2))[:D]
-        assert forecast == pytest.approx(w @ x, abs=1e-9)
-        g = 2 * (w @ x - label) * x
-        A = A + eta * np.outer(g, g)
-        w = w - np.linalg.solve(A, g)
-        learner.learn_one(x, label)
-        assert_allclose(learner.w, w, atol=1e-9)
-    assert binding > 5
-
-
-@pytest.mark.parametrize("loss, C, alpha", [("squared", 0.5, 1.0), ("logistic", 1.0, 0.1)])
-def test_the_online_newton_step_is_kons_with_a_linear_kernel(loss, C, alpha):
-    X, y = data(13)
-    y = np.where(y > 0, 1.0, -1.0) if losses.get(loss).classes else C * y
-    primal = okl.run(okl.OnlineNewtonStep(loss, C=C, alpha=alpha), X, y)
-    dual = okl.run(okl.KONS(okl.Linear(), loss=loss, C=C, alpha=alpha), X, y)
-    assert_allclose(primal.predictions, dual.predictions, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])

@@ -4,8 +4,6 @@ docs/guarantees.md: the regret against f is at most lam |f|^2 + B^2 log det(I + 
 log N for the lam of the grid that makes this least, which nobody has to know.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """NOGD and SkeGD against the textbook; the count sketch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

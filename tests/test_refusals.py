@@ -1,7 +1,5 @@
 """What every learner refuses: bad input, bad hyper-parameters, numbers that overflow."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import pickle
@@ -43,6 +41,14 @@ BAD_POINTS = BAD_ARRAYS | {"None": lambda a: None, "2-D": lambda a: a[None, :]}
 BAD_LABELS = [None, np.nan, -np.inf, "text", "1.0", 1j, [1.0, 1.0], [], [[1.0, 1.0], [1.0]]]
 BAD_LABELS += [10**400, np.datetime64("2020-01-01")]
 OUTSIDE = [0.0, 2.0, np.nextafter(1.0, 0.0), 0]  # neither -1 nor +1
+BAD_OPTIONS = {
+    "time_limit": [0, -1.0, np.nan, "text"],
+    "every": [0, -1.0, np.nan, "text"],
+    "record": [0, -1, 1.5, True, None, "some", [1]],
+    "delay": [-1, 1.5, None],
+    "batch": [0, 2.5],
+    "labels": ["none", True],
+}
 CALLS = {
     "predict": lambda learner, X, y: learner.predict(X),
     "partial_fit": lambda learner, X, y: learner.partial_fit(X, y),
@@ -69,9 +75,9 @@ def bad_calls(learner, X, y, with_widths):
     half = np.append(y[:-1], 0.5)
     yield "hinge loss of 0.5", "y", lambda one: okl.run(one, X, half, loss="hinge")
     yield "unknown loss", "loss", lambda one: okl.run(one, X, y, loss="nonsense")
-    for bad in (0, -1.0, np.nan, "text"):
-        yield "limit", "time_limit", lambda one, b=bad: okl.run(one, X, y, time_limit=b)
-        yield "every", "every", lambda one, b=bad: okl.run(one, X, y, every=b)
+    for option, values in BAD_OPTIONS.items():
+        for bad in values:
+            yield option, option, lambda one, o=option, b=bad: okl.run(one, X, y, **{o: b})
     yield "a chunk of one", "pair", lambda one: okl.run(one, iter([(X,)]))
 
 
@@ -163,6 +169,56 @@ def test_a_hyper_parameter_out_of_range_is_refused_wherever_it_is_given(cls, nam
         setattr(part, last, params[name])
     assert not problems, "\n".join(problems)
     assert_same_run(okl.run(learner, X, y), plain(cls, 90)[0])
+
+
+BY_STEP = okl.OGD()
+BY_STEP.eta = -1.0
+HINGE = [okl.FOGD(), okl.FOGD(eta=1.0)]
+CONFLICTS = [  # values that do not go together, and what the message says
+    (okl.OGD, {"schedule": "strong"}, r"\blam\b"),
+    (okl.OGD, {"schedule": "strong", "lam": 1.0, "eta": 0.5}, "eta=0.5 would be ignored"),
+    (okl.AdaptiveFTRL, {"sigma": 2.0}, "sigma=2.0 would be ignored"),
+    (okl.ExpConcaveFTRL, {"domain": "ball"}, "radius"),
+    (okl.ExpConcaveFTRL, {"radius": 1.0}, "radius=1.0 would be ignored"),
+    (okl.OnlineNewtonStep, {"loss": "hinge"}, r"\beta\b"),
+    (okl.SketchedONS, {"loss": "absolute"}, r"\beta\b"),
+    (okl.PNorm, {"p": 2.5}, r"\bp\b"),
+    (okl.WithFeatures, {"learner": okl.OGD}, r"\blearner\b"),
+    (okl.POMDR, {"budget": 21}, "budget must be even, for"),
+    (okl.POMDR, {"switch_size": 20, "budget": 20}, "switch_size.* budget = 20"),
+    (okl.KernelOGD, {"eta": 0.5, "lam": 2.0}, "lam must be less than"),
+    (okl.NOGD, {"budget": 10, "rank": 11}, "rank must be at most budget = 10"),
+    (okl.SkeGD, {"budget": 50}, "columns must be at most budget = 50"),
+    (okl.SkeGD, {"sketch": 301}, "sketch must be a multiple of blocks = 4"),
+    (okl.SkeGD, {"rank": 61}, "rank must be at most sketch and columns"),
+    (okl.NystromAWV, {"sampler": "uniform"}, "sampler must be"),
+    (okl.NystromAWV, {"sampler": True}, "sampler must be"),
+    (okl.ProsNKONS, {"sampler": 1.5}, "sampler must be"),
+    (okl.ProsNKONS, {"sampler": 0.5, "mu": 2.0}, "mu=2.0 would be ignored"),
+    (okl.ProsNKONS, {"loss": "hinge"}, "loss='hinge' has no curvature.*FOGD"),
+    (okl.KONS, {"loss": "hinge"}, "loss='hinge' has no curvature.*FOGD"),
+    (okl.SketchedKONS, {"loss": "absolute"}, "loss='absolute' has no curvature.*FOGD"),
+    (okl.BAO2KS, {"kernels": [okl.Gaussian()] * 2, "beta": 1.5}, "beta=1.5 would be ignored"),
+    (okl.BAO2KS, {"kernels": [okl.Gaussian(), 3]}, "kernels must be an oklnumba kernel.* but is 3"),
+    (okl.Experts, {"learners": [okl.FOGD(), okl.LinearAWV()]}, "one loss"),
+    (okl.Experts, {"learners": HINGE}, "hedge"),
+    (okl.Experts, {"learners": [BY_STEP]}, "eta"),
+    (okl.Experts, {"learners": HINGE, "kind": "hedge", "B": None}, "an upper bound on the loss"),
+    (okl.Experts, {"learners": HINGE, "kind": "mlpoly", "share": 0.1}, "share must be 0"),
+    (okl.Experts, {"learners": HINGE, "kind": "mlpoly", "B": 2.0}, "B=2.0 would be ignored"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls, params, message", CONFLICTS, ids=lambda one: repr(one)[:60])
+def test_values_that_do_not_go_together_are_refused(cls, params, message):
+    with pytest.raises(ValueError, match=message):
+        make(cls, **params)
+    assigned = make(cls)
+    vars(assigned).update(params)
+    X, y = stream(make(cls), 20)
+    with pytest.raises(ValueError, match=message):
+        assigned.partial_fit(X, np.sign(y))
+    assert assigned.size == 0 == assigned.rounds
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")

@@ -1,7 +1,5 @@
 """Every exported sampler, which has no labels and no forecasts."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import pickle

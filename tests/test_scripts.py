@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from math import log
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -91,44 +89,6 @@ def script():
     return lambda stem: importlib.import_module(module(stem))
 
 
-def test_rows_of_curves_are_collected(script):
-    common = script("common")
-    rows = common.curve_rows({"who": "a", "seed": 0}, {"t": [1, 2], "loss": np.array([0.5, 0.25])})
-    assert rows[1] == {"who": "a", "seed": 0, "t": 2, "loss": 0.25}
-    rows += common.curve_rows({"who": "a", "seed": 1}, {"t": [1], "loss": [3.0]})
-    rows += common.curve_rows({"who": "b", "seed": 0}, {"t": [9], "loss": [9.0]})
-    t, loss, seeds = common.collect(rows, "t", "loss", "seed", who="a")
-    np.testing.assert_array_equal(t, [1, 2])
-    np.testing.assert_array_equal(loss, [[0.5, 0.25], [3.0, 0.25]])  # the first for all seeds
-    np.testing.assert_array_equal(seeds, [[0, 0], [1, 0]])
-
-
-def test_combinations_of_hyper_parameters(script):
-    combinations, learner = script("rivals").combinations, okl.KernelAWV(okl.Gaussian(1.0))
-    lists = {"kernel__sigma": (0.5, 2), "lam": (0.1,)}
-    found = combinations(learner, **lists)
-    assert list(found) == ["sigma = 0.5, lam = 0.1", "sigma = 2, lam = 0.1"]
-    for sigma, make in zip((0.5, 2), found.values(), strict=True):
-        assert repr(make()) == repr(okl.KernelAWV(okl.Gaussian(sigma), lam=0.1))
-        assert make() is not make() and make().kernel is not make().kernel
-    assert learner.kernel.sigma == 1.0
-    assert list(combinations(learner, label="s{sigma:g}", **lists)) == ["s0.5", "s2"]
-
-
-def test_runs_count_cpu_seconds_and_are_kept(script, monkeypatch, tmp_path):
-    common, pkawv = script("common"), script("jezequel2019")
-    X, y = np.random.default_rng(0).uniform(-1, 1, (900, 2)), np.ones(900)
-    args, learner = SimpleNamespace(keep=tmp_path, limit=4000.0), okl.KernelAWV(okl.Gaussian())
-    with monkeypatch.context() as patch:
-        patch.setattr(time, "thread_time", itertools.count(0, 3600).__next__)  # an hour a look
-        run = common.timed_run(learner, X, y, args.limit)
-        first = pkawv.timed({"a": learner}, "X", X, y, args)[0]["run"]
-        assert first.rounds == run.rounds < 900 and first.seconds == run.seconds >= 3600
-    again = pkawv.timed({"a": learner}, "X", X, y, args)[0]["run"]
-    assert again.seconds == first.seconds
-    np.testing.assert_array_equal(again.losses, first.losses)
-
-
 def test_released_pros_n_kons_is_ours_but_for_its_lag(script):
     casp = script("jezequel2019_casp")
     rng = np.random.default_rng(4)
@@ -191,32 +151,6 @@ def test_millions_of_rounds(script, monkeypatch):
     assert float(two["seconds"]) == pytest.approx(2.0 * float(one["seconds"]), rel=1e-3)
 
 
-def test_parts_of_the_regret_on_the_counterexample(script):
-    """They are those of their definitions, summed up with matrices in R^3."""
-    counterexample = script("calandriello2017_counterexample")
-    n, phi, sigma = 60, counterexample.PHI, counterexample.SIGMA
-    y = counterexample.labels(n)
-    coins, shares = np.random.default_rng(3).random(n), np.zeros(n)
-
-    def weight(t, square, A):
-        shares[t - 1] = 5.0 * (coins[t - 1] < 0.3)
-        return shares[t - 1] * square
-
-    found = counterexample.newton(weight, n)
-    A, w, R_G, R_D = np.eye(3), np.zeros(3), 0.0, 0.0
-    for t in range(n):
-        forecast = np.clip(w @ phi, -1.0, 1.0)
-        w = w - (w @ phi - forecast) * phi  # A is a multiple of phi phi' but for alpha I
-        g = 2.0 * (forecast - y[t]) * phi
-        change = sigma * shares[t] * np.outer(g, g)
-        A = A + change
-        R_G += g @ np.linalg.solve(A, g)
-        R_D += w @ (change - sigma * np.outer(g, g)) @ w
-        w = w - np.linalg.solve(A, g)
-        assert (found["R_G"][t], found["R_D"][t]) == pytest.approx((R_G, R_D), rel=1e-9)
-    assert 0 < found["size"][-1] < n and found["largest R_D"][-1] > R_D
-
-
 def test_measured_eps(script):
     kors = script("calandriello2017_kors")
     rng = np.random.default_rng(1)
@@ -276,27 +210,6 @@ def test_regret_certificate_measures_mu(script):
     np.testing.assert_allclose(np.maximum.accumulate(found), expected, rtol=1e-4)
 
 
-def test_table_1_is_measured_at_the_parameters_of_its_rates(script):
-    table = script("jezequel2019_tab1")
-    n, g = 1e6, 0.3
-    at = {k: log(v) / log(n) for k, v in table.tuning(SimpleNamespace(gamma=g), n).items()}
-
-    def dimension(level):
-        return g * (1 - level)
-
-    # the terms of eq. (8), as exponents of n; a dictionary has d_eff(mu) atoms
-    optimal = max(at["lam"], dimension(at["lam"]), 1 + dimension(at["mu"]) + at["mu"] - at["lam"])
-    assert optimal == pytest.approx(g / (1 + g))
-    atoms = dimension(at["pros mu"])
-    terms = (at["alpha"], dimension(at["alpha"]), 1 + at["pros mu"] - at["alpha"] - atoms)
-    assert atoms + max(terms) == pytest.approx(4 * g / (1 + g) ** 2)
-    assert 2 * atoms == pytest.approx(4 * g * (1 - g) / (1 + g) ** 2)  # time a round
-    n = np.array([10.0, 100.0, 1e3, 1e4])
-    for of_log, base in ((True, np.log(n)), (False, n)):
-        slope, error = table.slope(n, np.array([base**2.5, 3 * base**2.5]), of_log)
-        assert (slope, error) == pytest.approx((2.5, 0.0), abs=1e-9)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
 def test_a_table_on_the_bundled_data(tmp_path, env):
@@ -349,24 +262,6 @@ def test_nogd_as_released_is_what_the_authors_script_says(script, monkeypatch):
                 w = w + eta * y[t] * phi
     np.testing.assert_array_equal(tables.nogd_as_released(X, y, sigma), wrong)
     assert wrong[B:].sum() > 3 and not wrong[B:].all()
-
-
-@pytest.mark.parametrize("full", [True, False])
-def test_susy_is_drawn_from_the_full_file_if_it_is_here(script, monkeypatch, full):
-    monkeypatch.setattr(okl.datasets, "found", lambda name: full or name != "susy")
-    X, y = np.arange(60_000.0)[:, None], np.where(np.arange(60_000) % 3, 1.0, -1.0)
-
-    def load(name, scale):
-        n = 60_000 if name == "susy" else 30_000
-        return SimpleNamespace(X=X[:n], y=y[:n], n_train=n)
-
-    monkeypatch.setattr(okl.datasets, "load", load)
-    tables = script("li2023")
-    inputs, labels = tables.data.__wrapped__(tables.susy())  # the cache is for real data
-    rows = inputs[:, 0].astype(int)
-    assert len(rows) == len(np.unique(rows)) == (50_000 if full else 30_000)
-    assert full == bool(rows.max() >= 50_000)
-    np.testing.assert_array_equal(labels, y[rows])
 
 
 def test_table_1_of_pomdr_knows_the_best_function(script):
@@ -499,83 +394,6 @@ def test_boosting_is_refitted_on_the_past(script, name, kind):
     assert len(rivals.play_boosting(name, stream, 1e-9)[1]) == 200  # out of time
 
 
-def test_libraries_that_are_missing_are_left_out_of_the_rivals(script, monkeypatch, capsys):
-    pytest.importorskip("sklearn")
-    pytest.importorskip("river")
-    rivals = script("rivals")
-    monkeypatch.setattr(rivals, "groups", lambda: [script("streams").ELECTRICITY])
-    monkeypatch.setattr(rivals, "find_spec", lambda module: None if module == "lightgbm" else 1)
-    missing = rivals.missing_libraries(rivals.RIVER, rivals.SKLEARN, rivals.LIGHTGBM)
-    assert missing == (rivals.LIGHTGBM,)
-    assert capsys.readouterr().out.startswith("LightGBM is not installed and is left out: pip")
-    played = {(by, learner) for _, by, learner, _ in rivals.jobs(missing)}
-    own = (rivals.BOOSTING, "HistGradientBoosting")
-    assert own in played and (rivals.BOOSTING, rivals.LIGHTGBM) not in played
-    assert {by for by, _ in played} > {rivals.RIVER, rivals.SKLEARN, rivals.OWN}
-    left = {by for _, by, *_ in rivals.jobs((rivals.SKLEARN, rivals.LIGHTGBM))}
-    assert left == {rivals.RIVER, rivals.OWN, rivals.PLAIN}
-
-
-def test_settings_are_tuned_on_other_rows_than_they_play(script, monkeypatch):
-    rivals, streams = script("rivals"), script("streams")
-    monkeypatch.setattr(rivals, "TUNING_ROWS", 400)
-    stream = rivals.tuning_stream("magic04")
-    played = next(s for s in streams.streams_of_set("magic04") if s.name == "magic04, permuted")
-    assert stream.X.shape == played.X.shape and not np.array_equal(stream.X[:5], played.X[:5])
-    how, setting = rivals.tune("magic04", "LinearRidge")
-    grid = rivals.grids("classification", 10)["LinearRidge"]
-    scores = {
-        (scaling, name): [
-            rivals.score(rivals.play("LinearRidge", make, X, stream, rows), stream)
-            for rows in (100, 400)
-        ]
-        for scaling, X in rivals.scale_both_ways(stream.X).items()
-        for name, make in grid.items()
-    }
-    of_a_quarter = sorted(scores, key=lambda key: scores[key][0])[:3]
-    assert (how, setting) == min(of_a_quarter, key=lambda key: scores[key][1])
-
-
-def test_rounds_until_a_loss_is_back(script):
-    drift = script("self_tuning_drift")
-    every, n = drift.EVERY, 8000
-    losses = np.ones(n)
-    points = np.array([3000, 6000])
-    for point in points:
-        losses[point : point + 200] = 5.0
-    curve = drift.around(losses.reshape(-1, every).sum(axis=1), points).mean(axis=0)
-    assert curve.shape == ((drift.BEFORE + drift.AFTER) // every,)
-    assert curve[drift.BEFORE // every - 1] == 1.0 and curve[drift.BEFORE // every] == 5.0
-    assert drift.recovery(curve, 1.0) == 300  # the first 100 rounds without a loss of 5
-    assert drift.recovery(curve, 0.5) is None
-    assert drift.recovery(curve, 5.0) == drift.WINDOW
-
-
-def test_bad_data_and_the_control_without_the_rule(script):
-    bad = script("bad_data")
-    n = 1200
-    for case in (*bad.bad_labels(n), *bad.bad_inputs(n)):
-        changed = (case.X != bad.clean(n).X).any(axis=1) | (case.y != bad.clean(n).y)
-        assert changed.any(), case.what
-        if case.where.startswith("round"):
-            assert list(np.flatnonzero(changed)) == [int(case.where.split()[1])]
-    assert {len(np.unique(case.y)) > n // 2 for case in bad.rare(n)} == {True, False}
-
-    def make():
-        return okl.SelfTuning(20)
-
-    clean = bad.error(make, bad.clean(n), 60.0)
-    X, y, truth = bad.clean(n)[2:5]
-    run = okl.run(make(), X, y)
-    assert clean == pytest.approx(np.square(run.predictions - truth)[2 * n // 3 :].mean())
-    (wild,) = (c for c in bad.bad_labels(n, (1e4,)) if c.where == "round 50")
-    (last,) = (c for c in bad.bad_labels(n, (1e100,)) if c.where == "round 50")
-    with bad.without_rule():
-        assert bad.error(make, wild, 60.0) > 5.0 * clean
-        assert bad.error(make, last, 60.0) == np.inf
-    assert bad.error(make, wild, 60.0) < 1.05 * clean > bad.error(make, last, 60.0) / 1.05
-
-
 @pytest.mark.parametrize("page, count", [("docs/choosing.md", 2), ("docs/performance.md", 1)])
 def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
     choosing = script("choosing")
@@ -587,38 +405,6 @@ def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
     assert choosing.with_tables(text, rows) == text, "call with_tables on the page"
     rows = [row | {"error": "9.87", "microseconds, bulk": "98"} for row in rows]
     assert choosing.with_tables(text, rows) != text  # negative control
-
-
-def test_choosing_looks_at_the_first_rows_only(script):
-    scale, stream = script("choosing").scale_by_first_rows, script("streams").Stream
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(3.0, 2.0, (300, 2)), rng.normal(5.0, 3.0, 300)
-    later = np.arange(300) >= 100
-    changed = np.where(later[:, None], 7.0 * X, X), y - 50.0 * later
-    for label in ("FOGD", "OGD", "SelfTuning"):
-        one, two = (scale(label, stream("s", *d, "regression"), 100) for d in ((X, y), changed))
-        for first, second in zip(one, two, strict=True):
-            np.testing.assert_array_equal(first[:100], second[:100])
-            assert not np.array_equal(first[100:], second[100:])
-    np.testing.assert_array_equal(np.column_stack(one), np.column_stack([X, y]))  # self-tuning
-
-
-def test_a_row_of_choosing_is_the_error_after_the_rows_that_chose(script):
-    choosing, streams = script("choosing"), script("streams")
-    rng = np.random.default_rng(1)
-    X = rng.uniform(-1, 1, (900, 2))
-    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
-    stream = streams.Stream("made up", X, y, "classification")
-    settings = {
-        f"sigma={s:g}": lambda s=s: okl.KernelAWV(okl.Gaussian(s), lam=0.1) for s in (0.01, 1.0)
-    }
-    row = choosing.measure("KernelAWV", settings, stream, 200, 5)
-    assert row["setting"] == "sigma=1"
-    Z = okl.Standardizer().partial_fit(X[:200]).transform(X)
-    mistakes = okl.run(settings["sigma=1"](), Z, y).mistakes
-    assert row["error"] == f"{100 * mistakes[200:].mean():.4g}" != f"{100 * mistakes.mean():.4g}"
-    assert float(row["microseconds, one at a time"]) > float(row["microseconds, bulk"]) > 0
-    assert float(row["megabytes"]) >= 8e-6 * 900 * 901 / 2  # a triangle
 
 
 def sorted_out(rng, n=400):
@@ -638,34 +424,3 @@ def test_no_forecast_of_the_benchmark_knows_its_label(script):
         one, other = (benchmark.play(make, X, labels)[0] * 4.0 for labels in (y, turned))
         assert abs(one - other) == pytest.approx(1.0), method.name
         assert 0.0 < one < 260.0, method.name
-
-
-def test_vowpal_wabbit_counts_the_forecasts_that_it_makes_before_labels(script):
-    workspace = pytest.importorskip("vowpalwabbit").Workspace
-    rivals = script("rivals")
-    X, y = sorted_out(np.random.default_rng(1))
-    options = "--loss_function logistic --interactions :: -l 2"
-    vw, wrong = workspace(f"{options} --quiet"), 0
-    for x, label in zip(X, y, strict=True):
-        told = "|f " + " ".join(f"{j}:{v:.6g}" for j, v in enumerate(x))
-        wrong += (1.0 if vw.predict(told) > 0.0 else -1.0) != label
-        vw.learn(f"{label:g} {told}")
-    peer = rivals.Wabbit(options)
-    assert peer.play(X, y) == wrong > 5
-
-
-def test_equal_error_is_that_of_the_fastest_that_makes_no_more_mistakes(script):
-    benchmark = script("benchmark")
-    head = {"data": "d", "setting": "", "tried": 6, "rows": 100}
-    ours, vw = benchmark.OURS, benchmark.VW
-    cases = ((ours, "quick", "9", 1.0), (ours, "good", "5", 4.0), (ours, "better", "4", 16.0),
-             (vw, "bad", "10", 3.0), (vw, "fine", "5", 2.0), (vw, "best", "3", 50.0))  # fmt: skip
-    runs = [
-        head | {"by": by, "method": name, "permutation": seed, "mistakes": m, "seconds": s + seed}
-        for by, name, m, s in cases for seed in (0, 1)
-    ]  # fmt: skip
-    rows = {row["method"]: row for row in benchmark.summary(runs)}
-    found = {k: (row["ours_at_equal_error"], row["times_its_speed"]) for k, row in rows.items()}
-    assert found["bad"] == ("quick", "3") and found["fine"] == ("good", "0.5")
-    assert found["best"] == found["quick"] == ("", "")
-    assert (rows["bad"]["seconds"], rows["bad"]["seconds_least"]) == ("3.5", "3")

@@ -1,7 +1,5 @@
 """SelfTuning: its definition, restarts that look at the past only, its certificate, drift."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 
@@ -15,7 +13,6 @@ import oklnumba as okl
 from oklnumba.core.steps import finish
 from oklnumba.learners.self_tuning import learner as self_tuning
 from oklnumba.learners.self_tuning import tree
-from oklnumba.learners.self_tuning.layers import Layers
 from tests import naive_self_tuning
 from tests.compiled import COMPILED
 
@@ -292,14 +289,6 @@ def test_any_finite_label_is_survived(value):
     assert_array_equal(again.predict(X[:5]), learner.predict(X[:5]))
 
 
-def test_labels_that_move_far_away_are_outliers_for_a_few_rounds_only():
-    X, y, _ = gentle(1200)
-    y[600:] = 1000.0 + 10.0 * y[600:]
-    run = okl.run(okl.SelfTuning(50), X, y)
-    assert (np.abs(run.predictions[600:608]) < 100.0).all()
-    assert (np.abs(run.predictions[650:] - 1000.0) < 100.0).all()
-
-
 def test_constant_and_two_valued_labels_are_never_outliers():
     X, y, _ = gentle(1200)
     for labels in (np.full(1200, 7.0), np.where(np.arange(1200) % 300 == 299, 1e6, -1.0)):
@@ -412,7 +401,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
 
 
 @pytest.mark.filterwarnings("ignore:rows .* all have the same label")
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1), n=st.sampled_from([40, 128, 200, 512]),
     lone=st.integers(1, 100), points=st.integers(2, 6), d=st.integers(1, 3),
@@ -472,52 +461,20 @@ def test_far_inputs_count_by_their_logarithm():
         assert_array_equal(scales.transform(row[None])[0], z)
 
 
-def test_inputs_beyond_those_of_the_first_rounds_still_tell():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.uniform(0, 1, (2100, 2)), rng.uniform(0, 100, (2000, 2))])
-    y = np.where(X[:, 0] > np.where(np.arange(len(X)) < 2100, 0.5, 50.0), 1.0, -1.0)
-    run = okl.run(okl.SelfTuning(50), X, y)
-    assert run.mistakes[-1000:].mean() < 0.1  # cut to 4 deviations, 97 % of them would be the same
-
-
-def test_forecasts_that_must_be_added_or_subtracted_are():
-    rng = np.random.default_rng(0)
-    n = 500
-    first, second = rng.uniform(-1, 1, (2, n))
-    y = first - second + 0.01 * rng.standard_normal(n)
-    F = np.stack([first, second, np.append(0.0, y[:-1])], axis=1)
-    sums = np.zeros(1), np.zeros((1, 3)), np.zeros(1), np.zeros(1, dtype=np.int64)
-    forecasts, *rest = np.empty((5, n, 1))
-    proofs = np.zeros((1, 3, n, 1))  # of one certified member
-    Layers(members=3, outputs=1).play(
-        0, F.copy(), y[:, None], 0.0, proofs, sums, (forecasts, *rest)
-    )
-    forecasts = forecasts[:, 0]
-    mixtures = np.linspace(0, 1, 21)[:, None] * first + np.linspace(1, 0, 21)[:, None] * second
-    best = ((mixtures - y) ** 2).mean(axis=1).min()  # of those that no aggregation is ahead of
-    assert ((forecasts - y)[-200:] ** 2).mean() < 0.1 * best
-
-
-def test_what_it_tells():
+def test_what_it_and_its_members_say():
     learner = okl.SelfTuning(BUDGET)
     with pytest.raises(ValueError, match="play a round first"):
         learner.leader  # noqa: B018
     X, y = stream()
     learner.partial_fit(X[:10], y[:10])
     assert all(member.sigma is None for member in learner.members)
-    assert str(learner.members[-1]) == "last label"
     learner.partial_fit(X[10:], y[10:])
     assert learner.weights.shape == learner.member_losses.shape == (len(learner.members),)
     assert_allclose(learner.weights.sum(), 1.0)
     assert learner.leader == learner.members[int(learner.weights.argmax())]
-    assert " kernel" in str(learner.leader) and ", lam = " in str(learner.leader)
     maps = len(self_tuning.KERNELS) + 1 + learner._stage.scales.leaves.sum()
     assert 0 < learner.size <= maps * BUDGET
-
-
-def test_members_say_what_they_are():
-    members = okl.SelfTuning(BUDGET).partial_fit(*stream(n=40)).members
-    names = [str(one) for one in members]
+    names = [str(one) for one in learner.members]
     assert len(set(names)) == len(names) and names[-1] == "last label"
     kinds = {one.split(",")[0] for one in names}
     assert kinds == {"ridge", "awv", "passive-aggressive", "gradient descent", "last label"}

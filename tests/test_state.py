@@ -1,27 +1,12 @@
 """Arrays of the state: padded rows, room that doubles, and what of them is in files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core import cholesky
-from oklnumba.core.state import APART, aligned_zeros, pad_row_length
+from oklnumba.core.state import APART, aligned_zeros
 from oklnumba.learners import kons
-
-
-@pytest.mark.parametrize("n", [1, 8, 100, 128, 136, 200, 256, 500, 512, 520, 1000, 1024, 4096])
-def test_rows_that_are_read_together_lie_in_other_cache_sets(n):
-    """Four rows of a large matrix, at one column: three lines of 64 bytes apart, modulo 4096."""
-    stride = pad_row_length(n)
-    assert n <= stride <= n + 64
-    if n <= 128:
-        assert stride == n
-        return
-    places = 8 * stride * np.arange(4) % 4096
-    far = np.abs(places[:, None] - places)[np.triu_indices(4, 1)]
-    assert np.minimum(far, 4096 - far).min() >= 3 * 64
+from tests.playing import one_by_one
 
 
 def test_padding_is_not_saved(tmp_path):
@@ -46,34 +31,13 @@ def test_rounds_a_pass_change_no_bit(d):
     X, y = rng.uniform(-1, 1, (100, d)), rng.choice([-1.0, 1.0], 100)
     run = okl.run(okl.LinearAWV(), X, y)
     learner = okl.LinearAWV()
-    by_hand = []
-    for x, label in zip(X, y, strict=True):
-        by_hand.append(learner.predict_one(x))
-        learner.learn_one(x, label)
+    by_hand = one_by_one(learner, X, y)
     parts = okl.LinearAWV()
     for start in range(0, 100, 7):
         parts.partial_fit(X[start : start + 7], y[start : start + 7])
     np.testing.assert_array_equal(parts._U, learner._U)
     np.testing.assert_array_equal(parts.predict(X), learner.predict(X))
     np.testing.assert_allclose(by_hand, run.predictions, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("cls", [okl.KernelAWV, okl.KONS])
-def test_a_run_makes_room_for_its_rounds_once(cls, monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (700, 2)), rng.uniform(-1, 1, 700)
-    rooms, grown = [], cholesky.grow_factor
-    monkeypatch.setattr(
-        cholesky,
-        "grow_factor",
-        lambda L, t, rows, *rest: rooms.append(rows) or grown(L, t, rows, *rest),
-    )
-    okl.run(cls(okl.Gaussian(1.0)), X, y)
-    assert rooms == [pad_row_length(700)]
-    learner = cls(okl.Gaussian(1.0))
-    for start in range(0, 700, 50):  # who comes in small parts gets room that doubles
-        learner.partial_fit(X[start : start + 50], y[start : start + 50])
-    assert len(rooms) < 8
 
 
 def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeypatch):

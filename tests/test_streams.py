@@ -1,7 +1,5 @@
 """Files in blocks for ``okl.run``: the numbers, the columns, the thread, and what goes wrong."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import sys
@@ -116,15 +114,6 @@ def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
     assert_rows(data, X[:, [2, 0]])
     assert_rows(okl.stream(path, label=-1, columns=[2, 0]), X[:, [2, 0]])
     assert_rows(okl.stream(path, label="a"), np.column_stack([X[:, 1:], y]), X[:, 0])
-
-
-def test_columns_that_are_not_read_may_hold_anything(tmp_path):
-    table = TABLE.append_column("name", pa.array(["text"] * ROWS))
-    for name in ("points.parquet", "points.csv"):
-        path, _ = written(tmp_path, name, table)
-        with pytest.raises(ValueError, match=r"column 'name' holds string, no numbers.*--drop"):
-            okl.stream(path, label="y")
-        assert_rows(okl.stream(path, label="y", columns=["a", "b", "c"]))
 
 
 def test_a_csv_file_without_names_as_susy_is(tmp_path):
@@ -322,21 +311,6 @@ def test_what_cannot_be_encoded_or_dropped(options, message, tmp_path):
         okl.stream(path, encode=["1"])
 
 
-def test_encoding_needs_scikit_learn(tmp_path, monkeypatch):
-    path, _ = written(tmp_path, "points.csv", MIXED)
-    monkeypatch.setitem(sys.modules, "sklearn.preprocessing", None)
-    with pytest.raises(ImportError, match="encoded columns need scikit-learn: pip install"):
-        okl.stream(path, label="y", drop=["day"], encode=["town"])
-
-
-def test_all_columns_with_gaps_are_named(tmp_path):
-    gaps = [None if i == 50 else v for i, v in enumerate(X[:, 0].tolist())]
-    table = TABLE.set_column(0, "a", pa.array(gaps)).set_column(2, "c", pa.array(gaps))
-    path, _ = written(tmp_path, "points.csv", table)
-    with pytest.raises(ValueError, match="'a' has no value at row 50 of the stream, 'c' none soon"):
-        together(okl.stream(path, label="y"))
-
-
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.libsvm"])
 def test_a_checkpoint_replays_a_stream(name, tmp_path):
     path, options = written(tmp_path, name)
@@ -446,9 +420,16 @@ def test_the_width_of_a_libsvm_file(tmp_path):
 def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypatch):
     path, options = written(tmp_path, name)
     for module in ("pyarrow.csv", "pyarrow.dataset", "sklearn.datasets"):
-        monkeypatch.setitem(__import__("sys").modules, module, None)
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match="pip install (pyarrow|scikit-learn)$"):
         okl.stream(path, **options)
+
+
+def test_encoding_needs_scikit_learn(tmp_path, monkeypatch):
+    path, _ = written(tmp_path, "points.csv", MIXED)
+    monkeypatch.setitem(sys.modules, "sklearn.preprocessing", None)
+    with pytest.raises(ImportError, match="encoded columns need scikit-learn: pip install"):
+        okl.stream(path, label="y", drop=["day"], encode=["town"])
 
 
 def test_progress_is_in_percent_where_files_know_their_rows(tmp_path, capsys):

@@ -1,7 +1,5 @@
 """Calls side by side: all are made, once, errors in order, no deadlock, safe after a fork."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess
@@ -67,22 +65,6 @@ def test_nested_calls_are_serial_and_end(cores):
 
     run_together([lambda i=i: outer(i) for i in range(8)])
     assert all(len(inner) == 5 and len(set(inner)) == 1 for inner in names)
-
-
-def test_several_threads_of_the_user_share_the_pool(cores):
-    total = np.zeros(6)
-
-    def user(k):
-        for _ in range(50):
-            run_together([lambda i=i: total.__setitem__(i, k) for i in (2 * k, 2 * k + 1)])
-
-    users = [threading.Thread(target=user, args=(k,)) for k in range(3)]
-    for one in users:
-        one.start()
-    for one in users:
-        one.join(30)
-    assert not any(one.is_alive() for one in users)
-    assert total.tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_numpy_errors_are_those_of_the_caller(cores):

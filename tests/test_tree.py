@@ -1,7 +1,5 @@
 """Tree: the definition with replays from scratch, its certificate, any cut, files, wrong input."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 
@@ -10,12 +8,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.interop import OnlineClassifier, OnlineRegressor, to_river
+from oklnumba.interop import OnlineClassifier
 from oklnumba.learners.tree import group_by_leaf
 from tests import test_all_learners as battery
 from tests import test_saving as saving
-from tests.battery import HARD, assert_same_run, contents, far_from_the_origin, proofs
+from tests.battery import (
+    HARD,
+    assert_same_proofs,
+    assert_same_run,
+    contents,
+    far_from_the_origin,
+)
 from tests.compiled import COMPILED
+from tests.playing import play_adversary
 
 N = 700 if COMPILED else 120
 KERNEL = okl.Gaussian(0.5)
@@ -174,16 +179,14 @@ def test_the_certificate_is_that_of_the_best_functions_of_the_leaves(name):
 @pytest.mark.parametrize("learner", [okl.KernelAWV(KERNEL, lam=3.0), NYSTROM], ids=type)
 @pytest.mark.filterwarnings("ignore:the kernel is 0")
 def test_the_bound_holds_against_an_adversary_and_half_of_it_does_not(learner):
-    tree, X, y = okl.Tree(learner, leaf_rows=25), stream("shuffled", 200)[0], []
-    for x in X:  # the label that hurts most
-        y.append(-1.0 if tree.predict_one(x) > 0.0 else 1.0)
-        tree.learn_one(x, y[-1])
-    proof = okl.run(okl.Tree(learner, leaf_rows=25), X, np.array(y)).certificate
+    X = stream("shuffled", 200)[0]
+    _, y = play_adversary(okl.Tree(learner, leaf_rows=25), X)
+    proof = okl.run(okl.Tree(learner, leaf_rows=25), X, y).certificate
     assert "leaves" in proof.space
     assert (proof.regret <= proof.bound + 1e-9).all()
     if isinstance(learner, okl.KernelAWV):
         far = 100.0 * X  # no row tells of another
-        proof = okl.run(okl.Tree(learner, leaf_rows=25), far, np.array(y)).certificate
+        proof = okl.run(okl.Tree(learner, leaf_rows=25), far, y).certificate
         assert (proof.regret <= proof.bound + 1e-9).all()
         assert proof.regret[-1] > 0.5 * proof.bound[-1]
 
@@ -278,9 +281,7 @@ def test_bulk_chunks_and_single_rounds_have_the_same_bits(case, name):
         assert contents(learner) == contents(bulk)
         assert_array_equal(chunked.predictions, run.predictions)
         assert_array_equal(chunked.sizes, run.sizes)
-        if run.certificate is not None:
-            for what, values in proofs(run.certificate).items():
-                assert_array_equal(getattr(chunked.certificate, what), values)
+        assert_same_proofs(chunked.certificate, run.certificate)
 
 
 @every_case
@@ -313,8 +314,7 @@ def test_several_outputs_are_so_many_trees(learner):
         one = okl.run(okl.Tree(learner, leaf_rows=40), X, Y[:, k])
         assert_array_equal(run.predictions[:, k], one.predictions)
         if one.certificate is not None:
-            for what, values in proofs(one.certificate).items():
-                assert_array_equal(getattr(run.certificate, what)[:, k], values)
+            assert_same_proofs(run.certificate, one.certificate, (slice(None), k))
 
 
 def test_classes_and_columns_that_come_later():
@@ -330,35 +330,6 @@ def test_classes_and_columns_that_come_later():
     wide = okl.Tree(NYSTROM, leaf_rows=40).partial_fit(X[:150] * [1, 1, 0], y[:150])
     more = narrow._copy_with_columns(3)
     assert_array_equal(okl.run(more, X, y).predictions, okl.run(wide, X, y).predictions)
-
-
-def test_estimators_sweeps_and_wrappers():
-    X, y = stream("shuffled", 300)
-    tree = okl.Tree(NYSTROM, leaf_rows=40)
-    run = okl.run(copy.deepcopy(tree), X, y)
-    model = OnlineRegressor(tree, shuffle=False).fit(X, y)
-    assert_array_equal(model.predict(X), copy.deepcopy(tree).partial_fit(X, y).predict(X))
-    table = okl.sweep({"tree": tree, "plain": NYSTROM}, {"one": (X, y)})
-    assert {row["learner"] for row in table.rows} == {"tree", "plain"}
-    assert okl.run(okl.Intervals(tree), X, y).predictions.tolist() == run.predictions.tolist()
-    assert okl.run(okl.Experts([tree, okl.OGD(0.1)], B=None), X, y).rounds == 300
-    assert "learner__max_size" in tree.get_params() and tree.rounds == 0
-    assert okl.OnlineToBatch(tree).fit(X, y).predict(X).shape == (300,)
-    health = copy.deepcopy(tree).partial_fit(X, y).health()
-    assert health.digits > 8 and health.weakest.startswith("leaf")
-
-
-def test_river():
-    pytest.importorskip("river")
-    X, y = stream("shuffled", 200)
-    learner = okl.Tree(NYSTROM, leaf_rows=40)
-    model = to_river(copy.deepcopy(learner), task="regression")
-    for x, label in zip(X, y, strict=True):
-        row = dict(enumerate(x))
-        assert (model.predict_one(row) or 0.0) == pytest.approx(learner.predict_one(x), abs=1e-12)
-        model.learn_one(row, label)
-        learner.learn_one(x, label)
-    assert len(learner._leaves) > 4
 
 
 # ---- trouble and wrong input ----
@@ -394,26 +365,3 @@ def test_numerical_trouble_names_the_leaf():
             tree.partial_fit(X * 1e120, y)
     with pytest.raises(FloatingPointError, match="reset"):
         tree.predict(X)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [{"leaf_rows": 1}, {"leaf_rows": 2.5}, {"max_leaves": 0}, {"max_leaves": None}],
-    ids=str,
-)
-def test_wrong_parameters_are_refused(params):
-    with pytest.raises(ValueError, match=f"{next(iter(params))} must be an integer"):
-        okl.Tree(okl.OGD(), **params)
-
-
-def test_wrong_learners_and_data_are_refused():
-    for learner in (3, okl.OGD, okl.Gaussian(), okl.MultiOutput(okl.OGD())):
-        with pytest.raises(ValueError, match="learner must be an oklnumba learner"):
-            okl.Tree(learner)
-    X, y = stream("shuffled", 100)
-    tree = okl.Tree(NYSTROM, leaf_rows=30).partial_fit(X, y)
-    before = contents(tree)
-    for A, b in ((X[:, :2], y), (np.where(X > 0.9, np.nan, X), y), (X, y[:5])):
-        with pytest.raises(ValueError):
-            tree.partial_fit(A, b)
-    assert contents(tree) == before

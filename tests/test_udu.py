@@ -1,7 +1,5 @@
 """The U' D U factor against dense matrices, and its bits in any cut."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -10,22 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, solve_rounds
+from tests import naive
 from tests.buffers import Factor
 from tests.compare import close
 from tests.compiled import COMPILED
-
-
-def dense_awv(Z, y, lam, ridge):
-    """Return the forecasts and 1 + z' A^-1 z of every round, by a dense solve each."""
-    A, b = lam * np.eye(Z.shape[1]), np.zeros(Z.shape[1])
-    forecasts, shrinks = [], []
-    for z, label in zip(Z, y, strict=True):
-        shrinks.append(1 + z @ np.linalg.solve(A, z))
-        after = A + np.outer(z, z)
-        forecasts.append(z @ np.linalg.solve(A if ridge else after, b))
-        A, b = after, b + label * z
-    return np.array(forecasts), np.array(shrinks)
-
 
 FACTORS = list(itertools.product((1, 4, 8, 11, 20), (1.0, 1e-3), (0.0, 1.0)))
 
@@ -49,7 +35,9 @@ def test_awv_rounds_keep_the_factor_of_the_dense_matrix(r, lam, ridge):
     np.testing.assert_array_equal(factor.U[r:, r:], np.eye(factor.cap - r))
     np.testing.assert_allclose(factor.inv_d[r:], 1 / lam, rtol=1e-13)
     np.testing.assert_array_equal(factor.c[0, r:], 0.0)
-    forecasts, shrinks = dense_awv(Z, y, lam, ridge)
+    forecasts = naive.feature_forecasts(Z, y, lam, not ridge)
+    before = [lam * np.eye(r) + Z[:t].T @ Z[:t] for t in range(n)]
+    shrinks = [1 + z @ np.linalg.solve(A, z) for z, A in zip(Z, before, strict=True)]
     np.testing.assert_allclose(factor.forecasts, forecasts, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(factor.shrinks, shrinks, rtol=1e-9)
 

@@ -1,12 +1,9 @@
 """``okl.warm_up`` and ``oklnumba warm-up``: after them nothing is compiled."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numba
 import pytest
-from numba.core import caching
 
 import oklnumba as okl
 from oklnumba.command.parser import main
@@ -65,20 +62,15 @@ def test_ctrl_c_stops_it(monkeypatch):
 
 
 @compiled
-@pytest.mark.parametrize(
-    "learner",
-    [
+def test_rounds_are_made_up_as_the_learner_takes_them():
+    for learner in (
         okl.PKAWV(okl.TaylorFeatures(2, center=[0.1, 0.2, 0.3, 0.4, 0.5])),
         okl.PKAWV(okl.NystromFeatures([[0.0] * 5, [1.0] * 5], okl.Gaussian())),
-        okl.MultiOutput(okl.LinearAWV()),
         okl.OneVsRest(okl.LinearAWV(), ["a", "b", "c"]),
-    ],
-    ids=lambda one: type(getattr(one, "features", one)).__name__,
-)
-def test_rounds_are_made_up_as_the_learner_takes_them(learner):
-    shown = repr(learner)
-    assert list(okl.warm_up(learner).values())[0] >= 0.0
-    assert (learner.rounds, repr(learner)) == (0, shown)
+    ):
+        shown = repr(learner)
+        assert list(okl.warm_up(learner).values())[0] >= 0.0
+        assert (learner.rounds, repr(learner)) == (0, shown)
 
 
 # ---- where it is kept ----
@@ -93,14 +85,6 @@ def test_it_warns_where_nothing_can_be_kept(played, monkeypatch, capsys):
     monkeypatch.setattr("oklnumba.command.parser.cache_folder", lambda: None)
     assert main(["warm-up", "OGD"]) == 2
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
-
-
-@compiled
-def test_the_folder_is_that_of_numba(monkeypatch, tmp_path):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert jit.cache_folder().startswith(str(tmp_path))
-    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
-    assert jit.cache_folder() is None
 
 
 FIT = """

@@ -1,7 +1,5 @@
 """The bounds of the notes on online convex optimisation, on games that hypothesis draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 import oklnumba as okl
 from oklnumba import theory
 from oklnumba.components.potentials import euclidean
-from oklnumba.experiments.games import Portfolio, play
 from tests.compiled import COMPILED
 from tests.linear_games import ADAPTIVE
 
@@ -285,24 +282,6 @@ def test_svm_rounds_are_the_fewest_that_the_theorems_allow(lam, eps, R):
 STRONG = {okl.StronglyConvexFTRL: {}, okl.OGD: {"schedule": "strong"}}
 
 
-@pytest.mark.parametrize("lam", [0.05, 1.0])
-@pytest.mark.parametrize("kind", STRONG)
-def test_svm_gradients_are_at_most_twice_the_inputs(kind, lam):
-    """What svm_rounds takes for L, on labels that the learner likes least, and on one label."""
-    learner = kind(lam=lam, **STRONG[kind])
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 3))
-    X /= np.linalg.norm(X, axis=1)[:, None]
-    for labels in ("against", "ones"):
-        learner.reset(3)
-        for x in X if labels == "against" else np.repeat(X[:1], 300, axis=0):
-            w = np.array(learner.w)
-            y = -1.0 if labels == "against" and w @ x > 0 else 1.0
-            g = lam * w - (y * x if y * (w @ x) < 1 else 0.0)
-            assert np.linalg.norm(w) <= 1 / lam + 1e-9 and np.linalg.norm(g) <= 2 + 1e-9
-            learner.update(g)
-
-
 @pytest.mark.parametrize("kind", STRONG)
 def test_an_svm_is_within_eps_after_svm_rounds(kind):
     """Four points, so that the risk and its minimum are exact; one function drawn out of a run."""
@@ -327,15 +306,3 @@ def test_an_svm_is_within_eps_after_svm_rounds(kind):
         assert min(excess) > -1e-6
         found[T] = np.mean(excess)
     assert found[2] > eps > found[T]
-
-
-def test_theorem_6_on_portfolios():
-    rng = np.random.default_rng(0)
-    game = Portfolio(rng.uniform(0.5, 2.0, (300, 3)))
-    L = 2.0 / 0.5 * np.sqrt(3)
-    alpha = theory.exp_concave_rate(1.0, 1.0, L)
-    run = play(okl.ExpConcaveFTRL(alpha, lipschitz=L, domain="simplex"), game)
-    for w in (game.best(), np.full(3, 1 / 3), np.eye(3)[1]):
-        bound = theory.exp_concave_bound(run.gradients, w, alpha, L)
-        assert run.regret(w)[-1] <= bound
-    assert np.sqrt((run.gradients**2).sum(axis=1)).max() <= L
