@@ -63,7 +63,7 @@ def test_leverage_score_by_its_definition_in_feature_space(alpha):
     assert close(factor.T @ factor, dense, rtol=1e-13)
 
 
-def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
+def play_kors(X, coins, kernel, alpha, beta, eps, cap=4):
     """Return probabilities, kept and weights of KORS, with buffers that grow from ``cap``."""
     coded = kernel._code()
     n, d = X.shape
@@ -73,7 +73,7 @@ def play_kors(X, coins, kernel, alpha, beta, eps, largest=np.inf, cap=4):
     first = 0
     while True:
         first, status = kors_rounds(
-            X, coins, first, coded, (alpha, beta, eps, largest), state, (atoms, weights, C),
+            X, coins, first, coded, (alpha, beta, eps), state, (atoms, weights, C),
             poisoned(2, cap), (played, kept),
         )  # fmt: skip
         if status != NEED_ROOM:
@@ -109,14 +109,6 @@ def test_kors_with_huge_beta_keeps_all_with_weight_one_and_its_scores_are_exact(
         p = kors_probability(row, weights, C, b, 1.0, alpha, beta, eps, t)
         scores.append(p / beta)
     np.testing.assert_allclose(scores, (1 + eps) * exact_scores(K, alpha), rtol=1e-9)
-
-
-@with_poison
-def test_kors_stops_growing_at_its_largest_size():
-    rng = np.random.default_rng(22)
-    X = rng.uniform(-1, 1, (30, 2))
-    _, kept, weights, _ = play_kors(X, np.zeros(30), kernels.Gaussian(0.1), 1.0, 1e9, 0.5, 7.0)
-    assert len(weights) == 7 and (kept[:7] == 1).all() and (kept[7:] == 0).all()
 
 
 def test_a_score_without_digits_is_nan_and_kors_says_so():

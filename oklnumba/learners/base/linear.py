@@ -39,8 +39,7 @@ class LinearLearner(Game):
 
     A subclass declares its arrays in ``_STATE``, all of fixed lengths, and has ``_start`` (make the
     state) and ``_rounds(X, y, loss, out)`` (play rounds, of a loss by its code, and return how many
-    and a status);
-    ``_point`` where w is not kept as such.
+    and a status); ``_point`` where w is not kept as such.
     """
 
     _REMEDY = "lower eta, or scale the inputs and labels"
