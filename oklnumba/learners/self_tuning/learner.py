@@ -42,7 +42,7 @@ from oklnumba.learners.self_tuning.tree import (
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
 # do the work: so many steps after each, of so many rows.
-LAST, WORK, WORK_ROWS = 16, 2, 64
+LAST, WORK, WORK_ROWS = 16, 3, 20
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
@@ -110,6 +110,7 @@ class Scales(NamedTuple):
         if median == 0.0:
             return scales
         curves = measure_scores(Z)
+        yield
         views, trees, widths = (Z, find_scores(Z, *curves)), [], []
         for name, leaf, scored in METRICS:
             own, metric = views[scored], (yield from measure_metric(name, Z, Y, n))
@@ -217,12 +218,11 @@ class Stage(State):
 
     def replay(self, X: np.ndarray, Y: np.ndarray, learn: bool, step: int) -> Steps[None]:
         """Play the rounds of the past X, Y that were not replayed yet, and end spans between."""
-        step = min(step, SPAN)
         while self.replayed < len(X):
             start = self.replayed
             if start > 0 and start % SPAN == 0:
                 self.end_span()
-            rows = slice(start, min(start // step * step + step, len(X)))
+            rows = slice(start, min(start + step, start // SPAN * SPAN + SPAN, len(X)))
             labels = Y[rows] - self.scales.offsets
             trace = Trace(*np.empty((6, *labels.shape)))
             self.play(self.scales.transform(X[rows]), labels, learn, trace)
