@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.hot.intervals import HALF_WIDTH, REACH, START, interval_rounds
+from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
 from tests import naive
 from tests.compiled import COMPILED
@@ -62,9 +62,12 @@ def test_intervals_are_those_of_the_definition(scale, coverage, eta):
     y[100:150] = y[100]  # repeated
     y[300] = 1e9  # wild
     X[400:500], y[400:500] = X[400], 0.0  # clustered: errors go to 0
-    run = okl.run(okl.Intervals(okl.KRLS(KERNEL), coverage=coverage, eta=eta), X, y)
+    learner = okl.Intervals(okl.KRLS(KERNEL), coverage=coverage, eta=eta)
+    run = okl.run(learner, X, y)
     expected = naive.conformal_intervals(run.predictions, y, coverage, eta)
     assert_allclose(run.intervals, expected, rtol=1e-9)
+    reach, seen = learner._tracked[[REACH, SEEN]]
+    assert_allclose(learner.coverage_bound, (reach / eta + 1.0) / seen)
 
 
 def test_exact_forecasts_are_left_out():
