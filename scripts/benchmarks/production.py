@@ -61,7 +61,7 @@ class LayersAsMade(Layers):
     """Weighs members by their forecasts of ``forecast``, in the order in which labels come."""
 
     made: deque = deque()  # forecasts (N,) of rows that wait for their labels
-    learns = False
+    learns = True  # not where a restart replays
 
     def forecast(self, k, F, offset, out):
         self.made.extend(F.copy())
@@ -76,9 +76,10 @@ class LayersAsMade(Layers):
 
 
 class StageAsMade(Stage):
-    def play(self, X, Y, learn, trace):
-        self.layers.learns = learn  # not where a restart replays
-        super().play(X, Y, learn, trace)
+    def replay(self, *rounds):
+        self.layers.learns = False
+        yield from super().replay(*rounds)
+        self.layers.learns = True
 
 
 def mistakes(label: str, learner, stream, delay: int, batch: int) -> float:
