@@ -97,11 +97,11 @@ class FOGD(Learner):
         self, X: np.ndarray, Z: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, int | None]:
         """Return X, no rows where its features are written, these, and ``written`` afterwards."""
-        features, single = self._features, self._single
+        features = self._features
         if not self._fused or Z is not None:
-            Z = features.of(X, single) if Z is None else Z
+            Z = features.of(X, self._single) if Z is None else Z
             return self._no_inputs, Z, features.written
-        current = single.inputs if single is not None and X is single.X else None
+        current = self._single_input(X)
         known = current is not None and current == features.written  # predict_one was before
         return self._no_inputs if known else X, features.rows, current
 
