@@ -135,7 +135,8 @@ def leaves(Z, past, count):
 
 def tree(views, y, past, name, leaf_rows, scored, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    w = metric(views[0][:past], y[:past], name, 3 if rounds >= 128 else 0)
+    passes = {"Gaussian": 2, "Laplacian": 5}[name]
+    w = metric(views[0][:past], y[:past], name, passes if rounds >= 128 else 0)
     Z = views[scored] * w
     count = 1
     while 2 * count * leaf_rows <= min(rounds, deepest):
@@ -300,12 +301,10 @@ def leaf_spaces(views, y, past, metric, seed, budget, deepest, rounds, late=True
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, quick, linear, metrics, in_leaves, deepest, seed=0,
+    X, y, restarts, budget, kernels, linear, metrics, in_leaves, deepest, seed=0,
     span=1024,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
-    kernels = [(width, budget, settings, (0.1, 1.0)) for width, settings in kernels]
-    kernels.append((quick[0], min(quick[1], budget), quick[2], ()))
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
     came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
@@ -323,7 +322,8 @@ def self_tuning(
         for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
             kernel = gaussian(width * median_distance(S[:past]))
             coins = np.random.default_rng([seed, stage, i]).random(stop)
-            Z = coordinates(S, dictionary(S, kernel, past, largest, coins), kernel)
+            most = min(largest, budget)
+            Z = coordinates(S, dictionary(S, kernel, past, most, coins), kernel)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
         for i, one in enumerate(metrics if past else ()):

@@ -77,12 +77,17 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
     # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
     metrics = tuple((name, leaf // 8, scored) for name, leaf, scored in self_tuning.METRICS)
     monkeypatch.setattr(self_tuning, "METRICS", metrics)
+    # Some of the Gaussian members have fewer atoms than BUDGET.
+    kernels = [list(one) for one in self_tuning.KERNELS]
+    for one in kernels[::2]:
+        one[1] = BUDGET // 2
+    monkeypatch.setattr(self_tuning, "KERNELS", kernels)
     X, y = stream(name)
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, self_tuning.RESTARTS, BUDGET, self_tuning.KERNELS, self_tuning.QUICK,
-        self_tuning.LINEAR, metrics, self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
+        X, y, self_tuning.RESTARTS, BUDGET, kernels, self_tuning.LINEAR, metrics,
+        self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
         span=span,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
@@ -336,14 +341,14 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
     stage, found = self_tuning.RESTARTS.index(end) + 1, []
     median = naive_self_tuning.median_distance(S[:past])
     views = S, naive_self_tuning.normal_scores(S, past)
-    for i, (width, members) in enumerate(self_tuning.KERNELS):
+    for i, (width, most, members, _) in enumerate(self_tuning.KERNELS):
         sigma, coins = width * median, np.random.default_rng([seed, stage, i]).random(len(X))
         rows, kernel = len(X) if late else past, naive_self_tuning.gaussian(sigma)
-        atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, budget, coins)
+        atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, min(most, budget), coins)
         Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
     for i, metric in enumerate(self_tuning.METRICS):
-        seeds = [seed, stage, len(self_tuning.KERNELS) + 2 + i]
+        seeds = [seed, stage, len(self_tuning.KERNELS) + 1 + i]
         parts = list(naive_self_tuning.leaf_spaces(
             views, y, past, metric, seeds, budget, tree.DEEPEST, end, late=False
         ))  # fmt: skip
@@ -479,7 +484,7 @@ def test_what_it_and_its_members_say():
     assert learner.weights.shape == learner.member_losses.shape == (len(learner.members),)
     assert_allclose(learner.weights.sum(), 1.0)
     assert learner.leader == learner.members[int(learner.weights.argmax())]
-    maps = len(self_tuning.KERNELS) + 1 + learner._stage.scales.leaves.sum()
+    maps = len(self_tuning.KERNELS) + learner._stage.scales.leaves.sum()
     assert 0 < learner.size <= maps * BUDGET
     names = [str(one) for one in learner.members]
     assert len(set(names)) == len(names) and names[-1] == "last label"

@@ -184,15 +184,17 @@ class GrowingFactor(State):
     def _choose_room(self, axis: int, least: int) -> int:
         if axis != self._FACTORED:
             return super()._choose_room(axis, least)
-        # Later steps are smaller, because the old and the new factor exist at the same time.
+        # Later steps are smaller, because the old and the new factor exist at the same time. One row
+        # more than asked for, as forecasts of single inputs write theirs behind those in use.
         old = self._rooms[axis]
-        return pad_row_length(max(least, 64, 2 * old if old < 8192 else old + old // 4))
+        return pad_row_length(max(least + 1, 64, 2 * old if old < 8192 else old + old // 4))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers, rows = super()._make_buffers(rooms), rooms[self._FACTORED]
         if rows > self._rooms[self._FACTORED]:
             used = min(int(self._counts[self._FACTORED]), len(self._L))
             buffers["L"] = grow_factor(self._L, used, rows, self._INSTEAD)
+            buffers["looked_at"] = None  # the row that a forecast left behind them is not copied
         return buffers
 
     def _reserve_ahead(self) -> None:

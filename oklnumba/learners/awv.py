@@ -100,14 +100,10 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve_ahead()
         t, b = self._played, len(X)
-        self._reserve({ATOMS: t + b})
-        self._past[:, t : t + b] = X.T
+        self._reserve({ATOMS: t + b + 1})  # the last one is for forecasts
         Y, shrinks = y.reshape(b, self._outputs), np.empty(b)
         forecasts = trace.predictions.reshape(Y.shape)
-        with cholesky.limit_threads(t, b):
-            hot.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
-            status = cholesky.append_rows(self._L, t, b)
-        if status:
+        if status := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, status - 1)
         hot.kernel_awv_labels(self._L, self._u, Y, t, self._lam, self._ridge, forecasts, shrinks)
         finite = np.isfinite(forecasts).all(axis=1) & np.isfinite(shrinks)
@@ -119,9 +115,26 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
         hot.certify(Y, (0, b, 0), forecasts, shrinks, growth, 1.0, self._totals, proof)
         self._played = self._counts[ATOMS] = t + b
 
+    def _write_rows(self, X: np.ndarray) -> int:
+        """Write inputs and rows of L behind those of the past; status as of append_rows."""
+        if self._just_looked_at(X):
+            return 0
+        t, b = self._played, len(X)
+        self._past[:, t : t + b] = X.T
+        with cholesky.limit_threads(t, b):
+            hot.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+            return cholesky.append_rows(self._L, t, b)
+
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t, n = self._played, len(X)
-        rows, corners, forecasts = np.empty((n, t)), np.empty(n), np.empty((n, self._outputs))
+        forecasts = np.empty((n, self._outputs))
+        if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
+            # As in a round, which overwrites what a label of 0 leaves.
+            Y, shrinks, setting = np.zeros_like(forecasts), np.empty(1), (self._lam, self._ridge)
+            hot.kernel_awv_labels(self._L, self._u, Y, t, *setting, forecasts, shrinks)
+            self._looked_at = self._single_input(X)
+            return forecasts if self._outputs > 1 else forecasts[:, 0]
+        rows, corners = np.empty((n, t)), np.empty(n)
         kernel_block(self._kernel, X, self._past, t, rows)
         with cholesky.limit_threads(t, n):
             cholesky.solve_rows(self._L, rows, t)

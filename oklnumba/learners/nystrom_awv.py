@@ -171,7 +171,7 @@ class NystromAWV(Learner):
             buffers |= {
                 "work": aligned_zeros(8, cap), "sweeps": sweep_workspace(U),
                 "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains, sizes),
-                "looked_at": None,  # the single input that the last forecast left in ``work``
+                "looked_at": None,  # what the last forecast left was in ``work``
             }  # fmt: skip
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
@@ -205,8 +205,7 @@ class NystromAWV(Learner):
         p, status = self._hyper, DONE
         look, play = self._loop(nystrom_rows, X), self._loop(nystrom_awv_rounds, X)
         while first < len(X) and status == DONE:
-            known = self._looked_at is not None and self._looked_at == self._single_input(X)
-            self._looked_at = None
+            known = self._just_looked_at(X)
             seen, why = look(X, Y, coins, first, known, *self._dictionary_arguments(), self._seen)
             if self.size == p.max_size and self._rooms[PAST] > 0:
                 self._free(PAST)

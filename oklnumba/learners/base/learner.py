@@ -107,6 +107,7 @@ class Learner(State, Params):
     _played = 0
     _expected = 0  # rounds in all that the caller is going to play, as far as it says
     _single = None  # buffers of single rounds
+    _looked_at = None  # the single input of the last forecast, where its round goes on from there
     _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
 
     # ---- the protocol ----
@@ -347,6 +348,11 @@ class Learner(State, Params):
         """Return which of the single inputs X is; None for rows of a block."""
         single = self._single
         return single.inputs if single is not None and X is single.X else None
+
+    def _just_looked_at(self, X: np.ndarray) -> bool:
+        """Return whether X is the input that the last forecast looked at; asked again, False."""
+        single, self._looked_at = self._looked_at, None
+        return single is not None and single == self._single_input(X)
 
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
         """Return a compiled loop, by its machine code for single rounds."""

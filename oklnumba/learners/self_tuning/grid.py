@@ -99,8 +99,10 @@ class LinearMap(State):
         self.columns = self.lasting = d + 1
         self.room = round_up_to_vector(d + 1)
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple) -> None:
+    def write(self, X: np.ndarray, learn: bool, out: tuple, known: bool = False) -> None:
         """Write coordinates, and how many they are; ``out`` as in map_rounds."""
+        if known:
+            return
         Z, columns, _ = out
         Z[: len(X), 0] = 1.0
         Z[: len(X), 1 : self.columns] = X
@@ -172,11 +174,15 @@ class SpanMap(State):
         U[:rank, :rank] = R * scales[:rank, None]
         np.fill_diagonal(U, 1.0)
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple) -> None:
+    def write(self, X: np.ndarray, learn: bool, out: tuple, known: bool = False) -> None:
         """Write coordinates, how many they are, and atoms, row by row; ``out`` as in map_rounds.
 
-        learn : whether rows may join the dictionary.
+        learn : whether rows may join the dictionary; known : whether ``out`` has them from a
+        forecast, which is all if the dictionary is full.
         """
+        if known and self.size == self._budget:
+            self._coins.take(len(X))
+            return
         coins = self._coins.take(len(X)) if learn else NO_COINS
         setting = RULE, float(self._budget) if learn else 0.0
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
@@ -311,9 +317,12 @@ class Group(State):
         """Let the dictionary choose among up to ROWS inputs."""
         self.map.choose(X, self._coordinates)
 
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
-        """Write the forecasts of up to ROWS rounds, then learn them."""
-        self.map.write(X, learn, self._coordinates)
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, known: bool) -> None:
+        """Write the forecasts of up to ROWS rounds, then learn them.
+
+        known : whether ``forecast`` has just had the only one.
+        """
+        self.map.write(X, learn, self._coordinates, known)
         Z, columns, _ = self._coordinates
         require_done(hot.group_rounds(Z, columns, Y, self.map.lasting, *self._arguments))
 

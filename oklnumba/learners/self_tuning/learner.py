@@ -41,8 +41,8 @@ from oklnumba.learners.self_tuning.tree import (
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
-# do the work: so many steps after each, of so many rows.
-LAST, WORK, WORK_ROWS = 16, 3, 20
+# do the work: so many steps after each, by restart, of so many rows.
+LAST, WORK, WORK_ROWS = 16, (7, 7, 5, 3, 2, 2), 20
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
@@ -51,22 +51,22 @@ FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 # of the last SHORT labels, measured every EVERY rounds.
 LABEL_FAR, LONG, SHORT, EVERY = 20.0, 1024, 16, 8
 LARGEST_LABEL = 1e70  # fourth powers of larger ones overflow
-# Widths of Gaussian kernels, in medians, and the settings of their members; of the linear ones.
-# docs/self_tuning.md tells how they were chosen.
+AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
+# Widths of Gaussian kernels, in medians, the most atoms, and the settings of their members: ridge
+# and PA-I. After a change few atoms and a short memory are ahead. Then the settings of the linear
+# members. docs/self_tuning.md tells how they were chosen.
 KERNELS = (
-    (0.5, (Setting(0.1, 250),)),
-    (1.0, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125))),
-    (2.0, (Setting(0.01, 250),)),
+    (0.5, 200, (Setting(0.1, 250),), AGGRESSIVENESS),
+    (1.0, np.inf, (Setting(0.01, None), Setting(1.0, None), Setting(0.01, 125)), AGGRESSIVENESS),
+    (2.0, 200, (Setting(0.01, 250),), AGGRESSIVENESS),
+    (1.0, 100, (Setting(0.1, 50),), ()),
 )
-# After a change few atoms and a short memory are ahead: width, largest dictionary, settings.
-QUICK = 1.0, 100, (Setting(0.1, 50),)
+LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
+STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
 # Metrics: the kernel whose gradients they are of, rounds for each leaf of their trees, and whether
 # these are of normal scores; the settings of their members.
 METRICS = ("Gaussian", 512, False), ("Laplacian", 256, True)
 IN_LEAVES = Setting(0.03, None), Setting(0.3, None)
-LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
-AGGRESSIVENESS = 0.1, 1.0  # C of PA-I, in units of the largest label
-STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
 
 
 def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -105,10 +105,12 @@ class Scales(NamedTuple):
         # Halved first: the sum of two labels may be too large.
         offsets = np.where(signs, 0.0, 0.5 * usual.min(axis=0) + 0.5 * usual.max(axis=0))
         scales = cls(mean, scale, offsets, signs.astype(float))
+        yield
         Z = scales.transform(X)
         median = median_distance(Z)
         if median == 0.0:
             return scales
+        yield
         curves = measure_scores(Z)
         yield
         views, trees, widths = (Z, find_scores(Z, *curves)), [], []
@@ -164,26 +166,24 @@ class Stage(State):
         d, outputs = len(scales.mean), len(scales.offsets)
         wide = scales.median and d > budget
         budget = int(min(budget, rounds))
-        kernels = [(width, budget, settings, AGGRESSIVENESS) for width, settings in KERNELS]
-        kernels.append((*QUICK, ()))
         self.groups, self.members = [], []
         self._rows, self._static = [], []  # of members, and certified ones, in what groups write
         self._scored = []  # whether groups take normal scores
-        for i, (width, most, settings, rates) in enumerate(kernels if scales.median else ()):
+        for i, (width, most, settings, rates) in enumerate(KERNELS if scales.median else ()):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
             self._add(Group(points, settings, scales.signs, rates), Member("", sigma))
             yield
         for i, metric in enumerate(scales.trees()):
             name, _, scored = METRICS[i]
-            kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(kernels) + 1 + i]
+            kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
             leaves = []
             for leaf in range(metric.leaves):
                 points = SpanMap(kernel, d, budget, [*own, leaf])
                 leaves.append(Group(points, IN_LEAVES, scales.signs))
                 yield
             self._add(Tree(metric, leaves), Member("", kernel.sigma, metric=name, scores=scored))
-        linear = SpanMap(Linear(), d, budget, [*seed, len(kernels)]) if wide else LinearMap(d)
+        linear = SpanMap(Linear(), d, budget, [*seed, len(KERNELS)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
         self.members.append(Member("last label"))
         self._rows.append(-1)
@@ -201,13 +201,16 @@ class Stage(State):
 
     # ---- rounds ----
 
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace) -> None:
-        """Play up to ROWS rounds; X is standardised, Y less its offsets.
+    def play(
+        self, X: np.ndarray, Y: np.ndarray, learn: bool, trace: Trace, known: bool = False
+    ) -> None:
+        """Play up to ROWS rounds; Y is less its offsets.
 
-        learn : whether inputs may join dictionaries. trace : arrays of shape (n, K).
+        learn : whether inputs may join dictionaries. trace : arrays of shape (n, K). known :
+        whether ``forecast`` has just had the only round.
         """
-        n = len(X)
-        run_together([partial(group.play, Z, Y, learn) for group, Z in self._views(X)], n)
+        n, views = len(X), self._views(X, known)
+        run_together([partial(group.play, Z, Y, learn, known) for group, Z in views], n)
         F = self._forecasts(np.vstack([self._last, Y[:-1]]))
         self._last[:] = Y[-1]
         proofs = np.concatenate([group.proofs[:, :, :n] for group in self.groups])[self._static]
@@ -225,7 +228,7 @@ class Stage(State):
             rows = slice(start, min(start + step, start // SPAN * SPAN + SPAN, len(X)))
             labels = Y[rows] - self.scales.offsets
             trace = Trace(*np.empty((6, *labels.shape)))
-            self.play(self.scales.transform(X[rows]), labels, learn, trace)
+            self.play(X[rows], labels, learn, trace)
             self.replayed = rows.stop
             yield
 
@@ -236,15 +239,20 @@ class Stage(State):
             group.shrink_units(recent)
 
     def choose(self, X: np.ndarray) -> None:
-        """Let the dictionaries choose among up to ROWS standardised inputs."""
+        """Let the dictionaries choose among up to ROWS inputs."""
         run_together([partial(group.choose, Z) for group, Z in self._views(X)], len(X))
 
-    def _views(self, X: np.ndarray) -> list[tuple[Group | Tree, np.ndarray]]:
-        """Return each group and what it takes of X: the inputs, or their normal scores."""
-        scales = self.scales
-        scores = find_scores(X, scales.knots, scales.scores) if any(self._scored) else X
-        scored = zip(self.groups, self._scored, strict=True)
-        return [(group, scores if own else X) for group, own in scored]
+    def _views(self, X: np.ndarray, known: bool = False) -> list[tuple[Group | Tree, np.ndarray]]:
+        """Return each group and what it takes of X: standardised inputs, or their normal scores.
+
+        known : whether the last call was with these inputs.
+        """
+        if not known:
+            scales, Z = self.scales, self.scales.transform(X)
+            scores = find_scores(Z, scales.knots, scales.scores) if any(self._scored) else Z
+            scored = zip(self.groups, self._scored, strict=True)
+            self._seen = [(group, scores if own else Z) for group, own in scored]
+        return self._seen
 
     def _forecasts(self, before: np.ndarray) -> np.ndarray:
         """Return the members' forecasts, which the groups have just made, (K, n, N).
@@ -256,7 +264,7 @@ class Stage(State):
         return np.ascontiguousarray(F.transpose(2, 1, 0))
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds, X standardised, up to ROWS; out : (n, K)."""
+        """Write the forecasts of single rounds, up to ROWS; out : (n, K)."""
         for group, Z in self._views(X):
             group.forecast(Z)
         F = self._forecasts(np.broadcast_to(self._last, out.shape))
@@ -487,23 +495,23 @@ class SelfTuning(Learner):
         return stage
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        Y, start = y.reshape(len(X), self._outputs), 0
+        Y, start, known = y.reshape(len(X), self._outputs), 0, self._just_looked_at(X)
         while start < len(X):
             stops = (*self._restarts.values(), *self._restarts, self._played // SPAN * SPAN + SPAN)
             left = min(stop - self._played for stop in stops if stop > self._played)
             rows = slice(start, min(len(X), start + left))
             try:
-                self._play_block(X[rows], Y[rows], trace.rows(rows.start, rows.stop))
+                self._play_block(X[rows], Y[rows], trace.rows(rows.start, rows.stop), known)
             except Trouble as trouble:
                 self._raise_status(*trouble.args)
             start = rows.stop
 
-    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
+    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, known: bool) -> None:
         """Play up to ROWS rounds; restarts begin and end, and spans, after the last one only."""
         n, stage, learned = len(X), self._stage, self._replace_outliers(Y)
         kept = trace[: 2 + self._certified]  # without what a learner around this one keeps
         own = Trace(*(a if a is trace.sizes else a.reshape(Y.shape) for a in kept))
-        stage.play(stage.scales.transform(X), learned - stage.scales.offsets, True, own)
+        stage.play(X, learned - stage.scales.offsets, True, own, known)
         # The loss is that of the labels that came, so the bound takes in what outliers cost.
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - own.predictions) ** 2 - (learned - own.predictions) ** 2
@@ -562,7 +570,7 @@ class SelfTuning(Learner):
                 self._stage, self._next = stage, None
             elif self._played >= built and single:
                 self._next = self._next or self._build(end, WORK_ROWS)
-                for _ in islice(self._next, WORK):
+                for _ in islice(self._next, WORK[RESTARTS.index(end)]):
                     pass
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
@@ -579,7 +587,7 @@ class SelfTuning(Learner):
         scales = yield from Scales.measure(X, Y, end)
         stage = yield from self._make_stage(scales, restarts)
         for start in range(0, built, step):
-            stage.choose(stage.scales.transform(X[start : start + step]))
+            stage.choose(X[start : start + step])
             yield
         yield from stage.replay(X, Y, False, step)
         while stage.replayed < end:  # what came since
@@ -591,7 +599,8 @@ class SelfTuning(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         columns = forecasts.reshape(len(X), self._outputs)
-        self._stage.forecast(self._stage.scales.transform(X), columns)
+        self._looked_at = self._single_input(X)
+        self._stage.forecast(X, columns)
         return forecasts
 
     def _matrices(self) -> list[Part]:

@@ -17,10 +17,11 @@ from oklnumba.learners.self_tuning.grid import ROWS, Group
 from oklnumba.learners.tree import group_by_leaf
 
 FEWEST = 128  # rounds of the past that a metric takes
-# Rows and atoms of the passes of a metric; fewer rows if these have more numbers than 2^18, not
+# Rows of each pass of a metric, by its kernel, and atoms. More passes are sharper; one metric of
+# each kind serves more tables than two alike. Fewer rows if these have more numbers than 2^18, not
 # under 512.
-PASSES = (2048, 500), (2048, 500), (4096, 500)
-NUMBERS, LEAST_ROWS = 2**18, 512
+PASSES = {"Gaussian": (2048, 4096), "Laplacian": (1024, 1024, 1024, 1024, 2048)}
+FITTED, NUMBERS, LEAST_ROWS = 500, 2**18, 512
 SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
@@ -67,11 +68,11 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> St
     norm = 2 if kernel == "Gaussian" else 1
     n, d = Z.shape
     few, w, rng = Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
-    for most, atoms in PASSES if rounds >= FEWEST else ():
+    for most in PASSES[kernel] if rounds >= FEWEST else ():
         chosen = spread_rows(n, min(most, max(NUMBERS // d, LEAST_ROWS)))
         width = median_distance(few * w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
-        w = yield from measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=atoms)
+        w = yield from measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=FITTED)
     return w
 
 
@@ -122,6 +123,7 @@ class Tree(State):
         self.static = first.static
         self.forecasts, self.proofs = np.zeros_like(first.forecasts), np.zeros_like(first.proofs)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
+        self._atoms: int | None = None  # in all leaves, after the last round
 
     @property
     def size(self) -> int:
@@ -133,40 +135,46 @@ class Tree(State):
         for group in self.leaves:
             group.shrink_units(recent)
 
-    def _find_rows(self, Z: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Return the leaves that have rows of Z, scaled, and these rows."""
-        inner = len(self._splits)
-        return [(node - inner, rows) for node, rows in group_by_leaf(Z, self._splits).items()]
+    def _split(self, X: np.ndarray, known: bool = False) -> list[tuple]:
+        """Return leaves that have rows of X, which rows, and these rows, scaled.
+
+        known : whether the last call was with these inputs.
+        """
+        if not known:
+            Z, inner = X * self._metric.scales, len(self._splits)
+            nodes = group_by_leaf(Z, self._splits).items()
+            self._seen = [(node - inner, rows, Z[rows]) for node, rows in nodes]
+        return self._seen
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to ROWS inputs."""
-        Z = X * self._metric.scales
-        for leaf, rows in self._find_rows(Z):
-            self.leaves[leaf].choose(Z[rows])
+        for leaf, _, Z in self._split(X):
+            self.leaves[leaf].choose(Z)
 
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool) -> None:
-        """Write the forecasts of up to ROWS rounds, then learn them."""
-        n, Z, size = len(X), X * self._metric.scales, self.size
-        for leaf, rows in self._find_rows(Z):
+    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, known: bool) -> None:
+        """Write the forecasts of up to ROWS rounds, then learn them; as those of a group."""
+        n = len(X)
+        if self._atoms is None:
+            self._atoms = self.size
+        for leaf, rows, Z in self._split(X, known):
             group, before = self.leaves[leaf], self.leaves[leaf].size
-            group.play(Z[rows], Y[rows], learn)
+            group.play(Z, Y[rows], learn, known)
             found = group.forecasts, group.sizes, group.proofs
             out = self.forecasts, self.sizes, self.proofs
             leaf_rounds(rows, before, self._latest[leaf], found, out)
         # One by one, so that the sums do not depend on how the stream is cut.
         sizes, proofs = self.sizes[:n], self.proofs[:, :, :n]
-        sizes[0] += size
-        np.cumsum(sizes, out=sizes)
+        sizes[0] += self._atoms
+        self._atoms = int(np.cumsum(sizes, out=sizes)[-1])
         proofs[:, :, 0] += self._total
         np.add.accumulate(proofs, axis=2, out=proofs)
         self._total[:] = proofs[:, :, -1]
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
-        Z = X * self._metric.scales
-        for leaf, rows in self._find_rows(Z):
+        for leaf, rows, Z in self._split(X):
             group = self.leaves[leaf]
-            group.forecast(Z[rows])
+            group.forecast(Z)
             self.forecasts[:, rows] = group.forecasts[:, : len(rows)]
 
     def parts(self) -> list[State]:
