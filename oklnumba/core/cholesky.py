@@ -184,8 +184,8 @@ class GrowingFactor(State):
     def _choose_room(self, axis: int, least: int) -> int:
         if axis != self._FACTORED:
             return super()._choose_room(axis, least)
-        # Later steps are smaller, because the old and the new factor exist at the same time. One row
-        # more than asked for, as forecasts of single inputs write theirs behind those in use.
+        # Later steps are smaller, because the old and the new factor exist at the same time. One
+        # more row than asked for: forecasts of single inputs write theirs behind those in use.
         old = self._rooms[axis]
         return pad_row_length(max(least + 1, 64, 2 * old if old < 8192 else old + old // 4))
 
