@@ -341,11 +341,11 @@ class SelfTuning(Learner):
     size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery, Karny and Ettler 2010), with
     the variance of the noise learned, and ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
     weighs two of these and the regressions on top. The metrics are ``learned_metric`` of a Gaussian
-    and of a Laplacian kernel (norm 1; Radhakrishnan et al. 2024), from round 128 on; several
-    outputs share them, as the squares of their gradients add up. The tree is that of xRFM
-    (Beaglehole et al. 2025): median splits of the widest input as scaled. The normal score of an
-    input is the normal quantile of its rank in the past. Ridge on forecasts is
-    stacking (Breiman 1996), online: on what each adds to the last label, over the largest label,
+    in two passes and of a Laplacian kernel (norm 1) in five, which is sharper (Radhakrishnan et al.
+    2024), from round 128 on; several outputs share them, as the squares of their gradients add up.
+    The tree is that of xRFM (Beaglehole et al. 2025): median splits of the widest input as scaled.
+    The normal score of an input is the normal quantile of its rank in the past. Ridge on forecasts
+    is stacking (Breiman 1996), online: on what each adds to the last label, over the largest label,
     lam = 10, without forgetting and with a half-life of 500 rounds. A point that joins a dictionary
     between restarts adds a direction, whose coordinate is 0 in the rounds before. Labels count from
     their middle in the past at the last restart, labels -1 and +1 from 0.
