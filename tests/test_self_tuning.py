@@ -87,8 +87,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, kernels, self_tuning.LINEAR, metrics,
-        self_tuning.IN_LEAVES, tree.DEEPEST, seed=3,
-        span=span,
+        self_tuning.IN_LEAVES, tree.DEEPEST, seed=3, span=span,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5

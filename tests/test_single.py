@@ -8,6 +8,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import clone
+from oklnumba.learners.self_tuning.grid import Group
 
 APART = type, types.ModuleType, types.FunctionType  # what leads to everything there is
 GROWING = [
@@ -54,6 +55,24 @@ def test_single_rounds_have_the_bits_of_lists_which_nothing_is_kept_for(learner)
                 one.partial_fit(X, np.sign(X[:, 2]))
             np.testing.assert_array_equal(kept.predict(X), other.predict(X))
     assert kept.size == other.size and (kept.size > 2 * kept._FIRST_ROOM or learner not in GROWING)
+
+
+def test_no_round_goes_on_from_a_forecast_that_was_interrupted(monkeypatch):
+    """What groups hold is still of the input before."""
+    rng = np.random.default_rng(2)
+    X, y = rng.uniform(-1, 1, (200, 3)), rng.choice([-1.0, 1.0], 200)
+    kept, other = (okl.SelfTuning(budget=8).partial_fit(X, y) for _ in range(2))
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    kept.predict_one(X[1])
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Group, "forecast", stop)
+        kept.predict_one(X[0])
+    kept.learn_one(X[0], 1.0)
+    other.learn_one(X[0], 1.0)
+    np.testing.assert_array_equal(kept.predict(X), other.predict(X))
 
 
 def test_what_a_learner_holds_is_not_numba():

@@ -222,12 +222,13 @@ class NystromAWV(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = empty_per_round(len(X), self._outputs)
-        self._looked_at = self._single_input(X)
+        self._looked_at = None
         self._loop(nystrom_awv_forecasts, X)(
             X, self._coins.next, *self._dictionary_arguments(), self._hyper.lam,
             (self._U, self._inv_d, self._c), self._ridge,
             forecasts.reshape(len(X), self._outputs),
         )  # fmt: skip
+        self._looked_at = self._single_input(X)
         return forecasts
 
     def _matrices(self) -> list[Part]:

@@ -599,8 +599,9 @@ class SelfTuning(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         columns = forecasts.reshape(len(X), self._outputs)
-        self._looked_at = self._single_input(X)
+        self._looked_at = None  # until it is whole: Ctrl-C may come between
         self._stage.forecast(X, columns)
+        self._looked_at = self._single_input(X)
         return forecasts
 
     def _matrices(self) -> list[Part]:
