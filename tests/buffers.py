@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oklnumba.hot.awv import awv_forecasts, awv_rounds
+from oklnumba.hot.awv import awv_forecasts, awv_rounds, factor_late
 from oklnumba.hot.primitives.udu import LANES, TOGETHER
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 13)  # around the unrolled strides
@@ -57,6 +57,7 @@ class Factor:
         self.inv_d = np.full(self.cap, 1 / lam)
         self.setting = 1 / discount, 1 / lam
         self.work = poisoned(2 * TOGETHER + 1, self.cap), poisoned(TOGETHER)
+        self.late = np.zeros(2, dtype=np.int64), poisoned(4, self.cap)
         self.forecasts, self.ridge_forecasts, self.shrinks = [], [], []
 
     def padded(self, Z):
@@ -66,7 +67,7 @@ class Factor:
         return 0, len(Z), self.used
 
     def arguments(self):
-        return (self.U, self.inv_d, self.c), self.setting, self.work, self.ridge
+        return (self.U, self.inv_d, self.c, self.late), self.setting, self.work, self.ridge
 
     def out(self, n):
         return *(poisoned(n, len(self.c)) for _ in range(2)), poisoned(n), poisoned(n, len(self.c))
@@ -91,5 +92,6 @@ class Factor:
         return self.flat(out[0])
 
     def state(self):
+        factor_late(self.arguments()[0], self.setting)
         parts = self.U, self.inv_d, self.c, self.forecasts, self.ridge_forecasts, self.shrinks
         return np.concatenate([np.ravel(part) for part in parts])

@@ -1,5 +1,6 @@
 """Single rounds from Python: what is kept from one to the next changes nothing."""
 
+import copy
 import gc
 import types
 
@@ -9,6 +10,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.learners.self_tuning.grid import Group
+from tests.compiled import COMPILED
 
 APART = type, types.ModuleType, types.FunctionType  # what leads to everything there is
 GROWING = [
@@ -55,6 +57,36 @@ def test_single_rounds_have_the_bits_of_lists_which_nothing_is_kept_for(learner)
                 one.partial_fit(X, np.sign(X[:, 2]))
             np.testing.assert_array_equal(kept.predict(X), other.predict(X))
     assert kept.size == other.size and (kept.size > 2 * kept._FIRST_ROOM or learner not in GROWING)
+
+
+RIDGES = [
+    okl.PKAWV(okl.TaylorFeatures(3), discount=0.99),
+    okl.NystromAWV(okl.Gaussian(0.2), max_size=30),
+    okl.SelfTuning(budget=30),
+]
+
+
+@pytest.mark.skipif(not COMPILED, reason="the bits of compiled code are the point")
+@pytest.mark.parametrize("learner", RIDGES, ids=repr)
+def test_a_round_that_waits_is_in_what_is_saved_and_measured(learner):
+    """learn_one after predict_one leaves the factor for the next pass over it."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (700, 3))
+    y = np.sign(X[:, 2] - X[:, 0] ** 2)
+    single, rows = clone(learner), clone(learner).partial_fit(X, y)
+    for x, label in zip(X, y, strict=True):
+        single.predict_one(x)
+        single.learn_one(x, label)
+    copied = copy.deepcopy(single)  # as it is, with what waits
+    for one in (single, copied):
+        assert one.health() == rows.health()
+        saved, expected = one._state(), rows._state()
+        for part in one._nested():
+            saved |= one._nested()[part]._state()
+            expected |= rows._nested()[part]._state()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(saved[name], value, err_msg=name)
+    np.testing.assert_array_equal(copied.predict(X[:20]), rows.predict(X[:20]))
 
 
 def test_no_round_goes_on_from_a_forecast_that_was_interrupted(monkeypatch):

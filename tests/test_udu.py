@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from oklnumba.hot.awv import LATE
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, solve_rounds
 from tests import naive
@@ -70,19 +71,40 @@ def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
         np.testing.assert_array_equal(pieces.state(), whole.state())
 
 
+@pytest.mark.skipif(not COMPILED, reason="the bits of compiled code are the point")
+@pytest.mark.parametrize("r, lam, ridge", FACTORS)
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_forecasts_between_the_rounds_change_no_bit_of_the_state(r, lam, ridge, discount):
+    """Of the round's own row, of others, of none and of several; and rounds together between."""
+    rng = np.random.default_rng(17)
+    n = 40
+    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, (n, 2))
+    whole, looking = (Factor(r, lam, ridge, discount, outputs=2, spare=8) for _ in range(2))
+    whole.play(Z, y)
+    t, late = 0, 0
+    while t < n:
+        rows = [slice(t, t + 1), *([] if t % 5 else [slice(0, 1), slice(t, t + 1)])][t % 3 :]
+        rows += [slice(3, 7)] if t % 7 == 0 else []
+        forecasts = [looking.forecast(Z[one]) for one in rows]
+        count = 4 if t % 11 == 10 else 1
+        looking.play(Z[t : t + count], y[t : t + count])
+        late += int(looking.late[0][LATE] > 0)
+        if rows and rows[-1] == slice(t, t + 1):
+            assert_allclose(forecasts[-1][0], looking.forecasts[t], rtol=1e-13)
+        t += count
+    assert 10 < late < n - 5
+    np.testing.assert_array_equal(looking.state(), whole.state())
+
+
 @pytest.mark.parametrize("count", [1, 3, 6, 9, 12])
 @pytest.mark.parametrize("r", [8, 16, 40])
 def test_solving_rounds_changes_only_the_rounds(count, r):
     rng = np.random.default_rng(r)
     U = np.triu(rng.standard_normal((r, r)), 1) / 3 + np.eye(r)
-    inv_d, rounds = rng.uniform(0.5, 2, r), rng.standard_normal((12, r))
-    betas, a = rng.standard_normal((12, r)), np.ones(12)
-    before = [array.copy() for array in (U, inv_d, rounds, betas, a)]
-    solve_rounds(U, inv_d, rounds, betas, a, count, r)
-    expected = np.linalg.solve(U.T, before[2][:count].T).T
+    rounds = rng.standard_normal((12, r))
+    before = U.copy(), rounds.copy()
+    solve_rounds(U, rounds, count, r)
+    expected = np.linalg.solve(U.T, before[1][:count].T).T
     assert_allclose(rounds[:count], expected, rtol=1e-9, atol=1e-11)
-    assert_array_equal(rounds[count:], before[2][count:])
+    assert_array_equal(rounds[count:], before[1][count:])
     assert_array_equal(U, before[0])
-    assert_array_equal(inv_d, before[1])
-    if COMPILED:
-        assert_array_equal(a, before[4])

@@ -72,6 +72,11 @@ def pad_row_length(n: int) -> int:
     return max(n, lines * LANES)
 
 
+def make_late(factors: tuple[int, ...], columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what passes over U leave, of factors of this shape, () for one (hot/awv.py)."""
+    return np.zeros((*factors, 2), dtype=np.int64), aligned_zeros(*factors, 4, columns)
+
+
 def sweep_workspace(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return workspace for the sweeps of a factor U' D U (hot/awv.py)."""
     # A large factor does not fit in the cache: more rounds share a pass. The bits are the same.
@@ -204,6 +209,7 @@ class State:
 
     def _state(self) -> dict[str, Any]:
         """Return the state as arrays and text; FloatingPointError if a number is not finite."""
+        self._settle()
         state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
         for name, array in state.items():
             if name not in self._UNBOUNDED and not np.isfinite(array).all():
@@ -212,6 +218,9 @@ class State:
                     "and labels, then reset() and start again"
                 )
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
+
+    def _settle(self) -> None:
+        """Bring arrays up to date that rounds leave for later."""
 
     def _output_axes(self) -> dict[str, int]:
         """Return the axis of the labels of a round, of the arrays of ``_state()`` with one."""

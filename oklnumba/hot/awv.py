@@ -12,6 +12,13 @@ Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, 
 p = U^-T z_t the ridge forecast is m = p.c and AWV's m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A discount
 g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
 
+U is read once in a single forecast and its round: the forecast leaves p, from which the round finds
+1 / D and c, and U waits for the next pass over it, mostly that of the next forecast. So ``factor``
+is U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at first I and
+1 / lam), c (K, cap), and what a pass leaves: widths (2,), columns of the LATE round, which U and
+inv_d lack, and of the row LOOKED at last, 0 for none; and rows (4, cap), these two, the latter's p,
+and workspace. U and inv_d by themselves are those of all rounds after ``factor_late``.
+
 Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a round:
 
     f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
@@ -26,7 +33,9 @@ from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import (
     SWEEP,
+    factor_and_solve,
     factor_rounds,
+    find_pivots,
     ridge_forecast,
     ridge_learn,
     solve_rounds,
@@ -35,7 +44,52 @@ from oklnumba.hot.primitives.udu import (
 # The certificate's running totals: loss, penalised loss of the best function, what AWV may lose
 # more, what growing spaces took off, max |y|, and 1 for ridge forecasts, which have no bound.
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
+LATE, LOOKED, SOLVED, BETA = range(4)  # rows, the first two also widths, that a pass leaves
 ROUNDING = 1e-12  # of these sums, as a share of the loss: regret and bound may be equal
+
+
+@hot
+def factor_late(factor, setting):
+    """Take the late round into U and inv_d, if there is one; ``setting`` as in awv_rounds."""
+    U, inv_d, _, (widths, kept) = factor
+    if widths[LATE] > 0:
+        a = kept[SOLVED]
+        a[0] = 1.0
+        factor_rounds(U, inv_d, setting, kept, kept[BETA:], a, 1, widths[LATE])
+        widths[LATE] = 0
+
+
+@hot
+def look_at(rounds, factor, setting, r):
+    """Turn z = rounds[0] into p = U^-T z, and keep both for the round of z, which may follow."""
+    U, inv_d, _, (widths, kept) = factor
+    p = rounds[0]
+    for j in range(r):
+        kept[LOOKED, j] = p[j]
+    if widths[LATE] == r:
+        factor_and_solve(U, inv_d, setting, kept[LATE], kept[BETA], p, r)
+        widths[LATE] = 0
+    else:
+        factor_late(factor, setting)
+        solve_rounds(U, rounds, 1, r)
+    widths[LOOKED] = r
+    for j in range(r):
+        kept[SOLVED, j] = p[j]
+
+
+@hot
+def was_looked_at(z, late, r):
+    """Say whether z is the row that was looked at last; it is late then, and no longer that."""
+    widths, kept = late
+    same = widths[LOOKED] == r
+    widths[LOOKED] = 0
+    if same:
+        for j in range(r):
+            same = same & (z[j] == kept[LOOKED, j])
+            kept[LATE, j] = z[j]
+    if same:
+        widths[LATE] = r
+    return same
 
 
 @hot
@@ -56,15 +110,14 @@ def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
 
     Z : (n, >= r), zero from the last feature up to r; Y : (n, K); span : (first, stop, r), the
-    rounds from first up to stop are played on r columns, a multiple of LANES;
-    factor : U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at
-    first I and 1 / lam), and c (K, cap); setting : (1 / g, 1 / lam), g the discount; work : (2 T +
-    1, cap) and (T,), for T rounds that share a pass over U, T a multiple of SWEEP (any T gives the
-    same bits); ridge : 1 for ridge forecasts, 0 for AWV; own : columns of the functions to compare
-    with, the others (own < r) serve the forecasts only; out : forecasts and ridge forecasts m (n,
-    K), shrinks a = 1 + z' (g A)^-1 z (n,), and growth (n, K) of certify, written if own < r.
+    rounds from first up to stop are played on r columns, a multiple of LANES; setting : (1 / g,
+    1 / lam), g the discount; work : (2 T + 1, cap) and (T,), for T rounds that share a pass over U,
+    T a multiple of SWEEP (any T gives the same bits); ridge : 1 for ridge forecasts, 0 for AWV; own
+    : columns of the functions to compare with, the others (own < r) serve the forecasts only; out :
+    forecasts and ridge forecasts m (n, K), shrinks a = 1 + z' (g A)^-1 z (n,), and growth (n, K) of
+    certify, written if own < r.
     """
-    U, inv_d, c = factor
+    U, inv_d, c, late = factor
     rows, a = work
     t, stop, r = span
     together = a.shape[0]
@@ -74,11 +127,18 @@ def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
         count = (stop - t) // SWEEP * SWEEP or 1
         if count > together:
             count = together
-        for s in range(count):
-            a[s] = 1.0
+        if count == 1 and was_looked_at(Z[t], late, r):
             for j in range(r):
-                rounds[s, j] = Z[t + s, j]
-        factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
+                rounds[0, j] = late[1][SOLVED, j]
+            a[0] = find_pivots(rounds[0], inv_d, setting, betas[0], r)
+        else:
+            factor_late(factor, setting)
+            late[0][LOOKED] = 0
+            for s in range(count):
+                a[s] = 1.0
+                for j in range(r):
+                    rounds[s, j] = Z[t + s, j]
+            factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
         for s in range(count):
             p, beta = rounds[s], betas[s]
             shrinks[t + s] = a[s]
@@ -99,11 +159,11 @@ def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
 @hot
 def awv_forecasts(Z, span, factor, setting, work, ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z; arguments as in awv_rounds."""
-    U, inv_d, c = factor
+    U, inv_d, c, _ = factor
     rows, a = work
     t, stop, r = span
     together = a.shape[0]
-    rounds, betas, scan = rows, rows[together:], rows[2 * together]
+    rounds, scan = rows, rows[2 * together]
     forecasts, ridge_forecasts, shrinks = out
     while t < stop:
         count = (stop - t) // SWEEP * SWEEP or 1
@@ -112,7 +172,11 @@ def awv_forecasts(Z, span, factor, setting, work, ridge, out):
         for s in range(count):
             for j in range(r):
                 rounds[s, j] = Z[t + s, j]
-        solve_rounds(U, inv_d, rounds, betas, a, count, r)
+        if count == 1:
+            look_at(rounds, factor, setting, r)
+        else:
+            factor_late(factor, setting)
+            solve_rounds(U, rounds, count, r)
         for s in range(count):
             p = rounds[s]
             shrink = 1.0

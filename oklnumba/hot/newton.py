@@ -62,7 +62,7 @@ def slab_shift(forecast, C, q):
 
 
 @hot
-def newton_products(X, eta, factor, rounds, betas, a, H, m):
+def newton_products(X, eta, factor, rounds, betas, H, m):
     """Write H and m of a block; False if differences of its entries would cancel.
 
     H : (TOGETHER, SMALL), x_i' A^-1 x_j, and m : (SMALL,), w.x_i, for A and w before the block.
@@ -72,7 +72,7 @@ def newton_products(X, eta, factor, rounds, betas, a, H, m):
     for s in range(count):
         for j in range(r):
             rounds[s, j] = X[s, j]
-    solve_rounds(U, inv_d, rounds, betas, a, count, r)
+    solve_rounds(U, rounds, count, r)
     for i in range(count):
         p, v = rounds[i], betas[i]
         for j in range(r):
@@ -147,7 +147,7 @@ def newton_learn(X, eta, slopes, shifts, late, factor, rounds, betas, a, scan):
     for s in range(count):
         if late[s] != 0.0:
             add_multiple(p, late[s], X[s], r)
-    solve_rounds(U, inv_d, rounds, betas, a, 1, r)
+    solve_rounds(U, rounds, 1, r)
     for j in range(r):  # by A^-1 sum late_j x_j
         c[j] += inv_d[j] * p[j]
 
@@ -163,7 +163,7 @@ def newton_block(X, y, loss, eta, C, factor, work, forecasts):
     rounds, betas, scan = wide, wide[TOGETHER:], wide[2 * TOGETHER]
     H, m, slopes = small, small[TOGETHER], small[TOGETHER + 1]
     shifts, late, a = small[TOGETHER + 2], small[TOGETHER + 3], small[TOGETHER + 4]
-    if not newton_products(X, eta, factor, rounds, betas, a, H, m):
+    if not newton_products(X, eta, factor, rounds, betas, H, m):
         return 0, NEED_ROOM
     played, status = newton_weights(H, m, y, loss, eta, C, count, slopes, shifts, late, forecasts)
     if status != DONE:
@@ -180,7 +180,7 @@ def newton_round(x, y, loss, eta, C, factor, wide, forecasts):
     p, r = z[0], x.shape[0]
     for j in range(r):
         p[j] = x[j]
-    solve_rounds(U, inv_d, z, betas, a, 1, r)
+    solve_rounds(U, z, 1, r)
     forecast = dot(p, c, r)  # kons Algorithm 1, line 6
     if not abs(forecast) < np.inf:
         return NOT_FINITE
@@ -240,11 +240,11 @@ def newton_forecasts(X, C, factor, wide, forecasts):
     """Write what the online Newton step would forecast for each row of X : (n, r)."""
     U, inv_d, c = factor
     n, r = X.shape
-    p, betas, a = wide[0:1], wide[1:2], wide[2]
+    p = wide[0:1]
     for t in range(n):
         for j in range(r):
             p[0, j] = X[t, j]
-        solve_rounds(U, inv_d, p, betas, a, 1, r)
+        solve_rounds(U, p, 1, r)
         forecasts[t] = larger(-C, smaller(C, dot(p[0], c, r)))
 
 

@@ -21,7 +21,7 @@ coordinates Phi (cap_n, cap) of past rounds; ``factor``: as in awv.py. corner is
 
 import math
 
-from oklnumba.hot.awv import awv_rounds
+from oklnumba.hot.awv import LOOKED, awv_rounds, factor_late, look_at
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
@@ -212,7 +212,7 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
     (>= n, K), sizes (n,); others as in awv_rounds.
     """
     Z, ranks, borders, gains, seen_sizes = rows
-    U, inv_d, c = factor
+    U, inv_d, c, _ = factor
     forecasts, ridge_forecasts, shrinks, growth, sizes = out
     n, moments = Y.shape[0], work[0][work[0].shape[0] - 1]
     t = growths = 0
@@ -229,6 +229,7 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
             for j in range(old):
                 moments[j] = borders[growths, j]
             corner = borders[growths, old] + lam  # lam |w|^2 has one coordinate more
+            factor_late(factor, setting)
             if not border_factor(U, inv_d, c, moments, corner, growth[t], old):
                 return t, NOT_POSITIVE
             growths += 1
@@ -245,14 +246,18 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
 
 @hot
 def nystrom_awv_forecasts(
-    X, coin, kernel, setting, counts, dictionary, past, work, lam, factor, ridge, forecasts
+    X, coin, kernel, setting, counts, dictionary, past, work, factor, terms, forecasts
 ):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, the border is written behind the valid part of the buffers (the
     caller makes room for one more atom) and wiped afterwards.
+
+    terms : lam, the setting of awv_rounds, and whether forecasts are ridge's; others as in
+    nystrom_rows and awv_rounds.
     """
-    R, (U, inv_d, c), (rows, columns) = dictionary[4], factor, work
+    lam, forgetting, ridge = terms
+    R, (U, inv_d, c, (widths, _)), (rows, columns) = dictionary[4], factor, work
     q, p, moments, scan, shrink = rows[2], rows[4], rows[5], rows[6], rows[7]
     stored, old_rank = counts[PAST], counts[RANK]
     for t in range(X.shape[0]):
@@ -266,13 +271,14 @@ def nystrom_awv_forecasts(
             square = write_span_column(
                 kernel, x, past, setting[0], stored, q, rho, rank, columns, moments, gains
             )
+            factor_late(factor, forgetting)
             if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
                 q[rank] = own_coordinate(rho, corner)
                 rank += 1
         padded = pad(q, rank)
         for k in range(padded):  # q is kept for nystrom_rows
             p[k] = q[k]
-        solve_upper_transposed(U, p, padded)
+        look_at(rows[4:], factor, forgetting, padded)
         a = 1.0
         for k in range(padded):
             a += inv_d[k] * p[k] * p[k]
@@ -281,6 +287,7 @@ def nystrom_awv_forecasts(
             forecast = ridge_forecast(p, c[k], scan, padded)
             forecasts[t, k] = forecast if ridge else forecast / shrink[0]
         if rank > old_rank:
+            widths[LOOKED] = 0  # it was by another U
             U[:old_rank, old_rank] = 0.0
             inv_d[old_rank] = 1.0 / lam
             c[:, old_rank] = 0.0

@@ -64,16 +64,15 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
 
     setting : (rule of joining_probability, largest size); dictionary : that of dictionary.py; unit
     : U (cap, cap) and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; work
-    : row and b (cap,), (2 TOGETHER, cap) and (TOGETHER,); out : Z (n, > cap), 1 for the intercept,
+    : row and b (cap,) and (TOGETHER, cap); out : Z (n, > cap), 1 for the intercept,
     the coordinates, zeros up to whole vectors; columns (n,), how many these are; sizes (n,), atoms
     after the row.
     """
     rule, largest = setting
     atoms, weights, kors, span, _ = dictionary
     U, scales = unit
-    row, b, rows, a = work
+    row, b, rounds = work
     Z, columns, sizes = out
-    rounds, betas = rows[:TOGETHER], rows[TOGETHER:]
     n, t = X.shape[0], 0
     while t < n:
         m, rank = counts[ATOMS], counts[RANK]
@@ -86,7 +85,7 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
                 q[j] = row[span[j]]
             pad(q, rank)
         r = pad(rounds[0], rank)
-        solve_rounds(U, scales, rounds, betas, a, count, r)
+        solve_rounds(U, rounds, count, r)
         for s in range(count):
             z, q = Z[t + s], rounds[s]
             z[0] = 1.0
@@ -180,17 +179,24 @@ def count_equal(columns, start, n):
 
 
 @hot
+def take_factor(factors, i):
+    """Return the factor of regression i."""
+    U, inv_d, c, (widths, kept) = factors
+    return U[i], inv_d[i], c[i], (widths[i], kept[i])
+
+
+@hot
 def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
     """Play the ridge regressions, AWV among them, then the first-order rules of a group.
 
     Z, columns : out of map_rounds; Y : (n, K); lasting : coordinates that the functions to compare
-    with have; ridges : settings (N, 3), 1 / discount, 1 / lam and the discount, U (N, cap, cap),
-    inv_d (N, cap), c (N, K, cap), totals (N, K, 6) and ``work`` as in awv_rounds; rules : codes
+    with have; ridges : settings (N, 3), 1 / discount, 1 / lam and the discount, factors of N
+    regressions as in awv.py, totals (N, K, 6) and ``work`` as in awv_rounds; rules : codes
     (M,), rates (M,), signs (K,), weights (M, K, cap) and largest (M, K) as in coordinate_rounds;
     out : forecasts (2 N + M, >= n, K), of ridge and AWV in turn, then of the rules; shrinks (>= n,)
     and growth (>= n, K), workspace; proofs (N, 3, >= n, K). Returns rounds and a status.
     """
-    settings, U, inv_d, c, totals, work = ridges
+    settings, factors, totals, work = ridges
     codes, rates, signs, weights, largest = rules
     forecasts, shrinks, growth, proofs = out
     n, start = Y.shape[0], 0
@@ -203,7 +209,7 @@ def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
                     growth[t, k] = 0.0
         for i in range(settings.shape[0]):
             played, status = awv_certified_rounds(
-                Z, Y, (start, stop, r), (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]),
+                Z, Y, (start, stop, r), take_factor(factors, i), (settings[i, 0], settings[i, 1]),
                 work, 0.0, own, settings[i, 2], totals[i],
                 (forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
                 (proofs[i, 0], proofs[i, 1], proofs[i, 2]),
@@ -224,7 +230,7 @@ def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
 @hot
 def group_forecasts(Z, columns, n, ridges, rules, out):
     """Write what a group would forecast for each of n rows of Z; arguments as in group_rounds."""
-    settings, U, inv_d, c, _, work = ridges
+    settings, factors, _, work = ridges
     codes, _, signs, weights, _ = rules
     forecasts, shrinks, _, _ = out
     start = 0
@@ -232,8 +238,8 @@ def group_forecasts(Z, columns, n, ridges, rules, out):
         r, stop = columns[start], count_equal(columns, start, n)
         for i in range(settings.shape[0]):
             awv_forecasts(
-                Z, (start, stop, r), (U[i], inv_d[i], c[i]), (settings[i, 0], settings[i, 1]), work,
-                0.0, (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
+                Z, (start, stop, r), take_factor(factors, i), (settings[i, 0], settings[i, 1]),
+                work, 0.0, (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
             )  # fmt: skip
         start = stop
     for i in range(codes.shape[0]):

@@ -23,6 +23,7 @@ from oklnumba.core.state import (
     BLOCK_ROWS,
     FeatureRows,
     aligned_zeros,
+    make_late,
     round_up_to_vector,
     sweep_workspace,
 )
@@ -43,6 +44,12 @@ TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 def name_space(space: str, discount: float) -> str:
     """Return the name of a certificate's space, with the discount where there is one."""
     return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
+
+
+def settle(factor: tuple, forgetting: tuple[float, float]) -> None:
+    """Take a round that waits for the next pass over U into it, and into inv_d."""
+    if factor[3][0][hot.LATE]:
+        hot.factor_late(factor, forgetting)
 
 
 class KernelAWV(cholesky.GrowingFactor, Learner):
@@ -213,7 +220,8 @@ class FeatureRidge(Learner):
         self._inv_d[:] = 1.0 / lam
         ridge = self._totals[:, hot.RIDGE] = float(forecaster == "ridge")
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
-        factor, work = (self._U, self._inv_d, self._c), sweep_workspace(self._U)
+        factor = self._U, self._inv_d, self._c, make_late((), room)
+        work = sweep_workspace(self._U)
         # 1 / discount and 1 / the floor of D; without a discount there is no floor.
         forgetting = NO_DISCOUNT if discount == 1.0 else (1.0 / discount, 1.0 / lam)
         self._setting = factor, forgetting, work, ridge
@@ -263,7 +271,11 @@ class FeatureRidge(Learner):
         hot.awv_forecasts(Z, (0, n, self._room), *self._setting, out)
         return forecasts
 
+    def _settle(self) -> None:
+        settle(*self._setting[:2])
+
     def _matrices(self) -> list[Part]:
+        self._settle()
         r = self._r
         matrix = Factored(self._U, r, 1.0 / self._inv_d[:r])
         solutions = [matrix.half_solve(c) for c in self._c]

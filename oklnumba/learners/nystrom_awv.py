@@ -22,6 +22,7 @@ from oklnumba.core.state import (
     BLOCK_ROWS,
     Coins,
     aligned_zeros,
+    make_late,
     pad_row_length,
     round_up_to_vector,
     sweep_workspace,
@@ -36,7 +37,7 @@ from oklnumba.hot.nystrom_awv import (
 )
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.learners.awv import FORECASTERS, REMEDY, TOTALS, name_space
+from oklnumba.learners.awv import FORECASTERS, REMEDY, TOTALS, name_space, settle
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 
@@ -148,6 +149,7 @@ class NystromAWV(Learner):
         shape = BLOCK_ROWS, self._outputs
         # Workspace: ridge forecasts, shrinks, and what growths of the span take off the loss.
         self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.empty(shape)
+        self._late = make_late((), 0)
         self._reserve({ATOMS: 1, PAST: 1})
 
     def _space(self) -> str:
@@ -161,6 +163,7 @@ class NystromAWV(Learner):
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        self._settle()
         buffers, cap = super()._make_buffers(rooms), rooms[ATOMS]
         if cap > self._rooms[ATOMS]:
             old, U = len(self._inv_d), buffers["U"]
@@ -169,6 +172,7 @@ class NystromAWV(Learner):
             ranks, sizes = np.zeros((2, BLOCK_ROWS + 1), dtype=np.int64)
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
+                "late": make_late((), cap),
                 "work": aligned_zeros(8, cap), "sweeps": sweep_workspace(U),
                 "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains, sizes),
                 "looked_at": None,  # what the last forecast left was in ``work``
@@ -212,7 +216,7 @@ class NystromAWV(Learner):
                 self._columns = np.empty((2, 0))
             rows = slice(first, first + seen)
             played, status = play(
-                self._seen, Y[rows], p.lam, (self._U, self._inv_d, self._c),
+                self._seen, Y[rows], p.lam, self._factor(),
                 self._forgetting, self._sweeps, self._ridge,
                 tuple(part[rows] for part in out),
             )  # fmt: skip
@@ -224,14 +228,22 @@ class NystromAWV(Learner):
         forecasts = empty_per_round(len(X), self._outputs)
         self._looked_at = None
         self._loop(nystrom_awv_forecasts, X)(
-            X, self._coins.next, *self._dictionary_arguments(), self._hyper.lam,
-            (self._U, self._inv_d, self._c), self._ridge,
+            X, self._coins.next, *self._dictionary_arguments(), self._factor(),
+            (self._hyper.lam, self._forgetting, self._ridge),
             forecasts.reshape(len(X), self._outputs),
         )  # fmt: skip
         self._looked_at = self._single_input(X)
         return forecasts
 
+    def _factor(self) -> tuple:
+        """Return the factor as the compiled loops take it."""
+        return self._U, self._inv_d, self._c, self._late
+
+    def _settle(self) -> None:
+        settle(self._factor(), self._forgetting)
+
     def _matrices(self) -> list[Part]:
+        self._settle()
         p, m, rank = self._hyper, self.size, int(self._counts[RANK])
         if rank == 0:
             return []

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require, require_discount
-from oklnumba.core.state import aligned_zeros, round_up_to_vector, sweep_workspace
+from oklnumba.core.state import aligned_zeros, make_late, round_up_to_vector, sweep_workspace
 from oklnumba.hot.awv import awv_rounds
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.theory.arguments import checked
@@ -80,13 +80,13 @@ class _Factor:
         self.r, room = r, round_up_to_vector(r)
         self.Z = aligned_zeros(1, room)
         self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
-        self.work = sweep_workspace(self.U)
+        self.late, self.work = make_late((), room), sweep_workspace(self.U)
         self.out = np.empty((1, 1)), np.empty((1, 1)), np.empty(1), np.empty((1, 1))
 
     def play(self, z: np.ndarray, label: float) -> float:
         """Play a round and return its shrink 1 + z' A^-1 z."""
         self.Z[0, : self.r] = z
-        Y, factor = np.array([[label]]), (self.U, self.inv_d, self.c)
+        Y, factor = np.array([[label]]), (self.U, self.inv_d, self.c, self.late)
         room = self.Z.shape[1]
         _, status = awv_rounds(
             self.Z, Y, (0, 1, room), factor, NO_DISCOUNT, self.work, 0.0, room, self.out

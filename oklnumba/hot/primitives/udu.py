@@ -237,7 +237,43 @@ def solve_columns_3(rows, rounds, p, n):
         z2[j] = solve_column(u, z2[j], p[2])
 
 
+@exact_apart
+def learn_and_solve_columns(rows, late, p, beta, z, q, n):
+    """Take the round ``late`` through n columns of four rows, then z without learning."""
+    u0, u1, u2, u3 = rows
+    for j in range(n):
+        u = u0[j], u1[j], u2[j], u3[j]
+        u, late[j] = learn_column(u, late[j], p, beta)
+        z[j] = solve_column(u, z[j], q)
+        u0[j], u1[j], u2[j], u3[j] = u
+
+
 # ---- whole sweeps ----
+
+
+@exact
+def find_pivots(p, inv_d, setting, beta, r):
+    """Return a of a round whose p is known, and write its beta. It changes no factor."""
+    a = 1.0
+    for k in range(r):
+        a, beta[k], _ = learn_pivot(p[k], a, inv_d[k], setting)
+    return a
+
+
+@exact_apart
+def factor_and_solve(U, inv_d, setting, late, beta, z, r):
+    """Add the round ``late`` to the factor, then turn z into U^-T z, in one pass over U.
+
+    late : (cap,), replaced by its p; beta : (cap,), written.
+    """
+    a = 1.0
+    for k in range(0, r, TILE):
+        i = k + TILE
+        a, corner = learn_corner(late, beta, k, a, read_corner(U, inv_d, k), setting)
+        write_corner(U, inv_d, k, corner)
+        solve_corner(U, z, k)
+        p, b, q = four(late, k), four(beta, k), four(z, k)
+        learn_and_solve_columns(rows_after(U, k, r), late[i:r], p, b, z[i:r], q, r - i)
 
 
 @exact_apart
@@ -269,7 +305,7 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
 
 
 @exact_apart
-def solve_rounds(U, inv_d, rounds, betas, a, count, r):
+def solve_rounds(U, rounds, count, r):
     """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
     for k in range(0, r, TILE):
         i = k + TILE

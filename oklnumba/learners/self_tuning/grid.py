@@ -12,6 +12,7 @@ from oklnumba.core.state import (
     Coins,
     State,
     aligned_zeros,
+    make_late,
     pad_row_length,
     round_up_to_vector,
     sweep_workspace,
@@ -19,7 +20,7 @@ from oklnumba.core.state import (
 from oklnumba.hot import self_tuning as hot
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import TOGETHER
-from oklnumba.learners.awv import TOTALS
+from oklnumba.learners.awv import TOTALS, settle
 from oklnumba.learners.base.expansion import measure_span
 
 CHOSEN = 2  # entry of a SpanMap's counts: rank of the span when it was chosen
@@ -159,10 +160,10 @@ class SpanMap(State):
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         cap = rooms[ATOMS]
-        rows = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(2 * TOGETHER, cap)
+        rows = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
         unit = aligned_zeros(cap, cap), aligned_zeros(cap)
         np.fill_diagonal(unit[0], 1.0)
-        work = {"work": (*rows, aligned_zeros(TOGETHER)), "unit": unit}
+        work = {"work": rows, "unit": unit}
         return super()._make_buffers(rooms) | work
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -215,7 +216,15 @@ def prepare_ridges(
 ) -> tuple:  # fmt: skip
     """Return ridge regressions as group_rounds takes them."""
     numbers = np.array([(*one.inverses, one.discount) for one in settings])
-    return numbers, U, inv_d, c, totals, sweep_workspace(U[0])
+    factors = U, inv_d, c, make_late((len(settings),), U.shape[-1])
+    return numbers, factors, totals, sweep_workspace(U[0])
+
+
+def settle_ridges(ridges: tuple) -> None:
+    """Take rounds that wait for the next pass over U into it, and into inv_d."""
+    numbers, (U, inv_d, c, (widths, kept)), *_ = ridges
+    for i, one in enumerate(numbers):
+        settle((U[i], inv_d[i], c[i], (widths[i], kept[i])), (one[0], one[1]))
 
 
 def prepare_rules(
@@ -332,8 +341,12 @@ class Group(State):
         Z, columns, _ = self._coordinates
         hot.group_forecasts(Z, columns, len(X), *self._arguments)
 
+    def _settle(self) -> None:
+        settle_ridges(self._arguments[0])
+
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
+        self._settle()
         found, functions, r = [], [], self.map.columns
         for U, inv_d, c, setting in zip(self._U, self._inv_d, self._c, self.settings, strict=True):
             matrix = Factored(U, r, 1.0 / inv_d[:r])

@@ -33,6 +33,7 @@ from oklnumba.learners.self_tuning.grid import (
     prepare_ridges,
     prepare_rules,
     require_done,
+    settle_ridges,
 )
 
 # The aggregations of all members, (kind, share). The first has the guarantee, the second follows
@@ -169,9 +170,14 @@ class Layers(State):
         """Return the largest |y| so far of each output, (K,)."""
         return self._tally[:, 0, LARGEST]
 
+    def _settle(self) -> None:
+        for ridges in self._ridges:
+            settle_ridges(ridges)
+
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
         parts, m = [], self._columns
+        self._settle()
         for k in range(len(self._U)):
             factors = zip(self._U[k], self._inv_d[k], self._c[k], STACKS, strict=True)
             for U, inv_d, c, setting in factors:
