@@ -62,13 +62,13 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
     A row that joins adds its direction for the rows after it; in earlier rows, and its own, that
     coordinate is 0. So coordinates depend on the past only and never change.
 
-    setting : (rule of joining_probability, largest size); dictionary : that of dictionary.py; unit
-    : U (cap, cap) and scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; work
-    : row and b (cap,) and (TOGETHER, cap); out : Z (n, > cap), 1 for the intercept,
-    the coordinates, zeros up to whole vectors; columns (n,), how many these are; sizes (n,), atoms
-    after the row.
+    setting : (rule of joining_probability, largest size, whether the last call has just written
+    the only row, which did not join); dictionary : that of dictionary.py; unit : U (cap, cap) and
+    scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; work : row and b (cap,),
+    and (TOGETHER, cap); out : Z (n, > cap), 1 for the intercept, the coordinates, zeros up to whole
+    vectors; columns (n,), how many these are; sizes (n,), atoms after the row.
     """
-    rule, largest = setting
+    rule, largest, known = setting
     atoms, weights, kors, span, _ = dictionary
     U, scales = unit
     row, b, rounds = work
@@ -78,22 +78,23 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
         m, rank = counts[ATOMS], counts[RANK]
         growing = m < largest
         count = 1 if growing else larger(smaller(TOGETHER, (n - t) // SWEEP * SWEEP), 1)
-        for s in range(count):
-            kernel_row(kernel, X[t + s], atoms, m, row)
-            q = rounds[s]
-            for j in range(rank):
-                q[j] = row[span[j]]
-            pad(q, rank)
-        r = pad(rounds[0], rank)
-        solve_rounds(U, rounds, count, r)
-        for s in range(count):
-            z, q = Z[t + s], rounds[s]
-            z[0] = 1.0
-            for j in range(rank):
-                q[j] *= scales[j]
-                z[j + 1] = q[j]
-            columns[t + s] = pad(z, rank + 1)
-            sizes[t + s] = m
+        if not known:
+            for s in range(count):
+                kernel_row(kernel, X[t + s], atoms, m, row)
+                q = rounds[s]
+                for j in range(rank):
+                    q[j] = row[span[j]]
+                pad(q, rank)
+            r = pad(rounds[0], rank)
+            solve_rounds(U, rounds, count, r)
+            for s in range(count):
+                z, q = Z[t + s], rounds[s]
+                z[0] = 1.0
+                for j in range(rank):
+                    q[j] *= scales[j]
+                    z[j + 1] = q[j]
+                columns[t + s] = pad(z, rank + 1)
+                sizes[t + s] = m
         if growing:
             corner = kernel_diag(kernel, X[t])
             probability = joining_probability(rule, row, weights, kors, b, corner, m)

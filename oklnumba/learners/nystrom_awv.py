@@ -197,7 +197,7 @@ class NystromAWV(Learner):
         _, shrinks, growth = self._rounds_room
         proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
         discount, totals = self._hyper.discount, self._totals
-        certify(Y, (0, n, 0), forecasts, shrinks, growth, discount, totals, proof)
+        self._loop(certify, X)(Y, (0, n, 0), forecasts, shrinks, growth, discount, totals, proof)
 
     def _play_from(
         self, first: int, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, out: tuple

@@ -134,7 +134,7 @@ class SpanMap(State):
 
     def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int]):
         self.kernel, self._kernel = kernel, kernel._code()
-        self._budget = budget
+        self._budget, self._seed = budget, seed
         self._coins = Coins(seed)
         self._make_state(d=d, counts=3)
         self._reserve({ATOMS: budget})
@@ -179,13 +179,14 @@ class SpanMap(State):
         """Write coordinates, how many they are, and atoms, row by row; ``out`` as in map_rounds.
 
         learn : whether rows may join the dictionary; known : whether ``out`` has them from a
-        forecast, which is all if the dictionary is full.
+        forecast.
         """
-        if known and self.size == self._budget:
-            self._coins.take(len(X))
+        full = self.size == self._budget
+        if known and full:
             return
+        learn = learn and not full
         coins = self._coins.take(len(X)) if learn else NO_COINS
-        setting = RULE, float(self._budget) if learn else 0.0
+        setting = RULE, float(self._budget) if learn else 0.0, known
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
         require_done(
             hot.map_rounds(
@@ -194,12 +195,13 @@ class SpanMap(State):
             )
         )  # fmt: skip
 
+        if learn and self.size == self._budget:  # so the coins do not depend on how X was cut
+            self._coins = Coins(self._seed)
+
     def choose(self, X: np.ndarray, out: tuple) -> None:
         """Let the dictionary choose among the rows of X."""
         if self.size < self._budget:
             self.write(X, True, out)
-        else:
-            self._coins.take(len(X))  # as if it had looked at them
         self._counts[CHOSEN] = self._counts[hot.RANK]
 
     def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
@@ -237,12 +239,9 @@ def prepare_rules(
     return codes, np.array([*rates, *steps], dtype=float), signs, weights, largest
 
 
-def make_room(ridges: int, rules: int, outputs: int) -> tuple[np.ndarray, ...]:
-    """Return forecasts, shrinks, growth and proofs of up to ROWS rounds, for group_rounds."""
-    return (
-        np.zeros((2 * ridges + rules, ROWS, outputs)), np.zeros(ROWS), np.zeros((ROWS, outputs)),
-        np.zeros((ridges, 3, ROWS, outputs)),
-    )  # fmt: skip
+def make_room(forecasts: int, ridges: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return forecasts and proofs of up to ROWS rounds, for group_rounds."""
+    return np.zeros((forecasts, ROWS, outputs)), np.zeros((ridges, 3, ROWS, outputs))
 
 
 class Group(State):
@@ -252,6 +251,7 @@ class Group(State):
     regression in turn, then those of PA-I and of descent. AWV forecasts of regressions that forget
     belong to no member: they never led, and have no certificate. ``proofs``, (ridges, 3, ROWS, K),
     holds loss, comparator and bound of the AWV forecasts; ``sizes`` the atoms after each round.
+    ``use_room`` says where these two are.
 
     signs : (K,), 1 where labels are -1 and +1, else 0; rates : C of PA-I; steps : of descent.
     """
@@ -280,12 +280,17 @@ class Group(State):
         self._arguments = (
             prepare_ridges(settings, self._U, self._inv_d, self._c, self._totals),
             prepare_rules(rates, steps, signs, self._weights, self._largest),
-            make_room(ridges, rules, outputs),
         )
-        self.forecasts, _, _, self.proofs = self._arguments[-1]
+        self.forecasters, self.outputs = 2 * ridges + rules, outputs
+        self._workspace = np.zeros(ROWS), np.zeros((ROWS, outputs))
         self._columns = np.zeros(ROWS, dtype=np.int64)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
         self._coordinates = aligned_zeros(ROWS, r), self._columns, self.sizes
+
+    def use_room(self, forecasts: np.ndarray, proofs: np.ndarray) -> None:
+        """Write into these arrays from now on."""
+        self.forecasts, self.proofs = forecasts, proofs
+        self._out = forecasts, *self._workspace, proofs
 
     @property
     def size(self) -> int:
@@ -315,7 +320,7 @@ class Group(State):
     def members(self) -> list[int]:
         """Which of the forecasts are those of members."""
         fading = {2 * i + 1 for i, one in enumerate(self.settings) if one.half_life is not None}
-        return [i for i in range(len(self.forecasts)) if i not in fading]
+        return [i for i in range(self.forecasters) if i not in fading]
 
     @property
     def static(self) -> list[int]:
@@ -333,13 +338,13 @@ class Group(State):
         """
         self.map.write(X, learn, self._coordinates, known)
         Z, columns, _ = self._coordinates
-        require_done(hot.group_rounds(Z, columns, Y, self.map.lasting, *self._arguments))
+        require_done(hot.group_rounds(Z, columns, Y, self.map.lasting, *self._arguments, self._out))
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
         self.map.write(X, False, self._coordinates)
         Z, columns, _ = self._coordinates
-        hot.group_forecasts(Z, columns, len(X), *self._arguments)
+        hot.group_forecasts(Z, columns, len(X), *self._arguments, self._out)
 
     def _settle(self) -> None:
         settle_ridges(self._arguments[0])

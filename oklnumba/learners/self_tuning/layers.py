@@ -94,7 +94,9 @@ class Layers(State):
         tops = zip(self._top_totals, self._top_squares, self._top_tally, strict=True)
         self._tops = [(np.array(TOP), state) for state in tops]
         self._Z, self._widths = aligned_zeros(ROWS, r), np.full(ROWS, r)
-        self._targets, self._out = np.zeros((ROWS, 1)), make_room(len(STACKS), 0, 1)
+        forecasts, proofs = make_room(2 * len(STACKS), len(STACKS), 1)
+        self._out = forecasts, np.zeros(ROWS), np.zeros((ROWS, 1)), proofs
+        self._targets = np.zeros((ROWS, 1))
         self._first = np.zeros((len(FIRST), ROWS))
         self._learned = np.zeros(ROWS), np.zeros(ROWS + 1), np.zeros(ROWS)  # labels, B, excess
         self._weights = np.zeros(members)

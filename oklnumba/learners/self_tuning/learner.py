@@ -28,6 +28,7 @@ from oklnumba.learners.self_tuning.grid import (
     Setting,
     SpanMap,
     Trouble,
+    make_room,
 )
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.scores import find_scores, measure_scores
@@ -167,7 +168,6 @@ class Stage(State):
         wide = scales.median and d > budget
         budget = int(min(budget, rounds))
         self.groups, self.members = [], []
-        self._rows, self._static = [], []  # of members, and certified ones, in what groups write
         self._scored = []  # whether groups take normal scores
         for i, (width, most, settings, rates) in enumerate(KERNELS if scales.median else ()):
             sigma = width * scales.median
@@ -186,18 +186,31 @@ class Stage(State):
         linear = SpanMap(Linear(), d, budget, [*seed, len(KERNELS)]) if wide else LinearMap(d)
         self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
         self.members.append(Member("last label"))
-        self._rows.append(-1)
+        self._share_room(outputs)
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
     def _add(self, group: Group | Tree, like: Member) -> None:
-        forecasts = sum(len(one.forecasts) for one in self.groups)
-        proofs = sum(len(one.proofs) for one in self.groups)
-        self._rows += [forecasts + i for i in group.members]
-        self._static += [proofs + i for i in group.static]
         self.groups.append(group)
         self.members += group.describe_members(like)
         self._scored.append(like.scores)
+
+    def _share_room(self, outputs: int) -> None:
+        """Make the room that all groups write into, and find the rows of members and proofs."""
+        forecasts = np.cumsum([0, *(group.forecasters for group in self.groups)])
+        proofs = np.cumsum([0, *(len(group.settings) for group in self.groups)])
+        # Behind the forecasts of the groups is that of the last label.
+        self._found, self._proofs = make_room(forecasts[-1] + 1, proofs[-1], outputs)
+        self._rows, self._static = [], []  # of members, and certified ones
+        for i, group in enumerate(self.groups):
+            own = (
+                self._found[forecasts[i] : forecasts[i + 1]],
+                self._proofs[proofs[i] : proofs[i + 1]],
+            )
+            group.use_room(*own)
+            self._rows += [forecasts[i] + row for row in group.members]
+            self._static += [proofs[i] + row for row in group.static]
+        self._rows, self._static = np.array([*self._rows, -1]), np.array(self._static)
 
     # ---- rounds ----
 
@@ -211,9 +224,11 @@ class Stage(State):
         """
         n, views = len(X), self._views(X, known)
         run_together([partial(group.play, Z, Y, learn, known) for group, Z in views], n)
-        F = self._forecasts(np.vstack([self._last, Y[:-1]]))
+        self._found[-1, 0] = self._last
+        self._found[-1, 1:n] = Y[:-1]
+        F = self._forecasts(n)
         self._last[:] = Y[-1]
-        proofs = np.concatenate([group.proofs[:, :, :n] for group in self.groups])[self._static]
+        proofs = self._proofs[self._static, :, :n]
         sums = self._loss, self._losses, self._before, self._best
         out = trace.predictions, *trace[2:6]
         for k, offset in enumerate(self.scales.offsets.tolist()):
@@ -254,20 +269,16 @@ class Stage(State):
             self._seen = [(group, scores if own else Z) for group, own in scored]
         return self._seen
 
-    def _forecasts(self, before: np.ndarray) -> np.ndarray:
-        """Return the members' forecasts, which the groups have just made, (K, n, N).
-
-        before : (n, K), the label before each round.
-        """
-        found = [group.forecasts[:, : len(before)] for group in self.groups]
-        F = np.concatenate([*found, before[None]])[self._rows]
-        return np.ascontiguousarray(F.transpose(2, 1, 0))
+    def _forecasts(self, n: int) -> np.ndarray:
+        """Return the members' forecasts of n rounds, which the groups have just made, (K, n, N)."""
+        return np.ascontiguousarray(self._found[self._rows, :n].transpose(2, 1, 0))
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, up to ROWS; out : (n, K)."""
         for group, Z in self._views(X):
             group.forecast(Z)
-        F = self._forecasts(np.broadcast_to(self._last, out.shape))
+        self._found[-1] = self._last
+        F = self._forecasts(len(X))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
 
@@ -515,7 +526,8 @@ class SelfTuning(Learner):
         # The loss is that of the labels that came, so the bound takes in what outliers cost.
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - own.predictions) ** 2 - (learned - own.predictions) ** 2
-        price = np.add.accumulate(np.vstack([self._price, more]))[1:]
+        more[0] += self._price
+        price = np.add.accumulate(more)
         self._price[:] = price[-1]
         own.loss[:] += price
         own.bound[:] += price
@@ -542,15 +554,16 @@ class SelfTuning(Learner):
         n, t = len(Y), self._played
         seen = np.concatenate([self._recent, Y])  # the labels of rounds t - LONG to t + n - 1
         starts = np.arange(max(SHORT - t, -t % EVERY), n, EVERY)
-        ranges = self._range[None]
-        if len(starts):
-            windows = sliding_window_view(seen, LONG, axis=0)[starts]
-            long, reach = measure_range(windows, LABEL_FAR)
-            middle, near = measure_range(windows[..., -SHORT:], LABEL_FAR)
-            low = np.minimum(long - reach, middle - near).clip(min=-LARGEST_LABEL)
-            high = np.maximum(long + reach, middle + near).clip(max=LARGEST_LABEL)
-            ranges = np.concatenate([ranges, np.stack([low, middle, high], axis=1)])
-        self._range[:], self._recent[:] = ranges[-1], seen[n:]
+        self._recent[:] = seen[n:]
+        if not len(starts):
+            return keep_within(Y, *self._range)
+        windows = sliding_window_view(seen, LONG, axis=0)[starts]
+        long, reach = measure_range(windows, LABEL_FAR)
+        middle, near = measure_range(windows[..., -SHORT:], LABEL_FAR)
+        low = np.minimum(long - reach, middle - near).clip(min=-LARGEST_LABEL)
+        high = np.maximum(long + reach, middle + near).clip(max=LARGEST_LABEL)
+        ranges = np.concatenate([self._range[None], np.stack([low, middle, high], axis=1)])
+        self._range[:] = ranges[-1]
         which = np.searchsorted(starts, np.arange(n), side="right")
         return keep_within(Y, *ranges[which].swapaxes(0, 1))
 

@@ -13,7 +13,7 @@ from oklnumba.core.state import State
 from oklnumba.core.steps import Steps
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.self_tuning import leaf_rounds
-from oklnumba.learners.self_tuning.grid import ROWS, Group
+from oklnumba.learners.self_tuning.grid import ROWS, Group, make_room
 from oklnumba.learners.tree import group_by_leaf
 
 FEWEST = 128  # rounds of the past that a metric takes
@@ -115,15 +115,22 @@ class Tree(State):
 
     def __init__(self, metric: Metric, leaves: list[Group]):
         self._metric, self.leaves, first = metric, leaves, leaves[0]
-        ridges, proof, _, outputs = first.proofs.shape
-        self._make_state(leaves=len(self.leaves), ridges=ridges, proof=proof, outputs=outputs)
+        self.settings, self.forecasters = first.settings, first.forecasters
+        ridges, outputs = len(first.settings), first.outputs
+        self._make_state(leaves=len(leaves), ridges=ridges, proof=3, outputs=outputs)
+        self._found = make_room(first.forecasters, ridges, outputs)  # of one leaf after the other
+        for group in leaves:
+            group.use_room(*self._found)
         nodes = zip(metric.columns.tolist(), metric.thresholds.tolist(), strict=True)
         self._splits = {i: (*split, 2 * i + 1) for i, split in enumerate(nodes)}
         self.describe_members, self.members = first.describe_members, first.members
         self.static = first.static
-        self.forecasts, self.proofs = np.zeros_like(first.forecasts), np.zeros_like(first.proofs)
         self.sizes = np.zeros(ROWS, dtype=np.int64)
         self._atoms: int | None = None  # in all leaves, after the last round
+
+    def use_room(self, forecasts: np.ndarray, proofs: np.ndarray) -> None:
+        """Write into these arrays from now on."""
+        self.forecasts, self.proofs = forecasts, proofs
 
     @property
     def size(self) -> int:
@@ -159,7 +166,7 @@ class Tree(State):
         for leaf, rows, Z in self._split(X, known):
             group, before = self.leaves[leaf], self.leaves[leaf].size
             group.play(Z, Y[rows], learn, known)
-            found = group.forecasts, group.sizes, group.proofs
+            found = self._found[0], group.sizes, self._found[1]
             out = self.forecasts, self.sizes, self.proofs
             leaf_rounds(rows, before, self._latest[leaf], found, out)
         # One by one, so that the sums do not depend on how the stream is cut.
@@ -175,7 +182,7 @@ class Tree(State):
         for leaf, rows, Z in self._split(X):
             group = self.leaves[leaf]
             group.forecast(Z)
-            self.forecasts[:, rows] = group.forecasts[:, : len(rows)]
+            self.forecasts[:, rows] = self._found[0][:, : len(rows)]
 
     def parts(self) -> list[State]:
         """Return everything with a state."""
