@@ -23,12 +23,7 @@ N, D = 300, 7
 RNG = np.random.default_rng(0)
 SPARSE = sp.csr_array(np.round(RNG.uniform(-1, 1, (N, D)), 2) * (RNG.uniform(size=(N, D)) < 0.4))
 DENSE = SPARSE.toarray()  # no zero is -0.0
-KERNELS = [
-    okl.Gaussian(0.8),
-    okl.Matern(1.5),
-    okl.Polynomial(3),
-    okl.Linear(),
-]
+KERNELS = [okl.Gaussian(0.8), okl.Matern(1.5), okl.Polynomial(3), okl.Linear()]
 
 
 def labels(learner):

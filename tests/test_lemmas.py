@@ -24,17 +24,9 @@ numbers = st.one_of(geometric, drawn)  # a_1 > 0
 @given(a=numbers)
 @example(a=np.ones(1))
 @example(a=np.ones(1000))
-def test_lemma_7(a):
+def test_lemmas_7_and_9_with_the_one_of_errata_50(a):
     A = np.cumsum(a)
     assert (a / np.sqrt(A)).sum() <= 2 * np.sqrt(A[-1]) * ROUNDING
-
-
-@settings(max_examples=COUNT)
-@given(a=numbers)
-@example(a=np.ones(1))
-@example(a=np.ones(1000))
-def test_lemma_9_with_the_one_of_errata_50(a):
-    A = np.cumsum(a)
     assert (a / A).sum() <= (1 + np.log(A[-1] / a[0])) * ROUNDING
     assert (a[1:] / A[1:]).sum() <= np.log(A[-1] / a[0]) * ROUNDING + 1e-12  # from the second on
 

@@ -16,19 +16,9 @@ from oklnumba.components.metric import measure_scales
 from oklnumba.core.params import Params
 from oklnumba.core.steps import finish
 from tests.battery import CASES, SAMPLERS, assert_same_proofs, by_hand, make, stream
+from tests.points import KERNELS
 
 W = np.array([1.7, 0.0, 0.3])
-KERNELS = [
-    okl.Gaussian(1.3),
-    okl.Laplacian(1.3),
-    okl.Laplacian(1.3, norm=1),
-    okl.Matern(0.5, sigma=1.3),
-    okl.Matern(1.5, sigma=1.3),
-    okl.Matern(2.5, sigma=1.3),
-    okl.Polynomial(1),
-    okl.Polynomial(3, scale=0.5, coef0=0.7),
-    okl.Linear(),
-]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 

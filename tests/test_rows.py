@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from oklnumba.components import kernels
 from oklnumba.hot.primitives.rows import (
     LINEAR,
     distance_block,
@@ -16,18 +15,7 @@ from oklnumba.hot.primitives.rows import (
 )
 from tests import naive
 from tests.buffers import SIZES, poisoned, untouched, with_poison
-
-KERNELS = [
-    kernels.Gaussian(0.7),
-    kernels.Laplacian(1.3),
-    kernels.Laplacian(1.3, norm=1),
-    kernels.Matern(0.5, sigma=0.9),
-    kernels.Matern(1.5, sigma=0.9),
-    kernels.Matern(2.5, sigma=1.7),
-    kernels.Polynomial(1, scale=0.5, coef0=0.0),
-    kernels.Polynomial(3, scale=0.5, coef0=2.0),
-    kernels.Linear(),
-]
+from tests.points import KERNELS
 
 
 @with_poison

@@ -35,7 +35,7 @@ def test_rounds_a_pass_change_no_bit(d):
     parts = okl.LinearAWV()
     for start in range(0, 100, 7):
         parts.partial_fit(X[start : start + 7], y[start : start + 7])
-    np.testing.assert_array_equal(parts._U, learner._U)
+    np.testing.assert_array_equal(parts._state()["U"], learner._state()["U"])
     np.testing.assert_array_equal(parts.predict(X), learner.predict(X))
     np.testing.assert_allclose(by_hand, run.predictions, rtol=1e-12, atol=1e-15)
 

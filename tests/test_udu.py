@@ -77,21 +77,19 @@ def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
 def test_forecasts_between_the_rounds_change_no_bit_of_the_state(r, lam, ridge, discount):
     """Of the round's own row, of others, of none and of several; and rounds together between."""
     rng = np.random.default_rng(17)
-    n = 40
-    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, (n, 2))
+    n = 60
+    Z, y = rng.standard_normal((4, r))[rng.integers(4, size=n)], rng.uniform(-1, 1, (n, 2))
     whole, looking = (Factor(r, lam, ridge, discount, outputs=2, spare=8) for _ in range(2))
     whole.play(Z, y)
     t, late = 0, 0
     while t < n:
         rows = [slice(t, t + 1), *([] if t % 5 else [slice(0, 1), slice(t, t + 1)])][t % 3 :]
         rows += [slice(3, 7)] if t % 7 == 0 else []
-        forecasts = [looking.forecast(Z[one]) for one in rows]
+        for one in rows:
+            looking.forecast(Z[one])
         count = 4 if t % 11 == 10 else 1
         looking.play(Z[t : t + count], y[t : t + count])
-        late += int(looking.late[0][LATE] > 0)
-        if rows and rows[-1] == slice(t, t + 1):
-            assert_allclose(forecasts[-1][0], looking.forecasts[t], rtol=1e-13)
-        t += count
+        late, t = late + int(looking.late[0][LATE] > 0), t + count
     assert 10 < late < n - 5
     np.testing.assert_array_equal(looking.state(), whole.state())
 
