@@ -211,7 +211,7 @@ def play(names, cache, version="", fault=False, **environment):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_numba_newer_than_tested_gives_the_same_forecasts(tmp_path):
-    plain, found = play(["OGD", "FOGD", "PKAWV", "KernelOGD", "KRLS"], tmp_path, version="99.0.0")
+    plain, found = play(["OGD", "FOGD", "KRLS"], tmp_path, version="99.0.0")
     assert plain
     for name, forecasts in found.items():
         learner = make(getattr(okl, name))
