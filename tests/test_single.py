@@ -70,10 +70,7 @@ RIDGES = [
 @pytest.mark.parametrize("learner", RIDGES, ids=repr)
 @pytest.mark.parametrize("n", [*range(2, 40), 150])
 def test_rounds_that_wait_are_in_all_that_is_saved_measured_and_forecast(learner, n):
-    """learn_one after predict_one leaves the factor for the next pass over it.
-
-    Mirrored rows, forecast before, have the same distances to atoms in the middle.
-    """
+    """Mirrored rows, forecast before, have the same distances to atoms in the middle."""
     rng = np.random.default_rng(n)
     X, y = rng.integers(-2, 3, (n, 1)) / 2, rng.choice([-1.0, 1.0], n)
     single, rows = clone(learner), clone(learner)

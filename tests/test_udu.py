@@ -75,7 +75,6 @@ def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
 @pytest.mark.parametrize("r, lam, ridge", FACTORS)
 @pytest.mark.parametrize("discount", [1.0, 0.9])
 def test_forecasts_between_the_rounds_change_no_bit_of_the_state(r, lam, ridge, discount):
-    """Of the round's own row, of others, of none and of several; and rounds together between."""
     rng = np.random.default_rng(17)
     n = 60
     Z, y = rng.standard_normal((4, r))[rng.integers(4, size=n)], rng.uniform(-1, 1, (n, 2))
