@@ -78,8 +78,8 @@ def look_at(rounds, factor, setting, r):
 
 
 @hot
-def was_looked_at(z, late, r):
-    """Say whether z is the row that was looked at last; it is late then, and no longer that."""
+def take_looked_at(z, late, r):
+    """Make z the late row if it is the one looked at last; say whether it is. Forget that one."""
     widths, kept = late
     same = widths[LOOKED] == r
     widths[LOOKED] = 0
@@ -127,7 +127,7 @@ def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
         count = (stop - t) // SWEEP * SWEEP or 1
         if count > together:
             count = together
-        if count == 1 and was_looked_at(Z[t], late, r):
+        if count == 1 and take_looked_at(Z[t], late, r):
             for j in range(r):
                 rounds[0, j] = late[1][SOLVED, j]
             a[0] = find_pivots(rounds[0], inv_d, setting, betas[0], r)
