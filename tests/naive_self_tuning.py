@@ -133,7 +133,7 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(views, y, past, name, leaf_rows, scored, deepest, rounds):
+def tree(views, y, past, name, leaf_rows, _, scored, deepest, rounds):
     """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
     passes = {"Gaussian": 2, "Laplacian": 5}[name]
     w = metric(views[0][:past], y[:past], name, passes if rounds >= 128 else 0)
@@ -284,24 +284,24 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(views, y, past, metric, seed, budget, deepest, rounds, late=True):
+def leaf_spaces(views, y, past, one, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
     views : inputs and their normal scores; rounds : whose number gives that of the leaves; late :
     whether rows after the past join dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(views, y, past, *metric, deepest, rounds)
-    kernel = laplacian(width)
+    Z, leaf, width = tree(views, y, past, *one, deepest, rounds)
+    kernel, coins = laplacian(width), np.random.default_rng(seed).random(len(Z))
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
         own, before = Z[rows], int((rows < past).sum())
-        coins = np.random.default_rng([*seed, node]).random(len(rows))
-        atoms = dictionary(own if late else own[:before], kernel, before, budget, coins)
+        seen = own if late else own[:before]
+        atoms = dictionary(seen, kernel, before, min(one[2], budget), coins[rows])
         yield rows, coordinates(own, atoms, kernel), width
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, linear, metrics, in_leaves, deepest, seed=0,
+    X, y, restarts, budget, kernels, linear, trees, in_leaves, deepest, seed=0,
     span=1024,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
@@ -326,7 +326,7 @@ def self_tuning(
             Z = coordinates(S, dictionary(S, kernel, past, most, coins), kernel)
             columns += [forecasts(Z, labels, *setting) for setting in settings]
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
-        for i, one in enumerate(metrics if past else ()):
+        for i, one in enumerate(trees if past else ()):
             seeds = [seed, stage, len(kernels) + 1 + i]
             parts = list(leaf_spaces(views, y, past, one, seeds, budget, deepest, start))
             for setting in in_leaves:

@@ -74,9 +74,11 @@ STREAMS = (
 )
 def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
     monkeypatch.setattr(self_tuning, "SPAN", span)
-    # 2 leaves after round 128, 8 after 512; the other tree has 4 and 16.
-    metrics = tuple((name, leaf // 8, scored) for name, leaf, scored in self_tuning.METRICS)
-    monkeypatch.setattr(self_tuning, "METRICS", metrics)
+    # 2, 4 and 16 leaves after round 128, 8, 16 and 64 after 512, of the last tree smaller ones.
+    trees = [
+        (name, max(leaf // 8, 8), most / 8, *how) for name, leaf, most, *how in self_tuning.TREES
+    ]
+    monkeypatch.setattr(self_tuning, "TREES", trees)
     # Some of the Gaussian members have fewer atoms than BUDGET.
     kernels = [list(one) for one in self_tuning.KERNELS]
     for one in kernels[::2]:
@@ -86,7 +88,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, self_tuning.RESTARTS, BUDGET, kernels, self_tuning.LINEAR, metrics,
+        X, y, self_tuning.RESTARTS, BUDGET, kernels, self_tuning.LINEAR, trees,
         self_tuning.IN_LEAVES, tree.DEEPEST, seed=3, span=span,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
@@ -346,10 +348,10 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, min(most, budget), coins)
         Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
-    for i, metric in enumerate(self_tuning.METRICS):
+    for i, one in enumerate(self_tuning.TREES):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 1 + i]
         parts = list(naive_self_tuning.leaf_spaces(
-            views, y, past, metric, seeds, budget, tree.DEEPEST, end, late=False
+            views, y, past, one, seeds, budget, tree.DEEPEST, end, late=False
         ))  # fmt: skip
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):

@@ -8,7 +8,7 @@ centre of the labels' range:
         g_t,j = aggregate j of the f_t,i                         # experts.py: the first layer
         z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
         v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
-        h_t,j = ridge regression j of v on z                     # self_tuning.py: group_rounds
+        h_t,j = ridge regression j of v on z                     # self_tuning.py: ridge_rounds
         yhat_t = ML-Poly's mean of two g_t,j and of f_t,N + B_t h_t,j, cut to [-B_t, B_t]
 """
 
@@ -29,6 +29,7 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, hot
 from oklnumba.hot.primitives.losses import SQUARED
+from oklnumba.hot.self_tuning import ridge_forecasts, ridge_rounds
 
 
 @hot
@@ -135,6 +136,28 @@ def second_layer_rounds(F, k, middle, first, stacked, proofs, learned, top, sums
 
 
 @hot
+def layer_rounds(F, Y, k, middles, aggregations, ridges, top, proofs, sums, room, out):
+    """Play n rounds of output k, whose regressions are those of "leaf" k.
+
+    middles : of the range that sets rates, of the labels less their offset and of those that come;
+    room : widths (>= n,), of Z; weights, and ``out``, of first_layer_rounds; forecasts, shrinks,
+    growth and proofs of ridge_rounds; ``work`` of second_layer_rounds. Others as there.
+    """
+    widths, weights, sides, stacked, work = room
+    first, Z, targets, labels, bounds, excess = sides
+    n, r = Y.shape[0], Z.shape[1]
+    played, status = first_layer_rounds(F, Y, k, middles[0], aggregations, weights, sides)
+    if status == DONE:
+        played, status = ridge_rounds(Z, widths, targets, (0, n), r, ridges, k, stacked)
+    if status == DONE:
+        played, status = second_layer_rounds(
+            F, k, middles[1], first, stacked[0], proofs, (labels, bounds, excess), top, sums, work,
+            out,
+        )  # fmt: skip
+    return played, status
+
+
+@hot
 def first_layer_forecasts(F, centre, aggregations, weights, out):
     """Write first and Z for single rounds; arguments as in first_layer_rounds."""
     kinds, shares, totals, squares, tally = aggregations
@@ -161,3 +184,14 @@ def second_layer_forecasts(F, k, B, middle, first, stacked, top, work, forecasts
     for t in range(F.shape[0]):
         write_top(F[t], first, stacked, t, B, chosen, P[t])
         forecasts[t, k] = expert_forecast(ML_POLY, 0.0, weights, P[t]) + middle
+
+
+@hot
+def layer_forecasts(F, k, middles, aggregations, ridges, top, room, out):
+    """Write what layer_rounds would forecast of output k, for rows of F; arguments as there."""
+    widths, weights, sides, stacked, work = room
+    first, Z, _, _, _, _ = sides
+    first_layer_forecasts(F, middles[0], aggregations, weights, (first, Z))
+    ridge_forecasts(Z, widths, (0, F.shape[0]), ridges, k, stacked)
+    B = aggregations[4][0, LARGEST]
+    second_layer_forecasts(F, k, B, middles[1], first, stacked[0], top, (work[0], work[1]), out)

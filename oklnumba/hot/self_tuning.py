@@ -1,16 +1,36 @@
 """Rounds of SelfTuning's members on shared coordinates of a stream, and these coordinates.
 
-map_rounds, with KORS (dictionary.py) and K_I = R'R over its dictionary I:
+group_rounds, with a dictionary I in each leaf of a tree, KORS (dictionary.py) and K_I = R'R:
 
-    for t = 1, ..., n: z_t = (1, R^-T k_I(x_t));   KORS looks at x_t and may add it to I
+    for t = 1, ..., n: x_t, scaled, goes to its leaf
+    for each leaf, for its rounds t: z_t = (1, R^-T k_I(x_t));   KORS looks at x_t, may add it to I
+        the members play z_t, y_t
 
-group_rounds plays ridge regression and AWV (awv.py) on them, each lam and discount by itself, and
-coordinate_rounds PA-I (Crammer et al. 2006, Figure 1) or gradient descent:
+The members are ridge regression and AWV (awv.py), each lam and discount by itself, and PA-I
+(Crammer et al. 2006, Figure 1) or gradient descent, coordinate_rounds:
 
     w_1 = 0; for t = 1, ..., n:
         yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
         PA-I: tau_t = y_t min(C, l_t / |z_t|^2), l_t the hinge loss, C in units of the largest |y|
         descent: tau_t = step (y_t - yhat_t) / |z_t|^2
+
+The arrays of a group of N regressions and M rules, K labels a round, in L leaves:
+
+    tree        scales (d,); columns and thresholds (L - 1,), node i has the children 2 i + 1 and
+                2 i + 2, the second if the scaled input is larger; and of the last block: integers
+                (2, n), which rounds, sorted by leaf, and the leaf of each round; ends (L,) of the
+                leaves among these; inputs (n, d), scaled and so sorted
+    points      kernel; largest dictionary, 0 for the inputs themselves; counts (L, 3), ATOMS, RANK
+                and CHOSEN; the dictionary as in dictionary.py; U (L, cap, cap) and scales (L, cap),
+                R = diag(1 / scales) U; row and b (cap,), and (TOGETHER, cap), workspace
+    coordinates Z (n, > cap), 1 for the intercept, the coordinates, zeros up to whole vectors;
+                columns (n,), how many these are; sizes (n,), atoms after the round
+    ridges      settings (N, 3), 1 / discount, 1 / lam and the discount; factors as in awv.py, (L,
+                N, ...); totals (L, N, K, 6); workspace as in awv_rounds
+    rules       codes (M,), rates (M,), signs (K,), weights (L, M, K, cap) and largest (L, M, K)
+    own         labels (n, K), so sorted; forecasts (2 N + M, n, K), of ridge and AWV in turn, then
+                of the rules; shrinks (n,), growth (n, K); proofs (N, 3, n, K), loss, comparator and
+                bound of the AWV forecasts
 """
 
 import math
@@ -31,12 +51,15 @@ from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
 
-RANK = 1  # entry of the counts after ATOMS: rank of the atoms' span
+RANK, CHOSEN = 1, 2  # entries of the counts after ATOMS: rank of the span, now and when chosen
+ORDER, LEAF = 0, 1  # of the integers that a block leaves
+# KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
+RULE = 0.1, 1.0, 0.5, 0.0, 0.0
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 
 @hot
-def grow_map(kernel, x, corner, probability, rule, counts, dictionary, unit, q, work):
+def grow_map(kernel, x, corner, probability, counts, dictionary, unit, q, work):
     """Add x, with coordinates q, to the dictionary, and its direction to the span.
 
     For later rounds. Returns whether KORS's factor stayed positive definite.
@@ -52,41 +75,86 @@ def grow_map(kernel, x, corner, probability, rule, counts, dictionary, unit, q, 
         scales[rank] = 1.0 / math.sqrt(square)
         span_grow(R, span, q, math.sqrt(square), corner, rank, m)
         counts[RANK] = rank + 1
-    return keep_point(rule, x, corner, probability, counts, dictionary, b)
+    return keep_point(RULE, x, corner, probability, counts, dictionary, b)
 
 
 @hot
-def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
+def sort_by_leaf(X, tree):
+    """Write the inputs of a block, scaled, leaf after leaf, each in the order of the rounds."""
+    scales, columns, thresholds, found, ends, rows = tree
+    inner = columns.shape[0]
+    for leaf in range(ends.shape[0]):
+        ends[leaf] = 0
+    for t in range(X.shape[0]):
+        node = 0
+        while node < inner:
+            j = columns[node]
+            node = 2 * node + (2 if X[t, j] * scales[j] > thresholds[node] else 1)
+        found[LEAF, t] = node - inner
+        ends[node - inner] += 1
+    start = 0
+    for leaf in range(ends.shape[0]):
+        start, ends[leaf] = start + ends[leaf], start
+    for t in range(X.shape[0]):
+        leaf = found[LEAF, t]
+        s = ends[leaf]
+        found[ORDER, s] = t
+        ends[leaf] = s + 1
+        for j in range(X.shape[1]):
+            rows[s, j] = X[t, j] * scales[j]
+
+
+@hot
+def take_dictionary(points, leaf):
+    """Return counts, dictionary and unit of a leaf."""
+    _, _, counts, (atoms, weights, kors, span, R), (U, scales), _ = points
+    dictionary = atoms[leaf], weights[leaf], kors[leaf], span[leaf], R[leaf]
+    return counts[leaf], dictionary, (U[leaf], scales[leaf])
+
+
+@hot
+def copy_inputs(X, span, out):
+    """Write the inputs themselves after a 1, for linear members."""
+    Z, columns, _ = out
+    for t in range(span[0], span[1]):
+        Z[t, 0] = 1.0
+        for j in range(X.shape[1]):
+            Z[t, j + 1] = X[t, j]
+        columns[t] = pad(Z[t], X.shape[1] + 1)
+
+
+@hot
+def map_rounds(X, span, coins, setting, points, leaf, out):
     """Write each row's coordinates in the span of the dictionary; then the row may join it.
 
     A row that joins adds its direction for the rows after it; in earlier rows, and its own, that
     coordinate is 0. So coordinates depend on the past only and never change.
 
-    setting : (rule of joining_probability, largest size, whether the last call has just written
-    the only row, which did not join); dictionary : that of dictionary.py; unit : U (cap, cap) and
-    scales (cap,), R = diag(1 / scales) U, the unit matrix behind the rank; work : row and b (cap,),
-    and (TOGETHER, cap); out : Z (n, > cap), 1 for the intercept, the coordinates, zeros up to whole
-    vectors; columns (n,), how many these are; sizes (n,), atoms after the row.
+    X : sorted by leaf, of which the leaf has the rows of ``span``; coins : of the rounds, sorted as
+    X; setting : (whether rows may join, whether the last call has just written the only row, which
+    did not join); out : the coordinates. Returns the row that failed, if any, and a status.
     """
-    rule, largest, known = setting
-    atoms, weights, kors, span, _ = dictionary
+    kernel, most, _, _, _, (row, b, rounds) = points
+    counts, dictionary, unit = take_dictionary(points, leaf)
+    atoms, weights, kors, spanning, _ = dictionary
     U, scales = unit
-    row, b, rounds = work
+    learn, known = setting
     Z, columns, sizes = out
-    n, t = X.shape[0], 0
-    while t < n:
+    t, stop = span
+    while t < stop:
         m, rank = counts[ATOMS], counts[RANK]
-        growing = m < largest
-        count = 1 if growing else larger(smaller(TOGETHER, (n - t) // SWEEP * SWEEP), 1)
+        growing = learn and m < most
+        if known and not growing:
+            break
+        count = 1 if growing else larger(smaller(TOGETHER, (stop - t) // SWEEP * SWEEP), 1)
         if not known:
             for s in range(count):
                 kernel_row(kernel, X[t + s], atoms, m, row)
                 q = rounds[s]
                 for j in range(rank):
-                    q[j] = row[span[j]]
+                    q[j] = row[spanning[j]]
                 pad(q, rank)
-            r = pad(rounds[0], rank)
-            solve_rounds(U, rounds, count, r)
+            solve_rounds(U, rounds, count, pad(rounds[0], rank))
             for s in range(count):
                 z, q = Z[t + s], rounds[s]
                 z[0] = 1.0
@@ -97,17 +165,16 @@ def map_rounds(X, coins, kernel, setting, counts, dictionary, unit, work, out):
                 sizes[t + s] = m
         if growing:
             corner = kernel_diag(kernel, X[t])
-            probability = joining_probability(rule, row, weights, kors, b, corner, m)
+            probability = joining_probability(RULE, row, weights, kors, b, corner, m)
             if not probability >= 0.0:
                 return t, NOT_FINITE
             if coins[t] < probability and not grow_map(
-                kernel, X[t], corner, probability, rule, counts, dictionary, unit, rounds[0],
-                (b, row),
-            ):  # fmt: skip
+                kernel, X[t], corner, probability, counts, dictionary, unit, rounds[0], (b, row)
+            ):
                 return t, NOT_POSITIVE
             sizes[t] = counts[ATOMS]
         t += count
-    return n, DONE
+    return stop, DONE
 
 
 @hot
@@ -132,7 +199,7 @@ def step_length(rule, sign, rate, largest, y, forecast, square):
 
 
 @hot
-def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, forecasts):
+def coordinate_rounds(Z, columns, Y, span, rule, rate, signs, weights, largest, forecasts):
     """Play PA-I or gradient descent on coordinates.
 
     PASSIVE_AGGRESSIVE has the hinge loss for labels -1 and +1 and the absolute loss for real ones;
@@ -143,11 +210,10 @@ def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, foreca
     and +1, 0 for real ones; weights : (K, cap); largest : (K,), largest |y| so far; forecasts : (n,
     K).
     """
-    n, outputs = Y.shape
-    for t in range(n):
+    for t in range(span[0], span[1]):
         z, r = Z[t], columns[t]
         square = dot(z, z, r)  # >= 1, the intercept
-        for k in range(outputs):
+        for k in range(Y.shape[1]):
             w, y = weights[k], Y[t, k]
             forecast = apply_link(rule, signs[k], dot(w, z, r))
             if not abs(forecast) < np.inf:
@@ -156,53 +222,48 @@ def coordinate_rounds(Z, columns, Y, rule, rate, signs, weights, largest, foreca
             largest[k] = larger(largest[k], abs(y))
             step = step_length(rule, signs[k], rate, largest[k], y, forecast, square)
             add_multiple(w, step, z, r)
-    return n, DONE
+    return span[1], DONE
 
 
 @hot
-def coordinate_forecasts(Z, columns, rule, signs, weights, forecasts):
+def coordinate_forecasts(Z, columns, span, rule, signs, weights, forecasts):
     """Write what the rule would forecast for each row of Z."""
-    for t in range(Z.shape[0]):
+    for t in range(span[0], span[1]):
         for k in range(weights.shape[0]):
             forecasts[t, k] = apply_link(rule, signs[k], dot(weights[k], Z[t], columns[t]))
 
 
 @hot
-def count_equal(columns, start, n):
-    """Return the row after ``start``, up to n, from which on rows have another number of columns.
+def count_equal(columns, start, stop):
+    """Return the row after ``start``, up to ``stop``, from which on rows have other columns.
 
-    Rounding depends on this number, so it must not depend on how the stream is cut.
+    Rounding depends on how many columns there are, so not on how the stream is cut.
     """
-    stop = start + 1
-    while stop < n and columns[stop] == columns[start]:
-        stop += 1
-    return stop
+    t = start + 1
+    while t < stop and columns[t] == columns[start]:
+        t += 1
+    return t
 
 
 @hot
-def take_factor(factors, i):
-    """Return the factor of regression i."""
+def take_factor(factors, leaf, i):
+    """Return the factor of regression i in a leaf."""
     U, inv_d, c, (widths, kept) = factors
-    return U[i], inv_d[i], c[i], (widths[i], kept[i])
+    return U[leaf, i], inv_d[leaf, i], c[leaf, i], (widths[leaf, i], kept[leaf, i])
 
 
 @hot
-def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
-    """Play the ridge regressions, AWV among them, then the first-order rules of a group.
+def ridge_rounds(Z, columns, Y, span, lasting, ridges, leaf, out):
+    """Play the ridge regressions, AWV among them, of a leaf.
 
-    Z, columns : out of map_rounds; Y : (n, K); lasting : coordinates that the functions to compare
-    with have; ridges : settings (N, 3), 1 / discount, 1 / lam and the discount, factors of N
-    regressions as in awv.py, totals (N, K, 6) and ``work`` as in awv_rounds; rules : codes
-    (M,), rates (M,), signs (K,), weights (M, K, cap) and largest (M, K) as in coordinate_rounds;
-    out : forecasts (2 N + M, >= n, K), of ridge and AWV in turn, then of the rules; shrinks (>= n,)
-    and growth (>= n, K), workspace; proofs (N, 3, >= n, K). Returns rounds and a status.
+    lasting : coordinates that the functions to compare with have; out : forecasts, shrinks, growth
+    and proofs of a group. Returns the row that failed, if any, and a status.
     """
     settings, factors, totals, work = ridges
-    codes, rates, signs, weights, largest = rules
     forecasts, shrinks, growth, proofs = out
-    n, start = Y.shape[0], 0
-    while start < n:
-        r, stop = columns[start], count_equal(columns, start, n)
+    start = span[0]
+    while start < span[1]:
+        r, stop = columns[start], count_equal(columns, start, span[1])
         own = smaller(lasting, r)
         if own == r:
             for t in range(start, stop):
@@ -210,43 +271,157 @@ def group_rounds(Z, columns, Y, lasting, ridges, rules, out):
                     growth[t, k] = 0.0
         for i in range(settings.shape[0]):
             played, status = awv_certified_rounds(
-                Z, Y, (start, stop, r), take_factor(factors, i), (settings[i, 0], settings[i, 1]),
-                work, 0.0, own, settings[i, 2], totals[i],
+                Z, Y, (start, stop, r), take_factor(factors, leaf, i),
+                (settings[i, 0], settings[i, 1]), work, 0.0, own, settings[i, 2], totals[leaf, i],
                 (forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
                 (proofs[i, 0], proofs[i, 1], proofs[i, 2]),
             )  # fmt: skip
             if status != DONE:
                 return played, status
         start = stop
+    return span[1], DONE
+
+
+@hot
+def ridge_forecasts(Z, columns, span, ridges, leaf, out):
+    """Write what the regressions would forecast; arguments as in ridge_rounds."""
+    settings, factors, _, work = ridges
+    forecasts, shrinks, _, _ = out
+    start = span[0]
+    while start < span[1]:
+        r, stop = columns[start], count_equal(columns, start, span[1])
+        for i in range(settings.shape[0]):
+            awv_forecasts(
+                Z, (start, stop, r), take_factor(factors, leaf, i),
+                (settings[i, 0], settings[i, 1]), work, 0.0,
+                (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
+            )  # fmt: skip
+        start = stop
+
+
+@hot
+def write_coordinates(rows, span, coins, setting, points, leaf, out):
+    """Write the coordinates of a leaf's rows; arguments as in map_rounds."""
+    if points[1] > 0:
+        return map_rounds(rows, span, coins, setting, points, leaf, out)
+    if not setting[1]:
+        copy_inputs(rows, span, out)
+    return span[1], DONE
+
+
+@hot
+def leaf_rounds(span, setting, rows, points, coordinates, ridges, rules, leaf, own):
+    """Play the rounds of one leaf. Returns the row that failed, if any, and a status."""
+    Z, columns, _ = coordinates
+    codes, rates, signs, weights, largest = rules
+    labels, coins, out = own
+    played, status = write_coordinates(rows, span, coins, setting, points, leaf, coordinates)
+    if status == DONE:
+        lasting = points[2][leaf, CHOSEN] + 1
+        played, status = ridge_rounds(Z, columns, labels, span, lasting, ridges, leaf, out)
     for i in range(codes.shape[0]):
-        played, status = coordinate_rounds(
-            Z, columns, Y, codes[i], rates[i], signs, weights[i], largest[i],
-            forecasts[2 * settings.shape[0] + i],
-        )  # fmt: skip
-        if status != DONE:
-            return played, status
+        if status == DONE:
+            played, status = coordinate_rounds(
+                Z, columns, labels, span, codes[i], rates[i], signs, weights[leaf, i],
+                largest[leaf, i], out[0][2 * ridges[0].shape[0] + i],
+            )  # fmt: skip
+    return played, status
+
+
+@hot
+def spread_rounds(span, order, size, sizes, latest, found, out):
+    """Write a leaf's rounds where the group has them: forecasts, and steps of sizes and proofs.
+
+    order : the rounds, sorted by leaf; size : atoms before; latest : (N, 3, K), the leaf's proofs
+    before, replaced by those after.
+    """
+    forecasts, _, _, proofs = found
+    all_forecasts, all_proofs, all_sizes = out
+    for s in range(span[0], span[1]):
+        t = order[s]
+        all_sizes[t] = sizes[s] - size
+        size = sizes[s]
+        for k in range(forecasts.shape[2]):
+            for i in range(forecasts.shape[0]):
+                all_forecasts[i, t, k] = forecasts[i, s, k]
+            for i in range(proofs.shape[0]):
+                for part in range(proofs.shape[1]):
+                    all_proofs[i, part, t, k] = proofs[i, part, s, k] - latest[i, part, k]
+                    latest[i, part, k] = proofs[i, part, s, k]
+
+
+@hot
+def add_up(n, total, size, proofs, sizes):
+    """Add up the steps of proofs and sizes, round by round: sums do not depend on cuts."""
+    for t in range(n):
+        size += sizes[t]
+        sizes[t] = size
+        for i in range(proofs.shape[0]):
+            for part in range(proofs.shape[1]):
+                for k in range(proofs.shape[3]):
+                    total[i, part, k] += proofs[i, part, t, k]
+                    proofs[i, part, t, k] = total[i, part, k]
+
+
+@hot
+def group_rounds(X, Y, coins, setting, tree, points, coordinates, ridges, rules, own, proven, out):
+    """Play n rounds of a group.
+
+    coins : (n,), empty if none may join a dictionary; setting : (whether rows may, whether
+    group_forecasts has just had the only one); proven : certificates after the last round, of each
+    leaf (L, N, 3, K), and their sum (N, 3, K); out : forecasts, proofs and sizes of the group, as
+    in ``own`` and ``coordinates``, in the order of the rounds. Without regressions and rules this
+    is choosing the dictionaries. Returns the round that failed, if any, and a status.
+    """
+    _, _, _, found, ends, rows = tree
+    labels, tossed, made = own
+    order, counts = found[ORDER], points[2]
+    n, start, atoms = Y.shape[0], 0, 0
+    if not setting[1]:
+        sort_by_leaf(X, tree)
+    for s in range(n):
+        for k in range(Y.shape[1]):
+            labels[s, k] = Y[order[s], k]
+        if setting[0]:
+            tossed[s] = coins[order[s]]
+    for leaf in range(ends.shape[0]):
+        size, span = counts[leaf, ATOMS], (start, ends[leaf])
+        atoms, start = atoms + size, span[1]
+        if span[0] < span[1]:
+            failed, status = leaf_rounds(
+                span, setting, rows, points, coordinates, ridges, rules, leaf, own
+            )
+            if status != DONE:
+                return order[failed], status
+            spread_rounds(span, order, size, coordinates[2], proven[0][leaf], made, out)
+    add_up(n, proven[1], atoms, out[1], out[2])
     return n, DONE
 
 
 @hot
-def group_forecasts(Z, columns, n, ridges, rules, out):
-    """Write what a group would forecast for each of n rows of Z; arguments as in group_rounds."""
-    settings, factors, _, work = ridges
+def group_forecasts(X, tree, points, coordinates, ridges, rules, own, out):
+    """Write what a group would forecast for the rows of X; arguments as in group_rounds."""
+    _, _, _, found, ends, rows = tree
+    Z, columns, _ = coordinates
     codes, _, signs, weights, _ = rules
-    forecasts, shrinks, _, _ = out
+    made = own[2]
+    sort_by_leaf(X, tree)
     start = 0
-    while start < n:
-        r, stop = columns[start], count_equal(columns, start, n)
-        for i in range(settings.shape[0]):
-            awv_forecasts(
-                Z, (start, stop, r), take_factor(factors, i), (settings[i, 0], settings[i, 1]),
-                work, 0.0, (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
+    for leaf in range(ends.shape[0]):
+        span = start, ends[leaf]
+        start = span[1]
+        if span[0] < span[1]:
+            write_coordinates(rows, span, own[1], (False, False), points, leaf, coordinates)
+            ridge_forecasts(Z, columns, span, ridges, leaf, made)
+        for i in range(codes.shape[0]):
+            coordinate_forecasts(
+                Z, columns, span, codes[i], signs, weights[leaf, i],
+                made[0][2 * ridges[0].shape[0] + i],
             )  # fmt: skip
-        start = stop
-    for i in range(codes.shape[0]):
-        coordinate_forecasts(
-            Z[:n], columns, codes[i], signs, weights[i], forecasts[2 * settings.shape[0] + i]
-        )
+    for s in range(X.shape[0]):
+        for i in range(out.shape[0]):
+            for k in range(out.shape[2]):
+                out[i, found[ORDER, s], k] = made[0][i, s, k]
 
 
 @hot
@@ -272,26 +447,3 @@ def write_scores(Z, knots, scores, out):
                 low, high = knots[j, below - 1], knots[j, below]
                 step = scores[j, below] - scores[j, below - 1]
                 out[t, j] = scores[j, below - 1] + step * ((z - low) / (high - low))
-
-
-@hot
-def leaf_rounds(rows, size, latest, found, out):
-    """Write what a leaf's rounds are for the tree: forecasts, and steps of sizes and certificates.
-
-    rows : (n,), the rounds of the tree that were the leaf's; size : atoms before them; latest : (N,
-    3, K), its certificates before them, replaced by those after; found, out : forecasts (., >= n,
-    K), sizes (>= n,) and proofs (N, 3, >= n, K), of the leaf and of the tree.
-    """
-    forecasts, sizes, proofs = found
-    all_forecasts, all_sizes, all_proofs = out
-    for s in range(rows.shape[0]):
-        t = rows[s]
-        all_sizes[t] = sizes[s] - size
-        size = sizes[s]
-        for k in range(forecasts.shape[2]):
-            for i in range(forecasts.shape[0]):
-                all_forecasts[i, t, k] = forecasts[i, s, k]
-            for i in range(proofs.shape[0]):
-                for part in range(proofs.shape[1]):
-                    all_proofs[i, part, t, k] = proofs[i, part, s, k] - latest[i, part, k]
-                    latest[i, part, k] = proofs[i, part, s, k]

@@ -1,4 +1,4 @@
-"""The members of the self-tuning learner: feature maps, each with factors of several settings."""
+"""The members of the self-tuning learner: coordinates, each with factors of several settings."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from oklnumba.core.state import (
     sweep_workspace,
 )
 from oklnumba.hot import self_tuning as hot
+from oklnumba.hot.awv import LATE
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.learners.awv import TOTALS, settle
 from oklnumba.learners.base.expansion import measure_span
 
-CHOSEN = 2  # entry of a SpanMap's counts: rank of the span when it was chosen
 FADED = 4.0  # a range is forgotten if recent labels fill less than one part of so many
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
-# KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
-RULE = 0.1, 1.0, 0.5, 0.0, 0.0
 NO_COINS = np.empty(0)  # of rounds that may not join: no coin is looked at
 
 
@@ -35,11 +33,11 @@ class Trouble(Exception):
     """A compiled loop ended with this status, not DONE, after so many rounds."""
 
 
-def require_done(ended: tuple[int, int], before: int = 0) -> None:
-    """Raise Trouble unless a loop, which began after ``before`` rounds, has played to its end."""
+def require_done(ended: tuple[int, int]) -> None:
+    """Raise Trouble unless a loop has played to its end."""
     played, status = ended
     if status != DONE:
-        raise Trouble(status, before + played)
+        raise Trouble(status, played)
 
 
 class Setting(NamedTuple):
@@ -91,210 +89,187 @@ class Member(NamedTuple):
         return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
 
 
-class LinearMap(State):
-    """The inputs themselves, after a 1 for the intercept."""
-
-    size = 0
-
-    def __init__(self, d: int):
-        self.columns = self.lasting = d + 1
-        self.room = round_up_to_vector(d + 1)
-
-    def write(self, X: np.ndarray, learn: bool, out: tuple, known: bool = False) -> None:
-        """Write coordinates, and how many they are; ``out`` as in map_rounds."""
-        if known:
-            return
-        Z, columns, _ = out
-        Z[: len(X), 0] = 1.0
-        Z[: len(X), 1 : self.columns] = X
-        columns[:] = self.room
-
-    def choose(self, X: np.ndarray, out: tuple) -> None:
-        """Do nothing: there is no dictionary."""
-
-    def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
-        """Return nothing: no matrix makes the coordinates."""
-        return []
-
-
 class SpanMap(State):
-    """Coordinates in the span of a dictionary by KORS of bounded size, after a 1.
+    """Coordinates in the span of a dictionary by KORS of bounded size, after a 1; one in each leaf.
 
-    A point that joins in the midst of rounds adds its direction from the next round on. As that
-    coordinate is 0 before, only the ``lasting`` ones are functions of the input.
+    The inputs themselves if ``budget`` is 0. A point that joins in the midst of rounds adds its
+    direction from the next round on. As that coordinate is 0 before, only those that were chosen
+    at first are functions of the input.
     """
 
     _STATE = {
-        "counts": ("counts",), "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
-        "span": (hot.RANK,), "R": (hot.RANK, hot.RANK),
+        "counts": ("leaves", "counts"), "atoms": ("leaves", "d", "cap"),
+        "weights": ("leaves", "cap"), "kors": ("leaves", "cap", "cap"), "span": ("leaves", "cap"),
+        "R": ("leaves", "cap", "cap"),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
     _COINS = ("coins",)
-    _SHARES_ROOM = {hot.RANK: ATOMS}
 
-    def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int]):
-        self.kernel, self._kernel = kernel, kernel._code()
-        self._budget, self._seed = budget, seed
-        self._coins = Coins(seed)
-        self._make_state(d=d, counts=3)
-        self._reserve({ATOMS: budget})
-        self.room = round_up_to_vector(budget + 1)
+    def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int], leaves: int = 1):
+        self.kernel, self._budget, self._seed = kernel, budget, seed
+        self._coins, self._full = Coins(seed), budget == 0
+        cap = pad_row_length(round_up_to_vector(budget))
+        self._make_state(leaves=leaves, counts=3, d=d, cap=cap)
+        self._counts[:, hot.RANK :] = 0 if budget else d
+        self._unit = aligned_zeros(leaves, cap, cap), aligned_zeros(leaves, cap)
+        self.room = round_up_to_vector((budget or d) + 1)
+        dictionary = self._atoms, self._weights, self._kors, self._span, self._R
+        work = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
+        self.arguments = kernel._code(), budget, self._counts, dictionary, self._unit, work
 
     @property
     def size(self) -> int:
-        """Atoms in the dictionary."""
-        return int(self._counts[ATOMS])
+        """Atoms in the dictionaries of all leaves."""
+        return int(self._counts[:, ATOMS].sum())
 
-    @property
-    def columns(self) -> int:
-        """Coordinates: the 1, and the rank of the span."""
-        return 1 + int(self._counts[hot.RANK])
-
-    @property
-    def lasting(self) -> int:
-        """Coordinates that were there from the first round on."""
-        return 1 + int(self._counts[CHOSEN])
-
-    def _choose_room(self, axis: int, least: int) -> int:
-        return pad_row_length(round_up_to_vector(least))
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        cap = rooms[ATOMS]
-        rows = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
-        unit = aligned_zeros(cap, cap), aligned_zeros(cap)
-        np.fill_diagonal(unit[0], 1.0)
-        work = {"work": rows, "unit": unit}
-        return super()._make_buffers(rooms) | work
+    def columns(self, leaf: int) -> int:
+        """Coordinates in a leaf: the 1, and the rank of the span."""
+        return int(self._counts[leaf, hot.RANK]) + 1
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        rank = int(self._counts[hot.RANK])
-        U, scales = self._unit
-        R = self._R[:rank, :rank]
-        scales[:rank] = 1.0 / R.diagonal()
-        U[:rank, :rank] = R * scales[:rank, None]
-        np.fill_diagonal(U, 1.0)
+        for (_, rank, _), R, U, scales in zip(self._counts, self._R, *self._unit, strict=True):
+            if self._budget:
+                scales[:rank] = 1.0 / R.diagonal()[:rank]
+                U[:rank, :rank] = R[:rank, :rank] * scales[:rank, None]
+        self._full = self.size == self._budget * len(self._counts)
 
-    def write(self, X: np.ndarray, learn: bool, out: tuple, known: bool = False) -> None:
-        """Write coordinates, how many they are, and atoms, row by row; ``out`` as in map_rounds.
+    def toss(self, n: int) -> np.ndarray:
+        """Return the coins of n rounds; none if all dictionaries are full."""
+        return NO_COINS if self._full else self._coins.take(n)
 
-        learn : whether rows may join the dictionary; known : whether ``out`` has them from a
-        forecast.
-        """
-        full = self.size == self._budget
-        if known and full:
-            return
-        learn = learn and not full
-        coins = self._coins.take(len(X)) if learn else NO_COINS
-        setting = RULE, float(self._budget) if learn else 0.0, known
-        dictionary = self._atoms, self._weights, self._kors, self._span, self._R
-        require_done(
-            hot.map_rounds(
-                X, coins, self._kernel, setting, self._counts, dictionary, self._unit,
-                self._work, out,
-            )
-        )  # fmt: skip
+    def end_block(self, chosen: bool = False) -> None:
+        """Note what a block has changed; ``chosen`` : these were the atoms to begin with."""
+        if chosen:
+            self._counts[:, hot.CHOSEN] = self._counts[:, hot.RANK]
+        if not self._full and self.size == self._budget * len(self._counts):
+            self._full = True
+            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
 
-        if learn and self.size == self._budget:  # so the coins do not depend on how X was cut
-            self._coins = Coins(self._seed)
-
-    def choose(self, X: np.ndarray, out: tuple) -> None:
-        """Let the dictionary choose among the rows of X."""
-        if self.size < self._budget:
-            self.write(X, True, out)
-        self._counts[CHOSEN] = self._counts[hot.RANK]
-
-    def measure(self, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
+    def measure(self, leaf: int, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
         """Return the part of the span's matrix; functions : in its coordinates."""
-        if self.columns == 1:
+        if self._counts[leaf, ATOMS] == 0:
             return []
-        spanning = self._used("atoms").T[self._used("span")]
-        return [measure_span(self.kernel, spanning, self._R, [w[1:] for w in functions], scales)]
+        spanning = self._atoms[leaf].T[self._span[leaf, : self._counts[leaf, hot.RANK]]]
+        return [
+            measure_span(self.kernel, spanning, self._R[leaf], [w[1:] for w in functions], scales)
+        ]
 
 
 def prepare_ridges(
     settings: tuple[Setting, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray,
     totals: np.ndarray,
 ) -> tuple:  # fmt: skip
-    """Return ridge regressions as group_rounds takes them."""
+    """Return ridge regressions of several leaves as ridge_rounds takes them."""
     numbers = np.array([(*one.inverses, one.discount) for one in settings])
-    factors = U, inv_d, c, make_late((len(settings),), U.shape[-1])
-    return numbers, factors, totals, sweep_workspace(U[0])
+    inv_d[:] = 1.0 / np.array([one.lam for one in settings])[:, None]
+    factors = U, inv_d, c, make_late(U.shape[:2], U.shape[-1])
+    return numbers, factors, totals, sweep_workspace(U[0, 0])
 
 
 def settle_ridges(ridges: tuple) -> None:
     """Take rounds that wait for the next pass over U into it, and into inv_d."""
     numbers, (U, inv_d, c, (widths, kept)), *_ = ridges
-    for i, one in enumerate(numbers):
-        settle((U[i], inv_d[i], c[i], (widths[i], kept[i])), (one[0], one[1]))
-
-
-def prepare_rules(
-    rates: tuple[float, ...], steps: tuple[float, ...], signs: np.ndarray, weights: np.ndarray,
-    largest: np.ndarray,
-) -> tuple:  # fmt: skip
-    """Return first-order rules as group_rounds takes them."""
-    rules = [hot.PASSIVE_AGGRESSIVE] * len(rates) + [hot.DESCENT] * len(steps)
-    codes = np.array(rules, dtype=np.int64)
-    return codes, np.array([*rates, *steps], dtype=float), signs, weights, largest
+    for at in zip(*widths[..., LATE].nonzero(), strict=True):
+        settle((U[at], inv_d[at], c[at], (widths[at], kept[at])), tuple(numbers[at[1], :2]))
 
 
 def make_room(forecasts: int, ridges: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return forecasts and proofs of up to ROWS rounds, for group_rounds."""
+    """Return forecasts and proofs of up to ROWS rounds."""
     return np.zeros((forecasts, ROWS, outputs)), np.zeros((ridges, 3, ROWS, outputs))
 
 
-class Group(State):
-    """A map, and the ridge regressions, PA-I learners and descents on its coordinates.
+class Metric(NamedTuple):
+    """Scales of the inputs, and a tree that splits them so scaled, of one leaf at least."""
 
-    ``forecasts``, of shape (2 ridges + rules, ROWS, K), holds the ridge and AWV forecasts of each
-    regression in turn, then those of PA-I and of descent. AWV forecasts of regressions that forget
-    belong to no member: they never led, and have no certificate. ``proofs``, (ridges, 3, ROWS, K),
-    holds loss, comparator and bound of the AWV forecasts; ``sizes`` the atoms after each round.
-    ``use_room`` says where these two are.
+    scales: np.ndarray  # (d,)
+    columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
+    thresholds: np.ndarray  # (leaves - 1,): the second if this input is larger
+
+    @classmethod
+    def plain(cls, d: int) -> Metric:
+        """Return the one that changes nothing, with one leaf."""
+        return cls(np.ones(d), np.empty(0, dtype=np.int64), np.empty(0))
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves the tree has, a power of 2."""
+        return len(self.columns) + 1
+
+
+class Group(State):
+    """The ridge regressions, PA-I learners and descents on the coordinates of a map.
+
+    In each leaf of a tree, if its metric has one: then the certificate is the sum of those of the
+    leaves, against a function in each of them.
+
+    ``use_room`` says where forecasts, (2 ridges + rules, ROWS, K), go: the ridge and AWV forecasts
+    of each regression in turn, then those of PA-I and of descent. AWV forecasts of regressions that
+    forget belong to no member: they never led, and have no certificate. Proofs, (ridges, 3, ROWS,
+    K), are loss, comparator and bound of the AWV forecasts; sizes (ROWS,) the atoms in all leaves.
 
     signs : (K,), 1 where labels are -1 and +1, else 0; rates : C of PA-I; steps : of descent.
     """
 
     _STATE = {
-        "U": ("ridges", "r", "r"), "inv_d": ("ridges", "r"), "c": ("ridges", "outputs", "r"),
-        "totals": ("ridges", "outputs", "totals"), "weights": ("rules", "outputs", "r"),
-        "largest": ("rules", "outputs"),
+        "U": ("leaves", "ridges", "r", "r"), "inv_d": ("leaves", "ridges", "r"),
+        "c": ("leaves", "ridges", "outputs", "r"),
+        "totals": ("leaves", "ridges", "outputs", "totals"),
+        "weights": ("leaves", "rules", "outputs", "r"), "largest": ("leaves", "rules", "outputs"),
+        "latest": ("leaves", "ridges", "proof", "outputs"), "total": ("ridges", "proof", "outputs"),
     }  # fmt: skip
-    _UNBOUNDED = frozenset({"totals"})
+    _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
 
     def __init__(
         self,
-        points: LinearMap | SpanMap,
+        points: SpanMap,
+        metric: Metric,
         settings: tuple[Setting, ...],
         signs: np.ndarray,
         rates: tuple[float, ...] = (),
         steps: tuple[float, ...] = (),
     ):
         self.map, self.settings, self.rates, self.steps = points, settings, rates, steps
-        ridges, rules, outputs, r = len(settings), len(rates) + len(steps), len(signs), points.room
-        self._make_state(ridges=ridges, rules=rules, outputs=outputs, r=r, totals=TOTALS)
-        self._U[:, np.arange(r), np.arange(r)] = 1.0
-        self._inv_d[:] = 1.0 / np.array([one.lam for one in settings])[:, None]
-        self._arguments = (
-            prepare_ridges(settings, self._U, self._inv_d, self._c, self._totals),
-            prepare_rules(rates, steps, signs, self._weights, self._largest),
+        outputs, r, firsts = len(signs), points.room, len(rates) + len(steps)
+        self._make_state(
+            leaves=metric.leaves, ridges=len(settings), rules=firsts, outputs=outputs, r=r,
+            totals=TOTALS, proof=3,
+        )  # fmt: skip
+        self.forecasters = 2 * len(settings) + firsts
+        ends, block = np.zeros(metric.leaves, dtype=np.int64), np.zeros((2, ROWS), dtype=np.int64)
+        columns, sizes = np.zeros((2, ROWS), dtype=np.int64)
+        places = (
+            (*metric, block, ends, aligned_zeros(ROWS, len(metric.scales))),
+            points.arguments,
+            (aligned_zeros(ROWS, r), columns, sizes),
         )
-        self.forecasters, self.outputs = 2 * ridges + rules, outputs
-        self._workspace = np.zeros(ROWS), np.zeros((ROWS, outputs))
-        self._columns = np.zeros(ROWS, dtype=np.int64)
-        self.sizes = np.zeros(ROWS, dtype=np.int64)
-        self._coordinates = aligned_zeros(ROWS, r), self._columns, self.sizes
+        numbers, *ridges = prepare_ridges(settings, self._U, self._inv_d, self._c, self._totals)
+        rules = np.array([*rates, *steps], dtype=float), signs, self._weights, self._largest
+        codes = np.array(
+            [hot.PASSIVE_AGGRESSIVE] * len(rates) + [hot.DESCENT] * len(steps), dtype=np.int64
+        )
+        labels, coins = np.zeros((ROWS, outputs)), np.zeros(ROWS)
+        work = np.zeros(ROWS), np.zeros((ROWS, outputs))
+        made, certified = make_room(self.forecasters, len(settings), outputs)
+        proven = self._proven = self._latest, self._total
+        self._arguments = (
+            *places, (numbers, *ridges), (codes, *rules), (labels, coins, (made, *work, certified)),
+        )  # fmt: skip
+        # The same without regressions and rules: the dictionaries choose.
+        self._choosing = (
+            *places, (numbers[:0], *ridges), (codes[:0], *rules),
+            (labels, coins, (made[:0], *work, certified[:0])), proven,
+            (made[:0], certified[:0], np.zeros(ROWS, dtype=np.int64)),
+        )  # fmt: skip
 
-    def use_room(self, forecasts: np.ndarray, proofs: np.ndarray) -> None:
+    def use_room(self, forecasts: np.ndarray, proofs: np.ndarray, sizes: np.ndarray) -> None:
         """Write into these arrays from now on."""
-        self.forecasts, self.proofs = forecasts, proofs
-        self._out = forecasts, *self._workspace, proofs
+        self._out = forecasts, proofs, sizes
 
     @property
     def size(self) -> int:
-        """Atoms in the dictionary."""
+        """Atoms in the dictionaries of all leaves."""
         return self.map.size
 
     def parts(self) -> list[State]:
@@ -328,35 +303,51 @@ class Group(State):
         return [i for i, one in enumerate(self.settings) if one.half_life is None]
 
     def choose(self, X: np.ndarray) -> None:
-        """Let the dictionary choose among up to ROWS inputs."""
-        self.map.choose(X, self._coordinates)
+        """Let the dictionaries choose among up to ROWS inputs."""
+        coins = self.map.toss(len(X))
+        if len(coins):
+            labels = np.zeros((len(X), self._total.shape[-1]))
+            require_done(hot.group_rounds(X, labels, coins, (True, False), *self._choosing))
+        self.map.end_block(chosen=True)
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, known: bool) -> None:
         """Write the forecasts of up to ROWS rounds, then learn them.
 
-        known : whether ``forecast`` has just had the only one.
+        learn : whether inputs may join dictionaries; known : whether ``forecast`` has just had the
+        only one.
         """
-        self.map.write(X, learn, self._coordinates, known)
-        Z, columns, _ = self._coordinates
-        require_done(hot.group_rounds(Z, columns, Y, self.map.lasting, *self._arguments, self._out))
+        coins = self.map.toss(len(X)) if learn else NO_COINS
+        setting = len(coins) > 0, known
+        require_done(
+            hot.group_rounds(X, Y, coins, setting, *self._arguments, self._proven, self._out)
+        )
+        self.map.end_block()
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
-        self.map.write(X, False, self._coordinates)
-        Z, columns, _ = self._coordinates
-        hot.group_forecasts(Z, columns, len(X), *self._arguments, self._out)
+        hot.group_forecasts(X, *self._arguments, self._out[0])
 
     def _settle(self) -> None:
-        settle_ridges(self._arguments[0])
+        settle_ridges(self._arguments[3])
 
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
-        found, functions, r = [], [], self.map.columns
-        for U, inv_d, c, setting in zip(self._U, self._inv_d, self._c, self.settings, strict=True):
+        parts = [
+            (leaf, part)
+            for leaf in range(len(self._U))
+            for part in self._measure_leaf(leaf, scales)
+        ]
+        return [part.within(f"leaf {leaf}") if len(self._U) > 1 else part for leaf, part in parts]
+
+    def _measure_leaf(self, leaf: int, scales: np.ndarray) -> list[Part]:
+        found, functions, r = [], [], self.map.columns(leaf)
+        factors = self._U[leaf], self._inv_d[leaf], self._c[leaf], self.settings
+        for U, inv_d, c, setting in zip(*factors, strict=True):
+            np.fill_diagonal(U[:, : len(U)], 1.0)  # which no round reads
             matrix = Factored(U, r, 1.0 / inv_d[:r])
             estimates = [matrix.half_solve(one) for one in c]
             part = measure_part("lam I + sum z z'", matrix, estimates, scales)
             found.append(part.within(f"lam = {setting.lam:g}"))
             functions += estimates
-        return found + self.map.measure(functions, list(scales) * len(self.settings))
+        return found + self.map.measure(leaf, functions, list(scales) * len(self.settings))

@@ -16,14 +16,8 @@ from oklnumba.hot.experts import (
     TALLY,
     write_weights,
 )
-from oklnumba.hot.layers import (
-    first_layer_forecasts,
-    first_layer_rounds,
-    second_layer_forecasts,
-    second_layer_rounds,
-)
+from oklnumba.hot.layers import layer_forecasts, layer_rounds
 from oklnumba.hot.primitives.losses import SQUARED
-from oklnumba.hot.self_tuning import group_forecasts, group_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning.grid import (
     FADED,
@@ -31,7 +25,6 @@ from oklnumba.learners.self_tuning.grid import (
     Setting,
     make_room,
     prepare_ridges,
-    prepare_rules,
     require_done,
     settle_ridges,
 )
@@ -78,29 +71,26 @@ class Layers(State):
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         self._U[..., np.arange(r), np.arange(r)] = 1.0
-        self._inv_d[:] = 1.0 / np.array([one.lam for one in STACKS])[:, None]
         # What the compiled loops take of each output, and their workspace.
         kinds, shares = np.array([kind for kind, _ in FIRST]), np.array([one for _, one in FIRST])
         self._aggregations = [
             (kinds, shares, *state)
             for state in zip(self._totals, self._squares, self._tally, strict=True)
         ]
-        totals = np.zeros((len(STACKS), 1, TOTALS))
-        self._ridges = [
-            prepare_ridges(STACKS, *factors, totals)
-            for factors in zip(self._U, self._inv_d, self._c, strict=True)
-        ]
-        self._rules = prepare_rules((), (), np.zeros(1), np.empty((0, 1, r)), np.empty((0, 1)))
+        totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
+        self._ridges = prepare_ridges(STACKS, self._U, self._inv_d, self._c, totals)
         tops = zip(self._top_totals, self._top_squares, self._top_tally, strict=True)
         self._tops = [(np.array(TOP), state) for state in tops]
-        self._Z, self._widths = aligned_zeros(ROWS, r), np.full(ROWS, r)
         forecasts, proofs = make_room(2 * len(STACKS), len(STACKS), 1)
-        self._out = forecasts, np.zeros(ROWS), np.zeros((ROWS, 1)), proofs
-        self._targets = np.zeros((ROWS, 1))
-        self._first = np.zeros((len(FIRST), ROWS))
-        self._learned = np.zeros(ROWS), np.zeros(ROWS + 1), np.zeros(ROWS)  # labels, B, excess
+        first, targets = np.zeros((len(FIRST), ROWS)), np.zeros((ROWS, 1))
+        learned = np.zeros(ROWS), np.zeros(ROWS + 1), np.zeros(ROWS)  # labels, B, excess
         self._weights = np.zeros(members)
-        self._work = np.zeros((ROWS, heights)), np.zeros(heights), np.zeros(ROWS), np.zeros(ROWS)
+        self._room = (
+            np.full(ROWS, r), self._weights,
+            (first, aligned_zeros(ROWS, r), targets, *learned),
+            (forecasts, np.zeros(ROWS), np.zeros((ROWS, 1)), proofs),
+            (np.zeros((ROWS, heights)), np.zeros(heights), np.zeros(ROWS), np.zeros(ROWS)),
+        )  # fmt: skip
 
     def play(
         self, k: int, F: np.ndarray, Y: np.ndarray, offset: float, proofs: np.ndarray,
@@ -111,35 +101,24 @@ class Layers(State):
         F : (n, N), forecasts of the members, changed; Y : (n, K), labels less their offsets; others
         as in second_layer_rounds.
         """
-        n, y, centre = len(Y), Y[:, k], float(self._centre[k])
+        y, centre = Y[:, k], float(self._centre[k])
         self._lowest[k, 0] = min(self._lowest[k, 0], y.min())
         self._highest[k, 0] = max(self._highest[k, 0], y.max())
-        labels, bounds, excess = self._learned
-        sides = self._first, self._Z, self._targets, labels, bounds, excess
-        require_done(
-            first_layer_rounds(F, Y, k, centre, self._aggregations[k], self._weights, sides)
-        )
-        regressions = self._ridges[k], self._rules, self._out
-        require_done(
-            group_rounds(self._Z, self._widths, self._targets[:n], self._Z.shape[1], *regressions)
-        )
         loss, losses, before, best = sums
         require_done(
-            second_layer_rounds(
-                F, k, centre + offset, self._first, self._out[0], proofs, self._learned,
-                self._tops[k], (loss, losses, before, self._excess, best), self._work, out,
+            layer_rounds(
+                F, Y, k, (centre, centre + offset), self._aggregations[k], self._ridges,
+                self._tops[k], proofs, (loss, losses, before, self._excess, best), self._room, out,
             )
         )  # fmt: skip
 
     def forecast(self, k: int, F: np.ndarray, offset: float, out: np.ndarray) -> None:
         """Write what play would forecast of output k in each row; nothing is learned."""
-        centre, B = float(self._centre[k]), float(self._tally[k, 0, LARGEST])
-        sides = self._first, self._Z
-        first_layer_forecasts(F, centre, self._aggregations[k], self._weights, sides)
-        group_forecasts(self._Z, self._widths, len(F), self._ridges[k], self._rules, self._out)
-        second_layer_forecasts(
-            F, k, B, centre + offset, self._first, self._out[0], self._tops[k], self._work[:2], out
-        )
+        centre = float(self._centre[k])
+        layer_forecasts(
+            F, k, (centre, centre + offset), self._aggregations[k], self._ridges, self._tops[k],
+            self._room, out,
+        )  # fmt: skip
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two spans.
@@ -173,8 +152,7 @@ class Layers(State):
         return self._tally[:, 0, LARGEST]
 
     def _settle(self) -> None:
-        for ridges in self._ridges:
-            settle_ridges(ridges)
+        settle_ridges(self._ridges)
 
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""

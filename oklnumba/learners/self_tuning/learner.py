@@ -23,8 +23,8 @@ from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
     ROWS,
     Group,
-    LinearMap,
     Member,
+    Metric,
     Setting,
     SpanMap,
     Trouble,
@@ -33,8 +33,7 @@ from oklnumba.learners.self_tuning.grid import (
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.scores import find_scores, measure_scores
 from oklnumba.learners.self_tuning.tree import (
-    Metric,
-    Tree,
+    PASSES,
     grow_tree,
     measure_metric,
     median_distance,
@@ -64,9 +63,11 @@ KERNELS = (
 )
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
-# Metrics: the kernel whose gradients they are of, rounds for each leaf of their trees, and whether
-# these are of normal scores; the settings of their members.
-METRICS = ("Gaussian", 512, False), ("Laplacian", 256, True)
+# Trees: the kernel whose gradients give the metric, rounds for each leaf, the most atoms there, and
+# whether inputs are normal scores; the settings of their members.
+TREES = (
+    ("Gaussian", 512, np.inf, False), ("Laplacian", 256, np.inf, True), ("Laplacian", 32, 64, False)
+)  # fmt: skip
 IN_LEAVES = Setting(0.03, None), Setting(0.3, None)
 
 
@@ -83,10 +84,10 @@ class Scales(NamedTuple):
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
     median: float = 0.0  # distance of two inputs; 0 before any data
-    # The metrics, and medians of the distances of inputs so scaled; one tree after the other.
-    metrics: np.ndarray = np.empty((0, 0))  # (M, d)
-    widths: np.ndarray = np.empty(0)  # (M,)
-    leaves: np.ndarray = np.empty(0, dtype=np.int64)  # (M,)
+    metrics: np.ndarray = np.empty((0, 0))  # (M, d), in the order of PASSES
+    # Of each tree: the median distance of its inputs, scaled; leaves; one tree after the other.
+    widths: np.ndarray = np.empty(0)
+    leaves: np.ndarray = np.empty(0, dtype=np.int64)
     columns: np.ndarray = np.empty(0, dtype=np.int64)
     thresholds: np.ndarray = np.empty(0)
     # Of the normal scores of the inputs.
@@ -114,24 +115,30 @@ class Scales(NamedTuple):
         yield
         curves = measure_scores(Z)
         yield
-        views, trees, widths = (Z, find_scores(Z, *curves)), [], []
-        for name, leaf, scored in METRICS:
-            own, metric = views[scored], (yield from measure_metric(name, Z, Y, n))
-            trees.append(grow_tree(own, metric, leaf, n))
+        views, metrics, trees, widths = (Z, find_scores(Z, *curves)), {}, [], []
+        for name in PASSES:
+            metrics[name] = yield from measure_metric(name, Z, Y, n)
+        for name, leaf, _, scored in TREES:
+            trees.append((yield from grow_tree(views[scored], metrics[name], leaf, n)))
             yield
-            widths.append(median_distance(own * trees[-1].scales, norm=1))
-        metrics, columns, thresholds = zip(*trees, strict=True)
+            widths.append(median_distance(views[scored] * metrics[name], norm=1))
+        _, columns, thresholds = zip(*trees, strict=True)
         return cls(
-            *scales[:4], median, np.stack(metrics), np.array(widths),
+            *scales[:4], median, np.stack(list(metrics.values())), np.array(widths),
             np.array([tree.leaves for tree in trees]),
             np.concatenate(columns), np.concatenate(thresholds), *curves,
         )  # fmt: skip
 
     def trees(self) -> list[Metric]:
-        """Return each metric with its tree."""
-        ends = np.cumsum(self.leaves - 1)[:-1]
-        parts = self.metrics, np.split(self.columns, ends), np.split(self.thresholds, ends)
-        return [Metric(*one) for one in zip(*parts, strict=True)] if len(self.leaves) else []
+        """Return each tree with its metric."""
+        if len(self.leaves) == 0:
+            return []
+        metrics, ends = (
+            dict(zip(PASSES, self.metrics, strict=True)),
+            np.cumsum(self.leaves - 1)[:-1],
+        )
+        parts = TREES, np.split(self.columns, ends), np.split(self.thresholds, ends)
+        return [Metric(metrics[name], *split) for (name, *_), *split in zip(*parts, strict=True)]
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members; columns that came later wait for the next restart."""
@@ -165,32 +172,30 @@ class Stage(State):
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
         scales = self.scales
         d, outputs = len(scales.mean), len(scales.offsets)
-        wide = scales.median and d > budget
+        plain, wide = Metric.plain(d), scales.median and d > budget
         budget = int(min(budget, rounds))
         self.groups, self.members = [], []
         self._scored = []  # whether groups take normal scores
         for i, (width, most, settings, rates) in enumerate(KERNELS if scales.median else ()):
             sigma = width * scales.median
-            points = SpanMap(Gaussian(sigma), d, min(most, budget), [*seed, i])
-            self._add(Group(points, settings, scales.signs, rates), Member("", sigma))
+            points = SpanMap(Gaussian(sigma), d, int(min(most, budget)), [*seed, i])
+            self._add(Group(points, plain, settings, scales.signs, rates), Member("", sigma))
             yield
         for i, metric in enumerate(scales.trees()):
-            name, _, scored = METRICS[i]
+            name, _, most, scored = TREES[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
-            leaves = []
-            for leaf in range(metric.leaves):
-                points = SpanMap(kernel, d, budget, [*own, leaf])
-                leaves.append(Group(points, IN_LEAVES, scales.signs))
-                yield
-            self._add(Tree(metric, leaves), Member("", kernel.sigma, metric=name, scores=scored))
-        linear = SpanMap(Linear(), d, budget, [*seed, len(KERNELS)]) if wide else LinearMap(d)
-        self._add(Group(linear, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
+            points = SpanMap(kernel, d, int(min(most, budget)), own, metric.leaves)
+            group = Group(points, metric, IN_LEAVES, scales.signs)
+            self._add(group, Member("", kernel.sigma, metric=name, scores=scored))
+            yield
+        linear = SpanMap(Linear(), d, budget if wide else 0, [*seed, len(KERNELS)])
+        self._add(Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
         self.members.append(Member("last label"))
         self._share_room(outputs)
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
-    def _add(self, group: Group | Tree, like: Member) -> None:
+    def _add(self, group: Group, like: Member) -> None:
         self.groups.append(group)
         self.members += group.describe_members(like)
         self._scored.append(like.scores)
@@ -201,13 +206,13 @@ class Stage(State):
         proofs = np.cumsum([0, *(len(group.settings) for group in self.groups)])
         # Behind the forecasts of the groups is that of the last label.
         self._found, self._proofs = make_room(forecasts[-1] + 1, proofs[-1], outputs)
+        self._sizes = np.zeros((len(self.groups), ROWS), dtype=np.int64)
         self._rows, self._static = [], []  # of members, and certified ones
         for i, group in enumerate(self.groups):
-            own = (
+            group.use_room(
                 self._found[forecasts[i] : forecasts[i + 1]],
-                self._proofs[proofs[i] : proofs[i + 1]],
-            )
-            group.use_room(*own)
+                self._proofs[proofs[i] : proofs[i + 1]], self._sizes[i],
+            )  # fmt: skip
             self._rows += [forecasts[i] + row for row in group.members]
             self._static += [proofs[i] + row for row in group.static]
         self._rows, self._static = np.array([*self._rows, -1]), np.array(self._static)
@@ -257,7 +262,7 @@ class Stage(State):
         """Let the dictionaries choose among up to ROWS inputs."""
         run_together([partial(group.choose, Z) for group, Z in self._views(X)], len(X))
 
-    def _views(self, X: np.ndarray, known: bool = False) -> list[tuple[Group | Tree, np.ndarray]]:
+    def _views(self, X: np.ndarray, known: bool = False) -> list[tuple[Group, np.ndarray]]:
         """Return each group and what it takes of X: standardised inputs, or their normal scores.
 
         known : whether the last call was with these inputs.
@@ -281,6 +286,10 @@ class Stage(State):
         F = self._forecasts(len(X))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
+
+    def sizes(self, n: int) -> np.ndarray:
+        """Return the atoms in all dictionaries after each of the last n rounds played."""
+        return self._sizes[:, :n].sum(axis=0)
 
     def weights(self) -> np.ndarray:
         """Return the posterior of the members in the next round, (K, N)."""
@@ -532,7 +541,7 @@ class SelfTuning(Learner):
         own.loss[:] += price
         own.bound[:] += price
         own.guaranteed[:] += price
-        trace.sizes[:] = sum(group.sizes[:n] for group in stage.groups)
+        trace.sizes[:] = stage.sizes(n)
         if self._played < max(self._restarts):
             first, total = self._played, self._played + n
             self._reserve({PAST: total})

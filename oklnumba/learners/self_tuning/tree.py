@@ -1,20 +1,14 @@
-"""A group in each leaf of a tree, on inputs scaled by a learned metric."""
+"""What a restart learns from the past for kernels in leaves: metrics of the inputs, and trees."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
-from oklnumba.core.health import Part
-from oklnumba.core.state import State
 from oklnumba.core.steps import Steps
 from oklnumba.hot.primitives.rows import distance_block
-from oklnumba.hot.self_tuning import leaf_rounds
-from oklnumba.learners.self_tuning.grid import ROWS, Group, make_room
-from oklnumba.learners.tree import group_by_leaf
+from oklnumba.learners.self_tuning.grid import Metric
 
 FEWEST = 128  # rounds of the past that a metric takes
 # Rows of each pass of a metric, by its kernel, and atoms. More passes are sharper; one metric of
@@ -26,20 +20,8 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
+NODES = 16  # that are split in one step
 DEEPEST = 8192  # rounds; trees have no more leaves after more
-
-
-class Metric(NamedTuple):
-    """A metric and a tree, as a restart takes them from inputs of the past."""
-
-    scales: np.ndarray  # (d,)
-    columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
-    thresholds: np.ndarray  # (leaves - 1,): the second if this input is larger
-
-    @property
-    def leaves(self) -> int:
-        """How many leaves the tree has, a power of 2."""
-        return len(self.columns) + 1
 
 
 def spread_rows(n: int, most: int) -> np.ndarray:
@@ -76,17 +58,19 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> St
     return w
 
 
-def grow_tree(Z: np.ndarray, scales: np.ndarray, leaf: int, rounds: int) -> Metric:
+def grow_tree(Z: np.ndarray, scales: np.ndarray, leaf: int, rounds: int) -> Steps[Metric]:
     """Return the tree of inputs of the past in a metric, one leaf for so many rounds."""
     leaves = 1 << max(min(rounds, DEEPEST) // leaf, 1).bit_length() - 1
-    return Metric(scales, *split_at_medians(Z * scales, leaves))
+    return Metric(scales, *(yield from split_at_medians(Z * scales, leaves)))
 
 
-def split_at_medians(Z: np.ndarray, leaves: int) -> tuple[np.ndarray, np.ndarray]:
+def split_at_medians(Z: np.ndarray, leaves: int) -> Steps[tuple[np.ndarray, np.ndarray]]:
     """Return columns and thresholds of a tree that splits the widest input at its median."""
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
     nodes = [Z]
     for node in range(leaves - 1):
+        if node % NODES == 0:
+            yield
         part = nodes[node]
         nodes += [part[:0], part[:0]]
         if len(part) == 0 or not np.ptp(part, axis=0).any():
@@ -100,95 +84,3 @@ def split_at_medians(Z: np.ndarray, leaves: int) -> tuple[np.ndarray, np.ndarray
         columns[node], thresholds[node] = widest, middle
         nodes[-2:] = part[column <= middle], part[column > middle]
     return columns, thresholds
-
-
-class Tree(State):
-    """Groups in the leaves of a tree, played as one group is.
-
-    A certificate is the sum of those of the leaves: its comparator has a function in each of them.
-    """
-
-    _STATE = {
-        "latest": ("leaves", "ridges", "proof", "outputs"), "total": ("ridges", "proof", "outputs"),
-    }  # fmt: skip
-    _UNBOUNDED = frozenset({"latest", "total"})
-
-    def __init__(self, metric: Metric, leaves: list[Group]):
-        self._metric, self.leaves, first = metric, leaves, leaves[0]
-        self.settings, self.forecasters = first.settings, first.forecasters
-        ridges, outputs = len(first.settings), first.outputs
-        self._make_state(leaves=len(leaves), ridges=ridges, proof=3, outputs=outputs)
-        self._found = make_room(first.forecasters, ridges, outputs)  # of one leaf after the other
-        for group in leaves:
-            group.use_room(*self._found)
-        nodes = zip(metric.columns.tolist(), metric.thresholds.tolist(), strict=True)
-        self._splits = {i: (*split, 2 * i + 1) for i, split in enumerate(nodes)}
-        self.describe_members, self.members = first.describe_members, first.members
-        self.static = first.static
-        self.sizes = np.zeros(ROWS, dtype=np.int64)
-        self._atoms: int | None = None  # in all leaves, after the last round
-
-    def use_room(self, forecasts: np.ndarray, proofs: np.ndarray) -> None:
-        """Write into these arrays from now on."""
-        self.forecasts, self.proofs = forecasts, proofs
-
-    @property
-    def size(self) -> int:
-        """Atoms in the dictionaries of all leaves."""
-        return sum(group.size for group in self.leaves)
-
-    def shrink_units(self, recent: np.ndarray) -> None:
-        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
-        for group in self.leaves:
-            group.shrink_units(recent)
-
-    def _split(self, X: np.ndarray, known: bool = False) -> list[tuple]:
-        """Return leaves that have rows of X, which rows, and these rows, scaled.
-
-        known : whether the last call was with these inputs.
-        """
-        if not known:
-            Z, inner = X * self._metric.scales, len(self._splits)
-            nodes = group_by_leaf(Z, self._splits).items()
-            self._seen = [(node - inner, rows, Z[rows]) for node, rows in nodes]
-        return self._seen
-
-    def choose(self, X: np.ndarray) -> None:
-        """Let the dictionaries choose among up to ROWS inputs."""
-        for leaf, _, Z in self._split(X):
-            self.leaves[leaf].choose(Z)
-
-    def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, known: bool) -> None:
-        """Write the forecasts of up to ROWS rounds, then learn them; as those of a group."""
-        n = len(X)
-        if self._atoms is None:
-            self._atoms = self.size
-        for leaf, rows, Z in self._split(X, known):
-            group, before = self.leaves[leaf], self.leaves[leaf].size
-            group.play(Z, Y[rows], learn, known)
-            found = self._found[0], group.sizes, self._found[1]
-            out = self.forecasts, self.sizes, self.proofs
-            leaf_rounds(rows, before, self._latest[leaf], found, out)
-        # One by one, so that the sums do not depend on how the stream is cut.
-        sizes, proofs = self.sizes[:n], self.proofs[:, :, :n]
-        sizes[0] += self._atoms
-        self._atoms = int(np.cumsum(sizes, out=sizes)[-1])
-        proofs[:, :, 0] += self._total
-        np.add.accumulate(proofs, axis=2, out=proofs)
-        self._total[:] = proofs[:, :, -1]
-
-    def forecast(self, X: np.ndarray) -> None:
-        """Write the forecasts of up to ROWS single rounds; nothing is learned."""
-        for leaf, rows, Z in self._split(X):
-            group = self.leaves[leaf]
-            group.forecast(Z)
-            self.forecasts[:, rows] = self._found[0][:, : len(rows)]
-
-    def parts(self) -> list[State]:
-        """Return everything with a state."""
-        return [self, *(part for group in self.leaves for part in group.parts())]
-
-    def measure(self, scales: np.ndarray) -> list[Part]:
-        """Return the parts of all matrices; scales : (K,), of the labels."""
-        parts = [(i, part) for i, group in enumerate(self.leaves) for part in group.measure(scales)]
-        return [part.within(f"leaf {i}") for i, part in parts]
