@@ -17,6 +17,7 @@ from oklnumba.core.state import (
     round_up_to_vector,
     sweep_workspace,
 )
+from oklnumba.core.steps import Steps
 from oklnumba.hot import self_tuning as hot
 from oklnumba.hot.awv import LATE
 from oklnumba.hot.primitives.jit import ATOMS, DONE
@@ -26,6 +27,7 @@ from oklnumba.learners.base.expansion import measure_span
 
 FADED = 4.0  # a range is forgotten if recent labels fill less than one part of so many
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
+TOUCHED = 2**17  # numbers whose memory is got in one step
 NO_COINS = np.empty(0)  # of rounds that may not join: no coin is looked at
 
 
@@ -179,6 +181,15 @@ def make_room(forecasts: int, ridges: int, outputs: int) -> tuple[np.ndarray, np
     return np.zeros((forecasts, ROWS, outputs)), np.zeros((ridges, 3, ROWS, outputs))
 
 
+def touch(*arrays: np.ndarray) -> Steps[None]:
+    """Write zeros over zeros: large arrays get memory when it is written, 200 MB in one round."""
+    for array in arrays:
+        numbers = array.reshape(-1)
+        for first in range(0, len(numbers), TOUCHED):
+            numbers[first : first + TOUCHED] = 0.0
+            yield
+
+
 class Metric(NamedTuple):
     """Scales of the inputs, and a tree that splits them so scaled, of one leaf at least."""
 
@@ -262,6 +273,10 @@ class Group(State):
             (labels, coins, (made[:0], *work, certified[:0])), proven,
             (made[:0], certified[:0], np.zeros(ROWS, dtype=np.int64)),
         )  # fmt: skip
+
+    def touch(self) -> Steps[None]:
+        """Get the memory of all factors."""
+        yield from touch(self.map._kors, self.map._R, self.map._unit[0], self._U)
 
     def use_room(self, forecasts: np.ndarray, proofs: np.ndarray, sizes: np.ndarray) -> None:
         """Write into these arrays from now on."""

@@ -179,15 +179,16 @@ class Stage(State):
         for i, (width, most, settings, rates) in enumerate(KERNELS if scales.median else ()):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, int(min(most, budget)), [*seed, i])
-            self._add(Group(points, plain, settings, scales.signs, rates), Member("", sigma))
-            yield
+            group = Group(points, plain, settings, scales.signs, rates)
+            self._add(group, Member("", sigma))
+            yield from group.touch()
         for i, metric in enumerate(scales.trees()):
             name, _, most, scored = TREES[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
             points = SpanMap(kernel, d, int(min(most, budget)), own, metric.leaves)
             group = Group(points, metric, IN_LEAVES, scales.signs)
             self._add(group, Member("", kernel.sigma, metric=name, scores=scored))
-            yield
+            yield from group.touch()
         linear = SpanMap(Linear(), d, budget if wide else 0, [*seed, len(KERNELS)])
         self._add(Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
         self.members.append(Member("last label"))
@@ -602,14 +603,15 @@ class SelfTuning(Learner):
     def _build(self, end: int, step: int) -> Steps[Stage]:
         """Return the members that begin after round ``end``, once it is played.
 
-        step : rows that are chosen among, or replayed, in one go.
+        step : rows that are replayed in one go.
         """
         built, restarts = self._restarts[end], list(self._restarts).index(end) + 1
         X, Y = self._inputs[:built], self._labels[:built]
         scales = yield from Scales.measure(X, Y, end)
         stage = yield from self._make_stage(scales, restarts)
-        for start in range(0, built, step):
-            stage.choose(X[start : start + step])
+        quick = min(2 * step, ROWS)  # rows to choose among take half the time
+        for start in range(0, built, quick):
+            stage.choose(X[start : start + quick])
             yield
         yield from stage.replay(X, Y, False, step)
         while stage.replayed < end:  # what came since
