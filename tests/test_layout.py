@@ -40,6 +40,7 @@ LEANS = {
     ("hot.experts", "hot.first_order"): "its weights are the map of exponentiated gradient",
     ("hot.self_tuning", "hot.awv"): "its groups play AWV and ridge on shared coordinates",
     ("hot.layers", "hot.experts"): "its first and last step are aggregations of experts",
+    ("hot.layers", "hot.self_tuning"): "its second step is ridge regressions",
 }
 
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12

@@ -256,16 +256,10 @@ class State:
 
 @dataclass
 class FeatureRows:
-    """Room for the features of a block of inputs.
+    """Room for the features of a block of inputs, which ``write(X, Z)`` writes.
 
-    Attributes
-    ----------
-    write : callable
-        ``write(X, Z)`` writes the features of the rows of X into those of Z.
-    rows : ndarray of shape (most rows of a block, r)
-        Columns beyond the features stay zero.
-    written : int or None
-        The input of single rounds whose features are there.
+    rows : (most rows of a block, r), zero beyond the features; written : the input of single rounds
+    whose features are there.
     """
 
     write: Callable[[np.ndarray, np.ndarray], None]

@@ -53,29 +53,11 @@ from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
 
 RANK, CHOSEN = 1, 2  # entries of the counts after ATOMS: rank of the span, now and when chosen
 ORDER, LEAF = 0, 1  # of the integers that a block leaves
+FAR = 4.0  # standard deviations from which on inputs count by their logarithm
+LARGEST_INPUT = 1e140  # in standard deviations
 # KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
 RULE = 0.1, 1.0, 0.5, 0.0, 0.0
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
-
-
-@hot
-def grow_map(kernel, x, corner, probability, counts, dictionary, unit, q, work):
-    """Add x, with coordinates q, to the dictionary, and its direction to the span.
-
-    For later rounds. Returns whether KORS's factor stayed positive definite.
-    """
-    _, _, _, span, R = dictionary
-    U, scales = unit
-    b, v = work
-    m, rank = counts[ATOMS], counts[RANK]
-    square = span_distance(q, corner, rank)
-    if adds_direction(R, q, square, corner, v, rank):
-        for j in range(rank):
-            U[j, rank] = q[j] * scales[j]
-        scales[rank] = 1.0 / math.sqrt(square)
-        span_grow(R, span, q, math.sqrt(square), corner, rank, m)
-        counts[RANK] = rank + 1
-    return keep_point(RULE, x, corner, probability, counts, dictionary, b)
 
 
 @hot
@@ -124,6 +106,32 @@ def copy_inputs(X, span, out):
 
 
 @hot
+def offer_point(x, coin, kernel, points, leaf, q):
+    """Let x, with coordinates q, join the dictionary if its coin says so, and the span.
+
+    For later rounds: they have one coordinate more if x adds a direction. Returns a status.
+    """
+    counts, dictionary, (U, scales) = take_dictionary(points, leaf)
+    row, b, _ = points[5]
+    _, weights, kors, span, R = dictionary
+    m, rank, corner = counts[ATOMS], counts[RANK], kernel_diag(kernel, x)
+    probability = joining_probability(RULE, row, weights, kors, b, corner, m)
+    if not probability >= 0.0:
+        return NOT_FINITE
+    if coin >= probability:
+        return DONE
+    square = span_distance(q, corner, rank)
+    if adds_direction(R, q, square, corner, row, rank):
+        for j in range(rank):
+            U[j, rank] = q[j] * scales[j]
+        scales[rank] = 1.0 / math.sqrt(square)
+        span_grow(R, span, q, math.sqrt(square), corner, rank, m)
+        counts[RANK] = rank + 1
+    kept = keep_point(RULE, x, corner, probability, counts, dictionary, b)
+    return DONE if kept else NOT_POSITIVE
+
+
+@hot
 def map_rounds(X, span, coins, setting, points, leaf, out):
     """Write each row's coordinates in the span of the dictionary; then the row may join it.
 
@@ -134,10 +142,8 @@ def map_rounds(X, span, coins, setting, points, leaf, out):
     X; setting : (whether rows may join, whether the last call has just written the only row, which
     did not join); out : the coordinates. Returns the row that failed, if any, and a status.
     """
-    kernel, most, _, _, _, (row, b, rounds) = points
-    counts, dictionary, unit = take_dictionary(points, leaf)
-    atoms, weights, kors, spanning, _ = dictionary
-    U, scales = unit
+    kernel, most, _, _, _, (row, _, rounds) = points
+    counts, (atoms, _, _, spanning, _), (U, scales) = take_dictionary(points, leaf)
     learn, known = setting
     Z, columns, sizes = out
     t, stop = span
@@ -164,14 +170,9 @@ def map_rounds(X, span, coins, setting, points, leaf, out):
                 columns[t + s] = pad(z, rank + 1)
                 sizes[t + s] = m
         if growing:
-            corner = kernel_diag(kernel, X[t])
-            probability = joining_probability(RULE, row, weights, kors, b, corner, m)
-            if not probability >= 0.0:
-                return t, NOT_FINITE
-            if coins[t] < probability and not grow_map(
-                kernel, X[t], corner, probability, counts, dictionary, unit, rounds[0], (b, row)
-            ):
-                return t, NOT_POSITIVE
+            status = offer_point(X[t], coins[t], kernel, points, leaf, rounds[0])
+            if status != DONE:
+                return t, status
             sizes[t] = counts[ATOMS]
         t += count
     return stop, DONE
@@ -422,6 +423,18 @@ def group_forecasts(X, tree, points, coordinates, ridges, rules, own, out):
         for i in range(out.shape[0]):
             for k in range(out.shape[2]):
                 out[i, found[ORDER, s], k] = made[0][i, s, k]
+
+
+@hot
+def write_standardised(X, mean, scale, out):
+    """Write (x - mean) / scale; beyond FAR it counts by its logarithm. X may have more columns."""
+    for t in range(X.shape[0]):
+        for j in range(mean.shape[0]):
+            z = (X[t, j] - mean[j]) / scale[j]
+            if abs(z) > FAR:
+                far = FAR + math.log1p(smaller(abs(z), LARGEST_INPUT) - FAR)
+                z = far if z > 0.0 else -far
+            out[t, j] = z
 
 
 @hot

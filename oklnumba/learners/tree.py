@@ -23,11 +23,7 @@ Split = tuple[int, float, int]  # a column, its threshold, and the left of two n
 
 def group_by_leaf(X: np.ndarray, splits: Mapping[int, Split]) -> dict[int, np.ndarray]:
     """Return the rows of X of each leaf that has any, in order; node 0 is the root."""
-    node = 0
-    while len(X) == 1 and node in splits:  # the same as below, but fast
-        column, threshold, left = splits[node]
-        node = left + int(X[0, column] > threshold)
-    groups, todo = {}, [(node, np.arange(len(X)))]
+    groups, todo = {}, [(0, np.arange(len(X)))]
     for node, rows in todo:
         if node not in splits:
             groups[node] = rows

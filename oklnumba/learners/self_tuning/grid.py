@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +21,15 @@ from oklnumba.core.state import (
 from oklnumba.core.steps import Steps
 from oklnumba.hot import self_tuning as hot
 from oklnumba.hot.awv import LATE
-from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.hot.primitives.jit import ATOMS, DONE, entry
 from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.learners.awv import TOTALS, settle
 from oklnumba.learners.base.expansion import measure_span
 
 FADED = 4.0  # a range is forgotten if recent labels fill less than one part of so many
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
-TOUCHED = 2**17  # numbers whose memory is got in one step
+WRITTEN = 2**17  # numbers whose memory is got in one step
+ENTRIES: dict[Callable, Callable] = {}  # machine code of the loops of groups
 NO_COINS = np.empty(0)  # of rounds that may not join: no coin is looked at
 
 
@@ -40,6 +42,13 @@ def require_done(ended: tuple[int, int]) -> None:
     played, status = ended
     if status != DONE:
         raise Trouble(status, played)
+
+
+def call(loop: Callable, *arguments: Any) -> Any:
+    """Call a loop of groups without looking at types, which are the same for all groups."""
+    if loop not in ENTRIES:
+        ENTRIES[loop] = entry(loop, arguments)
+    return ENTRIES[loop](*arguments)
 
 
 class Setting(NamedTuple):
@@ -181,15 +190,6 @@ def make_room(forecasts: int, ridges: int, outputs: int) -> tuple[np.ndarray, np
     return np.zeros((forecasts, ROWS, outputs)), np.zeros((ridges, 3, ROWS, outputs))
 
 
-def touch(*arrays: np.ndarray) -> Steps[None]:
-    """Write zeros over zeros: large arrays get memory when it is written, 200 MB in one round."""
-    for array in arrays:
-        numbers = array.reshape(-1)
-        for first in range(0, len(numbers), TOUCHED):
-            numbers[first : first + TOUCHED] = 0.0
-            yield
-
-
 class Metric(NamedTuple):
     """Scales of the inputs, and a tree that splits them so scaled, of one leaf at least."""
 
@@ -247,45 +247,40 @@ class Group(State):
             leaves=metric.leaves, ridges=len(settings), rules=firsts, outputs=outputs, r=r,
             totals=TOTALS, proof=3,
         )  # fmt: skip
-        self.forecasters = 2 * len(settings) + firsts
-        ends, block = np.zeros(metric.leaves, dtype=np.int64), np.zeros((2, ROWS), dtype=np.int64)
-        columns, sizes = np.zeros((2, ROWS), dtype=np.int64)
-        places = (
-            (*metric, block, ends, aligned_zeros(ROWS, len(metric.scales))),
-            points.arguments,
-            (aligned_zeros(ROWS, r), columns, sizes),
-        )
-        numbers, *ridges = prepare_ridges(settings, self._U, self._inv_d, self._c, self._totals)
+        self.forecasters, self._proven = 2 * len(settings) + firsts, (self._latest, self._total)
+        integers = np.zeros((5, ROWS), dtype=np.int64)
+        columns, sizes, ends = *integers[:2], np.zeros(metric.leaves, dtype=np.int64)
+        tree = *metric, integers[2:4], ends, aligned_zeros(ROWS, len(metric.scales))
+        places = tree, points.arguments, (aligned_zeros(ROWS, r), columns, sizes)
+        numbers, *factors = prepare_ridges(settings, self._U, self._inv_d, self._c, self._totals)
+        kinds = [hot.PASSIVE_AGGRESSIVE] * len(rates) + [hot.DESCENT] * len(steps)
+        codes, own = np.array(kinds, dtype=np.int64), (np.zeros((ROWS, outputs)), np.zeros(ROWS))
         rules = np.array([*rates, *steps], dtype=float), signs, self._weights, self._largest
-        codes = np.array(
-            [hot.PASSIVE_AGGRESSIVE] * len(rates) + [hot.DESCENT] * len(steps), dtype=np.int64
-        )
-        labels, coins = np.zeros((ROWS, outputs)), np.zeros(ROWS)
-        work = np.zeros(ROWS), np.zeros((ROWS, outputs))
         made, certified = make_room(self.forecasters, len(settings), outputs)
-        proven = self._proven = self._latest, self._total
-        self._arguments = (
-            *places, (numbers, *ridges), (codes, *rules), (labels, coins, (made, *work, certified)),
-        )  # fmt: skip
-        # The same without regressions and rules: the dictionaries choose.
-        self._choosing = (
-            *places, (numbers[:0], *ridges), (codes[:0], *rules),
-            (labels, coins, (made[:0], *work, certified[:0])), proven,
-            (made[:0], certified[:0], np.zeros(ROWS, dtype=np.int64)),
-        )  # fmt: skip
+        work = np.zeros(ROWS), np.zeros((ROWS, outputs))
 
-    def touch(self) -> Steps[None]:
-        """Get the memory of all factors."""
-        yield from touch(self.map._kors, self.map._R, self.map._unit[0], self._U)
+        def pack(ridges: int, rows: int) -> tuple:
+            found = made[:rows], *work, certified[:ridges]
+            return (
+                *places, (numbers[:ridges], *factors), (codes[: rows - 2 * ridges], *rules),
+                (*own, found),
+            )  # fmt: skip
+
+        self._arguments = pack(len(settings), self.forecasters)
+        # Without regressions and rules, only the dictionaries play.
+        self._choosing = *pack(0, 0), self._proven, (made[:0], certified[:0], integers[4])
+
+    def get_memory(self) -> Steps[None]:
+        """Write zeros over zeros: large arrays get memory when it is written, 200 MB in a round."""
+        for array in (self.map._kors, self.map._R, self.map._unit[0], self._U):
+            numbers = array.reshape(-1)
+            for first in range(0, len(numbers), WRITTEN):
+                numbers[first : first + WRITTEN] = 0.0
+                yield
 
     def use_room(self, forecasts: np.ndarray, proofs: np.ndarray, sizes: np.ndarray) -> None:
         """Write into these arrays from now on."""
         self._out = forecasts, proofs, sizes
-
-    @property
-    def size(self) -> int:
-        """Atoms in the dictionaries of all leaves."""
-        return self.map.size
 
     def parts(self) -> list[State]:
         """Return everything with a state."""
@@ -322,7 +317,7 @@ class Group(State):
         coins = self.map.toss(len(X))
         if len(coins):
             labels = np.zeros((len(X), self._total.shape[-1]))
-            require_done(hot.group_rounds(X, labels, coins, (True, False), *self._choosing))
+            require_done(call(hot.group_rounds, X, labels, coins, (True, False), *self._choosing))
         self.map.end_block(chosen=True)
 
     def play(self, X: np.ndarray, Y: np.ndarray, learn: bool, known: bool) -> None:
@@ -333,14 +328,13 @@ class Group(State):
         """
         coins = self.map.toss(len(X)) if learn else NO_COINS
         setting = len(coins) > 0, known
-        require_done(
-            hot.group_rounds(X, Y, coins, setting, *self._arguments, self._proven, self._out)
-        )
+        arguments = *self._arguments, self._proven, self._out
+        require_done(call(hot.group_rounds, X, Y, coins, setting, *arguments))
         self.map.end_block()
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to ROWS single rounds; nothing is learned."""
-        hot.group_forecasts(X, *self._arguments, self._out[0])
+        call(hot.group_forecasts, X, *self._arguments, self._out[0])
 
     def _settle(self) -> None:
         settle_ridges(self._arguments[3])

@@ -19,6 +19,7 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
 from oklnumba.core.state import State
 from oklnumba.core.steps import Steps, finish
+from oklnumba.hot import self_tuning as hot
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning.grid import (
     ROWS,
@@ -46,7 +47,6 @@ LAST, WORK, WORK_ROWS = 16, (7, 7, 5, 3, 2, 2), 20
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
-FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 # Labels further than LABEL_FAR median deviations from the median are outliers: of the last LONG and
 # of the last SHORT labels, measured every EVERY rounds.
 LABEL_FAR, LONG, SHORT, EVERY = 20.0, 1024, 16, 8
@@ -133,20 +133,15 @@ class Scales(NamedTuple):
         """Return each tree with its metric."""
         if len(self.leaves) == 0:
             return []
-        metrics, ends = (
-            dict(zip(PASSES, self.metrics, strict=True)),
-            np.cumsum(self.leaves - 1)[:-1],
-        )
+        metrics = dict(zip(PASSES, self.metrics, strict=True))
+        ends = np.cumsum(self.leaves - 1)[:-1]
         parts = TREES, np.split(self.columns, ends), np.split(self.thresholds, ends)
         return [Metric(metrics[name], *split) for (name, *_), *split in zip(*parts, strict=True)]
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs of the members; columns that came later wait for the next restart."""
-        with np.errstate(over="ignore"):
-            Z = (X[:, : len(self.mean)] - self.mean) / self.scale
-        far = np.abs(Z) > FAR
-        size = np.minimum(np.abs(Z[far]), LARGEST_INPUT)
-        Z[far] = np.copysign(FAR + np.log1p(size - FAR), Z[far])
+        Z = np.empty((len(X), len(self.mean)))
+        hot.write_standardised(X, self.mean, self.scale, Z)
         return Z
 
 
@@ -179,24 +174,26 @@ class Stage(State):
         for i, (width, most, settings, rates) in enumerate(KERNELS if scales.median else ()):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, int(min(most, budget)), [*seed, i])
-            group = Group(points, plain, settings, scales.signs, rates)
-            self._add(group, Member("", sigma))
-            yield from group.touch()
+            yield from self._add(
+                Group(points, plain, settings, scales.signs, rates), Member("", sigma)
+            )
         for i, metric in enumerate(scales.trees()):
             name, _, most, scored = TREES[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
             points = SpanMap(kernel, d, int(min(most, budget)), own, metric.leaves)
-            group = Group(points, metric, IN_LEAVES, scales.signs)
-            self._add(group, Member("", kernel.sigma, metric=name, scores=scored))
-            yield from group.touch()
+            like = Member("", kernel.sigma, metric=name, scores=scored)
+            yield from self._add(Group(points, metric, IN_LEAVES, scales.signs), like)
         linear = SpanMap(Linear(), d, budget if wide else 0, [*seed, len(KERNELS)])
-        self._add(Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member(""))
+        yield from self._add(
+            Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member("")
+        )
         self.members.append(Member("last label"))
         self._share_room(outputs)
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
-    def _add(self, group: Group, like: Member) -> None:
+    def _add(self, group: Group, like: Member) -> Steps[None]:
+        yield from group.get_memory()
         self.groups.append(group)
         self.members += group.describe_members(like)
         self._scored.append(like.scores)
@@ -207,12 +204,12 @@ class Stage(State):
         proofs = np.cumsum([0, *(len(group.settings) for group in self.groups)])
         # Behind the forecasts of the groups is that of the last label.
         self._found, self._proofs = make_room(forecasts[-1] + 1, proofs[-1], outputs)
-        self._sizes = np.zeros((len(self.groups), ROWS), dtype=np.int64)
+        self.sizes = np.zeros((len(self.groups), ROWS), dtype=np.int64)
         self._rows, self._static = [], []  # of members, and certified ones
         for i, group in enumerate(self.groups):
             group.use_room(
                 self._found[forecasts[i] : forecasts[i + 1]],
-                self._proofs[proofs[i] : proofs[i + 1]], self._sizes[i],
+                self._proofs[proofs[i] : proofs[i + 1]], self.sizes[i],
             )  # fmt: skip
             self._rows += [forecasts[i] + row for row in group.members]
             self._static += [proofs[i] + row for row in group.static]
@@ -288,10 +285,6 @@ class Stage(State):
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
 
-    def sizes(self, n: int) -> np.ndarray:
-        """Return the atoms in all dictionaries after each of the last n rounds played."""
-        return self._sizes[:, :n].sum(axis=0)
-
     def weights(self) -> np.ndarray:
         """Return the posterior of the members in the next round, (K, N)."""
         return np.stack([self.layers.posterior(k) for k in range(len(self._loss))])
@@ -330,11 +323,12 @@ class SelfTuning(Learner):
     Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
     in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
     nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
-    Those in a metric have a dictionary in each leaf of a tree, a leaf for 512 rounds of the past,
-    or for 256 and on normal scores, up to round 8192. Two layers aggregate all members, with ridge
-    regression on all forecasts between: the whole has a guarantee, follows drift, learns fast where
-    there is hardly any noise, and beats its best member where members know different things. Inputs
-    are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
+    Those in a metric have a dictionary in each leaf of a tree; there are three trees, with a leaf
+    for 512, 256 and 32 rounds of the past, up to round 8192. Two layers aggregate all members, with
+    ridge regression on all forecasts between: the whole has a guarantee, follows drift, learns fast
+    where there is hardly any noise, and beats its best member where members know different things.
+
+    Inputs are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
     multiples of the median distance of inputs, dictionaries are by KORS. All this is taken from the
     past only: after 32, 128, 512, 2048, 8192 and 32,768 rounds there are new scales, metrics and
     members, made of the first 15/16 of these rounds, which replay them all; after round 2048 only
@@ -360,23 +354,13 @@ class SelfTuning(Learner):
     with normalised steps (logistic loss for labels -1 and +1, else squared loss), the aggregating
     algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown
     size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery, Karny and Ettler 2010), with
-    the variance of the noise learned, and ML-Poly (Gaillard, Stoltz and van Erven 2014), which also
-    weighs two of these and the regressions on top. The metrics are ``learned_metric`` of a Gaussian
-    in two passes and of a Laplacian kernel (norm 1) in five, which is sharper (Radhakrishnan et al.
-    2024), from round 128 on; several outputs share them, as the squares of their gradients add up.
-    The tree is that of xRFM (Beaglehole et al. 2025): median splits of the widest input as scaled.
-    The normal score of an input is the normal quantile of its rank in the past. Ridge on forecasts
-    is stacking (Breiman 1996), online: on what each adds to the last label, over the largest label,
-    lam = 10, without forgetting and with a half-life of 500 rounds. A point that joins a dictionary
-    between restarts adds a direction, whose coordinate is 0 in the rounds before. Labels count from
-    their middle in the past at the last restart, labels -1 and +1 from 0.
-
-    A label more than 20 median deviations from the median of the last 1024 labels and of the last
-    16, measured every 8 rounds, is learned as the median of the last 16; the learner pays for the
-    label that came. (The median deviation is that of the labels which differ from the median.) The
-    range of the labels, which sets the rates, is forgotten if those of the last two spans of 1024
-    rounds fill less than a quarter of it: then the aggregations begin again, and their bounds add
-    up. Inputs beyond 100 median deviations count as the median in the scales.
+    the variance of the noise learned, ML-Poly (Gaillard, Stoltz and van Erven 2014), and stacking
+    (Breiman 1996), online: ridge on what each forecast adds to the last label. The metrics are
+    ``learned_metric`` of a Gaussian kernel in two passes and of a Laplacian one (norm 1) in five
+    (Radhakrishnan et al. 2024), from round 128 on; several outputs share them. The trees are those
+    of xRFM (Beaglehole et al. 2025): median splits of the widest input as scaled, in the second of
+    normal scores: the normal quantile of an input's rank in the past. docs/self_tuning.md tells the
+    details, of outliers and ranges of labels too.
 
     The certificate is against the best penalised function of all members that forget nothing, each
     in its own space: ``member`` is the one with the least comparator, ``bound`` what holds for it,
@@ -419,7 +403,7 @@ class SelfTuning(Learner):
     @property
     def size(self) -> int:
         """Atoms in all dictionaries together; 0 before any data."""
-        return sum(group.size for group in self._stage.groups) if self._width else 0
+        return sum(group.map.size for group in self._stage.groups) if self._width else 0
 
     @property
     def members(self) -> list[Member]:
@@ -542,7 +526,7 @@ class SelfTuning(Learner):
         own.loss[:] += price
         own.bound[:] += price
         own.guaranteed[:] += price
-        trace.sizes[:] = stage.sizes(n)
+        trace.sizes[:] = stage.sizes[:, :n].sum(axis=0)
         if self._played < max(self._restarts):
             first, total = self._played, self._played + n
             self._reserve({PAST: total})
