@@ -106,6 +106,33 @@ def copy_inputs(X, span, out):
 
 
 @hot
+def map_rows(X, span, points, leaf, out):
+    """Write the coordinates of the rows of ``span`` as the dictionary is now."""
+    kernel, _, _, _, _, (row, _, rounds) = points
+    counts, (atoms, _, _, spanning, _), (U, scales) = take_dictionary(points, leaf)
+    Z, columns, sizes = out
+    t, m, rank = span[0], counts[ATOMS], counts[RANK]
+    while t < span[1]:
+        count = larger(smaller(TOGETHER, (span[1] - t) // SWEEP * SWEEP), 1)
+        for s in range(count):
+            kernel_row(kernel, X[t + s], atoms, m, row)
+            q = rounds[s]
+            for j in range(rank):
+                q[j] = row[spanning[j]]
+            pad(q, rank)
+        solve_rounds(U, rounds, count, pad(rounds[0], rank))
+        for s in range(count):
+            z, q = Z[t + s], rounds[s]
+            z[0] = 1.0
+            for j in range(rank):
+                q[j] *= scales[j]
+                z[j + 1] = q[j]
+            columns[t + s] = pad(z, rank + 1)
+            sizes[t + s] = m
+        t += count
+
+
+@hot
 def offer_point(x, coin, kernel, points, leaf, q):
     """Let x, with coordinates q, join the dictionary if its coin says so, and the span.
 
@@ -142,39 +169,21 @@ def map_rounds(X, span, coins, setting, points, leaf, out):
     X; setting : (whether rows may join, whether the last call has just written the only row, which
     did not join); out : the coordinates. Returns the row that failed, if any, and a status.
     """
-    kernel, most, _, _, _, (row, _, rounds) = points
-    counts, (atoms, _, _, spanning, _), (U, scales) = take_dictionary(points, leaf)
     learn, known = setting
-    Z, columns, sizes = out
+    kernel, most, counts = points[0], points[1], points[2][leaf]
     t, stop = span
-    while t < stop:
-        m, rank = counts[ATOMS], counts[RANK]
-        growing = learn and m < most
-        if known and not growing:
-            break
-        count = 1 if growing else larger(smaller(TOGETHER, (stop - t) // SWEEP * SWEEP), 1)
+    if most == 0 and not known:
+        copy_inputs(X, span, out)
+    while learn and t < stop and counts[ATOMS] < most:
         if not known:
-            for s in range(count):
-                kernel_row(kernel, X[t + s], atoms, m, row)
-                q = rounds[s]
-                for j in range(rank):
-                    q[j] = row[spanning[j]]
-                pad(q, rank)
-            solve_rounds(U, rounds, count, pad(rounds[0], rank))
-            for s in range(count):
-                z, q = Z[t + s], rounds[s]
-                z[0] = 1.0
-                for j in range(rank):
-                    q[j] *= scales[j]
-                    z[j + 1] = q[j]
-                columns[t + s] = pad(z, rank + 1)
-                sizes[t + s] = m
-        if growing:
-            status = offer_point(X[t], coins[t], kernel, points, leaf, rounds[0])
-            if status != DONE:
-                return t, status
-            sizes[t] = counts[ATOMS]
-        t += count
+            map_rows(X, (t, t + 1), points, leaf, out)
+        status = offer_point(X[t], coins[t], kernel, points, leaf, points[5][2][0])
+        if status != DONE:
+            return t, status
+        out[2][t] = counts[ATOMS]
+        t += 1
+    if most > 0 and t < stop and not known:
+        map_rows(X, (t, stop), points, leaf, out)
     return stop, DONE
 
 
@@ -301,22 +310,12 @@ def ridge_forecasts(Z, columns, span, ridges, leaf, out):
 
 
 @hot
-def write_coordinates(rows, span, coins, setting, points, leaf, out):
-    """Write the coordinates of a leaf's rows; arguments as in map_rounds."""
-    if points[1] > 0:
-        return map_rounds(rows, span, coins, setting, points, leaf, out)
-    if not setting[1]:
-        copy_inputs(rows, span, out)
-    return span[1], DONE
-
-
-@hot
 def leaf_rounds(span, setting, rows, points, coordinates, ridges, rules, leaf, own):
     """Play the rounds of one leaf. Returns the row that failed, if any, and a status."""
     Z, columns, _ = coordinates
     codes, rates, signs, weights, largest = rules
     labels, coins, out = own
-    played, status = write_coordinates(rows, span, coins, setting, points, leaf, coordinates)
+    played, status = map_rounds(rows, span, coins, setting, points, leaf, coordinates)
     if status == DONE:
         lasting = points[2][leaf, CHOSEN] + 1
         played, status = ridge_rounds(Z, columns, labels, span, lasting, ridges, leaf, out)
@@ -412,7 +411,10 @@ def group_forecasts(X, tree, points, coordinates, ridges, rules, own, out):
         span = start, ends[leaf]
         start = span[1]
         if span[0] < span[1]:
-            write_coordinates(rows, span, own[1], (False, False), points, leaf, coordinates)
+            if points[1] == 0:
+                copy_inputs(rows, span, coordinates)
+            else:
+                map_rows(rows, span, points, leaf, coordinates)
             ridge_forecasts(Z, columns, span, ridges, leaf, made)
         for i in range(codes.shape[0]):
             coordinate_forecasts(

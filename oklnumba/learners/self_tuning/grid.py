@@ -353,8 +353,9 @@ class Group(State):
         found, functions, r = [], [], self.map.columns(leaf)
         factors = self._U[leaf], self._inv_d[leaf], self._c[leaf], self.settings
         for U, inv_d, c, setting in zip(*factors, strict=True):
-            np.fill_diagonal(U[:, : len(U)], 1.0)  # which no round reads
-            matrix = Factored(U, r, 1.0 / inv_d[:r])
+            unit = U[:r, :r].copy()
+            np.fill_diagonal(unit, 1.0)  # which no round reads or writes
+            matrix = Factored(unit, r, 1.0 / inv_d[:r])
             estimates = [matrix.half_solve(one) for one in c]
             part = measure_part("lam I + sum z z'", matrix, estimates, scales)
             found.append(part.within(f"lam = {setting.lam:g}"))
