@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,15 +57,10 @@ class Setting(NamedTuple):
     lam: float
     half_life: float | None  # rounds; None: nothing is forgotten
 
-    @property
-    def discount(self) -> float:
-        """The factor on the past, each round."""
-        return 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
-
-    @property
-    def inverses(self) -> tuple[float, float]:
-        """1 / discount and 1 / lam, as awv_rounds takes them."""
-        return 1.0 / self.discount, 1.0 / self.lam
+    def numbers(self) -> tuple[float, float, float]:
+        """Return 1 / discount, 1 / lam and the discount: the factor on the past, each round."""
+        discount = 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
+        return 1.0 / discount, 1.0 / self.lam, discount
 
 
 class Member(NamedTuple):
@@ -133,10 +128,6 @@ class SpanMap(State):
         """Atoms in the dictionaries of all leaves."""
         return int(self._counts[:, ATOMS].sum())
 
-    def columns(self, leaf: int) -> int:
-        """Coordinates in a leaf: the 1, and the rank of the span."""
-        return int(self._counts[leaf, hot.RANK]) + 1
-
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         for (_, rank, _), R, U, scales in zip(self._counts, self._R, *self._unit, strict=True):
@@ -172,8 +163,8 @@ def prepare_ridges(
     totals: np.ndarray,
 ) -> tuple:  # fmt: skip
     """Return ridge regressions of several leaves as ridge_rounds takes them."""
-    numbers = np.array([(*one.inverses, one.discount) for one in settings])
-    inv_d[:] = 1.0 / np.array([one.lam for one in settings])[:, None]
+    numbers = np.array([one.numbers() for one in settings])
+    inv_d[:] = numbers[:, 1:2]
     factors = U, inv_d, c, make_late(U.shape[:2], U.shape[-1])
     return numbers, factors, totals, sweep_workspace(U[0, 0])
 
@@ -183,6 +174,21 @@ def settle_ridges(ridges: tuple) -> None:
     numbers, (U, inv_d, c, (widths, kept)), *_ = ridges
     for at in zip(*widths[..., LATE].nonzero(), strict=True):
         settle((U[at], inv_d[at], c[at], (widths[at], kept[at])), tuple(numbers[at[1], :2]))
+
+
+def measure_ridges(
+    names: list[str], ridges: tuple, leaf: int, r: int, scales: Sequence[float]
+) -> tuple[list[Part], list[np.ndarray]]:
+    """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
+    parts, functions, (U, inv_d, c, _) = [], [], ridges[1]
+    for i, name in enumerate(names):
+        unit = U[leaf, i, :r, :r].copy()
+        np.fill_diagonal(unit, 1.0)  # which no round reads or writes
+        matrix = Factored(unit, r, 1.0 / inv_d[leaf, i, :r])
+        estimates = [matrix.half_solve(one) for one in c[leaf, i]]
+        parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).within(name))
+        functions += estimates
+    return parts, functions
 
 
 def make_room(forecasts: int, ridges: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -233,14 +239,9 @@ class Group(State):
     _PADDED = frozenset({"U"})
 
     def __init__(
-        self,
-        points: SpanMap,
-        metric: Metric,
-        settings: tuple[Setting, ...],
-        signs: np.ndarray,
-        rates: tuple[float, ...] = (),
-        steps: tuple[float, ...] = (),
-    ):
+        self, points: SpanMap, metric: Metric, settings: tuple[Setting, ...], signs: np.ndarray,
+        rates: tuple[float, ...] = (), steps: tuple[float, ...] = (),
+    ):  # fmt: skip
         self.map, self.settings, self.rates, self.steps = points, settings, rates, steps
         outputs, r, firsts = len(signs), points.room, len(rates) + len(steps)
         self._make_state(
@@ -350,14 +351,7 @@ class Group(State):
         return [part.within(f"leaf {leaf}") if len(self._U) > 1 else part for leaf, part in parts]
 
     def _measure_leaf(self, leaf: int, scales: np.ndarray) -> list[Part]:
-        found, functions, r = [], [], self.map.columns(leaf)
-        factors = self._U[leaf], self._inv_d[leaf], self._c[leaf], self.settings
-        for U, inv_d, c, setting in zip(*factors, strict=True):
-            unit = U[:r, :r].copy()
-            np.fill_diagonal(unit, 1.0)  # which no round reads or writes
-            matrix = Factored(unit, r, 1.0 / inv_d[:r])
-            estimates = [matrix.half_solve(one) for one in c]
-            part = measure_part("lam I + sum z z'", matrix, estimates, scales)
-            found.append(part.within(f"lam = {setting.lam:g}"))
-            functions += estimates
+        names = [f"lam = {one.lam:g}" for one in self.settings]
+        r = int(self.map.arguments[2][leaf, hot.RANK]) + 1
+        found, functions = measure_ridges(names, self._arguments[3], leaf, r, scales)
         return found + self.map.measure(leaf, functions, list(scales) * len(self.settings))

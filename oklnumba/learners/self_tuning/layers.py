@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, round_up_to_vector
 from oklnumba.hot.experts import (
     AGGREGATING,
@@ -24,6 +24,7 @@ from oklnumba.learners.self_tuning.grid import (
     ROWS,
     Setting,
     make_room,
+    measure_ridges,
     prepare_ridges,
     require_done,
     settle_ridges,
@@ -70,7 +71,6 @@ class Layers(State):
             spans=2, epochs=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
-        self._U[..., np.arange(r), np.arange(r)] = 1.0
         # What the compiled loops take of each output, and their workspace.
         kinds, shares = np.array([kind for kind, _ in FIRST]), np.array([one for _, one in FIRST])
         self._aggregations = [
@@ -156,12 +156,10 @@ class Layers(State):
 
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
-        parts, m = [], self._columns
         self._settle()
-        for k in range(len(self._U)):
-            factors = zip(self._U[k], self._inv_d[k], self._c[k], STACKS, strict=True)
-            for U, inv_d, c, setting in factors:
-                matrix = Factored(U, m, 1.0 / inv_d[:m])
-                part = measure_part("lam I + sum z z'", matrix, [matrix.half_solve(c[0])], [1.0])
-                parts.append(part.within(f"regression on forecasts, half-life {setting.half_life}"))
-        return parts
+        names = [f"regression on forecasts, half-life {one.half_life}" for one in STACKS]
+        each = [
+            measure_ridges(names, self._ridges, k, self._columns, [1.0])[0]
+            for k in range(len(self._U))
+        ]
+        return [part for parts in each for part in parts]

@@ -33,12 +33,7 @@ from oklnumba.learners.self_tuning.grid import (
 )
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.scores import find_scores, measure_scores
-from oklnumba.learners.self_tuning.tree import (
-    PASSES,
-    grow_tree,
-    measure_metric,
-    median_distance,
-)
+from oklnumba.learners.self_tuning.tree import PASSES, grow_tree, measure_metric, median_distance
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
@@ -174,9 +169,8 @@ class Stage(State):
         for i, (width, most, settings, rates) in enumerate(KERNELS if scales.median else ()):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, int(min(most, budget)), [*seed, i])
-            yield from self._add(
-                Group(points, plain, settings, scales.signs, rates), Member("", sigma)
-            )
+            group = Group(points, plain, settings, scales.signs, rates)
+            yield from self._add(group, Member("", sigma))
         for i, metric in enumerate(scales.trees()):
             name, _, most, scored = TREES[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
@@ -184,9 +178,8 @@ class Stage(State):
             like = Member("", kernel.sigma, metric=name, scores=scored)
             yield from self._add(Group(points, metric, IN_LEAVES, scales.signs), like)
         linear = SpanMap(Linear(), d, budget if wide else 0, [*seed, len(KERNELS)])
-        yield from self._add(
-            Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS), Member("")
-        )
+        group = Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS)
+        yield from self._add(group, Member(""))
         self.members.append(Member("last label"))
         self._share_room(outputs)
         self.layers = Layers(len(self.members), outputs)
@@ -363,13 +356,12 @@ class SelfTuning(Learner):
     details, of outliers and ranges of labels too.
 
     The certificate is against the best penalised function of all members that forget nothing, each
-    in its own space: ``member`` is the one with the least comparator, ``bound`` what holds for it,
-    and ``guaranteed`` the least comparator + bound of all. The spaces are those of the last
-    restart: later atoms serve the forecasts, but functions with a coordinate that is 0 before some
-    round are no functions of x, so the comparator does without them, and the bound counts what they
-    gained. The bound is the member's (pkawv Proposition 1), plus ``theory.experts_bound`` and
-    ``theory.mlpoly_bound`` of the two layers, plus what the rounds before the last restart cost
-    more than their replay, plus ``outlier_price``. Comparators are of the labels as learned.
+    in its own space, as it was chosen at the last restart: ``member`` is the one with the least
+    comparator, ``bound`` what holds for it, ``guaranteed`` the least comparator + bound of all. The
+    bound is the member's (pkawv Proposition 1), plus ``theory.experts_bound`` and
+    ``theory.mlpoly_bound`` of the two layers, plus what atoms that joined later gained and what the
+    rounds before the last restart cost more than their replay, plus ``outlier_price``. Comparators
+    are of the labels as learned.
 
     Examples
     --------
