@@ -130,6 +130,8 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
         assert one.predictions[0] == run.predictions[t]
         if t in cuts:
             single = pickle.loads(pickle.dumps(single))
+    one_by_one = [bulk.predict_one(x) for x in X[:40]]  # of many leaves
+    assert_allclose(bulk.predict(X[:40]), one_by_one, rtol=1e-12, atol=1e-12)
     for name in ("weights", "member_losses"):
         assert_array_equal(getattr(single, name), getattr(bulk, name))
         assert_array_equal(getattr(chunks, name), getattr(bulk, name))
