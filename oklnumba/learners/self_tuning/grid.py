@@ -134,7 +134,6 @@ class SpanMap(State):
             if self._budget:
                 scales[:rank] = 1.0 / R.diagonal()[:rank]
                 U[:rank, :rank] = R[:rank, :rank] * scales[:rank, None]
-        self._full = self.size == self._budget * len(self._counts)
 
     def toss(self, n: int) -> np.ndarray:
         """Return the coins of n rounds; none if all dictionaries are full."""
