@@ -28,7 +28,6 @@ from oklnumba.learners.base.expansion import measure_span
 
 FADED = 4.0  # a range is forgotten if recent labels fill less than one part of so many
 ROWS = 512  # rounds whose coordinates and forecasts are kept at a time
-WRITTEN = 2**17  # numbers whose memory is got in one step
 ENTRIES: dict[Callable, Callable] = {}  # machine code of the loops of groups
 NO_COINS = np.empty(0)  # of rounds that may not join: no coin is looked at
 
@@ -273,9 +272,9 @@ class Group(State):
     def get_memory(self) -> Steps[None]:
         """Write zeros over zeros: large arrays get memory when it is written, 200 MB in a round."""
         for array in (self.map._kors, self.map._R, self.map._unit[0], self._U):
-            numbers = array.reshape(-1)
-            for first in range(0, len(numbers), WRITTEN):
-                numbers[first : first + WRITTEN] = 0.0
+            pieces = min(array.size // 75_000 + 1, 3 * len(array) // 2)
+            for part in np.array_split(array.reshape(-1), pieces):
+                part[:] = 0.0
                 yield
 
     def use_room(self, forecasts: np.ndarray, proofs: np.ndarray, sizes: np.ndarray) -> None:
