@@ -28,9 +28,9 @@ The arrays of a group of N regressions and M rules, K labels a round, in L leave
     ridges      settings (N, 3), 1 / discount, 1 / lam and the discount; factors as in awv.py, (L,
                 N, ...); totals (L, N, K, 6); workspace as in awv_rounds
     rules       codes (M,), rates (M,), signs (K,), weights (L, M, K, cap) and largest (L, M, K)
-    own         labels (n, K), so sorted; forecasts (2 N + M, n, K), of ridge and AWV in turn, then
-                of the rules; shrinks (n,), growth (n, K); proofs (N, 3, n, K), loss, comparator and
-                bound of the AWV forecasts
+    own         labels (n, K) and coins (n,), so sorted; forecasts (2 N + M, n, K), of ridge and AWV
+                in turn, then of the rules; shrinks (n,), growth (n, K); proofs (N, 3, n, K), loss,
+                comparator and bound of the AWV forecasts
 """
 
 import math
@@ -108,8 +108,11 @@ def copy_inputs(X, span, out):
 @hot
 def map_rows(X, span, points, leaf, out):
     """Write the coordinates of the rows of ``span`` as the dictionary is now."""
-    kernel, _, _, _, _, (row, _, rounds) = points
+    kernel, most, _, _, _, (row, _, rounds) = points
     counts, (atoms, _, _, spanning, _), (U, scales) = take_dictionary(points, leaf)
+    if most == 0:
+        copy_inputs(X, span, out)
+        return
     Z, columns, sizes = out
     t, m, rank = span[0], counts[ATOMS], counts[RANK]
     while t < span[1]:
@@ -172,8 +175,6 @@ def map_rounds(X, span, coins, setting, points, leaf, out):
     learn, known = setting
     kernel, most, counts = points[0], points[1], points[2][leaf]
     t, stop = span
-    if most == 0 and not known:
-        copy_inputs(X, span, out)
     while learn and t < stop and counts[ATOMS] < most:
         if not known:
             map_rows(X, (t, t + 1), points, leaf, out)
@@ -182,7 +183,7 @@ def map_rounds(X, span, coins, setting, points, leaf, out):
             return t, status
         out[2][t] = counts[ATOMS]
         t += 1
-    if most > 0 and t < stop and not known:
+    if t < stop and not known:
         map_rows(X, (t, stop), points, leaf, out)
     return stop, DONE
 
@@ -411,16 +412,13 @@ def group_forecasts(X, tree, points, coordinates, ridges, rules, own, out):
         span = start, ends[leaf]
         start = span[1]
         if span[0] < span[1]:
-            if points[1] == 0:
-                copy_inputs(rows, span, coordinates)
-            else:
-                map_rows(rows, span, points, leaf, coordinates)
+            map_rows(rows, span, points, leaf, coordinates)
             ridge_forecasts(Z, columns, span, ridges, leaf, made)
-        for i in range(codes.shape[0]):
-            coordinate_forecasts(
-                Z, columns, span, codes[i], signs, weights[leaf, i],
-                made[0][2 * ridges[0].shape[0] + i],
-            )  # fmt: skip
+            for i in range(codes.shape[0]):
+                coordinate_forecasts(
+                    Z, columns, span, codes[i], signs, weights[leaf, i],
+                    made[0][2 * ridges[0].shape[0] + i],
+                )  # fmt: skip
     for s in range(X.shape[0]):
         for i in range(out.shape[0]):
             for k in range(out.shape[2]):

@@ -270,7 +270,10 @@ class Group(State):
         self._choosing = *pack(0, 0), self._proven, (made[:0], certified[:0], integers[4])
 
     def get_memory(self) -> Steps[None]:
-        """Write zeros over zeros: large arrays get memory when it is written, 200 MB in a round."""
+        """Write zeros over zeros: else large arrays get their memory in one round, up to 200 MB.
+
+        By 0.6 MB in a step, by more where that were too many steps.
+        """
         for array in (self.map._kors, self.map._R, self.map._unit[0], self._U):
             pieces = min(array.size // 75_000 + 1, 3 * len(array) // 2)
             for part in np.array_split(array.reshape(-1), pieces):

@@ -158,8 +158,7 @@ class Layers(State):
         """Return the parts of the regressions' matrices."""
         self._settle()
         names = [f"regression on forecasts, half-life {one.half_life}" for one in STACKS]
-        each = [
-            measure_ridges(names, self._ridges, k, self._columns, [1.0])[0]
-            for k in range(len(self._U))
-        ]
-        return [part for parts in each for part in parts]
+        parts: list[Part] = []
+        for k in range(len(self._U)):
+            parts += measure_ridges(names, self._ridges, k, self._columns, [1.0])[0]
+        return parts
