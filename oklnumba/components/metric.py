@@ -14,7 +14,7 @@ from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import checked
 from oklnumba.core.steps import Steps, finish
 
-ROWS = 256  # rows whose kernel values are in memory at once
+ROWS = 128  # rows whose kernel values are in memory at once
 FIRST = 256  # rows that must suit the kernel
 JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
 

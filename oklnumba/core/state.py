@@ -6,6 +6,7 @@ says how much of the array is in use along it; beyond that there is room for mor
 """
 
 import json
+import mmap
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,11 +40,28 @@ def aligned_zeros(*shape: int) -> np.ndarray:
 
     No other array is nearer than APART, so bits do not depend on where arrays come to lie.
     """
-    count = prod(shape)
-    line = ARRAY_ALIGNMENT // 8
-    buffer = np.zeros(APART + line + count + APART)
-    skip = APART + (-buffer.ctypes.data // 8) % line
-    return buffer[skip : skip + count].reshape(shape)
+    return _place(np.zeros(_room_for(shape)), shape)
+
+
+def zero_pages(*shape: int) -> np.ndarray:
+    """Return aligned zeros of which only those take memory that are near written ones.
+
+    NumPy would ask the system for pages of 2 MB, where a round may have to wait for one.
+    """
+    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
+        return aligned_zeros(*shape)
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return _place(np.frombuffer(mmap.mmap(-1, 8 * _room_for(shape), private)), shape)
+
+
+def _room_for(shape: tuple[int, ...]) -> int:
+    """Return how many numbers a buffer takes in which ``_place`` finds room for an array."""
+    return 2 * APART + ARRAY_ALIGNMENT // 8 + prod(shape)
+
+
+def _place(buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    skip = APART + (-buffer.ctypes.data // 8) % (ARRAY_ALIGNMENT // 8)
+    return buffer[skip : skip + prod(shape)].reshape(shape)
 
 
 def grow_array(array: np.ndarray, *shape: int) -> np.ndarray:
@@ -103,6 +121,7 @@ class State:
     _UNBOUNDED: ClassVar[frozenset[str]] = frozenset()  # arrays that may overflow harmlessly
     _COINS: ClassVar[tuple[str, ...]] = ()
     _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
+    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # of a fixed size that is mostly not used up
     _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # count: the count whose room its axes have
     _FIRST_ROOM = 64  # entries that buffers have room for at first
     _fault = None  # the exception to raise until reset()
@@ -148,8 +167,9 @@ class State:
             shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
             if name in self._PADDED:
                 shape[-1] = pad_row_length(shape[-1])
+            make = zero_pages if name in self._SPARSE else aligned_zeros
             integers = name in self._INTEGERS
-            zeros = np.zeros(shape, dtype=np.int64) if integers else aligned_zeros(*shape)
+            zeros = np.zeros(shape, dtype=np.int64) if integers else make(*shape)
             setattr(self, f"_{name}", zeros)
         growing = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
         self._rooms = dict.fromkeys(growing - self._SHARES_ROOM.keys(), 0)

@@ -17,8 +17,8 @@ from oklnumba.core.state import (
     pad_row_length,
     round_up_to_vector,
     sweep_workspace,
+    zero_pages,
 )
-from oklnumba.core.steps import Steps
 from oklnumba.hot import self_tuning as hot
 from oklnumba.hot.awv import LATE
 from oklnumba.hot.primitives.jit import ATOMS, DONE, entry
@@ -108,6 +108,7 @@ class SpanMap(State):
         "R": ("leaves", "cap", "cap"),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
+    _SPARSE = frozenset({"atoms", "kors", "R"})
     _COINS = ("coins",)
 
     def __init__(self, kernel: Kernel, d: int, budget: int, seed: list[int], leaves: int = 1):
@@ -116,7 +117,7 @@ class SpanMap(State):
         cap = pad_row_length(round_up_to_vector(budget))
         self._make_state(leaves=leaves, counts=3, d=d, cap=cap)
         self._counts[:, hot.RANK :] = 0 if budget else d
-        self._unit = aligned_zeros(leaves, cap, cap), aligned_zeros(leaves, cap)
+        self._unit = zero_pages(leaves, cap, cap), aligned_zeros(leaves, cap)
         self.room = round_up_to_vector((budget or d) + 1)
         dictionary = self._atoms, self._weights, self._kors, self._span, self._R
         work = aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
@@ -234,7 +235,7 @@ class Group(State):
         "latest": ("leaves", "ridges", "proof", "outputs"), "total": ("ridges", "proof", "outputs"),
     }  # fmt: skip
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
-    _PADDED = frozenset({"U"})
+    _PADDED = _SPARSE = frozenset({"U"})
 
     def __init__(
         self, points: SpanMap, metric: Metric, settings: tuple[Setting, ...], signs: np.ndarray,
@@ -246,6 +247,7 @@ class Group(State):
             leaves=metric.leaves, ridges=len(settings), rules=firsts, outputs=outputs, r=r,
             totals=TOTALS, proof=3,
         )  # fmt: skip
+        self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         self.forecasters, self._proven = 2 * len(settings) + firsts, (self._latest, self._total)
         integers = np.zeros((5, ROWS), dtype=np.int64)
         columns, sizes, ends = *integers[:2], np.zeros(metric.leaves, dtype=np.int64)
@@ -268,17 +270,6 @@ class Group(State):
         self._arguments = pack(len(settings), self.forecasters)
         # Without regressions and rules, only the dictionaries play.
         self._choosing = *pack(0, 0), self._proven, (made[:0], certified[:0], integers[4])
-
-    def get_memory(self) -> Steps[None]:
-        """Write zeros over zeros: else large arrays get their memory in one round, up to 200 MB.
-
-        By 0.6 MB in a step, by more where that were too many steps.
-        """
-        for array in (self.map._kors, self.map._R, self.map._unit[0], self._U):
-            pieces = min(array.size // 75_000 + 1, 3 * len(array) // 2)
-            for part in np.array_split(array.reshape(-1), pieces):
-                part[:] = 0.0
-                yield
 
     def use_room(self, forecasts: np.ndarray, proofs: np.ndarray, sizes: np.ndarray) -> None:
         """Write into these arrays from now on."""

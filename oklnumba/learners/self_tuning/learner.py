@@ -38,7 +38,7 @@ from oklnumba.learners.self_tuning.tree import PASSES, grow_tree, measure_metric
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
 # do the work: so many steps after each, by restart, of so many rows.
-LAST, WORK, WORK_ROWS = 16, (7, 9, 4, 3, 2, 2), 22
+LAST, WORK, WORK_ROWS = 16, (9, 10, 6, 4, 3, 3), 12
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
@@ -96,7 +96,9 @@ class Scales(NamedTuple):
             d, zeros = X.shape[1], np.zeros(Y.shape[1])
             return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros)
         within = X.clip(-LARGEST_INPUT, LARGEST_INPUT)
-        mean, scale = moments(replace_outliers(within, *measure_range(within.T, FAR_INPUT)))
+        usual = replace_outliers(within, *measure_range(within.T, FAR_INPUT))
+        yield
+        mean, scale = moments(usual)
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
         usual = replace_outliers(Y, *measure_range(Y.T, LABEL_FAR))
         # Halved first: the sum of two labels may be too large.
@@ -104,7 +106,8 @@ class Scales(NamedTuple):
         scales = cls(mean, scale, offsets, signs.astype(float))
         yield
         Z = scales.transform(X)
-        median = median_distance(Z)
+        yield
+        median = median_distance(Z, 1.0)
         if median == 0.0:
             return scales
         yield
@@ -116,7 +119,7 @@ class Scales(NamedTuple):
         for name, leaf, _, scored in TREES:
             trees.append((yield from grow_tree(views[scored], metrics[name], leaf, n)))
             yield
-            widths.append(median_distance(views[scored] * metrics[name], norm=1))
+            widths.append(median_distance(views[scored], metrics[name], norm=1))
         _, columns, thresholds = zip(*trees, strict=True)
         return cls(
             *scales[:4], median, np.stack(list(metrics.values())), np.array(widths),
@@ -170,23 +173,24 @@ class Stage(State):
             sigma = width * scales.median
             points = SpanMap(Gaussian(sigma), d, int(min(most, budget)), [*seed, i])
             group = Group(points, plain, settings, scales.signs, rates)
-            yield from self._add(group, Member("", sigma))
+            self._add(group, Member("", sigma))
+            yield
         for i, metric in enumerate(scales.trees()):
             name, _, most, scored = TREES[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
             points = SpanMap(kernel, d, int(min(most, budget)), own, metric.leaves)
             like = Member("", kernel.sigma, metric=name, scores=scored)
-            yield from self._add(Group(points, metric, IN_LEAVES, scales.signs), like)
+            self._add(Group(points, metric, IN_LEAVES, scales.signs), like)
+            yield
         linear = SpanMap(Linear(), d, budget if wide else 0, [*seed, len(KERNELS)])
         group = Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS)
-        yield from self._add(group, Member(""))
+        self._add(group, Member(""))
         self.members.append(Member("last label"))
         self._share_room(outputs)
         self.layers = Layers(len(self.members), outputs)
         self._make_state(outputs=outputs, experts=len(self.members))
 
-    def _add(self, group: Group, like: Member) -> Steps[None]:
-        yield from group.get_memory()
+    def _add(self, group: Group, like: Member) -> None:
         self.groups.append(group)
         self.members += group.describe_members(like)
         self._scored.append(like.scores)
@@ -236,7 +240,9 @@ class Stage(State):
             start = self.replayed
             if start > 0 and start % SPAN == 0:
                 self.end_span()
-            rows = slice(start, min(start + step, start // SPAN * SPAN + SPAN, len(X)))
+            # Few at first between single rounds: a leaf's factors get memory in its first one.
+            most = start + (step if step == ROWS else min(step, 2 + start // 16))
+            rows = slice(start, min(most, start // SPAN * SPAN + SPAN, len(X)))
             labels = Y[rows] - self.scales.offsets
             trace = Trace(*np.empty((6, *labels.shape)))
             self.play(X[rows], labels, learn, trace)
@@ -585,14 +591,14 @@ class SelfTuning(Learner):
         X, Y = self._inputs[:built], self._labels[:built]
         scales = yield from Scales.measure(X, Y, end)
         stage = yield from self._make_stage(scales, restarts)
-        quick = min(4 * step, ROWS)  # rows to choose among take a quarter of the time
+        quick = min(2 * step, ROWS)  # rows to choose among take less time
         for start in range(0, built, quick):
             stage.choose(X[start : start + quick])
             yield
         yield from stage.replay(X, Y, False, step)
-        while stage.replayed < end:  # what came since
+        while stage.replayed < end:  # what came since; rows that may join take twice the time
             n = self._played
-            yield from stage.replay(self._inputs[:n], self._labels[:n], True, step)
+            yield from stage.replay(self._inputs[:n], self._labels[:n], True, step // 2)
             yield
         return stage
 

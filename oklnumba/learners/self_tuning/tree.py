@@ -20,7 +20,7 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-NODES = 16  # that are split in one step
+SPLIT = 2**14  # numbers after which a step of splitting ends
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
@@ -29,9 +29,9 @@ def spread_rows(n: int, most: int) -> np.ndarray:
     return np.linspace(0, n - 1, min(n, most)).astype(int)
 
 
-def median_distance(X: np.ndarray, norm: int = 2) -> float:
-    """Return the median distance of pairs of SPREAD rows that differ, 0 if none do."""
-    X = X[spread_rows(len(X), SPREAD)]
+def median_distance(X: np.ndarray, scales: np.ndarray | float, norm: int = 2) -> float:
+    """Return the median distance of pairs of SPREAD rows that differ, scaled, 0 if none do."""
+    X = X[spread_rows(len(X), SPREAD)] * scales
     distances = np.empty((len(X), len(X)))
     distance_block(norm, X, np.ascontiguousarray(X.T), distances)
     distances = distances[np.triu_indices(len(X), 1)]
@@ -52,7 +52,7 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> St
     few, w, rng = Z[spread_rows(n, FEW)], np.ones(d), np.random.default_rng(n)
     for most in PASSES[kernel] if rounds >= FEWEST else ():
         chosen = spread_rows(n, min(most, max(NUMBERS // d, LEAST_ROWS)))
-        width = median_distance(few * w, norm)
+        width = median_distance(few, w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         w = yield from measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=FITTED)
     return w
@@ -67,11 +67,13 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, leaf: int, rounds: int) -> Step
 def split_at_medians(Z: np.ndarray, leaves: int) -> Steps[tuple[np.ndarray, np.ndarray]]:
     """Return columns and thresholds of a tree that splits the widest input at its median."""
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
-    nodes = [Z]
+    nodes, split = [Z], SPLIT
     for node in range(leaves - 1):
-        if node % NODES == 0:
-            yield
         part = nodes[node]
+        if split >= SPLIT:
+            yield
+            split = 0
+        split += part.size
         nodes += [part[:0], part[:0]]
         if len(part) == 0 or not np.ptp(part, axis=0).any():
             continue
