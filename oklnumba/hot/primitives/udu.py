@@ -201,20 +201,28 @@ def learn_columns(rows, z, p, beta, n):
 
 
 @exact_apart
-def learn_columns_3(rows, rounds, p, betas, n):
-    """Take three rounds through n columns of four rows, n a multiple of TILE."""
-    start = 0
-    for stop in (n & TILE, n):  # first what is beyond whole vectors: it would be slow at the end
-        u0, u1, u2 = rows[0][start:stop], rows[1][start:stop], rows[2][start:stop]
-        u3, z0 = rows[3][start:stop], rounds[0][start:stop]
-        z1, z2 = rounds[1][start:stop], rounds[2][start:stop]
-        for j in range(stop - start):
-            u = u0[j], u1[j], u2[j], u3[j]
-            u, z0[j] = learn_column(u, z0[j], p[0], betas[0])
-            u, z1[j] = learn_column(u, z1[j], p[1], betas[1])
-            u, z2[j] = learn_column(u, z2[j], p[2], betas[2])
-            u0[j], u1[j], u2[j], u3[j] = u
-        start = stop
+def learn_sweeps(rows, rounds, betas, k, count, r):
+    """Take whole sweeps of three rounds through the columns right of the corner at k.
+
+    rows : k to k + 3 of the factor, from column k + 4 on; rounds, betas : as in factor_rounds.
+    """
+    i = k + TILE
+    n = r - i
+    for s in range(0, count, SWEEP):
+        p0, p1, p2 = four(rounds[s], k), four(rounds[s + 1], k), four(rounds[s + 2], k)
+        b0, b1, b2 = four(betas[s], k), four(betas[s + 1], k), four(betas[s + 2], k)
+        start = 0
+        for stop in (n & TILE, n):  # first what is beyond whole vectors: slow at the end
+            u0, u1, u2 = rows[0][start:stop], rows[1][start:stop], rows[2][start:stop]
+            u3, z0 = rows[3][start:stop], rounds[s][i + start : i + stop]
+            z1, z2 = rounds[s + 1][i + start : i + stop], rounds[s + 2][i + start : i + stop]
+            for j in range(stop - start):
+                u = u0[j], u1[j], u2[j], u3[j]
+                u, z0[j] = learn_column(u, z0[j], p0, b0)
+                u, z1[j] = learn_column(u, z1[j], p1, b1)
+                u, z2[j] = learn_column(u, z2[j], p2, b2)
+                u0[j], u1[j], u2[j], u3[j] = u
+            start = stop
 
 
 @exact_apart
@@ -285,23 +293,15 @@ def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
     cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
     """
     for k in range(0, r, TILE):
-        i = k + TILE
-        rows = rows_after(U, k, r)
+        rows, corner = rows_after(U, k, r), read_corner(U, inv_d, k)
+        for s in range(count):
+            a[s], corner = learn_corner(rounds[s], betas[s], k, a[s], corner, setting)
+        write_corner(U, inv_d, k, corner)
         if count == 1:
-            z, beta = rounds[0], betas[0]
-            a[0], corner = learn_corner(z, beta, k, a[0], read_corner(U, inv_d, k), setting)
-            write_corner(U, inv_d, k, corner)
+            i, z, beta = k + TILE, rounds[0], betas[0]
             learn_columns(rows, z[i:r], four(z, k), four(beta, k), r - i)
-        for s in range(0, count - 1, SWEEP):
-            z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
-            b0, b1, b2 = betas[s], betas[s + 1], betas[s + 2]
-            corner = read_corner(U, inv_d, k)
-            a[s], corner = learn_corner(z0, b0, k, a[s], corner, setting)
-            a[s + 1], corner = learn_corner(z1, b1, k, a[s + 1], corner, setting)
-            a[s + 2], corner = learn_corner(z2, b2, k, a[s + 2], corner, setting)
-            write_corner(U, inv_d, k, corner)
-            p, b = (four(z0, k), four(z1, k), four(z2, k)), (four(b0, k), four(b1, k), four(b2, k))
-            learn_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, b, r - i)
+        else:
+            learn_sweeps(rows, rounds, betas, k, count, r)
 
 
 @exact_apart
