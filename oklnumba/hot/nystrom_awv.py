@@ -21,7 +21,7 @@ coordinates Phi (cap_n, cap) of past rounds; ``factor``: as in awv.py. corner is
 
 import math
 
-from oklnumba.hot.awv import LOOKED, awv_rounds, factor_late, look_at
+from oklnumba.hot.awv import LOOKED, awv_rounds, certify, factor_late, look_at
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
@@ -31,7 +31,7 @@ from oklnumba.hot.primitives.dictionary import (
     span_distance,
     span_grow,
 )
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -151,38 +151,33 @@ def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, 
 
 
 @hot
-def nystrom_rows(X, Y, coins, first, known, kernel, setting, counts, dictionary, past, work, out):
-    """Let KORS look at the rounds from row ``first``, and write their coordinates in the span.
+def nystrom_rows(X, Y, first, coins, known, points, out):
+    """Let KORS look at the rounds from row ``first`` on, and write their coordinates in the span.
 
-    No regulariser and no forecast enters here, so learners on one dictionary can play the same
-    rows. Once the dictionary has its largest size, the past is no longer kept.
-
-    known : whether nystrom_awv_forecasts has just looked at the only row; setting : (discount, rule
-    of joining_probability, largest size); work : (8, cap) and (2, cap_n); out : coordinates (b,
-    cap) of up to b rounds, zero up to whole vectors, ranks (b + 1,) before and after each, moments
-    (g, cap) and gains (g, K) of add_atom for up to g growths, and sizes (b,). Returns (rounds
-    written, status).
+    No regulariser and no forecast enters here. Once the dictionary has its largest size, the past
+    is no longer kept. Arguments as in nystrom_awv_play; ends where ``borders`` are full. Returns
+    the next row and a status.
     """
+    kernel, setting, counts, dictionary, past, work = points
     inputs, labels, Phi = past
     Z, ranks, borders, gains, sizes = out
     rows, largest = work[0], setting[2]
     b, q = rows[1], rows[2]
-    count = smaller(Z.shape[0], X.shape[0] - first)
-    ranks[0], growths = counts[RANK], 0
-    for t in range(count):
+    ranks[first], growths = counts[RANK], 0
+    for t in range(first, X.shape[0]):
         if growths == borders.shape[0]:
             return t, DONE
         stored, m = counts[PAST], counts[ATOMS]
         growing = m < largest
         if growing and (m + 1 > b.shape[0] or stored == labels.shape[1]):
             return t, NEED_ROOM
-        x = X[first + t]
+        x = X[t]
         if not known:
             look_at_point(kernel, x, setting, counts, dictionary, rows)
         probability = rows[3, 0]
         if not probability >= 0.0:
             return t, NOT_FINITE
-        if coins[first + t] < probability:  # Alg. 2: x_t joins before its own forecast
+        if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
             status = add_atom(
                 kernel, x, kernel_diag(kernel, x), probability, setting, counts, dictionary, past,
                 q, (b, work[1], borders[growths], gains[growths]),
@@ -199,30 +194,28 @@ def nystrom_rows(X, Y, coins, first, known, kernel, setting, counts, dictionary,
                 Phi[stored, j] = q[j]
             put_atom(inputs, stored, x)
             for k in range(labels.shape[0]):
-                labels[k, stored] = Y[first + t, k]
+                labels[k, stored] = Y[t, k]
             counts[PAST] = stored + 1
-    return count, DONE
+    return X.shape[0], DONE
 
 
 @hot
-def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
+def nystrom_awv_rounds(rows, Y, span, regression, out):
     """Play Nystrom-AWV (pkawv Algorithm 2) on rounds that nystrom_rows has written.
 
-    rows : its ``out``; out : forecasts (n, K), ridge forecasts (>= n, K), shrinks (>= n,), growth
-    (>= n, K), sizes (n,); others as in awv_rounds.
+    span : the first of them and the one after the last; others as in nystrom_awv_play.
     """
-    Z, ranks, borders, gains, seen_sizes = rows
+    Z, ranks, borders, gains, _ = rows
+    lam, factor, setting, work, ridge = regression
     U, inv_d, c, _ = factor
-    forecasts, ridge_forecasts, shrinks, growth, sizes = out
-    n, moments = Y.shape[0], work[0][work[0].shape[0] - 1]
-    t = growths = 0
-    while t < n:
+    growth, moments = out[3], work[0][work[0].shape[0] - 1]
+    t, growths = span[0], 0
+    while t < span[1]:
         old, rank = ranks[t], ranks[t + 1]
         stop = t + 1
-        while stop < n and ranks[stop + 1] == rank:
+        while stop < span[1] and ranks[stop + 1] == rank:
             stop += 1
         for s in range(t, stop):
-            sizes[s] = seen_sizes[s]
             for k in range(growth.shape[1]):
                 growth[s, k] = gains[growths, k] if rank > old and s == t else 0.0
         if rank > old:
@@ -235,28 +228,51 @@ def nystrom_awv_rounds(rows, Y, lam, factor, setting, work, ridge, out):
             growths += 1
         width = (larger(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
-            Z, Y, (t, stop, width), factor, setting, work, ridge, width,
-            (forecasts, ridge_forecasts, shrinks, growth),
+            Z, Y, (t, stop, width), factor, setting, work, ridge, width, out
         )  # fmt: skip
         if status != DONE:
             return played, status
         t = stop
-    return n, DONE
+    return t, DONE
 
 
 @hot
-def nystrom_awv_forecasts(
-    X, coin, kernel, setting, counts, dictionary, past, work, factor, terms, forecasts
-):
+def nystrom_awv_play(X, Y, first, coins, known, points, rows, regression, out, totals, proof):
+    """Play the rounds of a block from row ``first`` on, with their certificate.
+
+    The dictionary sees rounds until it needs room, then these are played on its span.
+
+    known : whether nystrom_awv_forecasts has just looked at the only row; points : kernel, setting
+    (discount, rule of joining_probability, largest size), counts, dictionary, past, and work, (8,
+    cap) and (2, cap_n); rows : coordinates (>= n, cap), zero up to whole vectors, ranks (> n,)
+    before and after each round, moments (g, cap) and gains (g, K) of add_atom for up to g growths,
+    and sizes (>= n,); regression : lam, and factor, setting, work and ridge of awv_rounds; out :
+    forecasts (n, K), ridge forecasts (>= n, K), shrinks (>= n,) and growth (>= n, K); totals and
+    proof as in certify. Returns the next row and a status.
+    """
+    while first < X.shape[0]:
+        seen, why = nystrom_rows(X, Y, first, coins, known, points, rows)
+        played, status = nystrom_awv_rounds(rows, Y, (first, seen), regression, out)
+        if status != DONE:
+            return played, status
+        certify(Y, (first, seen, 0), out[0], out[2], out[3], points[1][0], totals, proof)
+        if why != DONE:
+            return seen, why
+        first = seen
+    return first, DONE
+
+
+@hot
+def nystrom_awv_forecasts(X, coin, points, regression, forecasts):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, the border is written behind the valid part of the buffers (the
     caller makes room for one more atom) and wiped afterwards.
 
-    terms : lam, the setting of awv_rounds, and whether forecasts are ridge's; others as in
-    nystrom_rows and awv_rounds.
+    Arguments as in nystrom_awv_play.
     """
-    lam, forgetting, ridge = terms
+    kernel, setting, counts, dictionary, past, work = points
+    lam, factor, forgetting, _, ridge = regression
     R, (U, inv_d, c, (widths, _)), (rows, columns) = dictionary[4], factor, work
     q, p, moments, scan, shrink = rows[2], rows[4], rows[5], rows[6], rows[7]
     stored, old_rank = counts[PAST], counts[RANK]

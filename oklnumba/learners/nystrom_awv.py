@@ -27,15 +27,9 @@ from oklnumba.core.state import (
     round_up_to_vector,
     sweep_workspace,
 )
-from oklnumba.hot.awv import LARGEST, RIDGE, certify
-from oklnumba.hot.nystrom_awv import (
-    PAST,
-    RANK,
-    nystrom_awv_forecasts,
-    nystrom_awv_rounds,
-    nystrom_rows,
-)
-from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.hot.awv import LARGEST, RIDGE
+from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_play
+from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.awv import FORECASTERS, REMEDY, TOTALS, name_space, settle
 from oklnumba.learners.base.expansion import measure_span
@@ -179,59 +173,42 @@ class NystromAWV(Learner):
             }  # fmt: skip
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
-    def _dictionary_arguments(self) -> tuple:
-        """Return the arguments of the compiled loops from ``kernel`` to ``work``."""
+    def _arguments(self) -> tuple[tuple, tuple]:
+        """Return ``points`` and ``regression`` as the compiled loops take them."""
+        dictionary = self._atoms, self._weights, self._kors, self._span, self._R
+        past, work = (self._past, self._labels, self._Phi), (self._work, self._columns)
         return (
-            self._kernel, self._setting, self._counts,
-            (self._atoms, self._weights, self._kors, self._span, self._R),
-            (self._past, self._labels, self._Phi),
-            (self._work, self._columns),
+            (self._kernel, self._setting, self._counts, dictionary, past, work),
+            (self._hyper.lam, self._factor(), self._forgetting, self._sweeps, self._ridge),
         )  # fmt: skip
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        forecasts = trace.predictions.reshape(Y.shape)
-        out = forecasts, *self._rounds_room, trace.sizes
-        self._play_rounds(n, lambda first: self._play_from(first, X, Y, coins, out))
-        _, shrinks, growth = self._rounds_room
+        out = trace.predictions.reshape(Y.shape), *self._rounds_room
         proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
-        discount, totals = self._hyper.discount, self._totals
-        self._loop(certify, X)(Y, (0, n, 0), forecasts, shrinks, growth, discount, totals, proof)
+        play = self._loop(nystrom_awv_play, X)
 
-    def _play_from(
-        self, first: int, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, out: tuple
-    ) -> tuple[int, int]:
-        """Play rounds from row ``first`` on; return the next row and a status.
+        def rounds(first: int) -> tuple[int, int]:
+            points, regression = self._arguments()
+            known, rows = self._just_looked_at(X), self._seen
+            reached = play(
+                X, Y, first, coins, known, points, rows, regression, out, self._totals, proof
+            )
+            trace.sizes[first : reached[0]] = rows[-1][first : reached[0]]
+            return reached
 
-        The dictionary sees rounds until it needs room, then these are played on its span.
-        """
-        p, status = self._hyper, DONE
-        look, play = self._loop(nystrom_rows, X), self._loop(nystrom_awv_rounds, X)
-        while first < len(X) and status == DONE:
-            known = self._just_looked_at(X)
-            seen, why = look(X, Y, coins, first, known, *self._dictionary_arguments(), self._seen)
-            if self.size == p.max_size and self._rooms[PAST] > 0:
-                self._free(PAST)
-                self._columns = np.empty((2, 0))
-            rows = slice(first, first + seen)
-            played, status = play(
-                self._seen, Y[rows], p.lam, self._factor(),
-                self._forgetting, self._sweeps, self._ridge,
-                tuple(part[rows] for part in out),
-            )  # fmt: skip
-            first, status = first + played, status or why
-        return first, status
+        self._play_rounds(n, rounds)
+        if self.size == self._hyper.max_size and self._rooms[PAST] > 0:
+            self._free(PAST)
+            self._columns = np.empty((2, 0))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = empty_per_round(len(X), self._outputs)
         self._looked_at = None
-        self._loop(nystrom_awv_forecasts, X)(
-            X, self._coins.next, *self._dictionary_arguments(), self._factor(),
-            (self._hyper.lam, self._forgetting, self._ridge),
-            forecasts.reshape(len(X), self._outputs),
-        )  # fmt: skip
+        columns = forecasts.reshape(len(X), self._outputs)
+        self._loop(nystrom_awv_forecasts, X)(X, self._coins.next, *self._arguments(), columns)
         self._looked_at = self._single_input(X)
         return forecasts
 
