@@ -1,10 +1,14 @@
 """Arrays of the state: padded rows, room that doubles, and what of them is in files."""
 
+import mmap
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.state import APART, aligned_zeros
+from oklnumba.core.state import APART, aligned_zeros, zero_pages
 from oklnumba.learners import kons
 from tests.playing import one_by_one
 
@@ -58,12 +62,26 @@ def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeyp
     assert learner.size == 300
 
 
+@pytest.mark.parametrize("make", [aligned_zeros, zero_pages])
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (500,)])
-def test_arrays_lie_apart(shape):
-    array = aligned_zeros(*shape)
+def test_arrays_lie_apart(shape, make):
+    array = make(*shape)
     whole = array
-    while whole.base is not None:
+    while isinstance(whole.base, np.ndarray):
         whole = whole.base
     before = (array.ctypes.data - whole.ctypes.data) // 8
     assert array.ctypes.data % 64 == 0 and before >= APART
     assert whole.size - before - array.size >= APART
+    assert array.shape == shape and not array.any()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_pages_that_nobody_writes_take_no_memory():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    array = zero_pages(64, 2**17)  # 64 MB
+    array[::8, :100] = 1.0
+    assert resident() - before < 2**20
+    assert array.sum() == 800.0

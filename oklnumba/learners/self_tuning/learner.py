@@ -14,6 +14,7 @@ from oklnumba.components.kernels import Gaussian, Laplacian, Linear
 from oklnumba.components.scaling import FAR as FAR_INPUT
 from oklnumba.components.scaling import LARGEST as LARGEST_INPUT
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
+from oklnumba.core.cholesky import find_blas
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
@@ -485,6 +486,7 @@ class SelfTuning(Learner):
         self._recent[:] = np.nan
         self._range[:] = [[-LARGEST_LABEL], [0.0], [LARGEST_LABEL]]
         self._next = None  # makes the members of the next restart where rounds come singly
+        find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         scales = finish(Scales.measure(self._inputs, self._labels, 0))
         self._stage = finish(self._make_stage(scales, 0))
 
