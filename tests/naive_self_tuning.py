@@ -290,7 +290,7 @@ def leaf_spaces(views, y, past, one, seed, budget, deepest, rounds, late=True):
     views : inputs and their normal scores; rounds : whose number gives that of the leaves; late :
     whether rows after the past join dictionaries; else all coordinates are functions.
     """
-    Z, leaf, width = tree(views, y, past, *one[:4], deepest, rounds)
+    Z, leaf, width = tree(views, y, past, *one, deepest, rounds)
     kernel, coins = laplacian(width), np.random.default_rng(seed).random(len(Z))
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -301,7 +301,8 @@ def leaf_spaces(views, y, past, one, seed, budget, deepest, rounds, late=True):
 
 
 def self_tuning(
-    X, y, restarts, budget, kernels, linear, trees, deepest, seed=0, span=1024,
+    X, y, restarts, budget, kernels, linear, trees, in_leaves, deepest, seed=0,
+    span=1024,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
     ends = [t for t in restarts if t <= len(X)]
@@ -328,7 +329,7 @@ def self_tuning(
         for i, one in enumerate(trees if past else ()):
             seeds = [seed, stage, len(kernels) + 1 + i]
             parts = list(leaf_spaces(views, y, past, one, seeds, budget, deepest, start))
-            for setting in one[4]:
+            for setting in in_leaves:
                 found = np.zeros((stop, 2))
                 for rows, Z, _ in parts:
                     found[rows] = forecasts(Z, labels[rows], *setting)

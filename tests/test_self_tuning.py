@@ -89,7 +89,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
         X, y, self_tuning.RESTARTS, BUDGET, kernels, self_tuning.LINEAR, trees,
-        tree.DEEPEST, seed=3, span=span,
+        self_tuning.IN_LEAVES, tree.DEEPEST, seed=3, span=span,
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -359,7 +359,7 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):
             block[rows] = Z
         Z, width = np.concatenate(blocks, axis=1), parts[0][2]  # a function in each leaf
-        found += [(Z, lam, width) for lam, half_life in one[4] if half_life is None]
+        found += [(Z, lam, width) for lam, half_life in self_tuning.IN_LEAVES if half_life is None]
     Z = np.column_stack([np.ones(len(X)), S])
     found += [(Z, lam, None) for lam, half_life in self_tuning.LINEAR if half_life is None]
     return found, y - naive_self_tuning.middle(y[:past])

@@ -59,13 +59,12 @@ KERNELS = (
 )
 LINEAR = tuple(Setting(lam, half) for lam in (0.001, 1.0) for half in (None, 100, 50, 20, 6))
 STEPS = 0.3, 3.0  # of gradient descent, linear, over the squared length of the input
-# Trees: the kernel whose gradients give the metric, rounds for each leaf, the most atoms there,
-# whether inputs are normal scores, and the settings of the members.
+# Trees: the kernel whose gradients give the metric, rounds for each leaf, the most atoms there, and
+# whether inputs are normal scores; the settings of their members.
 TREES = (
-    ("Gaussian", 512, np.inf, False, (Setting(0.1, None),)),
-    ("Laplacian", 256, np.inf, True, (Setting(0.03, None), Setting(0.3, None))),
-    ("Laplacian", 32, 64, False, (Setting(0.03, None), Setting(0.3, None))),
-)
+    ("Gaussian", 512, np.inf, False), ("Laplacian", 256, np.inf, True), ("Laplacian", 32, 64, False)
+)  # fmt: skip
+IN_LEAVES = Setting(0.03, None), Setting(0.3, None)
 
 
 def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -118,7 +117,7 @@ class Scales(NamedTuple):
         views, metrics, trees, widths = (Z, find_scores(Z, *curves)), {}, [], []
         for name in PASSES:
             metrics[name] = yield from measure_metric(name, Z, Y, n)
-        for name, leaf, _, scored, _ in TREES:
+        for name, leaf, _, scored in TREES:
             trees.append((yield from grow_tree(views[scored], metrics[name], leaf, n)))
             yield
             widths.append(median_distance(views[scored], metrics[name], norm=1))
@@ -178,11 +177,11 @@ class Stage(State):
             self._add(group, Member("", sigma))
             yield
         for i, metric in enumerate(scales.trees()):
-            name, _, most, scored, settings = TREES[i]
+            name, _, most, scored = TREES[i]
             kernel, own = Laplacian(float(scales.widths[i]), norm=1), [*seed, len(KERNELS) + 1 + i]
             points = SpanMap(kernel, d, int(min(most, budget)), own, metric.leaves)
             like = Member("", kernel.sigma, metric=name, scores=scored)
-            self._add(Group(points, metric, settings, scales.signs), like)
+            self._add(Group(points, metric, IN_LEAVES, scales.signs), like)
             yield
         linear = SpanMap(Linear(), d, budget if wide else 0, [*seed, len(KERNELS)])
         group = Group(linear, plain, LINEAR, scales.signs, AGGRESSIVENESS, STEPS)
