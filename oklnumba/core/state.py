@@ -40,7 +40,7 @@ def aligned_zeros(*shape: int) -> np.ndarray:
 
     No other array is nearer than APART, so bits do not depend on where arrays come to lie.
     """
-    return _place(np.zeros(_room_for(shape)), shape)
+    return _align(np.zeros, shape)
 
 
 def zero_pages(*shape: int) -> np.ndarray:
@@ -51,16 +51,13 @@ def zero_pages(*shape: int) -> np.ndarray:
     if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
         return aligned_zeros(*shape)
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    return _place(np.frombuffer(mmap.mmap(-1, 8 * _room_for(shape), private)), shape)
+    return _align(lambda count: np.frombuffer(mmap.mmap(-1, 8 * count, private)), shape)
 
 
-def _room_for(shape: tuple[int, ...]) -> int:
-    """Return how many numbers a buffer takes in which ``_place`` finds room for an array."""
-    return 2 * APART + ARRAY_ALIGNMENT // 8 + prod(shape)
-
-
-def _place(buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    skip = APART + (-buffer.ctypes.data // 8) % (ARRAY_ALIGNMENT // 8)
+def _align(make: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    line = ARRAY_ALIGNMENT // 8
+    buffer = make(APART + line + prod(shape) + APART)
+    skip = APART + (-buffer.ctypes.data // 8) % line
     return buffer[skip : skip + prod(shape)].reshape(shape)
 
 
