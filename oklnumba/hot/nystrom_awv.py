@@ -229,7 +229,7 @@ def nystrom_awv_rounds(rows, Y, span, regression, out):
         width = (larger(rank, 1) + LANES - 1) // LANES * LANES
         played, status = awv_rounds(
             Z, Y, (t, stop, width), factor, setting, work, ridge, width, out
-        )  # fmt: skip
+        )
         if status != DONE:
             return played, status
         t = stop
@@ -246,7 +246,7 @@ def nystrom_awv_play(X, Y, first, coins, known, points, rows, regression, out, t
     (discount, rule of joining_probability, largest size), counts, dictionary, past, and work, (8,
     cap) and (2, cap_n); rows : coordinates (>= n, cap), zero up to whole vectors, ranks (> n,)
     before and after each round, moments (g, cap) and gains (g, K) of add_atom for up to g growths,
-    and sizes (>= n,); regression : lam, and factor, setting, work and ridge of awv_rounds; out :
+    and sizes (n,); regression : lam, and factor, setting, work and ridge of awv_rounds; out :
     forecasts (n, K), ridge forecasts (>= n, K), shrinks (>= n,) and growth (>= n, K); totals and
     proof as in certify. Returns the next row and a status.
     """

@@ -163,12 +163,12 @@ class NystromAWV(Learner):
             old, U = len(self._inv_d), buffers["U"]
             np.fill_diagonal(U[old:, old:], 1.0)  # A = lam I where there is no direction yet
             buffers["inv_d"][old:] = 1.0 / self._hyper.lam
-            ranks, sizes = np.zeros((2, BLOCK_ROWS + 1), dtype=np.int64)
+            ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
                 "late": make_late((), cap),
                 "work": aligned_zeros(8, cap), "sweeps": sweep_workspace(U),
-                "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains, sizes),
+                "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),
                 "looked_at": None,  # what the last forecast left was in ``work``
             }  # fmt: skip
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
@@ -180,7 +180,7 @@ class NystromAWV(Learner):
         return (
             (self._kernel, self._setting, self._counts, dictionary, past, work),
             (self._hyper.lam, self._factor(), self._forgetting, self._sweeps, self._ridge),
-        )  # fmt: skip
+        )
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
@@ -191,12 +191,10 @@ class NystromAWV(Learner):
 
         def rounds(first: int) -> tuple[int, int]:
             points, regression = self._arguments()
-            known, rows = self._just_looked_at(X), self._seen
-            reached = play(
+            known, rows = self._just_looked_at(X), (*self._seen, trace.sizes)
+            return play(
                 X, Y, first, coins, known, points, rows, regression, out, self._totals, proof
             )
-            trace.sizes[first : reached[0]] = rows[-1][first : reached[0]]
-            return reached
 
         self._play_rounds(n, rounds)
         if self.size == self._hyper.max_size and self._rooms[PAST] > 0:

@@ -21,7 +21,7 @@ from scripts.common import run_in_process
 ONE_CORE, TWO_CORES = 60.0, 50.0  # goals, microseconds a round
 CLASSES = 10
 LONGEST, OF_FOREST = 20.0, 0.5  # goals: longest round over the median one; one round over river's
-RUNS = 3  # of which what else the machine does lengthens a round in one
+RUNS = 3  # what else the machine does seldom lengthens the same round in all of them
 
 
 def play(learner, X, y, cores: int) -> float:
