@@ -133,11 +133,15 @@ def leaves(Z, past, count):
     return leaf
 
 
-def tree(views, y, past, name, leaf_rows, _, scored, deepest, rounds):
-    """Inputs scaled by a metric of the past, leaves, and the width of the kernel."""
-    passes = {"Gaussian": 2, "Laplacian": 5}[name]
-    w = metric(views[0][:past], y[:past], name, passes if rounds >= 128 else 0)
-    Z = views[scored] * w
+def metrics(S, y, rounds):
+    """The metrics of the past, by name."""
+    passes = {"Gaussian": 2, "Laplacian": 5}
+    return {k: metric(S, y, k, n if rounds >= 128 else 0) for k, n in passes.items()}
+
+
+def tree(views, scales, past, name, leaf_rows, _, scored, deepest, rounds):
+    """Inputs scaled by a metric, leaves, and the width of the kernel."""
+    Z = views[scored] * scales[name]
     count = 1
     while 2 * count * leaf_rows <= min(rounds, deepest):
         count *= 2
@@ -165,23 +169,28 @@ def coordinates(S, atoms, kernel):
     return Z
 
 
-def forecasts(Z, y, lam, half_life):
-    """Ridge and AWV forecasts with a discount of the past, whose pivots are kept >= lam."""
-    n, r = Z.shape
-    g = 1.0 if half_life is None else 0.5 ** (1 / half_life)
-    U, D, w = np.eye(r), np.full(r, lam), np.zeros(r)  # A = U' D U, w the present estimate
-    out = np.zeros((n, 2))
-    for t in range(n):
+def forecasts(Z, y, settings):
+    """Ridge and AWV forecasts with a discount of the past, whose pivots are kept >= lam.
+
+    settings : (lam, half-life); returns (n, 2 each), no AWV forecast where there is a half-life.
+    """
+    lam = np.array([[lam] for lam, _ in settings])
+    g = np.array([[1.0 if half is None else 0.5 ** (1 / half)] for _, half in settings])
+    (n, r), many = Z.shape, len(settings)
+    U, D, w = np.tile(np.eye(r), (many, 1, 1)), lam, np.zeros((many, r))  # w : the estimates
+    out = np.zeros((n, many, 2))
+    for t, z in enumerate(Z):
         D = np.maximum(g * D, lam)
-        A = U.T @ np.diag(D) @ U
-        v = np.linalg.solve(A, Z[t])
-        a = 1 + Z[t] @ v
-        m = Z[t] @ w
-        out[t] = m, m / a
-        w = w + v / a * (y[t] - m)  # the least squares estimate, one row later
-        L = np.linalg.cholesky(A + np.outer(Z[t], Z[t]))
-        D, U = np.diag(L) ** 2, (L / np.diag(L)).T
-    return out if half_life is None else out[:, :1]
+        A = (U.swapaxes(1, 2) * D[:, None]) @ U  # U' D U
+        v = np.linalg.solve(A, z[:, None])[..., 0]
+        a, m = 1 + v @ z, w @ z
+        out[t] = np.column_stack([m, m / a])
+        w = w + ((y[t] - m) / a)[:, None] * v  # the least squares estimates, one row later
+        L = np.linalg.cholesky(A + np.outer(z, z))
+        roots = np.diagonal(L, axis1=1, axis2=2)
+        D, U = roots**2, (L / roots[:, None]).swapaxes(1, 2)
+    kept = [(True, half is None) for _, half in settings]
+    return out[:, np.array(kept)]
 
 
 def label_ranges(y, span, signs):
@@ -253,12 +262,13 @@ def model_averaging(F, y, ranges, share):
     return out
 
 
-def regression(F, last, y, B, half_life):
-    """Ridge on what forecasts add to the last label, over the largest label."""
+def regressions(F, last, y, B):
+    """Two ridge regressions on what forecasts add to the last label, over the largest label."""
     units = np.where(B > 0, B, np.inf)
     Z = (F - last[:, None]) / units[:, None]
     target = (np.clip(y, -B, B) - last) / units
-    return np.clip(last + B * forecasts(Z, target, 10.0, half_life)[:, 0], -B, B)
+    found = forecasts(Z, target, [(10.0, None), (10.0, 500)])[:, [0, 2]].T
+    return np.clip(last + B * found, -B, B)
 
 
 def fixed_share(F, y, ranges, share):
@@ -280,17 +290,18 @@ def aggregated(F, y, B, starts):
     plain, shared = (in_epochs(partial(fixed_share, share=s), F, y, B) for s in (0.0, 1e-3))
     poly, posterior = in_epochs(ml_poly, F, y), model_averaging(F, y, B, 1e-3)
     everyone = np.column_stack([F[:, :-1], plain, shared, poly, posterior, np.zeros(len(y))])
-    stacks = [regression(everyone, F[:, -1], y, B, half_life) for half_life in (None, 500)]
+    stacks = regressions(everyone, F[:, -1], y, B)
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(views, y, past, one, seed, budget, deepest, rounds, late=True):
+def leaf_spaces(views, scales, past, one, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
-    views : inputs and their normal scores; rounds : whose number gives that of the leaves; late :
-    whether rows after the past join dictionaries; else all coordinates are functions.
+    views : inputs and their normal scores; scales : of each metric; rounds : whose number gives
+    that of the leaves; late : whether rows after the past join dictionaries; else all coordinates
+    are functions.
     """
-    Z, leaf, width = tree(views, y, past, *one, deepest, rounds)
+    Z, leaf, width = tree(views, scales, past, *one, deepest, rounds)
     kernel, coins = laplacian(width), np.random.default_rng(seed).random(len(Z))
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
@@ -324,18 +335,16 @@ def self_tuning(
             coins = np.random.default_rng([seed, stage, i]).random(stop)
             most = min(largest, budget)
             Z = coordinates(S, dictionary(S, kernel, past, most, coins), kernel)
-            columns += [forecasts(Z, labels, *setting) for setting in settings]
+            columns.append(forecasts(Z, labels, settings))
             columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
+        scales = metrics(S[:past], y[:past], start) if past else {}
         for i, one in enumerate(trees if past else ()):
-            seeds = [seed, stage, len(kernels) + 1 + i]
-            parts = list(leaf_spaces(views, y, past, one, seeds, budget, deepest, start))
-            for setting in in_leaves:
-                found = np.zeros((stop, 2))
-                for rows, Z, _ in parts:
-                    found[rows] = forecasts(Z, labels[rows], *setting)
-                columns.append(found)
+            seeds, found = [seed, stage, len(kernels) + 1 + i], np.zeros((stop, 2 * len(in_leaves)))
+            for rows, Z, _ in leaf_spaces(views, scales, past, one, seeds, budget, deepest, start):
+                found[rows] = forecasts(Z, labels[rows], in_leaves)
+            columns.append(found)
         Z = np.column_stack([np.ones(stop), S])
-        columns += [forecasts(Z, labels, *setting) for setting in linear]
+        columns.append(forecasts(Z, labels, linear))
         columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in (0.1, 1.0)]
         columns += [descent(Z, labels, signs, step) for step in (0.3, 3.0)]
         columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label

@@ -1,7 +1,7 @@
 """SelfTuning: its definition, restarts that look at the past only, its certificate, drift."""
 
-import itertools
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,17 +61,11 @@ def stream(name="plain", n=N, seed=0):
 
 STREAMS = (
     "plain", "sorted", "repeated", "clustered", "lagged", "signs", "drift", "growing labels",
-    "adversarial", "outliers", "rain",
+    "adversarial", "outliers", "rain", "fading", "constant", "signs in blocks",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "span"),
-    [
-        *itertools.product([*STREAMS, "fading", "constant", "signs in blocks"], [48]),
-        *itertools.product(["plain", "drift", "outliers"], [1024]),
-    ],
-)
+@pytest.mark.parametrize(("name", "span"), [("plain", 1024), *((name, 48) for name in STREAMS)])
 def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
     monkeypatch.setattr(self_tuning, "SPAN", span)
     # 2, 4 and 16 leaves after round 128, 8, 16 and 64 after 512, of the last tree smaller ones.
@@ -101,10 +95,14 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
 RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
 
 
+@cache
+def long_forecasts():
+    return okl.run(okl.SelfTuning(BUDGET), *stream(n=LONG)).predictions
+
+
 @pytest.mark.parametrize("t", [*RESTARTS, 480, 1920, 2100])  # in 480 new members are begun
 def test_no_forecast_looks_ahead_across_restarts(t):
-    X, y = stream(n=LONG)
-    expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
+    (X, y), expected = stream(n=LONG), long_forecasts()
     changed, labels = X.copy(), y.copy()
     changed[t + 1 :] = 1e3 * changed[t + 1 :] ** 2
     labels[t:] = -100.0 * labels[t:] + 3.0  # its own label too
@@ -211,7 +209,7 @@ def test_units_do_not_matter():
 
 
 @pytest.mark.parametrize("span", [1024, 48])
-@pytest.mark.parametrize("name", [*STREAMS, "fading", "constant", "signs in blocks"])
+@pytest.mark.parametrize("name", STREAMS)
 def test_regret_stays_under_the_certificate(name, span, monkeypatch):
     monkeypatch.setattr(self_tuning, "SPAN", span)
     X, y = stream(name)
@@ -273,10 +271,15 @@ def gentle(n=3000):
     return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(n), rng
 
 
-@pytest.mark.parametrize("rounds", [5, 50, 500, 1500, "1 %"])
+@cache
+def clean_loss():
+    X, y, _ = gentle()
+    return last_third(X, y, y)
+
+
+@pytest.mark.parametrize("rounds", [5, 500, 1500, "1 %"])
 def test_wild_labels_and_inputs_do_no_lasting_harm(rounds):
-    X, y, rng = gentle()
-    clean = last_third(X, y, y)
+    (X, y, rng), clean = gentle(), clean_loss()
     chosen = rng.random(len(y)) < 0.01 if rounds == "1 %" else rounds
     for value in (1e2, 1e6, 1e100):
         wild = y.copy()
@@ -350,10 +353,11 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
         atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, min(most, budget), coins)
         Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
+    scales = naive_self_tuning.metrics(S[:past], y[:past], end)
     for i, one in enumerate(self_tuning.TREES):
         seeds = [seed, stage, len(self_tuning.KERNELS) + 1 + i]
         parts = list(naive_self_tuning.leaf_spaces(
-            views, y, past, one, seeds, budget, tree.DEEPEST, end, late=False
+            views, scales, past, one, seeds, budget, tree.DEEPEST, end, late=False
         ))  # fmt: skip
         blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
         for block, (rows, Z, _) in zip(blocks, parts, strict=True):
@@ -402,21 +406,21 @@ def lone_points(n, lone, rng, points=4, d=2, spread=3.0):
 
 def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     """Control: functions on late atoms too, which certificates once had as 0 in earlier rounds."""
-    X, y = lone_points(2048, 200, np.random.default_rng(0), d=4)
+    X, y = lone_points(512, 200, np.random.default_rng(0), d=4)
     run = okl.run(okl.SelfTuning(), X, y)
     proof = run.certificate
-    assert run.sizes[-1] > run.sizes[2048] + 200
+    assert run.sizes[-1] > run.sizes[512] + 200
     spaces, labels = static_spaces(X, y, budget=300)
     least = least_losses(spaces, labels, len(X)).min()
     assert_allclose(proof.comparator[-1], least, rtol=1e-7)
     assert proof.loss[-1] - least <= proof.bound[-1]
     spaces, labels = static_spaces(X, y, budget=300, late=True)
     late = least_losses(spaces, labels, len(X)).min()
-    assert proof.loss[-1] - late > 1.1 * proof.bound[-1]
+    assert proof.loss[-1] - late > 2.0 * proof.bound[-1]
 
 
 @pytest.mark.filterwarnings("ignore:rows .* all have the same label")
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1), n=st.sampled_from([40, 128, 200, 512]),
     lone=st.integers(1, 100), points=st.integers(2, 6), d=st.integers(1, 3),

@@ -9,9 +9,8 @@ import json
 import mmap
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -271,25 +270,20 @@ class State:
         own[...] = value
 
 
-@dataclass
-class FeatureRows:
+class FeatureRows(NamedTuple):
     """Room for the features of a block of inputs, which ``write(X, Z)`` writes.
 
-    rows : (most rows of a block, r), zero beyond the features; written : the input of single rounds
-    whose features are there.
+    rows : (most rows of a block, r), zero beyond the features.
     """
 
     write: Callable[[np.ndarray, np.ndarray], None]
     rows: np.ndarray
-    written: int | None = None
 
-    def of(self, X: np.ndarray, single: Any) -> np.ndarray:
-        """Return the features of a block of inputs (a view of the buffer)."""
+    def of(self, X: np.ndarray, known: bool = False) -> np.ndarray:
+        """Return the features of a block (a view); known : whether the last call was with it."""
         Z = self.rows[: len(X)]
-        current = single.inputs if single is not None and X is single.X else None
-        if current is None or current != self.written:  # learn_one mostly follows predict_one
+        if not known:
             self.write(X, Z)
-            self.written = current
         return Z
 
 

@@ -248,7 +248,7 @@ class FeatureRidge(Learner):
     ) -> None:
         """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
         n, single = len(X), self._single
-        Z = self._features.of(X, single) if Z is None else Z
+        Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
         loop = hot.awv_certified_rounds
         if single is not None and trace is single.trace:
             loop, arguments = single.enter(loop), self._single_arguments(single)[1]
@@ -262,7 +262,8 @@ class FeatureRidge(Learner):
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single
-        Z = self._features.of(X, single) if Z is None else Z
+        Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
+        self._looked_at = self._single_input(X)
         if n == 1 and single is not None:
             single.enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions

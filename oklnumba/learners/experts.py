@@ -178,7 +178,7 @@ class Experts(Learner):
 
     def _write_features(self, X: np.ndarray) -> dict[int, tuple[np.ndarray]]:
         """Return the features of a block for the learners, by number, that share them."""
-        return {i: Z for group, rows in self._groups for Z in [(rows.of(X, None),)] for i in group}
+        return {i: Z for group, rows in self._groups for Z in [(rows.of(X),)] for i in group}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Z = self._write_features(X)

@@ -84,35 +84,29 @@ class FOGD(Learner):
         loop, single = self._loop(fogd_rounds, X), self._single
         if single is None or trace is not single.trace:
             trace.sizes.fill(len(self._w))
-        X, Z, written = self._find_features(X, Z)
+        X, Z = self._find_features(X, Z)
         played, status = loop(
             X, y, self._fourier, Z, self._w, self._loss_code, self._hyper.eta, trace.predictions
         )
         if status != DONE:
             self._raise_status(status, played)
-        self._features.written = written
         self._played += len(y)
 
-    def _find_features(
-        self, X: np.ndarray, Z: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, int | None]:
-        """Return X, no rows where its features are written, these, and ``written`` afterwards."""
-        features = self._features
-        if not self._fused or Z is not None:
-            Z = features.of(X, self._single) if Z is None else Z
-            return self._no_inputs, Z, features.written
-        current = self._single_input(X)
-        known = current is not None and current == features.written  # predict_one was before
-        return self._no_inputs if known else X, features.rows, current
+    def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return X, or no rows where its features are written already, and these."""
+        known = self._just_looked_at(X)
+        if self._fused and Z is None:
+            return self._no_inputs if known else X, self._features.rows
+        return self._no_inputs, self._features.of(X, known) if Z is None else Z
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         loop, single, n = self._loop(fogd_forecasts, X), self._single, len(X)
         forecasts = np.empty(n)
         if single is not None and X is single.X:
             forecasts = single.trace.predictions
-        X, Z, written = self._find_features(X, Z)
-        loop(X, self._fourier, Z, self._w, forecasts)
-        self._features.written = written
+        rows, Z = self._find_features(X, Z)
+        loop(rows, self._fourier, Z, self._w, forecasts)
+        self._looked_at = self._single_input(X)
         return forecasts
 
 

@@ -33,13 +33,13 @@ from oklnumba.learners.self_tuning.grid import (
     make_room,
 )
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.scores import find_scores, measure_scores
+from oklnumba.learners.self_tuning.scores import cut_columns, find_scores, measure_scores
 from oklnumba.learners.self_tuning.tree import PASSES, grow_tree, measure_metric, median_distance
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
 # do the work: so many steps after each, by restart, of so many rows.
-LAST, WORK, WORK_ROWS = 16, (9, 10, 6, 4, 3, 3), 12
+LAST, WORK, WORK_ROWS = 16, (16, 9, 5, 3, 2, 2), 16
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
@@ -96,10 +96,12 @@ class Scales(NamedTuple):
         if len(X) == 0:
             d, zeros = X.shape[1], np.zeros(Y.shape[1])
             return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros)
-        within = X.clip(-LARGEST_INPUT, LARGEST_INPUT)
-        usual = replace_outliers(within, *measure_range(within.T, FAR_INPUT))
-        yield
-        mean, scale = moments(usual)
+        mean, scale = np.empty((2, X.shape[1]))
+        for some in cut_columns(X):
+            within = X[:, some].clip(-LARGEST_INPUT, LARGEST_INPUT)
+            usual = replace_outliers(within, *measure_range(within.T, FAR_INPUT))
+            mean[some], scale[some] = moments(usual)
+            yield
         signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
         usual = replace_outliers(Y, *measure_range(Y.T, LABEL_FAR))
         # Halved first: the sum of two labels may be too large.
@@ -112,9 +114,8 @@ class Scales(NamedTuple):
         if median == 0.0:
             return scales
         yield
-        curves = yield from measure_scores(Z)
-        yield
-        views, metrics, trees, widths = (Z, find_scores(Z, *curves)), {}, [], []
+        knots, scores, normal = yield from measure_scores(Z)
+        views, metrics, trees, widths = (Z, normal), {}, [], []
         for name in PASSES:
             metrics[name] = yield from measure_metric(name, Z, Y, n)
         for name, leaf, _, scored in TREES:
@@ -125,7 +126,7 @@ class Scales(NamedTuple):
         return cls(
             *scales[:4], median, np.stack(list(metrics.values())), np.array(widths),
             np.array([tree.leaves for tree in trees]),
-            np.concatenate(columns), np.concatenate(thresholds), *curves,
+            np.concatenate(columns), np.concatenate(thresholds), knots, scores,
         )  # fmt: skip
 
     def trees(self) -> list[Metric]:
@@ -593,7 +594,7 @@ class SelfTuning(Learner):
         X, Y = self._inputs[:built], self._labels[:built]
         scales = yield from Scales.measure(X, Y, end)
         stage = yield from self._make_stage(scales, restarts)
-        quick = min(2 * step, ROWS)  # rows to choose among take less time
+        quick = min(8 * step, ROWS)  # rows to choose among take less time
         for start in range(0, built, quick):
             stage.choose(X[start : start + quick])
             yield

@@ -20,7 +20,8 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-SPLIT = 2**14  # numbers after which a step of splitting ends
+SPLIT = 2**16  # numbers after which a step of splitting ends,
+NODE = 2**12  # where a node costs as much as so many
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
@@ -73,7 +74,7 @@ def split_at_medians(Z: np.ndarray, leaves: int) -> Steps[tuple[np.ndarray, np.n
         if split >= SPLIT:
             yield
             split = 0
-        split += part.size
+        split += part.size + NODE
         nodes += [part[:0], part[:0]]
         if len(part) == 0 or not np.ptp(part, axis=0).any():
             continue
