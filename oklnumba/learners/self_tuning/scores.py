@@ -10,14 +10,15 @@ from oklnumba.core.steps import Steps
 from oklnumba.hot.self_tuning import write_scores
 
 SCORES = np.linspace(-3.0, 3.0, 33)  # of the quantiles that are measured
-NUMBERS = 2**15  # that are sorted in a step, if they are of more than one column
+NUMBERS, PARTS = 2**15, 8  # that are sorted in a step, or more, so that there are so many steps
 SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
 
 
 def cut_columns(Z: np.ndarray) -> list[slice]:
     """Return the columns of Z, as many at a time as a step sorts."""
-    some = NUMBERS // len(Z) + 1
-    return [slice(first, first + some) for first in range(0, Z.shape[1], some)]
+    n, d = Z.shape
+    some = max(NUMBERS // n + 1, d // PARTS)
+    return [slice(first, first + some) for first in range(0, d, some)]
 
 
 def measure_scores(Z: np.ndarray) -> Steps[tuple[np.ndarray, np.ndarray, np.ndarray]]:

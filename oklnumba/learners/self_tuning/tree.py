@@ -20,8 +20,8 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-SPLIT = 2**16  # numbers after which a step of splitting ends,
-NODE = 2**12  # where a node costs as much as so many
+SPLIT, PARTS = 2**16, 8  # numbers of a step of splitting, or of all inputs by so many, if more
+NODE = 2**12  # numbers that take as long as a node besides those in it
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
@@ -68,10 +68,11 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, leaf: int, rounds: int) -> Step
 def split_at_medians(Z: np.ndarray, leaves: int) -> Steps[tuple[np.ndarray, np.ndarray]]:
     """Return columns and thresholds of a tree that splits the widest input at its median."""
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
-    nodes, split = [Z], SPLIT
+    most = max(SPLIT, Z.size // PARTS)
+    nodes, split = [Z], most
     for node in range(leaves - 1):
         part = nodes[node]
-        if split >= SPLIT:
+        if split >= most:
             yield
             split = 0
         split += part.size + NODE
