@@ -480,6 +480,19 @@ def test_far_inputs_count_by_their_logarithm():
         assert_array_equal(scales.transform(row[None])[0], z)
 
 
+def test_trouble_in_a_leaf_names_its_round():
+    X, y = stream()
+    learner = okl.SelfTuning(BUDGET).partial_fit(X, y)
+    metric = learner._stage.scales.trees()[2]
+    z = (learner._stage.scales.transform(X) * metric.scales)[7]  # the first one in its leaf
+    node = 0
+    while node < len(metric.columns):
+        node = 2 * node + 1 + int(z[metric.columns[node]] > metric.thresholds[node])
+    learner._stage.groups[-2]._c[node - len(metric.columns)] = np.nan
+    with pytest.raises(FloatingPointError, match=f"round {N + 8}: the forecast is not finite"):
+        learner.partial_fit(X, y)
+
+
 def test_what_it_and_its_members_say():
     learner = okl.SelfTuning(BUDGET)
     with pytest.raises(ValueError, match="play a round first"):
