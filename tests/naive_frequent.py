@@ -81,17 +81,19 @@ def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold)
     n, D = F.shape
     S, w, held, drops = np.zeros((0, D)), np.zeros(D), [], 0
     A = alpha * np.eye(D)
-    R_G = growth = 0.0
+    R_G, growth, log_det = 0.0, 0.0, D * np.log(alpha)
     forecasts, sizes, every, rhos = np.zeros(n), np.zeros(n, dtype=int), [], []
     for t in range(n):
         steps, phi = [], F[t]
 
         def change(name, price, w_new, S_new, into=steps):
-            nonlocal w, S, A
-            before = w, A
-            w, S, A = w_new, S_new, alpha * np.eye(D) + S_new.T @ S_new
-            lost = np.linalg.slogdet(before[1])[1] - np.linalg.slogdet(A)[1]
-            into.append(Step(name, before, (w, A), price, lost))
+            nonlocal w, S, A, log_det
+            before, now = (w, A), log_det
+            if S_new is not S:
+                S, A = S_new, alpha * np.eye(D) + S_new.T @ S_new
+                log_det = np.linalg.slogdet(A)[1]
+            w = w_new
+            into.append(Step(name, before, (w, A), price, now - log_det))
 
         psi = projection(F[held]) @ phi
         off = np.linalg.norm(phi - psi)
