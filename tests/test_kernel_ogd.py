@@ -82,17 +82,16 @@ def test_bogd_keeps_the_function_in_expectation(weighted):
         before._coins.next = coin
         return copy.deepcopy(before).learn_one(X[rounds - 1], y[rounds - 1]).predict(X)
 
-    def mean(start, stop, first, last):
-        """Integrate over the coins: neighbours with the same outcome remove the same atom."""
+    def total(start, stop, first, last):  # coins between two that remove the same atom do so too
         if np.array_equal(first, last) or stop - start < 1e-5:
             return (stop - start) * (first + last) / 2
         middle = (start + stop) / 2
         between = played(middle)
-        return mean(start, middle, first, between) + mean(middle, stop, between, last)
+        return total(start, middle, first, between) + total(middle, stop, between, last)
 
-    total = mean(0.0, 1.0, played(0.0), played(1.0 - 1e-12))
+    found = total(0.0, 1.0, played(0.0), played(1.0 - 1e-12))
     whole = okl.KernelOGD(KERNEL, eta=0.3, lam=0.05).partial_fit(X[:rounds], y[:rounds])
-    np.testing.assert_allclose(total, whole.predict(X), rtol=0, atol=2e-3)
+    np.testing.assert_allclose(found, whole.predict(X), rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("name", STREAMS)

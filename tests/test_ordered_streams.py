@@ -1,5 +1,7 @@
 """Dictionaries on ordered streams, as time series are: nearly coincident atoms cost no digits."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -42,11 +44,8 @@ LEVELS = (1.0, 1e-3, 1e-6)
 
 def every_stream_with(others):
     """Each stream with each level, and each level with one of the others after the other."""
-    return [
-        (name, level, others[(i + j) % len(others)])
-        for i, name in enumerate(STREAMS)
-        for j, level in enumerate(LEVELS)
-    ]
+    turns = itertools.product(enumerate(STREAMS), enumerate(LEVELS))
+    return [(name, level, others[(i + j) % len(others)]) for (i, name), (j, level) in turns]
 
 
 def signs(y):
