@@ -258,10 +258,7 @@ def test_only_with_weights_is_the_inverse_unbiased(sampling):
 
 
 def inverses(how, seeds, **params):
-    """Return A_t, KORS's A_t and the sketched A~_t at each 50th round, and p, the least so far.
-
-    Each of every seed; all seeds together go through the rounds of the definition.
-    """
+    """Return each seed's A_t, KORS's A_t, sketched A~_t and least p so far, each 50th round."""
     n, alpha = 600, 0.05
     X, y, stream = oblivious(n, "repeated")
     if how == "noise":

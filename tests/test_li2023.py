@@ -16,12 +16,8 @@ from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
 THEORY = {"zeta": 1.0, "ald_scale": 1.0, "rate_scale": 1.0}  # settings of the theorems
 
 
-# Each stream and both learners, and each of these with each radius.
-@pytest.mark.parametrize(
-    ("name", "switch_size", "radius"),
-    [(name, size, (1.0, 5.0, 25.0)[(i + j) % 3]) for i, name in enumerate(STREAMS)
-     for j, size in enumerate([None, 1])],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "radius"), [*zip(STREAMS, 2 * [1.0, 5.0, 25.0], strict=True)])
+@pytest.mark.parametrize("switch_size", [None, 1])
 def test_corollary_1_holds(name, radius, switch_size):
     learner, budget = okl.POMD(okl.Gaussian(1.0), radius=radius, horizon=ROUNDS), None
     if switch_size is not None:

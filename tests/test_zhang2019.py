@@ -9,7 +9,7 @@ import oklnumba as okl
 from oklnumba import theory
 from oklnumba.components.potentials import euclidean
 from tests.compiled import COMPILED
-from tests.linear_games import ADAPTIVE
+from tests.linear_games import ADAPTIVE, played
 
 GAME_COUNT = 400 if COMPILED else 20
 sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])
@@ -148,8 +148,8 @@ def test_a_wrong_step_breaks_a_bound(claim):
         far = (-100 * linear.sum(axis=0), *np.eye(3))
         worst, size = claim.gap(linear, comparators=far)
         assert worst <= 1e-9 * size + ROUNDING
-        played = (claim.gap(linear, wrong, far) for wrong in (30.0, 1e-2, 1e-4))
-        broken = broken or any(worst > 1e-6 * size for worst, size in played)
+        gaps = (claim.gap(linear, wrong, far) for wrong in (30.0, 1e-2, 1e-4))
+        broken = broken or any(worst > 1e-6 * size for worst, size in gaps)
     assert broken
 
 
@@ -157,12 +157,8 @@ def test_a_wrong_step_breaks_a_bound(claim):
 @given(linear=games())
 def test_adagrad_in_closed_form(linear):
     sigma = max(1.0, (linear**2).max())
-    learner = okl.AdaptiveFTRL("adagrad", eta=ETA, sigma=sigma).reset(3)
-    points = []
-    for g in linear:
-        points.append(learner.w)
-        learner.update(g)
-    for w in (learner.w, np.ones(3), np.zeros(3)):
+    *points, last = played(okl.AdaptiveFTRL("adagrad", eta=ETA, sigma=sigma), linear)
+    for w in (last, np.ones(3), np.zeros(3)):
         regret = (linear * (np.array(points) - w)).sum()
         exact = theory.adaptive_ftrl_bound(linear, w, "adagrad", ETA, sigma)
         closed = theory.adagrad_bound(linear, w, ETA, sigma)
@@ -171,13 +167,9 @@ def test_adagrad_in_closed_form(linear):
 
 def footnote_1(linear, radius=1.2):
     """Return regret and bound of the mirror descent of footnote 1, tuned, for the worst w."""
-    learner = okl.OGD(np.sqrt(2) * radius, schedule="gradient", radius=radius).reset(3)
-    points = []
-    for g in linear:
-        points.append(learner.w)
-        learner.update(g)
-    total = linear.sum(axis=0)
-    worst = (linear * np.array(points)).sum() + radius * np.linalg.norm(total)
+    learner = okl.OGD(np.sqrt(2) * radius, schedule="gradient", radius=radius)
+    points = played(learner, linear)[:-1]
+    worst = (linear * points).sum() + radius * np.linalg.norm(linear.sum(axis=0))
     return worst, 2 * np.sqrt(2) * radius * np.linalg.norm(linear), points
 
 
