@@ -23,7 +23,6 @@ SETTINGS = [
     ("squared_hinge", 0.5, None, (True, False, False)),
     ("squared_hinge", 1.3, 0.5, (True, True, True)),
 ]
-SETTING_IDS = [f"{loss}-C={C}-eta={eta}" for loss, C, eta, _ in SETTINGS]
 # The same with eta_t = eta / sqrt(t), which takes losses without curvature too. None has its kink
 # at C: after a projection there, rounding would choose the gradient of a repeated point.
 SEQUENCES = [
@@ -34,14 +33,10 @@ SEQUENCES = [
     ("squared", 1.0, 4.0, (True, True, True)),
     ("logistic", 2.0, None, (True, False, False)),
 ]
-SEQUENCE_IDS = [f"{loss}-C={C}-eta={eta}" for loss, C, eta, _ in SEQUENCES]
+NAMES = "loss", "C", "eta", "must_happen"
 every_space = pytest.mark.parametrize("space", SPACES)
-every_setting = pytest.mark.parametrize(
-    ("loss", "C", "eta", "must_happen"), SETTINGS, ids=SETTING_IDS
-)
-every_sequence = pytest.mark.parametrize(
-    ("loss", "C", "eta", "must_happen"), SEQUENCES, ids=SEQUENCE_IDS
-)
+every_setting = pytest.mark.parametrize(NAMES, SETTINGS)
+every_sequence = pytest.mark.parametrize(NAMES, SEQUENCES)
 
 
 def sequence(loss, C, eta, n):

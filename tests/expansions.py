@@ -44,11 +44,14 @@ def assert_supports(run, learner, X, supports):
 def best_in_ball(K, y, radius, steps=3000):
     """Return the hinge loss of a good function with |f| <= radius: averaged subgradient steps."""
     c, mean = np.zeros(len(y)), np.zeros(len(y))
-    best = float(len(y))  # f = 0
+    values, best = np.zeros(len(y)), float(len(y))  # K c, and the loss of f = 0
     for step in range(1, steps + 1):
-        g = np.where(y * (K @ c) < 1, -y, 0.0)
-        c = c - radius / math.sqrt(step * max(g @ K @ g, 1e-300)) * g
-        c = c * min(1.0, radius / max(math.sqrt(max(c @ K @ c, 0.0)), 1e-300))
+        g = np.where(y * values < 1, -y, 0.0)
+        Kg = K @ g
+        length = radius / math.sqrt(step * max(g @ Kg, 1e-300))
+        c, values = c - length * g, values - length * Kg
+        shrink = min(1.0, radius / max(math.sqrt(max(c @ values, 0.0)), 1e-300))
+        c, values = c * shrink, values * shrink
         mean += (c - mean) / step
         if step % 50 == 0:
             best = min(best, *(np.maximum(1 - y * (K @ f), 0).sum() for f in (c, mean)))

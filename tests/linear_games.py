@@ -50,15 +50,12 @@ def textbook(learner, gradients):
             gradients, steps(p["schedule"], p["eta"], p["lam"], gradients), p["radius"]
         )
     if isinstance(learner, okl.LazyOGD):
-        d = gradients.shape[1]
-        return np.array(
-            [
-                naive_linear.quadratic_argmin(
-                    np.eye(d) / p["eta"], -gradients[:t].sum(axis=0), "ball", p["radius"]
-                )
-                for t in range(n + 1)
-            ]
+        A, sums = (
+            np.eye(gradients.shape[1]) / p["eta"],
+            [gradients[:t].sum(0) for t in range(n + 1)],
         )
+        argmin = naive_linear.quadratic_argmin
+        return np.array([argmin(A, -total, "ball", p["radius"]) for total in sums])
     if isinstance(learner, okl.PNorm):
         return naive_linear.p_norm_points(gradients, p["eta"], p["p"])
     if isinstance(learner, okl.ExponentiatedGradient | okl.Winnow):

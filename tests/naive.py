@@ -207,16 +207,13 @@ def longdouble_cholesky(A):
 
 
 def longdouble_solve(A, b):
-    """Solve a semi-definite system in extended precision; 0 along null pivots."""
-    L = longdouble_cholesky(A)
-    keep = np.flatnonzero(np.diag(L))
-    z = np.zeros(len(L), dtype=np.longdouble)
-    for j in keep:
-        z[j] = (b[j] - L[j, :j] @ z[:j]) / L[j, j]
-    x = np.zeros(len(L), dtype=np.longdouble)
-    for j in keep[::-1]:
-        x[j] = (z[j] - L[j + 1 :, j] @ x[j + 1 :]) / L[j, j]
-    return x
+    """Solve a semi-definite system by elimination in extended precision; 0 along null pivots."""
+    M = np.column_stack([A, b]).astype(np.longdouble)
+    for j, size in enumerate(np.diag(A)):
+        row = M[j] / M[j, j] if M[j, j] > 1e-17 * size else np.zeros_like(M[j])
+        M[:, j:] -= M[:, j, None] * row[j:]
+        M[j] = row
+    return M[:, -1]
 
 
 def nystrom_forecasts(k, X, y, lam, kept, awv, nugget=0.0):
@@ -226,14 +223,16 @@ def nystrom_forecasts(k, X, y, lam, kept, awv, nugget=0.0):
     with the kernel in extended precision too; ``nugget`` times k(x, x) is added to the diagonal of
     K_mm.
     """
-    K = k(X.astype(np.longdouble), X.astype(np.longdouble))
+    K = k(X.astype(np.longdouble), X[kept].astype(np.longdouble))
+    A, b = lam * K[kept], np.zeros(len(kept), dtype=np.longdouble)
+    A += lam * nugget * np.diag(np.diag(K[kept]))
     out = np.zeros(len(y))
-    for t in range(len(y)):
-        m = [i for i in kept if i <= t]
-        rows = t + 1 if awv else t
-        Kt = K[:rows][:, m]
-        A = Kt.T @ Kt + lam * (K[np.ix_(m, m)] + nugget * np.diag(np.diag(K)[m]))
-        out[t] = K[t, m] @ longdouble_solve(A, K[:t][:, m].T @ y[:t])
+    for t, row in enumerate(K):
+        m, square = np.searchsorted(kept, t, side="right"), np.outer(row, row)
+        now = A + square if awv else A
+        out[t] = row[:m] @ longdouble_solve(now[:m, :m], b[:m])
+        A += square
+        b += y[t] * row
     return out
 
 
@@ -345,12 +344,11 @@ def solve(A, b):
     return longdouble_solve(A, b) if A.dtype == np.longdouble else np.linalg.solve(A, b)
 
 
-def newton_forecast(A, w, g, phi, C):
-    """Step from w by the last gradient g, project onto |phi.w| <= C in the A norm (kons eq. 1).
+def newton_forecast(A, u, phi, C):
+    """Project u, where the last step led, onto |phi.w| <= C in the A norm (kons eq. 1).
 
     Return the new w, its forecast and by how much the projection changed it.
     """
-    u = w - solve(A, g)
     ybar = phi @ u
     h = np.sign(ybar) * max(abs(ybar) - C, 0.0)
     if h == 0.0:
@@ -389,19 +387,21 @@ def newton_steps(F, y, derivative, C, alpha, eta, coin=lambda t, phibar: 1.0, st
     """
     n, D = F.shape
     eta = np.broadcast_to(eta, n)
-    A, w, g = alpha * np.eye(D, dtype=F.dtype), np.zeros_like(F[0]), np.zeros_like(F[0])
+    A, u = alpha * np.eye(D, dtype=F.dtype), np.zeros_like(F[0])
     out, decrements, slopes, weights = np.empty(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    over = np.zeros(n)
-    for t in range(n):
-        w, out[t], over[t] = newton_forecast(A, w, g, F[t], C)
+    over, last = np.zeros(n), [np.max(np.flatnonzero(phi), initial=0) for phi in F]
+    for t, m in enumerate(np.maximum.accumulate(last) + 1):  # behind m all points so far are 0
+        phi, now = F[t, :m], A[:m, :m]
+        w, out[t], over[t] = newton_forecast(now, u[:m], phi, C)
         slopes[t] = derivative(out[t], y[t])
-        g = slopes[t] * F[t]
-        weight = eta[t] * coin(t, np.sqrt(eta[t]) * g)
+        g = slopes[t] * phi
+        weight = eta[t] * coin(t, np.sqrt(eta[t]) * slopes[t] * F[t])
         weights[t] = weight * slopes[t] ** 2
-        A = A + weight * np.outer(g, g)
-        decrements[t] = g @ solve(A, g)
+        now += weight * np.outer(g, g)
+        step = solve(now, g)
+        u[:m], decrements[t] = w - step, g @ step
         if decrements[t] < stop:
-            out[t + 1 :] = np.clip(F[t + 1 :] @ (w - solve(A, g)), -C, C)
+            out[t + 1 :] = np.clip(F[t + 1 :] @ u, -C, C)
             break
     return NewtonRun(out, decrements, slopes, over, weights)
 
@@ -410,7 +410,8 @@ class SketchCoin:
     """Weights in A of Sketched-KONS (kons Algorithm 3, errata 6), with a KORS on phibar for p.
 
     A : KORS's, of its weighted dictionary; p : the probabilities so far; kors_coins and coins are
-    the same coins for a KORS that shares them (and p); weighted : weights 1/p, not 1.
+    the same coins for a KORS that shares them (and p); weighted : weights 1/p, not 1. For many
+    seeds at once coins are (n, seeds), and phibar is (seeds, D).
     """
 
     def __init__(self, D, alpha, beta, eps, gamma, kors_coins, coins, weighted=False):
@@ -420,17 +421,15 @@ class SketchCoin:
 
     def __call__(self, t, phibar):
         phibar = phibar.astype(float)
-        square = np.outer(phibar, phibar)
-        tau = (1 + self.eps) * phibar @ np.linalg.solve(self.A + square, phibar)
-        own = min(self.beta * tau, 1.0)
-        p = max(own, self.gamma)
+        square = phibar[..., :, None] * phibar[..., None, :]
+        solved = np.linalg.solve(self.A + square, phibar[..., None])[..., 0]
+        own = np.minimum(self.beta * (1 + self.eps) * (phibar * solved).sum(axis=-1), 1.0)
+        p = np.maximum(own, self.gamma)
         self.p.append(p)
         own = p if self.kors_coins is self.coins else own
-        if self.kors_coins[t] < own:
-            self.A = self.A + square / own
-        if not self.coins[t] < p:
-            return 0.0
-        return 1.0 / p if self.weighted else 1.0
+        weight = np.where(self.kors_coins[t] < own, 1.0 / np.maximum(own, 1e-300), 0.0)
+        self.A = self.A + weight[..., None, None] * square
+        return np.where(self.coins[t] < p, 1.0 / p if self.weighted else 1.0, 0.0)
 
 
 def embedding(k, atoms):
@@ -456,7 +455,7 @@ def pros_n_kons(k, X, y, kept, derivative, C, alpha, eta, restart):
             A = Q @ (A - alpha * np.eye(len(A))) @ Q.T + alpha * np.eye(len(Q))
             atoms, B = larger, B_larger
         phi = B.T @ k(atoms, X[t : t + 1])[:, 0]
-        w, out[t], _ = newton_forecast(A, w, g, phi, C)
+        w, out[t], _ = newton_forecast(A, w - solve(A, g), phi, C)
         g = derivative(out[t], y[t]) * phi
         A = A + eta / 2 * np.outer(g, g)
     return out

@@ -80,20 +80,22 @@ def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold)
     """Play the rows of F : (n, D). derivative(forecast, y) is that of the loss."""
     n, D = F.shape
     S, w, held, drops = np.zeros((0, D)), np.zeros(D), [], 0
-    A = alpha * np.eye(D)
-    R_G = growth = 0.0
+    A, P = alpha * np.eye(D), np.zeros((D, D))  # P projects on the span of those held
+    R_G, growth, log_det = 0.0, 0.0, D * np.log(alpha)
     forecasts, sizes, every, rhos = np.zeros(n), np.zeros(n, dtype=int), [], []
     for t in range(n):
         steps, phi = [], F[t]
 
         def change(name, price, w_new, S_new, into=steps):
-            nonlocal w, S, A
-            before = w, A
-            w, S, A = w_new, S_new, alpha * np.eye(D) + S_new.T @ S_new
-            lost = np.linalg.slogdet(before[1])[1] - np.linalg.slogdet(A)[1]
-            into.append(Step(name, before, (w, A), price, lost))
+            nonlocal w, S, A, log_det
+            before, now = (w, A), log_det
+            if S_new is not S:
+                S, A = S_new, alpha * np.eye(D) + S_new.T @ S_new
+                log_det = np.linalg.slogdet(A)[1]
+            w = w_new
+            into.append(Step(name, before, (w, A), price, now - log_det))
 
-        psi = projection(F[held]) @ phi
+        psi = P @ phi
         off = np.linalg.norm(phi - psi)
         raw = w @ psi
         forecasts[t] = yhat = np.clip(raw, -C, C)
@@ -101,31 +103,22 @@ def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold)
         mu = eta * (g * off) ** 2
         if mu > threshold * (alpha + mu) and off**2 > 1e-12 * (phi @ phi):
             held.append(t)
-            psi, off = phi, 0.0
+            psi, off, P = phi, 0.0, projection(F[held])
         u = np.linalg.solve(A, psi)
         if raw != yhat:
             s, q = (raw - yhat) / (psi @ u), psi @ u
             change("slab", (0.0, 2 * abs(s) * off, -s * s * q), w - s * u, S)
         growth += np.log1p(eta * g * g * psi @ u)
         row = np.sqrt(eta) * g * psi
-        if row @ row > 1e-20 * alpha:  # otherwise g may be but rounding
-            S_new = np.vstack([S, row])
-        else:
-            S_new = S
+        # where the row is as small as that, g may be but rounding
+        S_new = np.vstack([S, row]) if row @ row > 1e-20 * alpha else S
         step = g * np.linalg.solve(alpha * np.eye(D) + S_new.T @ S_new, psi)
         decrement = g * psi @ step
         R_G += decrement
         reach = abs(g) * (C + abs(yhat))
-        change(
-            "newton",
-            (
-                eta * (g * off) ** 2,
-                2 * abs(g) * off * (1 + eta * reach),
-                decrement + max(eta - sigma, 0.0) * reach**2,
-            ),
-            w - step,
-            S_new,
-        )
+        more = decrement + max(eta - sigma, 0.0) * reach**2
+        price = eta * (g * off) ** 2, 2 * abs(g) * off * (1 + eta * reach), more
+        change("newton", price, w - step, S_new)
         if len(S) == 2 * rank:
             S_new, rho = shrink(S, rank)
             rhos.append(rho)
@@ -141,7 +134,7 @@ def frequent_kons(F, y, derivative, C, alpha, eta, sigma, rank, size, threshold)
             price = theta * alpha, 2 * free * part, -free * part**2
             change("drop", price, w - (w @ e) * e, drop(S, e, theta, alpha))
             held.pop(j)
-            drops += 1
+            P, drops = others[j], drops + 1
         sizes[t] = len(held)
         every.append(steps)
     return Game(forecasts, sizes, every, R_G, growth, drops, rhos, A, w)

@@ -98,14 +98,15 @@ def competitors(F, y, C, rng):
 # ---- the fast version is the definition ----
 
 
+STREAMS = [("squared", kind) for kind in ("uniform", "clustered", "repeated", "sorted", "moving")]
+STREAMS += [("logistic", "uniform"), ("squared_hinge", "repeated")]
+SIZES = [(4, 8, 1e-3, None), (20, 12, 1e-2, 0.3), (2, 5, 0.05, None), (6, 40, 1e-3, 1.0)]
+
+
+# Each stream with two of the sizes, so that each of them has three or four streams.
 @pytest.mark.parametrize(
-    ("loss", "kind"),
-    [("squared", kind) for kind in ("uniform", "clustered", "repeated", "sorted", "moving")]
-    + [("logistic", "uniform"), ("squared_hinge", "repeated")],
-)
-@pytest.mark.parametrize(
-    ("rank", "budget", "threshold", "eta"),
-    [(4, 8, 1e-3, None), (20, 12, 1e-2, 0.3), (2, 5, 0.05, None), (6, 40, 1e-3, 1.0)],
+    ("loss", "kind", "rank", "budget", "threshold", "eta"),
+    [(*STREAMS[i // 2], *SIZES[i % 7 % 4]) for i in range(14)],
 )
 def test_frequent_kons_equals_its_definition(loss, kind, rank, budget, threshold, eta):
     rng = np.random.default_rng(len(kind))

@@ -1,4 +1,4 @@
-"""The bounds of pkawv: their formulas, and no algorithm exceeds its bound on 400 streams.
+"""The bounds of pkawv: their formulas, and no algorithm exceeds its bound on 300 streams.
 
 The streams are those of tests/bounds.py, on which the bounds of KONS are tested as well.
 """
@@ -251,7 +251,7 @@ def test_theorem_6_needs_an_accurate_dictionary():
 @pytest.mark.parametrize("kind", ["uniform", "clustered", "repeated", "sorted", "one point"])
 def test_proposition_5_where_the_stream_is_longer_than_its_size(kind):
     """On 80 rounds its beta keeps nearly all; here the bound is below half of the stream."""
-    n, mu = 3000, 2000.0
+    n, mu = 2000, 2000.0
     rng = np.random.default_rng(4)
     points = np.ones((n, 1)) if kind == "one point" else inputs(kind, n, 1, rng)
     points = np.sort(points, axis=0) if kind == "sorted" else points

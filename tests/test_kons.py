@@ -14,7 +14,6 @@ from tests.curved import (
     draws,
     every_sequence,
     every_setting,
-    every_space,
     explicit,
     sequence,
     step,
@@ -36,10 +35,13 @@ def kept_rounds(steps, loss):
 
 # ---- KONS is the explicit online Newton step ----
 
+every_space_and_alpha = pytest.mark.parametrize(
+    ("space", "alpha"), [("linear", 0.1), ("polynomial", 1e-3)]
+)
 
-@pytest.mark.parametrize("alpha", [0.1, 1e-3])
+
 @every_setting
-@every_space
+@every_space_and_alpha
 def test_kons_equals_the_explicit_newton_step(space, loss, C, eta, must_happen, alpha):
     kernel, features = SPACES[space]
     X, y = stream(loss, C)
@@ -71,9 +73,8 @@ def assert_equals(learner, run, steps, loss):
     )
 
 
-@pytest.mark.parametrize("alpha", [0.1, 1e-3])
 @every_sequence
-@every_space
+@every_space_and_alpha
 def test_kons_with_a_step_sequence(space, loss, C, eta, must_happen, alpha):
     kernel, features = SPACES[space]
     X, y = stream(loss, C)
@@ -84,11 +85,13 @@ def test_kons_with_a_step_sequence(space, loss, C, eta, must_happen, alpha):
     assert_happened(steps, must_happen)
 
 
-@pytest.mark.parametrize("make", [okl.KONS, okl.SketchedKONS])
 @pytest.mark.parametrize(
-    ("schedule", "loss", "C", "eta"),
-    [("constant", *setting[:3]) for setting in SETTINGS]
-    + [("sqrt", *setting[:3]) for setting in SEQUENCES],
+    ("make", "schedule", "loss", "C", "eta"),  # the two learners by turns
+    [
+        ((okl.KONS, okl.SketchedKONS)[i % 2], schedule, *setting[:3])
+        for schedule, settings in (("constant", SETTINGS), ("sqrt", SEQUENCES))
+        for i, setting in enumerate(settings)
+    ],
 )
 def test_nothing_depends_on_the_cut(make, schedule, loss, C, eta, tmp_path):
     n = 700 if COMPILED else 120  # more than a block of 512 rounds
@@ -166,10 +169,16 @@ def test_after_a_small_newton_decrement_nothing_is_learned(make, loss, C, schedu
 # ---- Sketched-KONS ----
 
 
-@pytest.mark.parametrize(("gamma", "beta", "alpha"), [(0.3, 1.0, 0.1), (0.01, 0.5, 1e-2)])
-@pytest.mark.parametrize("sampling", ["independent", "shared", "weighted"])
-@every_setting
-@every_space
+# Each setting with each sampling, and each sampling with all of two spaces and two levels.
+@pytest.mark.parametrize(
+    ("loss", "C", "eta", "must_happen", "sampling", "space", "gamma", "beta", "alpha"),
+    [
+        (*setting, sampling, list(SPACES)[(i + j) % 2],
+         *[(0.3, 1.0, 0.1), (0.01, 0.5, 1e-2)][(i // 2 + j) % 2])
+        for i, setting in enumerate(SETTINGS)
+        for j, sampling in enumerate(["independent", "shared", "weighted"])
+    ],
+)  # fmt: skip
 def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     space, loss, C, eta, must_happen, sampling, gamma, beta, alpha
 ):
@@ -199,23 +208,16 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
 # ---- all learners that use curvature ----
 
 
-def curved_learners(kernel=None, **params):
-    kernel = okl.Gaussian(0.7) if kernel is None else kernel
-    return [
-        okl.KONS(kernel, **params),
-        okl.SketchedKONS(kernel, **params, gamma=0.3),
-        okl.ProsNKONS(kernel, **params),
-        okl.ProsNKONS(kernel, **params, restart=False),
-    ]
-
-
-every_learner = pytest.mark.parametrize("which", range(4), ids=["KONS", "Sketched", "Pros", "CON"])
-
-
-@every_learner
-def test_labels_beyond_C_are_refused_and_change_nothing(which):
+@pytest.mark.parametrize(
+    ("make", "more"),
+    [(okl.KONS, {}), (okl.SketchedKONS, {"gamma": 0.3})]
+    + [(okl.ProsNKONS, {"restart": restart}) for restart in (True, False)],
+)
+def test_labels_beyond_C_are_refused_and_change_nothing(make, more):
     X, y = stream("squared", 0.5)
-    learner, twin = (curved_learners(C=0.5)[which].partial_fit(X[:100], y[:100]) for _ in "ab")
+    learner, twin = (make(okl.Gaussian(0.7), C=0.5, **more) for _ in range(2))
+    for one in (learner, twin):
+        one.partial_fit(X[:100], y[:100])
     bad = y[100:].copy()
     bad[17] = 0.6
     message = r"y has 0.6 at row 17, outside \[-C, C\] with C = 0.5.*raise C or scale"

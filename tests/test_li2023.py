@@ -16,8 +16,7 @@ from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
 THEORY = {"zeta": 1.0, "ald_scale": 1.0, "rate_scale": 1.0}  # settings of the theorems
 
 
-@pytest.mark.parametrize("radius", [1.0, 5.0, 25.0])
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize(("name", "radius"), [*zip(STREAMS, 2 * [1.0, 5.0, 25.0], strict=True)])
 @pytest.mark.parametrize("switch_size", [None, 1])
 def test_corollary_1_holds(name, radius, switch_size):
     learner, budget = okl.POMD(okl.Gaussian(1.0), radius=radius, horizon=ROUNDS), None

@@ -23,11 +23,8 @@ def newton_textbook(learner, X, y):
 @pytest.mark.parametrize("learner", NEWTON, ids=repr)
 def test_newton_steps_are_those_with_dense_matrices(learner):
     X, y = data()
-    y = (
-        np.where(y > 0, 1.0, -1.0)
-        if losses.get(learner.loss).classes
-        else 0.9 * y * min(1, learner.C)
-    )
+    classes = losses.get(learner.loss).classes
+    y = np.where(y > 0, 1.0, -1.0) if classes else 0.9 * y * min(1, learner.C)
     forecasts, points = newton_textbook(learner, X, y)
     run = okl.run(learner.reset(), X, y)
     assert_allclose(run.predictions, forecasts, rtol=1e-8, atol=1e-9)

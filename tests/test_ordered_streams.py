@@ -1,5 +1,7 @@
 """Dictionaries on ordered streams, as time series are: nearly coincident atoms cost no digits."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,13 @@ STREAMS = streams()
 every_stream = pytest.mark.parametrize("name", STREAMS)
 SIGMA = 0.5
 KERNEL = okl.Gaussian(SIGMA)
+LEVELS = (1.0, 1e-3, 1e-6)
+
+
+def every_stream_with(others):
+    """Each stream with each level, and each level with one of the others after the other."""
+    turns = itertools.product(enumerate(STREAMS), enumerate(LEVELS))
+    return [(name, level, others[(i + j) % len(others)]) for (i, name), (j, level) in turns]
 
 
 def signs(y):
@@ -63,18 +72,24 @@ def exact_distances(X, atoms):
     return 1.0 + NUGGET - (exact_features(X, atoms) ** 2).sum(axis=1)
 
 
+def some_rounds(n):
+    """Return the rounds for which the twins below solve: the first ones, each fifth, the last."""
+    return np.r_[1:10, 10 : n - 1 : 5, n - 1]
+
+
 def nystrom_twin(F, y, lam, kept):
     """Forecasts of Nystrom-AWV: features are nested, so that one factor has those of all rounds."""
     y = y.astype(np.longdouble)
     A = lam * np.eye(len(kept), dtype=np.longdouble)
     b = np.zeros(len(kept), dtype=np.longdouble)
-    out = np.zeros(len(y))
+    out = []
     for t, z in enumerate(F):
-        m = int(np.searchsorted(kept, t, side="right"))
         A += np.outer(z, z)
-        out[t] = z[:m] @ naive.longdouble_solve(A[:m, :m], b[:m])
+        if t in some_rounds(len(y)):
+            m = np.searchsorted(kept, t, side="right")
+            out.append(z[:m] @ naive.longdouble_solve(A[:m, :m], b[:m]))
         b += y[t] * z
-    return out
+    return np.array(out)
 
 
 def without_future(F, kept):
@@ -100,17 +115,15 @@ def newton_twin(F, y, alpha, C, kept, restart, share=0.5):
 def krls_twin(F, y, kept):
     """Forecasts of least squares over the rounds before."""
     F, y = without_future(F, kept), y.astype(np.longdouble)
-    out = np.zeros(len(y))
-    for t in range(1, len(y)):
-        m = int(np.searchsorted(kept, t - 1, side="right"))
-        past = F[:t, :m]
-        out[t] = F[t, :m] @ naive.longdouble_solve(past.T @ past, past.T @ y[:t])
-    return out
+    out = []
+    for t in some_rounds(len(y)):
+        past = F[:t, : np.searchsorted(kept, t - 1, side="right")]
+        w = naive.longdouble_solve(past.T @ past, past.T @ y[:t])
+        out.append(F[t, : len(w)] @ w)
+    return np.array(out)
 
 
-@every_stream
-@pytest.mark.parametrize("mu", [1.0, 1e-3, 1e-6])
-@pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize(("name", "lam", "mu"), every_stream_with(LEVELS))
 def test_nystrom_awv_equals_its_twin(name, lam, mu):
     """To three times what rounding does to the factor, and 1e-9 / lam for null directions.
 
@@ -124,12 +137,10 @@ def test_nystrom_awv_equals_its_twin(name, lam, mu):
         nystrom_twin(exact_features(X, X[kept], rounded), y, lam, kept) for rounded in (False, True)
     )
     allowed = 1e-9 / lam + 3.0 * np.sqrt(len(kept)) * np.abs(moved - exact).max()
-    assert np.abs(run.predictions - exact).max() <= allowed
+    assert np.abs(run.predictions[some_rounds(len(y))] - exact).max() <= allowed
 
 
-@every_stream
-@pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
-@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("name", "alpha", "restart"), every_stream_with((False, True)))
 def test_pros_n_kons_equals_its_twin(name, alpha, restart):
     """To what rounding the kernel's values does, and what null directions may."""
     X, y = (part[:90] for part in STREAMS[name])
@@ -149,9 +160,9 @@ def test_pros_n_kons_equals_its_twin(name, alpha, restart):
 @pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
 def test_kons_and_sketched_kons_equal_their_twin(name, alpha):
     """To a hundred times what rounding the kernel's values does, and 1e-11 / alpha."""
-    X, y = (part[:60] for part in STREAMS[name])
+    X, y = (part[:45] for part in STREAMS[name])
     exact, moved = (
-        newton_twin(exact_features(X, X, rounded), y, alpha, 1.0, np.zeros(60), False, share=1.0)
+        newton_twin(exact_features(X, X, rounded), y, alpha, 1.0, np.zeros(45), False, share=1.0)
         for rounded in (False, True)
     )
     allowed = 1e-11 / alpha + 100.0 * np.abs(moved - exact).max()
@@ -174,7 +185,7 @@ def test_krls_equals_least_squares(name, threshold):
         krls_twin(exact_features(X, X[kept], rounded), y, kept) for rounded in (False, True)
     )
     allowed = 1e-9 + 10.0 * np.abs(moved - exact).max()
-    assert np.abs(run.predictions - exact).max() <= allowed
+    assert np.abs(run.predictions[some_rounds(len(y))] - exact).max() <= allowed
 
 
 def hinge_twins(K, y):
