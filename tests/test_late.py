@@ -211,8 +211,11 @@ def test_several_outputs(inner, delay, batch):
 # ---- cuts of the stream, checkpoints, clocks ----
 
 
-@every_late
-@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning, okl.KernelAWV, okl.BOGD])
+@pytest.mark.parametrize(
+    ("cls", "delay", "batch"),
+    [(cls, *late) for cls in (okl.PKAWV, okl.KernelAWV, okl.BOGD) for late in LATE]
+    + [(okl.SelfTuning, 2, 4)],
+)
 def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
     X, y = stream(make(cls))
     y = with_gaps(y)
@@ -229,9 +232,12 @@ class Stopped(Exception):
     """Ends a stream as a crash would."""
 
 
-@pytest.mark.parametrize("record", ["all", 5])
-@pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE, (0, 50)])
-@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
+@pytest.mark.parametrize(
+    ("cls", "delay", "batch", "record"),
+    [(okl.PKAWV, 0, 1, 5), (okl.PKAWV, 3, 1, "all"), (okl.PKAWV, 0, 5, "all")]
+    + [(okl.PKAWV, 2, 4, 5), (okl.PKAWV, 0, 50, "all"), (okl.PKAWV, 0, 50, 5)]
+    + [(okl.SelfTuning, 0, 1, "all"), (okl.SelfTuning, 3, 1, 5), (okl.SelfTuning, 0, 50, "all")],
+)
 def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path):
     X, y = stream(make(cls))
     y = with_gaps(y)
