@@ -17,6 +17,7 @@ from tests.battery import (
     by_hand,
     contents,
     every_learner,
+    every_state,
     every_variant,
     far_from_the_origin,
     hard_stream,
@@ -90,7 +91,7 @@ def test_inputs_are_neither_changed_nor_kept(cls):
     assert contents(learner) == contents(twin)
 
 
-@every_variant
+@every_state
 def test_a_forecast_never_depends_on_its_own_or_a_later_label(case):
     n = rounds(case)
     run, _ = plain(case, n)

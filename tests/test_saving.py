@@ -106,7 +106,7 @@ def test_wherever_a_time_limit_stops_a_run_it_resumes_to_the_run_without_one(
     clock = itertools.count()  # each block takes a second
     monkeypatch.setattr(protocol, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
     while True:
-        limit += 0.7
+        limit += 1.0
         learner = make(cls)
         run = okl.run(learner, X, y, checkpoint=path, time_limit=limit)
         stops.append(run.rounds)
