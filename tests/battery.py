@@ -186,7 +186,7 @@ every_state = pytest.mark.parametrize("case", STATES)
 def rounds(case):
     """Return N, or less for what is slow; test_self_tuning.py and test_tree.py play it on."""
     slow = okl.SelfTuning, okl.Tree, okl.FrequentKONS
-    return min(N, 400) if isinstance(make(case), slow) else N
+    return min(N, 320) if isinstance(make(case), slow) else N
 
 
 # ---- streams that are hard ----

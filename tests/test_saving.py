@@ -37,7 +37,7 @@ T = 300 if COMPILED else 70  # rounds before a learner is copied
 )
 def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
     learner = make(case)
-    X, y = stream(learner, min(N, max(2 * t, 150)))
+    X, y = stream(learner, min(N, t + 150))
     if t:
         learner.partial_fit(X[:t], y[:t])
     path = tmp_path / "learner.npz"
@@ -88,7 +88,7 @@ def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeyp
             interruptions += 1
             with pytest.raises(RuntimeError, match="was interrupted.*reset"):
                 learner.predict_one(X[0])
-    assert interruptions == {600: 5, 400: 5, 90: 1}[n]
+    assert interruptions == {600: 5, 320: 4, 90: 1}[n]
     assert_same_run(run, expected)
     assert contents(learner) == contents(whole)
     loaded = okl.Run.load(path)
