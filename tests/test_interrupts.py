@@ -115,13 +115,13 @@ def test_runs_in_other_threads_leave_signals_alone():
 
 def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path):
     """Kill -9 at any time: the file is the old one or the new one, never half of one."""
-    path, n, every = tmp_path / "run.npz", 200, {"every": 5}
+    path, n, every = tmp_path / "run.npz", 200, {"every": 40}
     code = f"""if True:
         import oklnumba as okl
         from tests.test_interrupts import X, Y
-        okl.run(okl.SelfTuning(), X[:{n}], Y[:{n}], checkpoint={str(path)!r}, every=5)
+        okl.run(okl.SelfTuning(), X[:{n}], Y[:{n}], checkpoint={str(path)!r}, every=40)
     """
-    whole = okl.run(okl.SelfTuning(), X[:n], Y[:n], **every)  # whose files are large
+    whole = okl.run(okl.SelfTuning(), X[:n], Y[:n], **every)  # large files after round 32
     for rest in (0.0, 0.05):
         before = path.stat().st_mtime_ns if path.exists() else 0
         process = subprocess.Popen([sys.executable, "-c", code])
