@@ -211,11 +211,8 @@ def test_several_outputs(inner, delay, batch):
 # ---- cuts of the stream, checkpoints, clocks ----
 
 
-@pytest.mark.parametrize(
-    ("cls", "delay", "batch"),
-    [(cls, *late) for cls in (okl.PKAWV, okl.KernelAWV, okl.BOGD) for late in LATE]
-    + [(okl.SelfTuning, 2, 4)],
-)
+@every_late
+@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning, okl.KernelAWV, okl.BOGD])
 def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
     X, y = stream(make(cls))
     y = with_gaps(y)
@@ -232,12 +229,11 @@ class Stopped(Exception):
     """Ends a stream as a crash would."""
 
 
-@pytest.mark.parametrize(
-    ("cls", "delay", "batch", "record"),
-    [(okl.PKAWV, 0, 1, 5), (okl.PKAWV, 3, 1, "all"), (okl.PKAWV, 0, 5, "all")]
-    + [(okl.PKAWV, 2, 4, 5), (okl.PKAWV, 0, 50, "all"), (okl.PKAWV, 0, 50, 5)]
-    + [(okl.SelfTuning, 0, 1, "all"), (okl.SelfTuning, 3, 1, 5), (okl.SelfTuning, 0, 50, "all")],
-)
+WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
+
+
+@pytest.mark.parametrize(("delay", "batch", "record"), WAITING)
+@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
 def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path):
     X, y = stream(make(cls))
     y = with_gaps(y)
