@@ -177,6 +177,16 @@ CASES = [pytest.param(cls, id=cls.__name__) for cls in LEARNERS]
 CASES += [pytest.param(v, id=f"{v.cls.__name__}-{v.name}") for v in variations()]
 every_variant = pytest.mark.parametrize("case", CASES)
 CERTIFIED = [param for param in CASES if make(param.values[0])._certified]
+# These change numbers, but not what a learner keeps, so that they are saved and copied alike.
+NUMBERS = "lam", "loss"
+STATES = [param for param in CASES if param.id.split("-")[-1] not in NUMBERS]
+every_state = pytest.mark.parametrize("case", STATES)
+
+
+def rounds(case):
+    """Return N, or less for what is slow; test_self_tuning.py and test_tree.py play it on."""
+    slow = okl.SelfTuning, okl.Tree, okl.FrequentKONS
+    return min(N, 320) if isinstance(make(case), slow) else N
 
 
 # ---- streams that are hard ----

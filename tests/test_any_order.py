@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 import oklnumba as okl
-from tests.battery import CASES, HOLDERS, contents, make
+from tests.battery import HOLDERS, STATES, contents, make
 
 RNG = np.random.default_rng(7)
 POOL = 120
@@ -39,7 +39,7 @@ WRAPPERS = {
     "OnlineToBatch": (lambda: okl.OnlineToBatch(okl.KernelOGD(okl.Gaussian(1.0))), SIGNS),
 }
 PLAYERS = WRAPPERS | {
-    param.id: ((lambda case=param.values[0]: make(case)), SIGNS) for param in CASES
+    param.id: ((lambda case=param.values[0]: make(case)), SIGNS) for param in STATES
 }
 NEEDS_DATA = {"MultiOutput", "OnlineToBatch"}  # before it they have no forecasts
 # Whose last digits depend on where their stream is cut: they take blocks by BLAS (okl.run says so).

@@ -84,6 +84,7 @@ def server(monkeypatch):
     pytest.importorskip("pooch")
     pytest.importorskip("sklearn")
     files, cut, asked = {}, set(), []
+    gc.freeze()  # the collection below has only what the test leaves
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -111,6 +112,7 @@ def server(monkeypatch):
     thread.join(timeout=10)
     httpd.server_close()
     gc.collect()  # a socket left open by a failed download would warn here, not in a later test
+    gc.unfreeze()
 
 
 def save_toy(folder, X=TOY_X, y=TOY_Y):

@@ -69,7 +69,7 @@ def test_checks_of_river(name):
 
 
 def test_mistakes_are_those_of_a_run():
-    stream = list(datasets.Phishing().take(600))
+    stream = list(datasets.Phishing().take(300))
     X = np.array([[float(x[key]) for key in sorted(x)] for x, _ in stream])
     y = np.array([1.0 if label else -1.0 for _, label in stream])
     for learner in (okl.SelfTuning(), okl.FOGD(loss="logistic"), okl.NOGD(okl.Gaussian(1.0))):
@@ -85,7 +85,7 @@ def test_mistakes_are_those_of_a_run():
 
 
 def test_regression_is_that_of_a_run():
-    X, dicts = points(300)
+    X, dicts = points(150)
     y = np.sin(X[:, 0]) + X[:, 1]
     for learner in (okl.SelfTuning(), FOURIER, okl.KONS(okl.Gaussian(1.0), C=5.0)):
         run = okl.run(learner, X, y)

@@ -229,8 +229,10 @@ class Stopped(Exception):
     """Ends a stream as a crash would."""
 
 
-@pytest.mark.parametrize("record", ["all", 5])
-@pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE, (0, 50)])
+WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
+
+
+@pytest.mark.parametrize(("delay", "batch", "record"), WAITING)
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
 def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path):
     X, y = stream(make(cls))

@@ -4,7 +4,6 @@ import csv
 import importlib
 import itertools
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -61,18 +60,23 @@ def test_reproduce_lists_the_scripts(env):
         (77, ["--all"], 1, "FAILED (no data)"),
     ],
 )
-def test_reproduce_reports_each_script(tmp_path, env, status, options, exit_status, outcome):
+def test_reproduce_reports_each_script(
+    tmp_path, monkeypatch, capfd, status, options, exit_status, outcome
+):
     name = "some2000_tab1.py"
     papers = tmp_path / "scripts/papers"
     papers.mkdir(parents=True)
-    for needed in ("reproduce", "common", "__init__"):
-        shutil.copy(FILES[needed], papers.parent)
+    (papers.parent / "__init__.py").touch()
     (papers / "helper.py").write_text('"""Helps."""\nraise SystemExit(1)')
     (papers / name).write_text(f'"""A.\n\nReproduces: b."""\nraise SystemExit({status})')
-    done = python(papers.parent / "reproduce.py", *options, env=env)
-    assert done.returncode == exit_status, done.stderr
-    assert outcome in done.stdout
-    ran = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("--- ")]
+    monkeypatch.syspath_prepend(REPRODUCE.parent)
+    reproduce = importlib.import_module("reproduce")
+    monkeypatch.setattr(reproduce, "FOLDER", papers.parent)
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *options])
+    assert reproduce.main() == exit_status
+    out = capfd.readouterr().out
+    assert outcome in out
+    ran = [line.split()[1] for line in out.splitlines() if line.startswith("--- ")]
     assert ran == [name]
 
 
@@ -214,7 +218,7 @@ def test_regret_certificate_measures_mu(script):
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
 def test_a_table_on_the_bundled_data(script, tmp_path, monkeypatch):
     tables = script("li2023")
-    monkeypatch.setattr(tables, "WIDTHS", [0.25, 0.5, 2.0])  # the paper's two among them
+    monkeypatch.setattr(tables, "WIDTHS", [0.5, 2.0])  # the paper's two
     monkeypatch.setattr(tables, "EXPONENTS", [1, 2])
     monkeypatch.setattr(sys, "argv", ["li2023_tab2.py", "--quick", "--output", str(tmp_path)])
     tables.compare("", 2, [tables.MAGIC04, tables.MUSHROOMS])
@@ -370,8 +374,10 @@ def test_rivals_see_the_past_only(script):
     assert float(row["mistakes_all"]) == 2.0 * changes
 
 
-@pytest.mark.parametrize("kind", ["classification", "regression"])
-@pytest.mark.parametrize("name", ["HistGradientBoosting", *BOOSTED])
+@pytest.mark.parametrize(
+    "name, kind",
+    [*zip(["HistGradientBoosting", *BOOSTED], ["classification", "regression"] * 2, strict=True)],
+)
 def test_boosting_is_refitted_on_the_past(script, name, kind):
     pytest.importorskip("lightgbm" if name.startswith("LightGBM") else "sklearn")
     rivals, streams = script("rivals"), script("streams")
@@ -410,7 +416,7 @@ def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
     assert choosing.with_tables(text, rows) != text  # negative control
 
 
-def sorted_out(rng, n=400):
+def sorted_out(rng, n=200):
     X = rng.uniform(-1, 1, (n, 3))
     return X, np.where(X[:, 0] + 0.5 * X[:, 1] > 0.0, 1.0, -1.0)
 
@@ -424,6 +430,6 @@ def test_no_forecast_of_the_benchmark_knows_its_label(script):
     assert len(methods) >= 14
     for method in methods:
         make = next(iter(method.makers.values()))
-        one, other = (benchmark.play(make, X, labels)[0] * 4.0 for labels in (y, turned))
+        one, other = (benchmark.play(make, X, labels)[0] * 2.0 for labels in (y, turned))
         assert abs(one - other) == pytest.approx(1.0), method.name
-        assert 0.0 < one < 260.0, method.name
+        assert 0.0 < one < 130.0, method.name

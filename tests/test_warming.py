@@ -87,27 +87,6 @@ def test_it_warns_where_nothing_can_be_kept(played, monkeypatch, capsys):
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err and not played
 
 
-FIT = """
-import io, json, logging
-import numpy as np
-said = io.StringIO()
-logging.getLogger("oklnumba").addHandler(logging.StreamHandler(said))
-import oklnumba as okl
-X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
-okl.run(okl.NystromAWV(okl.Gaussian()), X, X[:, 0])
-okl.run(okl.FOGD(), X, np.sign(X[:, 0]))
-print(json.dumps(said.getvalue()))
-"""
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT or jit.PLAIN, reason="about compiler.py")
-@pytest.mark.slow
-def test_a_first_call_says_once_that_it_compiles_and_later_processes_are_silent(tmp_path):
-    first, second = (python(FIT, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert first.count("\n") == 1 and "compiles loops at their first use" in first
-    assert second == ""
-
-
 # ---- nothing is compiled afterwards ----
 
 PLAY = """
