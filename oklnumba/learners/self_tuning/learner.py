@@ -324,18 +324,16 @@ class SelfTuning(Learner):
     Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
     in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
     nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
-    Those in a metric have a dictionary in each leaf of a tree; there are three trees, with a leaf
-    for 512, 256 and 32 rounds of the past, up to round 8192. Two layers aggregate all members, with
-    ridge regression on all forecasts between: the whole has a guarantee, follows drift, learns fast
-    where there is hardly any noise, and beats its best member where members know different things.
+    Those in a metric have a dictionary in each leaf of a tree. Two layers aggregate all members,
+    with ridge regression on all forecasts between: the whole has a guarantee, follows drift, learns
+    fast where there is hardly any noise, and beats its best member where they know different
+    things.
 
-    Inputs are standardised; beyond 4 standard deviations they count by their logarithm. Widths are
-    multiples of the median distance of inputs, dictionaries are by KORS. All this is taken from the
-    past only: after 32, 128, 512, 2048, 8192 and 32,768 rounds there are new scales, metrics and
-    members, made of the first 15/16 of these rounds, which replay them all; after round 2048 only
-    while the past takes at most 64 MiB. Where rounds come one at a time, each of the last 1/16 does
-    some of that work, so that none takes long. No forecast looks ahead. Labels and inputs that are
-    far from all others do no lasting harm.
+    Scales, metrics, trees and dictionaries are taken from the past only: after 32, 128, 512, 2048,
+    8192 and 32,768 rounds there are new members, made of the first 15/16 of these rounds, which
+    replay them all; after round 2048 only while the past takes at most 64 MiB. Where rounds come
+    one at a time, each of the last 1/16 does some of that work, so that none takes long. Labels and
+    inputs that are far from all others do no lasting harm. docs/self_tuning.md has the details.
 
     About 70 to 150 us a round on one core for d <= 60, replays included; memory does not grow after
     the last restart.
@@ -357,11 +355,8 @@ class SelfTuning(Learner):
     size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery, Karny and Ettler 2010), with
     the variance of the noise learned, ML-Poly (Gaillard, Stoltz and van Erven 2014), and stacking
     (Breiman 1996), online: ridge on what each forecast adds to the last label. The metrics are
-    ``learned_metric`` of a Gaussian kernel in two passes and of a Laplacian one (norm 1) in five
-    (Radhakrishnan et al. 2024), from round 128 on; several outputs share them. The trees are those
-    of xRFM (Beaglehole et al. 2025): median splits of the widest input as scaled, in the second of
-    normal scores: the normal quantile of an input's rank in the past. docs/self_tuning.md tells the
-    details, of outliers and ranges of labels too.
+    ``learned_metric`` of a Gaussian and of a Laplacian kernel (Radhakrishnan et al. 2024), from
+    round 128 on; several outputs share them. The trees are those of xRFM (Beaglehole et al. 2025).
 
     The certificate is against the best penalised function of all members that forget nothing, each
     in its own space, as it was chosen at the last restart: ``member`` is the one with the least
