@@ -5,7 +5,7 @@ Reproduces: nothing published; the error of the last third of the rounds, agains
     must stay, the mean loss divided by the loss without the rule. The control is the same code with
     outliers infinitely far away.
 Missing: wild labels of learners other than SelfTuning, which take labels as they come.
-Time: three minutes (--quick: 4000 rounds, fewer values).
+Time: three minutes (--quick: 2000 rounds, fewer values).
 Data: made up.
 """
 
@@ -22,7 +22,7 @@ from oklnumba.components import scaling
 from oklnumba.learners.self_tuning import learner as self_tuning
 from scripts.common import parse_args, publish
 
-N, QUICK_N = 10_000, 4000
+N, QUICK_N = 10_000, 2000
 PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
 SHARE = 0.01  # of the rounds, for many
 STUCK, FAR = 20, 1e5  # rounds and value of labels that are wrong one after the other

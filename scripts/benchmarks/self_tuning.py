@@ -26,7 +26,7 @@ from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import FIGURES, explain, parse_args, publish, read_csv
 
 RIVALS = "self_tuning_rivals"
-QUICK_ROWS = 5000
+QUICK_ROWS = 1500
 LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
 SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "LightGBM", "boosting",
          "self-tuning at horizon", "rival at horizon", "rival at horizon, name")  # fmt: skip
