@@ -39,7 +39,7 @@ from oklnumba.learners.self_tuning.tree import PASSES, grow_tree, measure_metric
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
 # do the work: so many steps after each, by restart, of so many rows.
-LAST, WORK, WORK_ROWS = 16, (16, 9, 5, 3, 2, 2), 16
+LAST, WORK, WORK_ROWS = 16, (16, 10, 5, 3, 2, 2), 18
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
@@ -589,14 +589,15 @@ class SelfTuning(Learner):
         X, Y = self._inputs[:built], self._labels[:built]
         scales = yield from Scales.measure(X, Y, end)
         stage = yield from self._make_stage(scales, restarts)
-        quick = min(8 * step, ROWS)  # rows to choose among take less time
+        # Rows to choose among take less time than replayed ones.
+        quick = min(2 * step, ROWS) if built > ROWS else step
         for start in range(0, built, quick):
             stage.choose(X[start : start + quick])
             yield
         yield from stage.replay(X, Y, False, step)
-        while stage.replayed < end:  # what came since; rows that may join take twice the time
+        while stage.replayed < end:  # what came since; rows that may join take longer
             n = self._played
-            yield from stage.replay(self._inputs[:n], self._labels[:n], True, step // 2)
+            yield from stage.replay(self._inputs[:n], self._labels[:n], True, step // 3)
             yield
         return stage
 
