@@ -39,7 +39,7 @@ from oklnumba.learners.self_tuning.tree import PASSES, grow_tree, measure_metric
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)
 # New members are made of all rounds before a restart but the last sixteenth, in which single rounds
 # do the work: so many steps after each, by restart, of so many rows.
-LAST, WORK, WORK_ROWS = 16, (16, 10, 5, 3, 2, 2), 18
+LAST, WORK, WORK_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
 LARGEST_PAST = 2**26  # bytes of inputs and labels; restarts after round 2048 need no more
 SPAN = 1024  # rounds; the ranges of labels are of the last two spans
 PAST = 0  # entry of the counts: rounds kept for the next restart
