@@ -26,7 +26,7 @@ from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import FIGURES, explain, parse_args, publish, read_csv
 
 RIVALS = "self_tuning_rivals"
-QUICK_ROWS = 1500
+QUICK_ROWS = 5000  # of which self_tuning_rivals.csv has the errors too
 LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of LONG rounds or more
 SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "LightGBM", "boosting",
          "self-tuning at horizon", "rival at horizon", "rival at horizon, name")  # fmt: skip
@@ -71,10 +71,10 @@ def play(stream: Stream, every=None, limit=None, seed: int = 0):
     return Played(losses, mistakes, seconds, members, np.diff(found, axis=0, prepend=0.0))
 
 
-def play_seeds(stream: Stream, limit) -> Played:
-    """Play a stream, if short with SEEDS seeds; return the means, or the run that the limit cut."""
+def play_seeds(stream: Stream, limit, seeds: int = SEEDS) -> Played:
+    """Play a stream, if short with several seeds; return the means, or the run that was cut."""
     runs = []
-    for seed in range(SEEDS if len(stream.y) < LONG else 1):
+    for seed in range(seeds if len(stream.y) < LONG else 1):
         runs.append(play(stream, limit=limit, seed=seed))
         if len(runs[-1].losses) < len(stream.y):
             return runs[-1]
@@ -220,7 +220,7 @@ def measure(args) -> list[dict]:
     play_one_by_one(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))
     rows = []
     for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
-        run = play_seeds(stream, args.limit)
+        run = play_seeds(stream, args.limit, 1 if args.quick else SEEDS)
         if len(run.losses) < len(stream.y):
             print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
             continue
