@@ -1,8 +1,8 @@
 """Run the scripts of the figures and tables, and print one table of how they went.
 
 Without arguments: a quick tour on the data that comes with the package, with a time limit of 8
-seconds for each algorithm; under three minutes on two cores, first compilation included. Files get
-the suffix _quick, so full figures stay. Scripts that need other data are skipped.
+seconds for each algorithm; 4 to 14 minutes on two cores, first compilation included. Files get the
+suffix _quick, so full figures stay. Scripts that need other data are skipped.
 
 ``--all`` runs every script with the paper's settings on the data in OKLNUMBA_DATA or the cache,
 the benchmarks of speed (``benchmark_*.py``) too; this takes two to three hours, more with the full

@@ -50,11 +50,8 @@ def textbook(learner, gradients):
             gradients, steps(p["schedule"], p["eta"], p["lam"], gradients), p["radius"]
         )
     if isinstance(learner, okl.LazyOGD):
-        A, sums = (
-            np.eye(gradients.shape[1]) / p["eta"],
-            [gradients[:t].sum(0) for t in range(n + 1)],
-        )
-        argmin = naive_linear.quadratic_argmin
+        A, argmin = np.eye(gradients.shape[1]) / p["eta"], naive_linear.quadratic_argmin
+        sums = [gradients[:t].sum(axis=0) for t in range(n + 1)]
         return np.array([argmin(A, -total, "ball", p["radius"]) for total in sums])
     if isinstance(learner, okl.PNorm):
         return naive_linear.p_norm_points(gradients, p["eta"], p["p"])

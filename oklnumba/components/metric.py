@@ -14,7 +14,7 @@ from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import checked
 from oklnumba.core.steps import Steps, finish
 
-ROWS = 128  # rows whose kernel values are in memory at once
+ROWS = 128  # of a step of the fit, whose kernel values are in memory; gradients take twice as many
 FIRST = 256  # rows that must suit the kernel
 JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
 
@@ -107,7 +107,7 @@ def measure_scales(
     with one_thread():
         a = solve_positive(A, b)
     yield
-    for t in range(0, n, 2 * ROWS):  # rows take less time here
+    for t in range(0, n, 2 * ROWS):
         with one_thread():
             for one in a.T:
                 gradients = compute_gradients(kernel, Z[t : t + 2 * ROWS], C, one)

@@ -589,7 +589,7 @@ class SelfTuning(Learner):
         X, Y = self._inputs[:built], self._labels[:built]
         scales = yield from Scales.measure(X, Y, end)
         stage = yield from self._make_stage(scales, restarts)
-        # Rows to choose among take less time than replayed ones.
+        # A row takes less time here than in the replay; where there are few, small steps fit too.
         quick = min(2 * step, ROWS) if built > ROWS else step
         for start in range(0, built, quick):
             stage.choose(X[start : start + quick])

@@ -10,7 +10,7 @@ from oklnumba.core.steps import Steps
 from oklnumba.hot.self_tuning import write_scores
 
 SCORES = np.linspace(-3.0, 3.0, 33)  # of the quantiles that are measured
-NUMBERS, PARTS = 2**14, 8  # that are sorted in a step, or more, so that there are so many steps
+NUMBERS, PARTS = 2**14, 8  # least numbers that a step sorts, and about the most steps
 SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
 
 

@@ -20,8 +20,8 @@ SPREAD = 500  # inputs whose distances give the median
 LEAST = 1e-12  # median distance: below, all inputs but a few are equal on the common scale
 FEW = 200  # rows whose distances give the width of these fits
 SAME = 1.0 - 1e-9  # spreads that differ by less are equal, and the first column is split
-SPLIT, PARTS = 2**16, 8  # numbers of a step of splitting, or of all inputs by so many, if more
-NODE = 2**12  # numbers that take as long as a node besides those in it
+SPLIT, PARTS = 2**16, 8  # least numbers that a step splits, and about the most steps of a level
+NODE = 2**12  # a node takes as long as so many numbers, besides those in it
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 
