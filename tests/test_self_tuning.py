@@ -438,6 +438,14 @@ def test_the_bound_holds_on_many_streams_with_late_atoms(seed, n, lone, points, 
         assert_allclose(proof.comparator[t - 1], least, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("X", [np.zeros((40, 60)), np.random.default_rng(0).normal(size=(40, 60))])
+def test_wide_inputs_take_no_more_than_their_budget_from_the_first_round_on(X):
+    learner = okl.SelfTuning(budget=20)
+    for x in X:
+        learner.learn_one(x, 1.0)
+        assert all(group._U.shape[-1] <= 24 for group in learner._stage.groups)
+
+
 def test_memory_does_not_grow_after_the_last_restart(monkeypatch):
     monkeypatch.setattr(self_tuning, "RESTARTS", (32, 128, 512, 2048))
     X, y = stream(n=2 * LONG)

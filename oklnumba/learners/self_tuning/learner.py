@@ -167,7 +167,7 @@ class Stage(State):
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
         scales = self.scales
         d, outputs = len(scales.mean), len(scales.offsets)
-        plain, wide = Metric.plain(d), scales.median and d > budget
+        plain, wide = Metric.plain(d), d > budget
         budget = int(min(budget, rounds))
         self.groups, self.members = [], []
         self._scored = []  # whether groups take normal scores
