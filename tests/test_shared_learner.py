@@ -69,6 +69,18 @@ def note_blocks(one):
     return order
 
 
+@pytest.mark.parametrize("cls", [okl.OGD, okl.AdaptiveFTRL, okl.CoinBetting])
+def test_rounds_of_a_game_in_several_threads(cls):
+    learner = make(cls).reset(2)
+
+    def call(i):
+        for t in range(200):
+            learner.update([0.1 * (-1.0) ** t, 0.0])
+
+    side_by_side(call)
+    assert learner.rounds == 200 * THREADS
+
+
 @every_player
 def test_all_calls_at_once_are_those_of_some_order(name, tmp_path):
     """Eight threads learn, forecast, copy, save, ask for health; the first round among them.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
+from oklnumba.core.guard import locked
 from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
@@ -25,6 +26,7 @@ from oklnumba.learners.base.learner import Learner, Trace
 class Game(Learner):
     """A learner whose ``reset`` can start a game in R^d."""
 
+    @locked
     def reset(self, d: int | None = None) -> Self:
         """Go back to no data, or start a game in R^d, d >= 1; return self."""
         if d is None:
@@ -51,6 +53,7 @@ class LinearLearner(Game):
             raise ValueError("there is no point yet: call reset(d) first")
         return self._point().copy()
 
+    @locked
     def update(self, g: ArrayLike) -> Self:
         """Close the round with a subgradient g, (d,), of its loss at ``w``; return self."""
         g = inputs.as_point(g, self._width, "g")
