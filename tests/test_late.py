@@ -152,6 +152,7 @@ def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
         assert_array_equal(one.labelled, whole.labelled[at])
         assert_array_equal(one.loss_sums, whole.loss_sums[at])
         assert (one.mean_loss, one.mistake_rate) == (whole.mean_loss, whole.mistake_rate)
+        assert one.settled_mean_loss == pytest.approx(np.nanmean(whole.losses[32:]), rel=1e-12)
         assert one.late == "batch=4, labels='optional'" and one.late in repr(one)
         frame = one.to_frame()
         rates = whole.mistake_sums / np.where(whole.labelled, whole.labelled, np.nan)
@@ -167,9 +168,29 @@ def test_labels_of_any_kind_may_be_missing():
     whole = okl.run(make(okl.PKAWV), X, gaps, labels="optional")
     texts = [None if v != v else v for v in gaps.tolist()]
     mixed = pandas.Series(texts, dtype=object).where(gaps == gaps, pandas.NA)
-    for labels in (texts, pandas.Series(gaps), pandas.Series(gaps).astype("Int64"), mixed):
+    series = pandas.Series(gaps), pandas.Series(gaps).astype("Int64"), mixed
+    for labels in (texts, *series, mixed.to_numpy()):
         run = okl.run(make(okl.PKAWV), X, labels, labels="optional")
         assert_array_equal(run.predictions, whole.predictions)
+    names = [v if v != v else "no" if v < 0 else "yes" for v in gaps.tolist()]  # texts and NaN
+    learner = okl.OneVsRest(make(okl.PKAWV), ["no", "yes"])
+    scores = okl.run(learner, X, names, labels="optional").scores
+    assert_array_equal(scores[:, 1], whole.predictions)
+
+
+def test_the_regret_is_that_of_the_rounds_with_a_label():
+    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    y = with_gaps(y)
+    run, known = okl.run(make(okl.PKAWV), X, y, labels="optional"), ~np.isnan(y)
+    best = okl.theory.Hindsight(okl.Gaussian(1.0), X[known], y[known], 0.1)
+    expected = best.regret(run.predictions[known])
+    assert_array_equal(run.regret(okl.Gaussian(1.0), 0.1), expected)
+
+
+def test_labels_0_and_1_with_gaps_are_warned_of_too():
+    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    with pytest.warns(UserWarning, match="the labels are 0 and 1"):
+        okl.run(make(okl.PKAWV), X, with_gaps((y > 0.0) * 1.0), labels="optional")
 
 
 # ---- classes and several outputs ----

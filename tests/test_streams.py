@@ -373,6 +373,8 @@ def test_files_without_rows_and_damaged_files(name, tmp_path):
 
 def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
     path, _ = written(tmp_path, "points.parquet")
+    with pytest.raises(ValueError, match=r"X is a stream; play it by okl.run\(learner, X\)"):
+        okl.FOGD().partial_fit(okl.stream(path, label="y"), [1.0])
     libsvm, _ = written(tmp_path, "points.libsvm")
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("a b c")

@@ -163,9 +163,16 @@ def as_label_array(values: Any) -> np.ndarray:
         if values.dtype == object or not isinstance(values.dtype, np.dtype):
             return values.to_numpy(dtype=object, na_value=None)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:  # ragged lists
         return np.asarray(None)
+    if array.dtype.kind == "U" and isinstance(values, list | tuple):
+        if not all(isinstance(one, str) for one in values):  # NaN would be the text "nan"
+            array = np.asarray(values, dtype=object)
+    if array.dtype == object:
+        missing = [type(one).__name__ == "NAType" for one in array.flat]  # pandas.NA
+        array = np.where(np.reshape(missing, array.shape), None, array)
+    return array
 
 
 def as_classes(values: Any, name: str) -> Any:
@@ -272,7 +279,12 @@ def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a frame, (n, d), with NaN for missing values."""
     if not hasattr(frame, "shape"):
-        raise ValueError(f"{name} is a lazy frame; pass {name}.collect()")
+        what = (
+            "a lazy frame; pass {0}.collect()"
+            if hasattr(frame, "collect")
+            else ("a stream; play it by okl.run(learner, {0})")
+        )
+        raise ValueError(f"{name} is {what.format(name)}")
     if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
     out, odd, names = np.zeros(frame.shape), [], column_names(frame)

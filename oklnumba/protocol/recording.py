@@ -48,7 +48,7 @@ class Recorder:
     expected: int = 0  # rounds in all, where that is known
     tail: Rows = field(default_factory=dict)  # of the last round, where ``record`` drops it
     sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are kept
-    first_loss: float | None = None  # sum of the first SETTLED losses, unless all rounds are kept
+    first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, if not all are kept
     counted: bool = True  # whether all rounds so far had mistakes
     rounds: int = 0
     seconds: float = 0.0
@@ -91,7 +91,9 @@ class Recorder:
             part["mistake_sums"] = add_up(self.sums[1], part["mistakes"])
         self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
         if rounds[0] <= SETTLED <= rounds[-1]:
-            self.first_loss = float(part["loss_sums"][SETTLED - rounds[0]].mean())
+            at = SETTLED - rounds[0]
+            labels = part["labelled"][at] if self.late else SETTLED
+            self.first = float(part["loss_sums"][at].mean()), int(labels)
         self._append_kept(part)
 
     def _append_kept(self, part: Rows) -> None:
@@ -142,7 +144,8 @@ class Recorder:
             "record": self.record,
             "rounds": self.rounds,
             "late": getattr(self.late, "words", ""),
-            "first_loss": self.first_loss,
+            "first": self.first,
+            "played": self.learner.rounds,
         }
 
     # ---- checkpoints ----
@@ -184,7 +187,7 @@ class Recorder:
     def _continue(self, run: dict[str, Any], rows: Rows) -> None:
         """Take over what a checkpoint kept of its rounds."""
         self.rounds = self.saved_rounds = run["rounds"]
-        self.seconds, self.first_loss = run["seconds"], run["first_loss"]
+        self.seconds, self.first = run["seconds"], run["first"]
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
         if not self.rounds:

@@ -29,6 +29,8 @@ class Certificate(NamedTuple):
     penalty is the one that the learner has then. So they say how well it has done lately;
     ``theory.discounted_awv_bound`` has the undiscounted regret against functions that move.
 
+    Of a learner that had played before the run, all sums are of those rounds too.
+
     Attributes
     ----------
     loss : ndarray of shape (n,)
@@ -48,6 +50,8 @@ class Certificate(NamedTuple):
     member : str, list of str, or None
         Where a learner has several: the one with the least comparator after the last round, which
         is the one shown, of each output.
+    rounds : int
+        Rounds that the learner has played, in this run and before it.
     """
 
     loss: np.ndarray
@@ -57,15 +61,15 @@ class Certificate(NamedTuple):
     space: str
     guaranteed: np.ndarray
     member: str | list[str] | None
+    rounds: int
 
     def __repr__(self) -> str:
-        n = len(self.loss)
-        if n == 0:
+        if len(self.loss) == 0:
             return "Certificate(0 rounds)"
         space = f"{self.space} ({self.member})" if isinstance(self.member, str) else self.space
         last = [", ".join(f"{v:.4g}" for v in np.ravel(a[-1:])) for a in (self.regret, self.bound)]
         return (
-            f"Certificate({n} rounds against the best function of {space}: "
+            f"Certificate({self.rounds} rounds against the best function of {space}: "
             f"regret {last[0]}, bound {last[1]})"
         )
 
@@ -137,7 +141,7 @@ class Run:
             guaranteed = arrays.get("guaranteed", comparator + bound)
             self.certificate = Certificate(
                 loss, comparator, loss - comparator, bound, meta["space"], guaranteed,
-                meta["member"],
+                meta["member"], int(meta["played"]),
             )  # fmt: skip
 
     @cached_property
@@ -182,12 +186,12 @@ class Run:
         """
         if self.rounds <= SETTLED:
             return float("nan")
-        sums = self._arrays.get("loss_sums")
-        if sums is None:
-            return float(np.nanmean(self.losses[SETTLED:]))
-        if self.labelled[-1] < self.rounds:  # it is not known which rows had a label
-            return float("nan")
-        return float((sums[-1].mean() - self._meta["first_loss"]) / (self.rounds - SETTLED))
+        if "loss_sums" not in self._arrays:
+            losses = self.losses[SETTLED:][~np.isnan(self.losses[SETTLED:])]
+            return float(losses.mean()) if losses.size else float("nan")
+        loss, labels = self._meta["first"]  # of the rounds left out
+        labels = int(self.labelled[-1]) - labels
+        return float(self.loss_sums[-1].mean() - loss) / labels if labels else float("nan")
 
     @property
     def mistake_rate(self) -> float | None:
@@ -225,7 +229,7 @@ class Run:
             Of the penalty lam |f|^2.
         at : int or array_like of int, optional
             Rounds at which to have it, increasing; one number k: k rounds, evenly spread, with the
-            last one.
+            last one. Only rounds with a label count.
         loss : str, optional
             One of ``losses.LOSSES``; None: ``run.loss``.
 
@@ -256,17 +260,19 @@ class Run:
                 f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
             )
         X, y = (part[: self.rounds] for part in self._data)
-        best = theory.Hindsight(kernel, make_dense(X), y, lam, self.loss if loss is None else loss)
-        return best.regret(self.predictions, at)
+        known = ~np.isnan(y)
+        X, y, forecasts = make_dense(X)[known], y[known], self.predictions[known]
+        best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
+        return best.regret(forecasts, at)
 
     def to_frame(self) -> Any:
         """Return the run as a pandas DataFrame, a row for each round that was recorded.
 
         Columns: ``round``, from 1; ``prediction``; ``loss``; ``mean_loss`` so far; where mistakes
         are counted ``mistake`` and ``mistake_rate`` so far; ``size``; ``low`` and ``high`` of
-        ``Intervals``; with a certificate ``comparator``, ``regret`` and ``bound``. ``OneVsRest``
-        adds ``score_c`` for each class c; where there are several outputs k, ``prediction_k`` and
-        so on.
+        ``Intervals``; with a certificate ``comparator``, ``regret`` and ``bound``, of all rounds
+        that the learner has played. ``OneVsRest`` adds ``score_c`` for each class c; where there
+        are several outputs k, ``prediction_k`` and so on.
 
         Examples
         --------
