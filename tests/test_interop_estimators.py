@@ -205,6 +205,28 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     assert pieces.learner_.rounds == len(X)
 
 
+def test_after_ctrl_c_the_run_is_still_that_of_the_learner(monkeypatch):
+    X, _, y = moderate()
+    y = np.where(y == "middle", "left", y)
+    model = classifier(okl.FOGD()).partial_fit(X[:100], y[:100])
+    played = okl.run
+
+    def interrupted(learner, chunks):
+        done = played(learner, chunks)
+        done.interrupted = True
+        return done
+
+    monkeypatch.setattr("oklnumba.interop.estimators.run", interrupted)
+    for again in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[100:200], y[100:200])
+        assert model.run_.rounds == model.learner_.rounds == 200 + 100 * again
+    before = model.learner_
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.learner_ is before and model.run_.rounds == 300
+
+
 # ---- labels and frames ----
 
 

@@ -105,12 +105,14 @@ class OnlineEstimator(BaseEstimator):
         """Play the rounds and return them; keep the player and the run."""
         player._as_labels(y, X.shape[0])  # here, so that errors do not speak of chunks
         done = run(player, [(X, y)])  # a chunk, because the run would keep a reference to X
-        if done.interrupted:
-            raise KeyboardInterrupt
-        runs = [*(self._runs if player is getattr(self, "learner_", None) else ()), done]
+        # In place: if the player goes on, what it has played stays, also after Ctrl-C.
+        runs = self._runs if player is getattr(self, "learner_", None) else []
+        runs.append(done)
         while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:  # so each row is copied
             runs[-2:] = [join_runs(*runs[-2:])]  # log2(n) times at most, in n calls too
         self._runs, self.learner_ = runs, player
+        if done.interrupted:
+            raise KeyboardInterrupt
         return done
 
     @property
