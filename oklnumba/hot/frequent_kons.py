@@ -96,8 +96,7 @@ def frequent_kons_rounds(
         square = larger(rest, 0.0)  # of the distance to the span, negative only by rounding
         mu = eta * g * g * square
         if mu > threshold * (alpha + mu) and rest > IN_SPAN * corner:
-            if not ald_grow(R, q, corner, m) > 0.0:
-                return t, NOT_POSITIVE
+            ald_grow(R, q, corner, m)
             put_atom(atoms, m, x)
             q[m] = own_coordinate(R[m, m], corner)
             u[m], w[m], square = q[m] / alpha, 0.0, 0.0

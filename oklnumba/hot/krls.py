@@ -18,7 +18,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, own_coordinate
 from oklnumba.hot.primitives.expansion import expansion_value
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, hot
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
@@ -65,8 +65,7 @@ def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work,
             return t, NOT_FINITE
         rest = ald_residual(R, row, corner, q, m)  # delta_t; q = R a_t
         if rest > IN_SPAN * corner and (m == 0 or rest > threshold):
-            if not ald_grow(R, q, corner, m) > 0.0:
-                return t, NOT_POSITIVE
+            ald_grow(R, q, corner, m)
             put_atom(atoms, m, x)
             q[m] = own_coordinate(R[m, m], corner)
             Q[: m + 1, m] = 0.0  # past rounds have coordinate 0 in the new direction

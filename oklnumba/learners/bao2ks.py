@@ -116,7 +116,8 @@ class BAO2KS(Learner):
     @property
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
-        return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(0)
+        K = len(list_kernels(self.kernels))
+        return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(K)
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -30,9 +30,10 @@ class _Shrinking(Expansion):
 class KernelOGD(_Shrinking):
     """Kernel online gradient descent: f <- (1 - eta lam) f - eta l'(f(x), y) k(x, .).
 
-    NORMA (Kivinen, Smola and Williamson 2004) where lam > 0. With ``radius`` U the regret against
-    |f| <= U is at most U^2 / (2 eta) + eta / 2 sum l'^2 k(x, x) (Zinkevich 2003), of order sqrt(n).
-    O(m d) time a round for m atoms. Without a budget every round with a loss adds one.
+    NORMA (Kivinen, Smola and Williamson 2004) where lam > 0. With ``radius`` U, lam = 0 and no
+    budget the regret against |f| <= U is at most U^2 / (2 eta) + eta / 2 sum l'^2 k(x, x)
+    (Zinkevich 2003), of order sqrt(n). O(m d) time a round for m atoms. Without a budget every
+    round with a loss adds one.
 
     Parameters
     ----------

@@ -27,8 +27,9 @@ class Diary(NamedTuple):
     size : int
         Atoms in the dictionary.
     alignment : float
-        The sum of delta_t, the paper's proxy of the kernel alignment A_T; the regret of POMD is at
-        most 3 U sqrt(this + 3 D) + 9 U (``theory.pomdr_data_bound`` is sharper).
+        The sum of delta_t, the paper's proxy of the kernel alignment A_T; the regret of POMD with
+        zeta = ald_scale = 1 and a horizon is at most 3 U sqrt(this + 3 D) + 9 U sqrt(D)
+        (``theory.pomdr_data_bound`` is sharper).
     removals, projections : int
         Halves of a dictionary merged into the other; gradients projected on its span.
     """
@@ -101,11 +102,11 @@ class POMD(OptimisticDescent):
 
     Hinge loss. Each round steps from f'_{t-1} against a hint, the mean gradient that the last
     ``hints`` examples would have, and forecasts there. A gradient is projected on the span of the
-    dictionary where x_t is nearly in it (the ALD condition); else x_t joins. The regret against |f|
-    <= U is at most 6 U sqrt(A_T + 2 D) + 9 U with the kernel alignment A_T (Corollary 1, for zeta =
-    ald_scale = 1). The decay of the kernel's eigenvalues bounds the dictionary (Theorem 1,
-    ``theory.ald_budget_bound``): a few dozen atoms if it is exponential, else very many. O(m d +
-    m^2) time a round for m atoms, 8 m (m + d) bytes.
+    dictionary where x_t is nearly in it (the ALD condition); else x_t joins. With a horizon and
+    zeta = ald_scale = 1 the regret against |f| <= U is at most 6 U sqrt(A_T + 2 D) + 9 U sqrt(D),
+    A_T the kernel alignment (Corollary 1). The decay of the kernel's eigenvalues bounds the
+    dictionary (Theorem 1, ``theory.ald_budget_bound``): a few dozen atoms if it is exponential,
+    else very many. O(m d + m^2) time a round for m atoms, 8 m (m + d) bytes.
 
     Parameters
     ----------

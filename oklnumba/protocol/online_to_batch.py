@@ -122,8 +122,8 @@ class OnlineToBatch(Wrapper):
 
         The bound is of the learner's own loss, which must be convex if ``draws`` is more than 1:
         ``theory.pomdr_bound(kernel, X, y, radius)`` for POMD and POMDR, U^2 / (2 eta) + eta n D / 2
-        for KernelOGD with a radius U and the hinge loss, D = max k(x, x). Where it is against sum
-        loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
+        for KernelOGD with a radius U, lam = 0, no budget and the hinge loss, D = max k(x, x). Where
+        it is against sum loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
 
         Remarks
         -------
