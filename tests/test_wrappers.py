@@ -137,7 +137,7 @@ def test_after_numerical_trouble_it_says_so_until_it_is_reset(learner):
 def test_bad_labels_are_refused_with_their_row():
     X, y = stream()
     y[7] = "cyan"
-    with pytest.raises(ValueError, match="cyan at row 7.*classes"):
+    with pytest.raises(ValueError, match="'cyan' at row 7.*classes"):
         okl.OneVsRest(okl.FOGD(), CLASSES).partial_fit(X, y)
     X, Y = several(okl.LinearRidge())
     wrong = np.where(np.arange(120)[:, None] == 5, np.nan, Y)

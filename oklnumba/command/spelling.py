@@ -7,7 +7,7 @@ from typing import Any
 import oklnumba as okl
 from oklnumba.core.checks import suggest
 from oklnumba.core.params import Params
-from oklnumba.learners.base.learner import Learner as Learner
+from oklnumba.learners.base.learner import Learner
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"
 LISTED = "docs/algorithms.md lists them"

@@ -27,6 +27,7 @@ SYNONYMS = {
     **dict.fromkeys(("n_components", "n_features"), ("n_frequencies", "rank")),
     **dict.fromkeys(("estimator", "model"), ("learner",)),
 }
+INVERSES = {"gamma", "C"}  # of ours
 
 
 # ---- declarations: each is a dataclass field with the check of its domain ----
@@ -182,6 +183,7 @@ def unknown_name(cls: type[Params], name: str, what: str) -> str:
     known = list(cls.__signature__.parameters)
     meant = next((one for one in SYNONYMS.get(name, ()) if one in known), None)
     hint = suggest(name, known) if meant is None else f"did you mean {meant!r}? "
+    hint += f"(small where {name!r} is large) " if meant and name in INVERSES else ""
     return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(known) or 'none'}"
 
 

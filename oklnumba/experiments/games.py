@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from oklnumba.components.potentials import as_vector, check_radius, check_simplex
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import brief
-from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.base.linear import LinearLearner
 
 GAME = "rounds", "d", "loss", "gradient", "losses", "best"
@@ -188,7 +187,7 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
     array([0.    , 0.0366])
     """
     what = "a linear learner, such as okl.OGD()"
-    checks.require_instance("learner", learner, (LinearLearner, LinearAWV), what)
+    checks.require_instance("learner", learner, LinearLearner, what)
     complete = all(hasattr(game, name) for name in GAME) and not isinstance(game, type)
     checks.require(complete, "game", game, "a game such as okl.oco.LeastSquares(X, y)")
     points, gradients = np.empty((2, game.rounds, game.d))

@@ -19,7 +19,7 @@ from oklnumba.core import checks
 from oklnumba.experiments import sweep
 from oklnumba.experiments.cells import Stream, check_options
 from oklnumba.experiments.table import Table
-from oklnumba.learners.base.learner import Learner as Learner
+from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.runs import Run
 
 SIZES = (12, 25, 50, 100, 200, 400)

@@ -233,7 +233,7 @@ class OneVsRest(Several):
         if n and places.min() < 0:
             row = int(np.argmin(places))
             raise ValueError(
-                f"y has {labels[row]} at row {row}, which is not one of the classes "
+                f"y has {labels[row]!r} at row {row}, which is not one of the classes "
                 f"{list(known)}; name all classes when you make the learner"
             )
         return places

@@ -136,6 +136,6 @@ def _play(learner: Learner) -> None:
             raise KeyboardInterrupt
     learner.predict(X)
     losses.get("logistic").value(X[:, 0], X[:, 1])  # the one loss whose values are compiled
-    for t in range(BY_HAND if hasattr(learner, "predict_one") else 0):
+    for t in range(BY_HAND):
         learner.predict_one(X[t])
         learner.learn_one(X[t], y[t])

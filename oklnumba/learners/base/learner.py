@@ -387,6 +387,7 @@ class Learner(State, Params):
         advice = self._advice(make_compilable(X[:FIRST_ROWS]))
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
+        y = y[~np.isnan(y)]  # some may be optional
         zeros = y == 0.0
         if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
             warnings.warn(
@@ -550,8 +551,9 @@ def loss_field(default: str = "squared") -> Any:
 
 def check_learner(learner: Any, name: str = "learner") -> Learner:
     """Return a learner; raise ValueError for anything else."""
-    valid = isinstance(learner, Learner) and learner._can_be_member
-    require(valid, name, learner, "an oklnumba learner such as okl.FOGD()")
+    require(isinstance(learner, Learner), name, learner, "an oklnumba learner such as okl.FOGD()")
+    what = f"a learner that can play inside another (put {type(learner).__name__} outside)"
+    require(learner._can_be_member, name, learner, what)
     return learner
 
 
