@@ -78,6 +78,7 @@ MISTAKES = [
     ("okl.run(okl.FOGD(), y, X)", VALUE, "X must be 2-D", "reshape"),
     ("okl.run(okl.FOGD(), X[0], 1.0)", VALUE, "X must be 2-D", "X.reshape(1, -1)"),
     ("okl.run(okl.FOGD(), X, y[:, None])", VALUE, "y must have shape (30,)", "y.ravel()"),
+    ("okl.run(okl.FOGD(), X, X)", VALUE, "y must have shape (30,)", "okl.MultiOutput(learner)"),
     ("okl.run(okl.FOGD(), X, np.arange(30) % 2)", VALUE, "y has 0 at row 0", "2 * y - 1"),
     ("okl.run(okl.FOGD(), X, ['a', 'b'] * 15)", VALUE, "y must hold real numbers", "OneVsRest"),
     ("okl.run(okl.FOGD(), np.where(X > 0.9, np.nan, X), y)", VALUE, "X has nan", "impute"),
