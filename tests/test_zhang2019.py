@@ -11,7 +11,7 @@ from oklnumba.components.potentials import euclidean
 from tests.compiled import COMPILED
 from tests.linear_games import ADAPTIVE, played
 
-GAME_COUNT = 200 if COMPILED else 20
+GAME_COUNT = 400 if COMPILED else 20
 sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])
 entries = st.sampled_from([-1.0, -0.6, -0.3, 0.0, 0.2, 0.5, 0.9, 1.0])
 one_gradient = st.tuples(sizes, st.lists(entries, min_size=3, max_size=3), st.integers(1, 4))
@@ -125,7 +125,7 @@ CLAIMS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=GAME_COUNT)
+@settings(max_examples=GAME_COUNT // 2)
 @given(linear=games(), w=st.lists(st.floats(-3, 3), min_size=3, max_size=3).map(np.array))
 def test_the_bounds_hold_on_random_games(linear, w):
     small = linear / max(1.0, np.sqrt((linear**2).sum(axis=1)).max() / LIPSCHITZ)
