@@ -197,7 +197,7 @@ def play_machine(name):
     run_state_machine_as_test(
         type("MachineOfOne", (Machine,), {"name": name}),
         settings=settings(
-            max_examples=3,
+            max_examples=2,
             stateful_step_count=25,
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),

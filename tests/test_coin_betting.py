@@ -76,7 +76,7 @@ def bounds(n, L, wealth):
     return np.array([coin_betting_bound(n, norm, L, wealth) for norm in NORMS])
 
 
-@settings(max_examples=400 if COMPILED else 20)
+@settings(max_examples=200 if COMPILED else 20)
 @given(
     st.sampled_from(KINDS), st.sampled_from(LENGTHS), st.integers(1, 80 if COMPILED else 10),
     st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e3]), st.sampled_from([0.1, 1.0, 10.0]),

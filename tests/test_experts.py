@@ -105,7 +105,7 @@ rounds = st.lists(
 )
 
 
-@settings(max_examples=500 if COMPILED else 20)
+@settings(max_examples=250 if COMPILED else 20)
 @given(rows=rounds, B=st.sampled_from([1.0, 1e-3, 5.0, 1e6]))
 def test_bound_of_the_squared_loss(rows, B):
     F = B * np.array([f for f, _, times in rows for _ in range(times)])
@@ -115,7 +115,7 @@ def test_bound_of_the_squared_loss(rows, B):
         assert regret <= theory.experts_bound(5, B, kind) + 1e-9 * B**2 * len(y)
 
 
-@settings(max_examples=500 if COMPILED else 20)
+@settings(max_examples=250 if COMPILED else 20)
 @given(rows=rounds, loss=st.sampled_from(["absolute", "hinge", "logistic"]))
 def test_bound_of_hedge(rows, loss):
     F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)
@@ -163,7 +163,7 @@ def stream_of(rows):
     return F, y
 
 
-@settings(max_examples=200 if COMPILED else 20)
+@settings(max_examples=120 if COMPILED else 20)
 @given(rows=jumps, sorted_by_size=st.booleans(), share=st.sampled_from([0.0, 0.01, 0.3]))
 def test_bound_where_labels_grow(rows, sorted_by_size, share):
     if sorted_by_size:
@@ -179,7 +179,7 @@ def test_bound_where_labels_grow(rows, sorted_by_size, share):
             assert share or bound == pytest.approx(theory.experts_bound(4, None, kind, y=y))
 
 
-@settings(max_examples=200 if COMPILED else 20)
+@settings(max_examples=120 if COMPILED else 20)
 @given(rows=rounds, share=st.sampled_from([1e-6, 0.01, 0.1, 0.7]))
 def test_bound_against_sequences_of_experts(rows, share):
     F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)
@@ -192,7 +192,7 @@ def test_bound_against_sequences_of_experts(rows, share):
             assert own - least <= bound + 1e-9
 
 
-@settings(max_examples=200 if COMPILED else 20)
+@settings(max_examples=120 if COMPILED else 20)
 @given(rows=jumps, loss=st.sampled_from(["squared", "absolute", "hinge", "logistic"]))
 def test_bound_of_mlpoly(rows, loss):
     F, y = stream_of(rows)

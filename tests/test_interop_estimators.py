@@ -444,10 +444,10 @@ def test_pickles_and_files(tmp_path):
 # ---- classes that come late ----
 
 LATE = [SQUARED, None, okl.FOGD(loss="logistic"), okl.NOGD(okl.Gaussian(1.0))]
+NAMES = ["a", "b", "c", "d"], [3, 0, 1, 7], [0.0, 5.0, 1.0, 2.0], [3, 0, 1, 7]
 
 
-@pytest.mark.parametrize("names", [["a", "b", "c", "d"], [3, 0, 1, 7], [0.0, 5.0, 1.0, 2.0]])
-@pytest.mark.parametrize("learner", LATE, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(("learner", "names"), list(zip(LATE, NAMES, strict=True)))
 def test_classes_come_late_as_in_river(learner, names):
     pytest.importorskip("river")
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The bounds of pkawv: their formulas, and no algorithm exceeds its bound on 300 streams.
+"""The bounds of pkawv: their formulas, and no algorithm exceeds its bound on 200 streams.
 
 The streams are those of tests/bounds.py, on which the bounds of KONS are tested as well.
 """

@@ -59,7 +59,7 @@ def textbook(learner, X, y, delay, batch):
 @every_learner
 def test_forecasts_are_those_of_the_definition(cls):
     X, y = stream(make(cls))
-    for delay, batch in LATE:
+    for delay, batch in LATE[:2]:  # the third one with rows without a label, below
         learner, other = make(cls), make(cls)
         run = okl.run(learner, X, y, delay=delay, batch=batch)
         expected, sizes = textbook(other, X, y, delay, batch)
@@ -251,10 +251,10 @@ class Stopped(Exception):
 
 
 WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
+PLAYED = [(okl.PKAWV, *one) for one in WAITING] + [(okl.SelfTuning, *one) for one in WAITING[1:3]]
 
 
-@pytest.mark.parametrize(("delay", "batch", "record"), WAITING)
-@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
+@pytest.mark.parametrize(("cls", "delay", "batch", "record"), PLAYED)
 def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path):
     X, y = stream(make(cls))
     y = with_gaps(y)

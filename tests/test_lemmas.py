@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.compiled import COMPILED
 
-COUNT = 400 if COMPILED else 40
+COUNT = 200 if COMPILED else 40
 ROUNDING = 1 + 1e-9
 sizes = st.sampled_from([0.0, 0.0, 1e-6, 1e-3, 0.5, 1.0, 1.0, 2.0, 1e3, 1e6])
 first = st.sampled_from([1e-6, 0.5, 1.0, 1e3])

@@ -94,7 +94,7 @@ def test_threads_of_blas_and_a_shift_of_the_labels_change_nothing(kernel):
 @every_kernel
 @pytest.mark.parametrize("signs", [False, True])
 def test_scales_find_the_column_that_matters_and_keep_the_mean_squared_distance(kernel, signs):
-    X = points(2500, d=5)
+    X = points(1500, d=5)
     y = np.sign(X[:, 3]) if signs else np.sin(2 * X[:, 3])
     metric = okl.learned_metric(kernel, X, y)
     again = okl.learned_metric(kernel, X, y)

@@ -189,20 +189,22 @@ if FAULT:
 from oklnumba.hot.primitives import jit
 if FAULT:
     del sys.modules["numba.core.codegen"]
-numba.__version__ = tested  # one cache for all
-import numpy as np, oklnumba as okl
-from tests.battery import stream
-run = okl.run(okl.FOGD(), *stream(okl.FOGD(), 60))
+import oklnumba as okl
+from tests.compiled import dispatchers
+for loop in dispatchers().values():
+    loop._cache._cache_file._version = tested  # one cache for all
+run = okl.run(okl.FOGD(), *DATA)
 print(json.dumps([jit.PLAIN, run.predictions.tolist()]))
 """
 
 
 def play(cache, version="", fault=False, **environment):
-    """Play FOGD in a fresh process; return whether numba compiled alone, and the forecasts."""
+    """Play FOGD in a fresh process, where its forecasts are ours; return whether numba compiled."""
+    X, y = stream(okl.FOGD(), 60)
     code = PLAY.replace("FAULT", repr(fault)).replace("VERSION", repr(version))
+    code = code.replace("DATA", repr((X.tolist(), y.tolist())))
     plain, forecasts = python(code, NUMBA_CACHE_DIR=str(cache), **environment)
-    learner = okl.FOGD()
-    expected = okl.run(learner, *stream(learner, 60)).predictions
+    expected = okl.run(okl.FOGD(), X, y).predictions
     np.testing.assert_allclose(forecasts, expected, rtol=1e-10, atol=1e-10)
     return plain
 

@@ -406,10 +406,9 @@ def test_boosting_is_refitted_on_the_past(script, name, kind):
 @pytest.mark.parametrize("page, count", [("docs/choosing.md", 2), ("docs/performance.md", 1)])
 def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
     choosing = script("choosing")
-    root = ROOT
-    with open(root / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
+    with open(ROOT / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    text = (root / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     assert text.count(": made by scripts/benchmarks/choosing.py -->") == count
     assert choosing.with_tables(text, rows) == text, "call with_tables on the page"
     rows = [row | {"error": "9.87", "microseconds, bulk": "98"} for row in rows]

@@ -22,7 +22,7 @@ from tests.battery import (
 from tests.compiled import COMPILED
 from tests.playing import play_adversary
 
-N = 700 if COMPILED else 120
+N = 500 if COMPILED else 120
 KERNEL = okl.Gaussian(0.5)
 NYSTROM = okl.NystromAWV(KERNEL, lam=0.1, max_size=10)
 
