@@ -1,6 +1,7 @@
 """What every test file shares; pytest reads this before NumPy is imported."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,9 @@ from hypothesis import settings
 # On a machine that others use too, BLAS threads wait for each other: blocks as small as the ones
 # here take up to a hundred times longer with two threads than with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them press.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hypothesis draws the same examples in every run and leaves no folder behind.
 settings.register_profile("oklnumba", deadline=None, derandomize=True, database=None)
