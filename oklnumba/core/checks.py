@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial, wraps
@@ -20,12 +21,12 @@ SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
 
 
-def level_of_caller() -> int:
-    """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
-    frame, level = sys._getframe(1), 1
+def warn(message: str) -> None:
+    """Give a UserWarning that points at the first frame outside oklnumba."""
+    frame, level = sys._getframe(), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("oklnumba."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def cut(text: str, longest: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -114,11 +113,10 @@ class Columns:
             if len(self.ignored) < MOST_NAMED:
                 self.ignored.update(new)
                 learner = type(getattr(player, "learner", player)).__name__
-                warnings.warn(
+                checks.warn(
                     f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
                     "keys (SelfTuning none after its last restart); give all keys in the first "
-                    "round, 0 where there is no value, or take one of kernels, or a linear one",
-                    stacklevel=checks.level_of_caller(),
+                    "round, 0 where there is no value, or take one of kernels, or a linear one"
                 )
             return self.keys
         # Keys of several types, 1 and "1", are sorted too.

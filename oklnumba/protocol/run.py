@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import level_of_caller, shown
+from oklnumba.core.checks import shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
@@ -279,12 +278,10 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     start, rows = int(starts[lengths.argmax()]), int(lengths.max())
     if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
         return False
-    warnings.warn(
+    checks.warn(
         f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
         "more than by chance; if the rows have no order in time, shuffle them: order = "
-        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True",
-        UserWarning,
-        stacklevel=level_of_caller(),
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
     )
     return True
 

@@ -11,7 +11,7 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian
-from oklnumba.core.checks import level_of_caller, require_flag
+from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.display import Bar
 from oklnumba.core.params import Params, clone, find_class
 from oklnumba.hot.primitives.jit import cache_folder
@@ -78,11 +78,7 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
     found = {title: list(examples(one)) for title, one in wanted.items()}
     if cache_folder() is None:
-        warnings.warn(
-            f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}",
-            UserWarning,
-            stacklevel=level_of_caller(),
-        )
+        warn(f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}")
     seconds = {}
     for title, made in Bar(found.items(), unit=" learner", disable=not progress):
         start = time.process_time()

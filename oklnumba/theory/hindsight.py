@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import level_of_caller
 from oklnumba.core.display import brief
 from oklnumba.theory.arguments import checked
 from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
@@ -185,12 +183,10 @@ class Hindsight:
         if self._warned or not width > WIDE * best.upper:
             return
         self._warned = True
-        warnings.warn(
+        checks.warn(
             f"after round {t} the best function's objective is known to "
             f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that hold "
-            "more of the kernel, leave them out, or raise lam",
-            UserWarning,
-            stacklevel=level_of_caller(),
+            "more of the kernel, leave them out, or raise lam"
         )
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:

@@ -26,7 +26,6 @@ from __future__ import annotations
 import copy
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import SimpleNamespace
@@ -40,7 +39,7 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
-from oklnumba.core.checks import describe, level_of_caller, require
+from oklnumba.core.checks import describe, require, warn
 from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
@@ -219,7 +218,7 @@ class Learner(State, Params):
         """
         health, message = summarise(self.rounds, self._diagnose())
         if message:
-            warnings.warn(message, UserWarning, stacklevel=level_of_caller())
+            warn(message)
         return health
 
     # ---- what subclasses may write ----
@@ -386,16 +385,14 @@ class Learner(State, Params):
             return
         advice = self._advice(make_compilable(X[:FIRST_ROWS]))
         if advice:
-            warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
+            warn(advice)
         y = y[~np.isnan(y)]  # some may be optional
         zeros = y == 0.0
         if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
-            warnings.warn(
+            warn(
                 "the labels are 0 and 1, which this loss takes for numbers, a regression, so "
                 "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
-                "take okl.interop.OnlineClassifier, which takes any classes",
-                UserWarning,
-                stacklevel=level_of_caller(),
+                "take okl.interop.OnlineClassifier, which takes any classes"
             )
 
     def _advice(self, X: np.ndarray) -> str | None:
