@@ -46,8 +46,9 @@ def short(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """Return repr(value) on one line for messages; of an array, the shape."""
-    if has_shape(value) and value.shape:
-        return f"an array of shape {value.shape}"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {shape}"
     return cut(" ".join(repr(value).split()), LONGEST_SHOWN)
 
 
@@ -56,9 +57,8 @@ def describe(value: Any) -> str:
     if isinstance(value, type):
         name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
         return f"the class {value.__name__}; make an object of it: {name}(...)"
-    library = {"sklearn": "scikit-learn", "river": "river"}.get(
-        type(value).__module__.split(".")[0]
-    )
+    home = type(value).__module__.split(".")[0]
+    library = {"sklearn": "scikit-learn", "river": "river"}.get(home)
     return f"{library}'s {type(value).__name__}" if library else shown(value)
 
 
@@ -67,11 +67,6 @@ def suggest(word: str, known: Iterable[str]) -> str:
     same = {one.lower(): one for one in known}
     close = get_close_matches(word.lower(), same, n=1)
     return f"did you mean {same[close[0]]!r}? " if close else ""
-
-
-def has_shape(value: Any) -> bool:
-    """Say whether a value has a shape as an array has."""
-    return isinstance(getattr(value, "shape", None), tuple)
 
 
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
@@ -178,11 +173,6 @@ def require_flag(name: str, value: Any) -> bool:
     """Return True or False."""
     require(isinstance(value, bool | np.bool_), name, value, "True or False")
     return bool(value)
-
-
-def require_instance(name: str, value: Any, kind: type | tuple[type, ...], what: str) -> None:
-    """Raise ValueError unless a value is an object of a class; ``what`` says how to get one."""
-    require(isinstance(value, kind), name, value, what)
 
 
 def as_path(value: Any, name: str = "path") -> Path:

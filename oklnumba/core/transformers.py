@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import has_shape, require_choice, require_list
+from oklnumba.core.checks import require_choice, require_list
 
 OUTPUTS = "default", "pandas", "polars"
 
@@ -141,7 +141,7 @@ def _get_column_names(X: Any) -> list[str] | None:
 
 def _get_width(X: Any) -> int | None:
     try:
-        shape = X.shape if has_shape(X) else np.asarray(X).shape
+        shape = np.shape(X)
     except ValueError:  # ragged lists
         return None
     return shape[1] if len(shape) == 2 else None

@@ -151,7 +151,7 @@ def greedy(
     >>> game.X.shape, bool((game.regret[1:] >= game.regret[:-1]).all())
     ((10, 2), True)
     """
-    checks.require_instance("learner", learner, Learner, "an oklnumba learner")
+    checks.require(isinstance(learner, Learner), "learner", learner, "an oklnumba learner")
     check_kernel("kernel", kernel)
     n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 1)
     lam = checks.require_positive("lam", lam)

@@ -117,11 +117,6 @@ class _ProjectedStep(BoundedForecasts, LinearLearner):
         if self.eta is None:
             self._require_curvature("or give eta")
 
-    def _choose_eta(self) -> float:
-        """Return eta, by default the curvature of the loss on [-C, C]."""
-        p = self._hyper
-        return losses.get(p.loss).curvature(p.C) if p.eta is None else p.eta
-
 
 class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     """The online Newton step, projected on |w.x_t| <= C (kons Algorithm 1 with features for phi).
@@ -160,8 +155,9 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     eta: float | None = positive(None, optional=True)
 
     def _start(self, d: int) -> None:
-        self._C = self._hyper.C
-        self._begin_factor(d, self._hyper.alpha, self._choose_eta())
+        p = self._hyper
+        self._C = p.C
+        self._begin_factor(d, p.alpha, p.eta or self._loss().curvature(p.C))
 
 
 class SketchedONS(_ProjectedStep):
@@ -200,7 +196,7 @@ class SketchedONS(_ProjectedStep):
 
     def _start(self, d: int) -> None:
         p, rows = self._hyper, 2 * self._hyper.rank
-        self._alpha, self._eta, self._C = p.alpha, self._choose_eta(), p.C
+        self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
         self._work = aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d)
 

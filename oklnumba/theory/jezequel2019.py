@@ -115,7 +115,7 @@ def taylor_bound(
     >>> round(okl.theory.taylor_bound(features, [[1.0], [1.0]], lam=2.0), 6)
     1.039721
     """
-    checks.require_instance("features", features, TaylorFeatures, "a TaylorFeatures")
+    require(isinstance(features, TaylorFeatures), "features", features, "a TaylorFeatures")
     d = X.shape[1]
     center = 0.0 if features.center is None else inputs.as_point(features.center, d, "center")
     radius = float(np.sqrt(np.square(X - center).sum(axis=1).max()))

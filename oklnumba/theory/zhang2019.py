@@ -35,7 +35,8 @@ def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> floa
     >>> okl.theory.ftrl_bound(okl.oco.euclidean(eta=0.5), [[1.0], [1.0]], [1.0])
     2.0
     """
-    checks.require_instance("potential", potential, Potential, "such as okl.oco.euclidean()")
+    valid = isinstance(potential, Potential)
+    checks.require(valid, "potential", potential, "such as okl.oco.euclidean()")
     w = as_vector(w, "w", gradients.shape[1])
     lowest = -potential.conjugate(np.zeros(len(w)))
     dual = sum(potential.dual_norm(g) ** 2 for g in gradients)
