@@ -55,9 +55,6 @@ class OnlineEstimator(BaseEstimator):
             )
         return super().set_params(**params)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "learner_")
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

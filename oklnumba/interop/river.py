@@ -16,7 +16,7 @@ from river import base
 
 from oklnumba.core import checks, inputs
 from oklnumba.interop.probabilities import LOSSES, compute_probabilities
-from oklnumba.learners.base.learner import Learner, check_learner, clone_learner
+from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.several import OneVsRest
 
@@ -130,12 +130,6 @@ def _library(X: Any) -> Any:
     return sys.modules[name] if name in FRAMES and hasattr(X, "columns") else None
 
 
-def _as_series(values: Any, like: Any) -> Any:
-    """Return a series of the library of a frame, with its index."""
-    index = {"index": like.index} if hasattr(like, "index") else {}
-    return _library(like).Series(values, **index)
-
-
 def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
     """Return finite numbers as float64, (d,); ValueError names the key of any other value."""
     for key, value in zip(keys, values, strict=True):
@@ -173,7 +167,9 @@ class _Model:
 
     def predict_many(self, X: Any) -> Any:
         """Return the forecasts, or classes, for the rows of a frame, as a series of its library."""
-        return _as_series(self._predict(self._columns.make_rows(X, self._player)[1]), X)
+        values = self._predict(self._columns.make_rows(X, self._player)[1])
+        index = {"index": X.index} if hasattr(X, "index") else {}
+        return _library(X).Series(values, **index)
 
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
@@ -203,7 +199,7 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     """
 
     def __init__(self, learner: Learner | None = None):
-        self.learner = check_learner(learner) if learner is not None else None
+        self.learner = learner
         self._player = self._clone_learner()
         self._columns = Columns()
 

@@ -28,7 +28,7 @@ from oklnumba.core.state import (
     sweep_workspace,
 )
 from oklnumba.hot import awv as hot
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
@@ -255,10 +255,7 @@ class FeatureRidge(Learner):
         else:
             arguments = self._round_arguments(trace, n)
             trace.sizes.fill(self._r)
-        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
-        if status != DONE:
-            self._raise_status(status, played)
-        self._played += n
+        self._count_rounds(n, *loop(Z, y.reshape(n, self._outputs), *arguments))
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single

@@ -13,7 +13,7 @@ from oklnumba.core.params import count, within
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.frequent_kons import CONSTANT, LINEAR, R_G, ROWS, SQUARE, frequent_kons_rounds
 from oklnumba.hot.kons import clipped_forecasts
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM
+from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
@@ -140,9 +140,7 @@ class FrequentKONS(Curved):
                     if many:
                         self._drop_atom()
             self._reserve({ATOMS: self.size + 1})
-        if status != DONE:
-            self._raise_status(status, first)
-        self._played += len(X)
+        self._count_rounds(len(X), first, status)
 
     def _drop_atom(self) -> None:
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""

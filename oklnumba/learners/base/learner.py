@@ -299,9 +299,12 @@ class Learner(State, Params):
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        first, status = self._play_with_room(rounds)
+        self._count_rounds(n, *self._play_with_room(rounds))
+
+    def _count_rounds(self, n: int, played: int, status: int) -> None:
+        """Count n rounds, or raise the error of the round at which a loop stopped."""
         if status != jit.DONE:
-            self._raise_status(status, first)
+            self._raise_status(status, played)
         self._played += n
 
     def _raise_status(self, status: int, played: int) -> None:
