@@ -238,18 +238,18 @@ def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
     if "list" in spec:
         items = [from_spec(v, arrays, classes) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    name = spec["class"]
-    cls = next((one for one in classes if one.__name__ == name), None) or find_class(name)
-    if cls is None:
+    name, known = spec["class"], list_classes() | {one.__name__: one for one in classes}
+    if name not in known:
         raise UnknownClass(
             f"needs the class {name}, which is not in this oklnumba; if it is your own, pass it: "
             f"okl.load(path, classes=[{name}]); otherwise update oklnumba"
         )
-    return cls(**{name: from_spec(v, arrays, classes) for name, v in spec["params"].items()})
+    params = {key: from_spec(v, arrays, classes) for key, v in spec["params"].items()}
+    return known[name](**params)
 
 
-def find_class(name: str) -> type[Params] | None:
-    """Return the class with hyper-parameters that oklnumba exports under a name, if any."""
+def list_classes() -> dict[str, type[Params]]:
+    """Return the classes with hyper-parameters that oklnumba exports, by name."""
     package = sys.modules["oklnumba"]
-    found = getattr(package, name, None) if name in package.__all__ else None
-    return found if isinstance(found, type) and issubclass(found, Params) else None
+    found = {name: vars(package).get(name) for name in package.__all__}
+    return {n: c for n, c in found.items() if isinstance(c, type) and issubclass(c, Params)}

@@ -301,9 +301,7 @@ def _play_piece(
     """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
     start = 0
     while start < len(y):
-        rows = 0
-        if not presses.count:
-            rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
+        rows = 0 if presses.count else _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:
             return False
         part, labels = X[start : start + rows], y[start : start + rows]

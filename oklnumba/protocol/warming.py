@@ -1,6 +1,5 @@
 """Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
 
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from oklnumba.components.features import FourierFeatures, NystromFeatures, Taylo
 from oklnumba.components.kernels import Gaussian
 from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.display import Bar
-from oklnumba.core.params import Params, clone, find_class
+from oklnumba.core.params import Params, clone, list_classes
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner
@@ -90,8 +89,8 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
 
 def warmable() -> list[str]:
     """Return the names of the classes of learners that oklnumba exports."""
-    found = {name: find_class(name) or Params for name in sys.modules["oklnumba"].__all__}
-    return [n for n, cls in found.items() if issubclass(cls, Learner) and cls is not Learner]
+    classes = list_classes().items()
+    return [n for n, cls in classes if issubclass(cls, Learner) and cls is not Learner]
 
 
 def examples(learner: str | Learner) -> Iterator[Learner]:
@@ -101,7 +100,7 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
         return
     if learner not in warmable():
         raise ValueError(f"no learner {learner!r}; known are: {', '.join(warmable())}")
-    cls = find_class(learner)
+    cls = list_classes()[learner]
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})
     for values in product(*(given[name] for name in needed)):

@@ -476,11 +476,11 @@ class Learner(State, Params):
         """Return a learner without data of the hyper-parameters that the state was made with."""
         return type(self)(**vars(self._given))
 
-    def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
-        """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
+    def _adopt(self, meta: dict[str, Any], arrays: Any) -> Self:
+        """Take over a state that ``_contents`` wrote, of the same hyper-parameters; return self."""
         self._clear()
         if meta["width"] is None:
-            return
+            return self
         try:
             self._open(meta["width"], meta["outputs"])
             self._played = meta["rounds"]
@@ -488,6 +488,7 @@ class Learner(State, Params):
         except BaseException:
             self._clear()
             raise
+        return self
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
@@ -515,9 +516,7 @@ class Learner(State, Params):
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
         meta, arrays = self._contents()
-        more = self._made_with()
-        more._adopt(meta | {"width": d}, arrays)
-        return more
+        return self._made_with()._adopt(meta | {"width": d}, arrays)
 
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, initialised as a copy of the last."""
@@ -527,9 +526,7 @@ class Learner(State, Params):
             array = arrays[f"state_{name}"]
             last = array.take([-1], axis=axis)
             arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
-        more = self._made_with()
-        more._adopt(meta, arrays)
-        return more
+        return self._made_with()._adopt(meta, arrays)
 
 
 def restore_learner(
@@ -540,8 +537,7 @@ def restore_learner(
         learner = from_spec(meta["spec"], arrays, classes)
         if not isinstance(learner, Learner):
             raise ValueError(f"it holds {describe(learner)}, expected a learner")
-        learner._adopt(meta, arrays)
-    return learner
+        return learner._adopt(meta, arrays)
 
 
 def loss_field(default: str = "squared") -> Any:
