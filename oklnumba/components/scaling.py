@@ -178,8 +178,7 @@ class Standardizer(State, Transformer, Params):
 
     def _begin(self, d: int) -> None:
         """Make the state for rows of width d."""
-        clip = self._checked_params().clip
-        self._clip_at = np.inf if clip is None else clip
+        self._clip_at = self._checked_params().clip or np.inf
         self._make_state(d=d, counts=1, window=WINDOW)
         self._recent[:], self._reach[:] = np.nan, np.inf
 

@@ -246,8 +246,7 @@ class State:
                 counts[other] = max(counts[other], int(self._counts[axis]))
             self._reserve(counts)
         for name in self._STATE:
-            if name != "counts":
-                self._restore_array(name, state[name])
+            self._restore_array(name, state[name])
         for name in self._COINS:
             getattr(self, f"_{name}").restore(state[name])
 

@@ -30,7 +30,6 @@ from oklnumba.data.originals import SPECS, Spec
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
-
 OWN = Path(__file__).parent
 _BLOCK_ROWS = 10_000  # rows scaled at once
 

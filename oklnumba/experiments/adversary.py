@@ -19,7 +19,6 @@ __all__ = [
     "GreedyGame", "RKHSFunction", "alternating", "greedy", "rkhs_function", "sorted_by",
 ]  # fmt: skip
 
-
 CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences

@@ -133,22 +133,20 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
             return cholesky.append_rows(self._L, t, b)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        t, n = self._played, len(X)
+        t, n, setting = self._played, len(X), (self._lam, self._ridge)
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
             # As in a round, which overwrites what a label of 0 leaves.
-            Y, shrinks, setting = np.zeros_like(forecasts), np.empty(1), (self._lam, self._ridge)
+            Y, shrinks = np.zeros_like(forecasts), np.empty(1)
             hot.kernel_awv_labels(self._L, self._u, Y, t, *setting, forecasts, shrinks)
             self._looked_at = self._single_input(X)
-            return forecasts if self._outputs > 1 else forecasts[:, 0]
-        rows, corners = np.empty((n, t)), np.empty(n)
-        kernel_block(self._kernel, X, self._past, t, rows)
-        with cholesky.limit_threads(t, n):
-            cholesky.solve_rows(self._L, rows, t)
-        kernel_diags(self._kernel, X, corners)
-        hot.kernel_awv_forecasts(
-            rows, corners, self._L, self._u, t, self._lam, self._ridge, forecasts
-        )
+        else:
+            rows, corners = np.empty((n, t)), np.empty(n)
+            kernel_block(self._kernel, X, self._past, t, rows)
+            with cholesky.limit_threads(t, n):
+                cholesky.solve_rows(self._L, rows, t)
+            kernel_diags(self._kernel, X, corners)
+            hot.kernel_awv_forecasts(rows, corners, self._L, self._u, t, *setting, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:

@@ -100,9 +100,8 @@ class OGD(_FirstOrder):
         super()._check_params()
         if self.schedule == "strong":
             require_positive("lam", self.lam)
-            self._refuse_unused(
-                "the steps of schedule='strong' are 1 / (lam t); set lam instead", "eta"
-            )
+            why = "the steps of schedule='strong' are 1 / (lam t); set lam instead"
+            self._refuse_unused(why, "eta")
         else:
             self._refuse_unused("it is for schedule='strong'; leave it out", "lam")
 
