@@ -95,8 +95,7 @@ class TaylorFeatures(Features):
     """Taylor features of the Gaussian kernel: all monomials of degree <= ``degree``.
 
     g_k(x) = exp(-|x|^2 / (2 sigma^2)) prod_i x_i^{k_i} / (sigma^{k_i} sqrt(k_i!)), |k| <= degree
-    (pkawv eq. 6). These C(d + degree, degree) functions are orthonormal in the RKHS of
-    Gaussian(sigma).
+    (pkawv eq. 6). These C(d + degree, degree) functions are orthonormal in Gaussian(sigma)'s RKHS.
 
     Parameters
     ----------

@@ -75,8 +75,7 @@ class Params:
     Every subclass is a dataclass. Its hyper-parameters are fields whose domain stands beside them,
     ``lam: float = positive(1.0)``; ``__init__``, the checks, ``get_params``, the repr and the file
     follow from them. What the user gives is kept as it is (so ``sklearn.base.clone`` and
-    ``GridSearchCV`` work), checked when the object is made, by ``set_params``, and again before
-    the first data.
+    ``GridSearchCV`` work), checked when made, by ``set_params``, and again before the first data.
     """
 
     __signature__: ClassVar[inspect.Signature]

@@ -316,8 +316,7 @@ class StronglyConvexFTRL(_FirstOrder):
 
     Remarks
     -------
-    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex; l
-    alone is not.
+    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), lam-strongly convex; l is not.
 
     Examples
     --------

@@ -52,8 +52,7 @@ class FrequentKONS(Curved):
 
     Remarks
     -------
-    As KRLS, it has 1e-14 k(x, x) added to the diagonal of the kernel matrix, so that near atoms
-    cost no digits.
+    As in KRLS, 1e-14 k(x, x) is added to the kernel matrix's diagonal: near atoms cost no digits.
 
     Examples
     --------
@@ -89,8 +88,7 @@ class FrequentKONS(Curved):
     def regret_bound(self, norm: float) -> float:
         """Return what the regret of the rounds so far is at most, on any stream.
 
-        ``norm`` is |f| of the function that the learner is compared with, |f(x_t)| <= C in all
-        rounds.
+        ``norm`` is |f| of the function to compare with, |f(x_t)| <= C in all rounds.
 
         Examples
         --------

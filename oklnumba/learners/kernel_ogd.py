@@ -51,8 +51,7 @@ class KernelOGD(_Shrinking):
 
     Remarks
     -------
-    The forecast is made before the function shrinks (kafbox shrinks first). NORMA's nu-trick is
-    left out.
+    The forecast precedes the shrinking (kafbox shrinks first). NORMA's nu-trick is left out.
 
     Examples
     --------

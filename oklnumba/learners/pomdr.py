@@ -160,8 +160,7 @@ class POMDR(OptimisticDescent):
     budget : int >= 2, even
         B, atoms at which half of the dictionary is removed.
     rate_scale : float >= 0
-        Of the learning rate after the first removal; 1 in the theory, 0.05 or 0.1 in the
-        experiments.
+        Of the learning rate after the first removal; 1 in theory, 0.05 or 0.1 in the experiments.
 
     Remarks
     -------

@@ -43,8 +43,7 @@ def kons_bound(
     Remarks
     -------
     Errata 11 and 60: the printed forms of the two cases do not follow from the proof. The second,
-    and any other steps, have the theorem's first inequality, d_onl bounded by the log det of
-    Lemma 3.
+    and any other steps, have the theorem's first inequality, d_onl bounded by Lemma 3's log det.
 
     Examples
     --------

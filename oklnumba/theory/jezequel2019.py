@@ -392,8 +392,7 @@ def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: f
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 
     Of the Gaussian kernel, for any inputs in the ball (pkawv section 3.1, after Altschuler, Bach,
-    Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: it is at least
-    3 * 6^d.
+    Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: at least 3 * 6^d.
 
     R = ``radius`` >= 0 is the largest |x - center| for any center, sigma > 0 the width. For lam > n
     it is the value at lam = n: d_eff falls in lam, and the logarithm would be negative.

@@ -320,8 +320,7 @@ def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0)
 def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> float:
     """Return (L(w) + (log d + sum w log w) / eta) / (1 - eta R^2), the mistakes of Winnow.
 
-    oco Theorem 2 with errata 42 and 43. Labels are -1 and +1, w is on the simplex, R bounds
-    |x|_inf.
+    oco Theorem 2 with errata 42 and 43. Labels are -1 and +1, w is on the simplex, |x|_inf <= R.
 
     Examples
     --------

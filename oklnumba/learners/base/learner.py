@@ -88,8 +88,7 @@ class Learner(State, Params):
     Any thread may call any method; calls on one learner come one after the other. Bad arguments
     raise ValueError before anything changes. A round beyond double precision, or a first-order
     learner that diverges (a forecast beyond 1e100), raises FloatingPointError, which names the
-    round and what to change. After that, and after Ctrl-C in mid-round, calls raise until
-    ``reset``.
+    round and what to change. Then, and after Ctrl-C in mid-round, calls raise until ``reset``.
     """
 
     _REMEDY = "scale the inputs and labels"
