@@ -141,7 +141,6 @@ class Experts(Learner):
             refuse_beyond(y, p.B, "B", "the bound on |y| of this aggregation")
 
     def _check_params(self) -> None:
-        super()._check_params()
         names = sorted({one._loss().name for one in self.learners})
         if len(names) > 1:
             raise ValueError(f"learners must have one loss, but have {', '.join(names)}")

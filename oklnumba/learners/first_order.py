@@ -97,7 +97,6 @@ class OGD(_FirstOrder):
         return f"{step}, or scale the inputs and labels"
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.schedule == "strong":
             require_positive("lam", self.lam)
             why = "the steps of schedule='strong' are 1 / (lam t); set lam instead"
@@ -290,7 +289,6 @@ class AdaptiveFTRL(EitherLearner):
     loss: str = loss_field("squared")
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.kind == "sqrt":
             self._refuse_unused("kind='sqrt' has no use for it; leave it out", "sigma")
 

@@ -54,7 +54,6 @@ class FOGD(Learner):
     seed: int = random_seed(0)
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.features is not None:
             why = "it is for the Fourier features of features=None; set it in features"
             self._refuse_unused(why, "sigma", "n_frequencies", "seed")

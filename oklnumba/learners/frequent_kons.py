@@ -102,7 +102,6 @@ class FrequentKONS(Curved):
         return float(square * F * F + T[LINEAR] * F + T[CONSTANT] + T[R_G]) / 2.0
 
     def _check_params(self) -> None:
-        super()._check_params()
         self._require_curvature("or FOGD, a first-order learner")
 
     def _start(self, d: int) -> None:

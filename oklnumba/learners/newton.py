@@ -113,7 +113,6 @@ class _ProjectedStep(BoundedForecasts, LinearLearner):
     _REMEDY = "raise alpha, or scale the inputs and labels"
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.eta is None:
             self._require_curvature("or give eta")
 

@@ -35,7 +35,6 @@ class _Mapped(Expansion):
     budget: int = count(2, 400)
 
     def _check_params(self) -> None:
-        super()._check_params()
         require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
 
     def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:

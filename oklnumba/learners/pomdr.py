@@ -186,7 +186,6 @@ class POMDR(OptimisticDescent):
     rate_scale: float = nonnegative(0.1)
 
     def _check_params(self) -> None:
-        super()._check_params()
         even = self.budget % 2 == 0
         require(even, "budget", self.budget, "even, for half of it is removed at a time")
         below = self.switch_size is None or self.switch_size < self.budget

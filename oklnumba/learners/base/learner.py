@@ -215,10 +215,7 @@ class Learner(State, Params):
         >>> f"{health.condition:.0e}", round(health.digits)
         ('3e+06', 12)
         """
-        health, message = summarise(self.rounds, self._diagnose())
-        if message:
-            warn(message)
-        return health
+        return summarise(self.rounds, self._diagnose())
 
     # ---- what subclasses may write ----
 
@@ -385,8 +382,7 @@ class Learner(State, Params):
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
-        advice = self._advice(make_compilable(X[:FIRST_ROWS]))
-        if advice:
+        if advice := self._advice(make_compilable(X[:FIRST_ROWS])):
             warn(advice)
         y = y[~np.isnan(y)]  # some may be optional
         zeros = y == 0.0
