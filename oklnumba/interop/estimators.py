@@ -38,8 +38,6 @@ class OnlineEstimator(BaseEstimator):
     Hyper-parameters that are set later take effect at the next ``fit``.
     """
 
-    learner: Learner | None
-
     def __init__(
         self, learner: Learner | None = None, shuffle: bool = True, random_state: Any = None
     ):

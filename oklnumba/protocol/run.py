@@ -202,7 +202,8 @@ def run(
         Bar(**shape) if progress else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
-        bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
+        rows = X.count_rows() if progress and hasattr(X, "count_rows") else None
+        bar.total = None if rows is None else rows + recorder.rounds - skip
         for part, own in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(own) + recorder.rounds - skip
@@ -215,8 +216,7 @@ def run(
                 recorder.adopt()
             if not (learner.rounds or recorder.rounds):
                 learner._advise(part, own)
-            finished = _play_piece(recorder, part, own, time_limit, bar, presses)
-            if not finished:
+            if not (finished := _play_piece(recorder, part, own, time_limit, bar, presses)):
                 break
         recorder.interrupted = presses.count > 0
         finished = finished and not recorder.interrupted
@@ -255,12 +255,6 @@ def _check_arguments(
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
     return learner
-
-
-def _count_rounds(X: Any, before: int) -> int | None:
-    """Return how many rounds a run will have, if a stream knows its rows; None otherwise."""
-    rows = getattr(X, "count_rows", lambda: None)()
-    return None if rows is None else rows + before
 
 
 def _warn_of_block(y: np.ndarray, before: int) -> bool:

@@ -180,14 +180,13 @@ class Hindsight:
     def _warn_of_width(self, t: int, best: Comparator) -> None:
         """Warn, once, of an interval that says little."""
         width = best.upper - best.lower
-        if self._warned or not width > WIDE * best.upper:
-            return
-        self._warned = True
-        checks.warn(
-            f"after round {t} the best function's objective is known to "
-            f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that hold "
-            "more of the kernel, leave them out, or raise lam"
-        )
+        if width > WIDE * best.upper and not self._warned:
+            self._warned = True
+            checks.warn(
+                f"after round {t} the best function's objective is known to "
+                f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that "
+                "hold more of the kernel, leave them out, or raise lam"
+            )
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
         for t in at:

@@ -360,12 +360,11 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
         (2.0 - gamma - a * (1.0 + 1.0 / gamma)) / (1.0 - gamma),
     )
     lines = [[a + x, a + gamma * (1.0 - x), 2.0 - a / gamma - x] for x in crossings]
-    restarts = np.max(lines, axis=1).min(axis=0)
     curves = {
         "PKAWV": np.maximum(best, 1.0 + a / 2.0 - a / (2.0 * gamma)),
         "PKAWV (beforehand features)": np.maximum(best, 1.0 - a / (2.0 * gamma)),
         "Sketched-KONS": (1.0 - a + gamma) / (1.0 + gamma),
-        "Pros-N-KONS": restarts,
+        "Pros-N-KONS": np.max(lines, axis=1).min(axis=0),
     }
     return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
 
