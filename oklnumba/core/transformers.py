@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_choice, require_list
 
-OUTPUTS = "default", "pandas", "polars"
-
 
 class Transformer:
     """Base of feature maps, samplers and the standardizer, which are steps of pipelines.
@@ -67,7 +65,7 @@ class Transformer:
         None changes nothing. If it is never called, ``sklearn.set_config`` decides.
         """
         if transform is not None:
-            require_choice("transform", transform, OUTPUTS)
+            require_choice("transform", transform, ("default", "pandas", "polars"))
             # scikit-learn's clone copies the attribute of this name.
             self._sklearn_output_config = {"transform": transform}
         return self

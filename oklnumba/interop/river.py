@@ -20,7 +20,6 @@ from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.several import OneVsRest
 
-TASKS = "classification", "regression"
 FRAMES = "pandas", "polars"
 Keys = dict[Hashable, None]  # in the order of the columns
 MOST_NAMED = 20  # new keys that are ignored and warned of; more of them, silently
@@ -68,7 +67,7 @@ def to_river(
     >>> sorted(model.predict_proba_one(x))
     [False, True]
     """
-    checks.require_choice("task", task, TASKS)
+    checks.require_choice("task", task, ("classification", "regression"))
     if task == "classification":
         return RiverClassifier(learner, classes=classes)
     if classes is not None:
@@ -226,8 +225,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     Parameters
     ----------
     learner, classes
-        As in ``to_river``. If you know that there are two classes, name them: it saves two of three
-        scorers.
+        As in ``to_river``. If there are two classes, name them: that saves two of three scorers.
 
     Remarks
     -------

@@ -200,14 +200,6 @@ class Run:
             return float(getattr(self, SUMS[name])[-1].mean() / self.labelled[-1])
         return float(getattr(self, name).mean())
 
-    def _require_all(self, what: str) -> None:
-        """Raise ValueError where rounds are missing."""
-        if len(self.recorded) < self.rounds:
-            raise ValueError(
-                f"{what} needs the forecast of every round, but this run keeps "
-                f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
-            )
-
     def regret(
         self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
     ) -> np.ndarray | theory.RegretCurve:
@@ -248,7 +240,11 @@ class Run:
                 "theory.Hindsight(kernel, X, y, lam).regret(forecasts[:, k], at), forecasts being "
                 "run.scores of OneVsRest or run.predictions of MultiOutput"
             )
-        self._require_all("the regret")
+        if len(self.recorded) < self.rounds:
+            raise ValueError(
+                "the regret needs the forecast of every round, but this run keeps "
+                f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
+            )
         if self._data is None:
             raise ValueError(
                 "this run does not hold its data; "

@@ -110,10 +110,9 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
 
 def _width(learner: Params) -> int:
     """Return the width of inputs that a learner takes; WIDTH where it takes any."""
-    fixed = {"landmarks": lambda v: np.shape(v)[1], "center": np.size, "scales": np.size}
     for name, value in learner.get_params(deep=True).items():
-        if name.split("__")[-1] in fixed and np.ndim(value) > 0:
-            return int(fixed[name.split("__")[-1]](value))
+        if name.split("__")[-1] in ("landmarks", "center", "scales") and np.ndim(value) > 0:
+            return np.shape(value)[-1]
     return WIDTH
 
 

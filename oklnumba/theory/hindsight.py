@@ -162,9 +162,8 @@ class Hindsight:
             return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
         rounds = inputs.as_numbers(at, "at")
         valid = rounds.ndim == 1 and rounds.size > 0 and np.asarray(at).dtype.kind in "iu"
-        if not (valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()):
-            shown = checks.shown(at)
-            raise ValueError(f"at must be increasing rounds from 1 to {n}, but is {shown}")
+        valid = valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()
+        checks.require(valid, "at", at, f"increasing rounds from 1 to {n}")
         return rounds.astype(np.int64)
 
     def _solve(self, at: np.ndarray) -> None:

@@ -27,7 +27,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
@@ -553,6 +553,4 @@ def clone_learner(learner: Any) -> Learner:
     return clone(check_learner(learner))
 
 
-def learner_field() -> Any:
-    """Declare a hyper-parameter that is a learner."""
-    return checked(lambda name, value: clone_learner(value))
+learner_field = partial(checked, lambda name, value: clone_learner(value))
