@@ -39,9 +39,7 @@ def data(args: argparse.Namespace) -> None:
 
 def warm_up(args: argparse.Namespace) -> None:
     """Fill the cache of compiled code and print how long it took."""
-    learners = [
-        text if text.isidentifier() else spelling.parse_learner(text) for text in args.learners
-    ]
+    learners = [one if one.isidentifier() else spelling.parse_learner(one) for one in args.learners]
     folder = cache_folder()
     if folder is None:
         raise OSError(f"compiled code cannot be kept: {NO_FOLDER}")

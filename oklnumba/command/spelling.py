@@ -4,19 +4,12 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-import oklnumba as okl
 from oklnumba.core.checks import suggest
-from oklnumba.core.params import Params
+from oklnumba.core.params import list_classes
 from oklnumba.learners.base.learner import Learner
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"
 LISTED = "docs/algorithms.md lists them"
-
-
-def list_classes() -> dict[str, type[Params]]:
-    """Return the learners, kernels, feature maps and samplers of ``okl`` by name."""
-    found = {name: getattr(okl, name) for name in okl.__all__}
-    return {n: c for n, c in found.items() if isinstance(c, type) and issubclass(c, Params)}
 
 
 def parse_value(text: str) -> Any:

@@ -181,12 +181,10 @@ class KORS(_Sampler):
     def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         setting = self._hyper.alpha, self._hyper.beta, self._hyper.eps
         coins = self._coins.take(len(X))
-        return self._play_with_room(
-            lambda first: kors_rounds(
-                X, coins, first, self._kernel, setting, self._counts,
-                (self._atoms, self._weights, self._C), self._work, (probabilities, kept),
-            ),
-        )  # fmt: skip
+        return self._play_with_room(lambda first: kors_rounds(
+            X, coins, first, self._kernel, setting, self._counts,
+            (self._atoms, self._weights, self._C), self._work, (probabilities, kept),
+        ))  # fmt: skip
 
 
 class UniformSampling(_Sampler):
@@ -264,12 +262,10 @@ class ALD(_Sampler):
 
     def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
         probabilities[:] = 1.0
-        return self._play_with_room(
-            lambda first: ald_rounds(
-                X, first, self._kernel, self._hyper.threshold, self._counts,
-                (self._atoms, self._R), self._work, kept,
-            ),
-        )  # fmt: skip
+        return self._play_with_room(lambda first: ald_rounds(
+            X, first, self._kernel, self._hyper.threshold, self._counts,
+            (self._atoms, self._R), self._work, kept,
+        ))  # fmt: skip
 
 
 def check_sampler(name: str, value: Any) -> str | float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, MISSING
-from functools import lru_cache
+from dataclasses import KW_ONLY
+from functools import lru_cache, partial
 from itertools import combinations_with_replacement
 from math import comb, sqrt
 from typing import Any, Self
@@ -95,8 +95,7 @@ class TaylorFeatures(Features):
     """Taylor features of the Gaussian kernel: all monomials of degree <= ``degree``.
 
     g_k(x) = exp(-|x|^2 / (2 sigma^2)) prod_i x_i^{k_i} / (sigma^{k_i} sqrt(k_i!)), |k| <= degree
-    (pkawv eq. 6). These C(d + degree, degree) functions are orthonormal in the RKHS of
-    Gaussian(sigma).
+    (pkawv eq. 6). These C(d + degree, degree) functions are orthonormal in Gaussian(sigma)'s RKHS.
 
     Parameters
     ----------
@@ -439,6 +438,4 @@ def check_features(name: str, features: Any) -> Features:
     return features
 
 
-def features_field(default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a hyper-parameter that is a feature map."""
-    return checked(check_features, default, optional)
+features_field = partial(checked, check_features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -260,9 +261,7 @@ def check_kernel(name: str, kernel: Any) -> Kernel:
     return kernel
 
 
-def kernel_field() -> Any:
-    """Declare a hyper-parameter that is a kernel."""
-    return checked(check_kernel)
+kernel_field = partial(checked, check_kernel)
 
 
 def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:

@@ -29,8 +29,7 @@ def __dir__() -> list[str]:
 class Loss:
     """A loss by its name; ``get`` returns it.
 
-    ``code`` is its code in hot/primitives/losses.py, ``classes`` says whether its labels must be -1
-    or +1.
+    ``code`` is that of hot/primitives/losses.py, ``classes`` says if its labels must be -1 or +1.
     """
 
     name: str

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import as_float, formula, require, require_positive
+from oklnumba.core.checks import formula, require, require_positive, require_within
 from oklnumba.core.display import brief
 from oklnumba.hot.first_order import entropy_map, p_norm_map
 from oklnumba.hot.primitives.linalg import project_ball
@@ -83,9 +83,7 @@ def _define(
 
 
 def _as_exponent(p: float) -> float:
-    found = as_float(p)
-    require(found >= 1.0, "p", p, "a number >= 1, or infinity")
-    return found
+    return require_within("p", p, "[1, inf]", "a number >= 1, or infinity")
 
 
 @formula
@@ -176,6 +174,4 @@ def check_radius(radius: float | None) -> float:
 
 def check_p(name: str, p: float) -> float:
     """Return p as a float; ValueError unless 1 < p <= 2, where |w|_p^2 is strongly convex."""
-    found = as_float(p)
-    require(1.0 < found <= 2.0, name, p, "a number with 1 < p <= 2")
-    return found
+    return require_within(name, p, "(1, 2]", "a number with 1 < p <= 2")

@@ -64,8 +64,7 @@ class Standardizer(State, Transformer, Params):
     """Columns with mean 0 and scale 1, by the running mean and deviation without outliers.
 
     ``stream(X)`` is for online protocols: it transforms each row by the rows before it and then
-    learns it, so no row sees itself or a later one. The very first row becomes zeros. A row costs
-    O(d).
+    learns it, so no row sees itself or a later one; the first row becomes zeros. A row costs O(d).
 
     As a step of scikit-learn's pipelines, ``fit`` learns all rows before ``transform``, as in
     ``StandardScaler``, so a run on its output has looked ahead. ``okl.Standardized(learner)``
@@ -90,8 +89,7 @@ class Standardizer(State, Transformer, Params):
     Remarks
     -------
     Welford's recursion (Welford 1962), row by row, so that the bits do not depend on how the rows
-    are cut into calls; on differences from the first row, so that columns far from zero lose no
-    digits.
+    are cut into calls; on differences from the first row: columns far from 0 lose no digits.
 
     A number further than 100 median deviations from the median of its column counts as that median.
     These are of the last 256 rows, measured after 16, 32, 64, 128 and 256 rows and then every 128;
@@ -178,8 +176,7 @@ class Standardizer(State, Transformer, Params):
 
     def _begin(self, d: int) -> None:
         """Make the state for rows of width d."""
-        clip = self._checked_params().clip
-        self._clip_at = np.inf if clip is None else clip
+        self._clip_at = self._checked_params().clip or np.inf
         self._make_state(d=d, counts=1, window=WINDOW)
         self._recent[:], self._reach[:] = np.nan, np.inf
 

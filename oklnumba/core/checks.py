@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial, wraps
@@ -20,12 +21,12 @@ SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
 
 
-def level_of_caller() -> int:
-    """Return the ``stacklevel`` with which a warning points at the first frame outside oklnumba."""
-    frame, level = sys._getframe(1), 1
+def warn(message: str) -> None:
+    """Give a UserWarning that points at the first frame outside oklnumba."""
+    frame, level = sys._getframe(), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("oklnumba."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def cut(text: str, longest: int) -> str:
@@ -45,8 +46,9 @@ def short(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """Return repr(value) on one line for messages; of an array, the shape."""
-    if has_shape(value) and value.shape:
-        return f"an array of shape {value.shape}"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {shape}"
     return cut(" ".join(repr(value).split()), LONGEST_SHOWN)
 
 
@@ -55,9 +57,8 @@ def describe(value: Any) -> str:
     if isinstance(value, type):
         name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
         return f"the class {value.__name__}; make an object of it: {name}(...)"
-    library = {"sklearn": "scikit-learn", "river": "river"}.get(
-        type(value).__module__.split(".")[0]
-    )
+    home = type(value).__module__.split(".")[0]
+    library = {"sklearn": "scikit-learn", "river": "river"}.get(home)
     return f"{library}'s {type(value).__name__}" if library else shown(value)
 
 
@@ -66,11 +67,6 @@ def suggest(word: str, known: Iterable[str]) -> str:
     same = {one.lower(): one for one in known}
     close = get_close_matches(word.lower(), same, n=1)
     return f"did you mean {same[close[0]]!r}? " if close else ""
-
-
-def has_shape(value: Any) -> bool:
-    """Say whether a value has a shape as an array has."""
-    return isinstance(getattr(value, "shape", None), tuple)
 
 
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
@@ -177,11 +173,6 @@ def require_flag(name: str, value: Any) -> bool:
     """Return True or False."""
     require(isinstance(value, bool | np.bool_), name, value, "True or False")
     return bool(value)
-
-
-def require_instance(name: str, value: Any, kind: type | tuple[type, ...], what: str) -> None:
-    """Raise ValueError unless a value is an object of a class; ``what`` says how to get one."""
-    require(isinstance(value, kind), name, value, what)
 
 
 def as_path(value: Any, name: str = "path") -> Path:

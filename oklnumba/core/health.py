@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from oklnumba.core.checks import warn
 from oklnumba.core.display import brief
 from oklnumba.hot.primitives.linalg import (
     solve_lower,
@@ -71,18 +72,17 @@ class Health(NamedTuple):
         return brief(self, **self._asdict())
 
 
-def summarise(rounds: int, parts: list[Part]) -> tuple[Health, str | None]:
-    """Return the health of a learner with these parts, and a warning if it has lost digits."""
+def summarise(rounds: int, parts: list[Part]) -> Health:
+    """Return the health of a learner with these parts; warn if it has lost digits."""
     if not parts:
-        return Health(rounds), None
+        return Health(rounds)
     worst = min(parts, key=lambda part: part.digits)
-    health = Health(rounds, max(part.condition for part in parts), worst.digits, worst.matrix)
-    if worst.digits >= FEWEST_DIGITS:
-        return health, None
-    return health, (
-        f"{worst.digits:.1f} of 16 digits are left of the forecasts after {rounds} rounds "
-        f"({worst.matrix}: condition {worst.condition:.2g}); {worst.remedy}"
-    )
+    if worst.digits < FEWEST_DIGITS:
+        warn(
+            f"{worst.digits:.1f} of 16 digits are left of the forecasts after {rounds} rounds "
+            f"({worst.matrix}: condition {worst.condition:.2g}); {worst.remedy}"
+        )
+    return Health(rounds, max(part.condition for part in parts), worst.digits, worst.matrix)
 
 
 # ---- estimates ----

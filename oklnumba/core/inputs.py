@@ -230,9 +230,8 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "cSUMm" or (
-            array.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in array.flat)
-        ):
+        kind = array.dtype.kind
+        if kind in "cSUMm" or kind == "O" and any(isinstance(v, str | bytes) for v in array.flat):
             raise TypeError
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
@@ -281,12 +280,10 @@ def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a frame, (n, d), with NaN for missing values."""
     if not hasattr(frame, "shape"):
-        what = (
-            "a lazy frame; pass {0}.collect()"
-            if hasattr(frame, "collect")
-            else ("a stream; play it by okl.run(learner, {0})")
-        )
-        raise ValueError(f"{name} is {what.format(name)}")
+        what = f"a stream; play it by okl.run(learner, {name})"
+        if hasattr(frame, "collect"):
+            what = f"a lazy frame; pass {name}.collect()"
+        raise ValueError(f"{name} is {what}")
     if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
     out, odd, names = np.zeros(frame.shape), [], column_names(frame)

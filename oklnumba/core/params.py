@@ -75,8 +75,7 @@ class Params:
     Every subclass is a dataclass. Its hyper-parameters are fields whose domain stands beside them,
     ``lam: float = positive(1.0)``; ``__init__``, the checks, ``get_params``, the repr and the file
     follow from them. What the user gives is kept as it is (so ``sklearn.base.clone`` and
-    ``GridSearchCV`` work), checked when the object is made, by ``set_params``, and again before
-    the first data.
+    ``GridSearchCV`` work), checked when made, by ``set_params``, and again before the first data.
     """
 
     __signature__: ClassVar[inspect.Signature]
@@ -238,18 +237,18 @@ def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
     if "list" in spec:
         items = [from_spec(v, arrays, classes) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    name = spec["class"]
-    cls = next((one for one in classes if one.__name__ == name), None) or find_class(name)
-    if cls is None:
+    name, known = spec["class"], list_classes() | {one.__name__: one for one in classes}
+    if name not in known:
         raise UnknownClass(
             f"needs the class {name}, which is not in this oklnumba; if it is your own, pass it: "
             f"okl.load(path, classes=[{name}]); otherwise update oklnumba"
         )
-    return cls(**{name: from_spec(v, arrays, classes) for name, v in spec["params"].items()})
+    params = {key: from_spec(v, arrays, classes) for key, v in spec["params"].items()}
+    return known[name](**params)
 
 
-def find_class(name: str) -> type[Params] | None:
-    """Return the class with hyper-parameters that oklnumba exports under a name, if any."""
+def list_classes() -> dict[str, type[Params]]:
+    """Return the classes with hyper-parameters that oklnumba exports, by name."""
     package = sys.modules["oklnumba"]
-    found = getattr(package, name, None) if name in package.__all__ else None
-    return found if isinstance(found, type) and issubclass(found, Params) else None
+    found = {name: vars(package).get(name) for name in package.__all__}
+    return {n: c for n, c in found.items() if isinstance(c, type) and issubclass(c, Params)}

@@ -60,13 +60,6 @@ def _align(make: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndar
     return buffer[skip : skip + prod(shape)].reshape(shape)
 
 
-def grow_array(array: np.ndarray, *shape: int) -> np.ndarray:
-    """Return a larger aligned copy, zero where the old array had nothing."""
-    larger = aligned_zeros(*shape).astype(array.dtype, copy=False)
-    larger[tuple(slice(n) for n in array.shape)] = array
-    return larger
-
-
 def round_up_to_vector(r: int) -> int:
     """Return r rounded up to whole vectors, at least one."""
     return -(-max(r, 1) // LANES) * LANES
@@ -203,7 +196,8 @@ class State:
                 for axis, n in zip(axes, old.shape, strict=True)
             ]
             if shape != list(old.shape):
-                larger[name] = grow_array(old, *shape)
+                larger[name] = aligned_zeros(*shape).astype(old.dtype, copy=False)
+                larger[name][tuple(slice(n) for n in old.shape)] = old
         return larger
 
     def _free(self, axis: int) -> None:
@@ -252,8 +246,7 @@ class State:
                 counts[other] = max(counts[other], int(self._counts[axis]))
             self._reserve(counts)
         for name in self._STATE:
-            if name != "counts":
-                self._restore_array(name, state[name])
+            self._restore_array(name, state[name])
         for name in self._COINS:
             getattr(self, f"_{name}").restore(state[name])
 

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import has_shape, require_choice, require_list
-
-OUTPUTS = "default", "pandas", "polars"
+from oklnumba.core.checks import require_choice, require_list
 
 
 class Transformer:
@@ -67,7 +65,7 @@ class Transformer:
         None changes nothing. If it is never called, ``sklearn.set_config`` decides.
         """
         if transform is not None:
-            require_choice("transform", transform, OUTPUTS)
+            require_choice("transform", transform, ("default", "pandas", "polars"))
             # scikit-learn's clone copies the attribute of this name.
             self._sklearn_output_config = {"transform": transform}
         return self
@@ -141,7 +139,7 @@ def _get_column_names(X: Any) -> list[str] | None:
 
 def _get_width(X: Any) -> int | None:
     try:
-        shape = X.shape if has_shape(X) else np.asarray(X).shape
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     except ValueError:  # ragged lists
         return None
     return shape[1] if len(shape) == 2 else None

@@ -30,7 +30,6 @@ from oklnumba.data.originals import SPECS, Spec
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
-
 OWN = Path(__file__).parent
 _BLOCK_ROWS = 10_000  # rows scaled at once
 
@@ -117,9 +116,8 @@ def load(
         that `permute` gives, and cut at 5 standard deviations, as ``Standardizer().stream(X)``
         does; the first row becomes zeros. Targets are never scaled: use ``scale_to(data.y)``.
     permute : int or None
-        Seed of a permutation of all rows, of the source's train and test rows together. Some sets
-        are sorted by class (cod-rna, w8a, magic04, spambase, svmguide3); permute them before an
-        online run.
+        Seed of a permutation of all rows, of the source's train and test rows together. Sets sorted
+        by class (cod-rna, w8a, magic04, spambase, svmguide3) need one before an online run.
 
     Returns
     -------

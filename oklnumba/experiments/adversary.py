@@ -19,7 +19,6 @@ __all__ = [
     "GreedyGame", "RKHSFunction", "alternating", "greedy", "rkhs_function", "sorted_by",
 ]  # fmt: skip
 
-
 CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences
@@ -151,7 +150,7 @@ def greedy(
     >>> game.X.shape, bool((game.regret[1:] >= game.regret[:-1]).all())
     ((10, 2), True)
     """
-    checks.require_instance("learner", learner, Learner, "an oklnumba learner")
+    checks.require(isinstance(learner, Learner), "learner", learner, "an oklnumba learner")
     check_kernel("kernel", kernel)
     n, d = checks.require_count("n", n, 1), checks.require_count("d", d, 1)
     lam = checks.require_positive("lam", lam)

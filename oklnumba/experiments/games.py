@@ -186,8 +186,8 @@ def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:
     >>> okl.oco.play(okl.Hedge(eta=0.1), game).regret().round(4)
     array([0.    , 0.0366])
     """
-    what = "a linear learner, such as okl.OGD()"
-    checks.require_instance("learner", learner, LinearLearner, what)
+    linear = isinstance(learner, LinearLearner)
+    checks.require(linear, "learner", learner, "a linear learner, such as okl.OGD()")
     complete = all(hasattr(game, name) for name in GAME) and not isinstance(game, type)
     checks.require(complete, "game", game, "a game such as okl.oco.LeastSquares(X, y)")
     points, gradients = np.empty((2, game.rounds, game.d))

@@ -237,10 +237,9 @@ def expand_grids(
 ) -> dict[str, list[Choice]]:
     """Return the combinations to choose from, by learner."""
     what = "a mapping of parameters to lists of one value or more"
-    checks.require(tune is None or isinstance(tune, Mapping), "tune", tune, what)
-    values = {
-        name: checks.require_list("tune", given, what) for name, given in (tune or {}).items()
-    }
+    tune = {} if tune is None else tune
+    checks.require(isinstance(tune, Mapping), "tune", tune, what)
+    values = {name: checks.require_list("tune", given, what) for name, given in tune.items()}
     checks.require(all(values.values()), "tune", tune, what)
     unknown, grids = set(values), {}
     for name, makers in lines.items():

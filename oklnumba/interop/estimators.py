@@ -38,8 +38,6 @@ class OnlineEstimator(BaseEstimator):
     Hyper-parameters that are set later take effect at the next ``fit``.
     """
 
-    learner: Learner | None
-
     def __init__(
         self, learner: Learner | None = None, shuffle: bool = True, random_state: Any = None
     ):
@@ -54,9 +52,6 @@ class OnlineEstimator(BaseEstimator):
                 f"the learner: {type(self).__name__}(okl.SelfTuning())"
             )
         return super().set_params(**params)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "learner_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

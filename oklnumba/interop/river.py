@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -17,11 +16,10 @@ from river import base
 
 from oklnumba.core import checks, inputs
 from oklnumba.interop.probabilities import LOSSES, compute_probabilities
-from oklnumba.learners.base.learner import Learner, check_learner, clone_learner
+from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.several import OneVsRest
 
-TASKS = "classification", "regression"
 FRAMES = "pandas", "polars"
 Keys = dict[Hashable, None]  # in the order of the columns
 MOST_NAMED = 20  # new keys that are ignored and warned of; more of them, silently
@@ -69,7 +67,7 @@ def to_river(
     >>> sorted(model.predict_proba_one(x))
     [False, True]
     """
-    checks.require_choice("task", task, TASKS)
+    checks.require_choice("task", task, ("classification", "regression"))
     if task == "classification":
         return RiverClassifier(learner, classes=classes)
     if classes is not None:
@@ -79,63 +77,10 @@ def to_river(
     return RiverRegressor(learner)
 
 
-class Columns:
-    """The columns of a model, by key; makes rows of dicts and frames."""
-
-    def __init__(self) -> None:
-        self.keys: Keys = {}  # none before the first round
-        self.ignored: set[Hashable] = set()  # new keys that a warning has named
-
-    def make_row(self, x: dict[Hashable, Any], player: Any) -> tuple[Keys, np.ndarray]:
-        """Return the keys of the columns, and the values of a dict in their order, (d,)."""
-        if not isinstance(x, dict):
-            raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
-        keys = self.keys if self.keys and x.keys() <= self.keys.keys() else self.match(x, player)
-        return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
-
-    def make_rows(self, X: Any, player: Any) -> tuple[Keys, np.ndarray]:
-        """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
-        if _library(X) is None:
-            raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
-        keys = self.match(X.columns, player)
-        here = {key: place for place, key in enumerate(keys) if key in X.columns}
-        rows = np.zeros((len(X), len(keys)))
-        if here:
-            rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
-        return keys, rows
-
-    def match(self, found: Iterable[Hashable], player: Any) -> Keys:
-        """Return the keys of the columns, with new ones if the player can take them in."""
-        found = list(found)
-        if not (found or self.keys) or len(set(found)) < len(found):
-            raise ValueError(f"x needs one or more numbers under different keys, has {found}")
-        new = [key for key in found if key not in self.keys and key not in self.ignored]
-        if new and self.keys and not player._can_widen:
-            if len(self.ignored) < MOST_NAMED:
-                self.ignored.update(new)
-                learner = type(getattr(player, "learner", player)).__name__
-                warnings.warn(
-                    f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
-                    "keys (SelfTuning none after its last restart); give all keys in the first "
-                    "round, 0 where there is no value, or take one of kernels, or a linear one",
-                    stacklevel=checks.level_of_caller(),
-                )
-            return self.keys
-        # Keys of several types, 1 and "1", are sorted too.
-        new.sort(key=lambda key: (str(key), type(key).__name__))
-        return self.keys | dict.fromkeys(new)
-
-
 def _library(X: Any) -> Any:
     """Return the library of a frame; None for anything else."""
     name = type(X).__module__.partition(".")[0]
     return sys.modules[name] if name in FRAMES and hasattr(X, "columns") else None
-
-
-def _as_series(values: Any, like: Any) -> Any:
-    """Return a series of the library of a frame, with its index."""
-    index = {"index": like.index} if hasattr(like, "index") else {}
-    return _library(like).Series(values, **index)
 
 
 def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
@@ -159,10 +104,50 @@ class _Model:
 
     learner: Learner | None
     _player: Learner | OneVsRest | None
+    _keys: Keys = {}  # of the columns; none before the first round
+    _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
 
     def _clone_learner(self) -> Learner:
         """Return a learner, or scorer, of the hyper-parameters, without data."""
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
+
+    def _make_row(self, x: dict[Hashable, Any]) -> tuple[Keys, np.ndarray]:
+        """Return the keys of the columns, and the values of a dict in their order, (d,)."""
+        if not isinstance(x, dict):
+            raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
+        keys = self._keys if self._keys and x.keys() <= self._keys.keys() else self._match(x)
+        return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
+
+    def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
+        """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
+        if _library(X) is None:
+            raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
+        keys = self._match(X.columns)
+        here = {key: place for place, key in enumerate(keys) if key in X.columns}
+        rows = np.zeros((len(X), len(keys)))
+        if here:
+            rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
+        return keys, rows
+
+    def _match(self, found: Iterable[Hashable]) -> Keys:
+        """Return the keys of the columns, with new ones if the player can take them in."""
+        found = list(found)
+        if not (found or self._keys) or len(set(found)) < len(found):
+            raise ValueError(f"x needs one or more numbers under different keys, has {found}")
+        new = [key for key in found if key not in self._keys and key not in self._ignored]
+        if new and self._keys and not self._player._can_widen:
+            if len(self._ignored) < MOST_NAMED:
+                self._ignored |= set(new)
+                learner = type(getattr(self._player, "learner", self._player)).__name__
+                checks.warn(
+                    f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
+                    "keys (SelfTuning none after its last restart); give all keys in the first "
+                    "round, 0 where there is no value, or take one of kernels, or a linear one"
+                )
+            return self._keys
+        # Keys of several types, 1 and "1", are sorted too.
+        new.sort(key=lambda key: (str(key), type(key).__name__))
+        return self._keys | dict.fromkeys(new)
 
     def _widen(self, d: int) -> Any:
         """Return the player for rows of d columns: a copy if it has fewer, which were 0 so far."""
@@ -171,11 +156,13 @@ class _Model:
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
-        self._learn(*self._columns.make_rows(X, self._player), y)
+        self._learn(*self._make_rows(X), y)
 
     def predict_many(self, X: Any) -> Any:
         """Return the forecasts, or classes, for the rows of a frame, as a series of its library."""
-        return _as_series(self._predict(self._columns.make_rows(X, self._player)[1]), X)
+        values = self._predict(self._make_rows(X)[1])
+        index = {"index": X.index} if hasattr(X, "index") else {}
+        return _library(X).Series(values, **index)
 
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
@@ -205,26 +192,25 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     """
 
     def __init__(self, learner: Learner | None = None):
-        self.learner = check_learner(learner) if learner is not None else None
+        self.learner = learner
         self._player = self._clone_learner()
-        self._columns = Columns()
 
     def learn_one(self, x: dict, y: float) -> None:
         """Play a round: inputs by key, and a number."""
-        keys, row = self._columns.make_row(x, self._player)
+        keys, row = self._make_row(x)
         self._player = self._widen(len(row)).learn_one(row, y)
-        self._columns.keys = keys
+        self._keys = keys
 
     def _learn(self, keys: Keys, rows: np.ndarray, labels: Any) -> None:
         self._player = self._widen(len(keys)).partial_fit(rows, labels)
-        self._columns.keys = keys
+        self._keys = keys
 
     def _predict(self, rows: np.ndarray) -> np.ndarray:
         return self._widen(rows.shape[1]).predict(rows)
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
-        _, row = self._columns.make_row(x, self._player)
+        _, row = self._make_row(x)
         return self._widen(len(row)).predict_one(row)
 
 
@@ -239,8 +225,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     Parameters
     ----------
     learner, classes
-        As in ``to_river``. If you know that there are two classes, name them: it saves two of three
-        scorers.
+        As in ``to_river``. If there are two classes, name them: that saves two of three scorers.
 
     Remarks
     -------
@@ -266,7 +251,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     ):
         self.learner = learner
         self.classes = classes
-        self._columns = Columns()
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
         self._fixed = False  # whether no others may come
         self._player: Learner | OneVsRest | None = None
@@ -316,7 +300,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         several = isinstance(self._player, OneVsRest)
         codes = codes if several else 2.0 * codes - 1.0
         self._player = self._widen(len(keys)).partial_fit(rows, codes)
-        self._columns.keys = keys
+        self._keys = keys
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K)."""
@@ -346,21 +330,21 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict, y: Hashable) -> None:
         """Play a round: inputs by key, and a label."""
-        keys, row = self._columns.make_row(x, self._player)
+        keys, row = self._make_row(x)
         self._learn(keys, row[None], [y])
 
     def predict_one(self, x: dict) -> Hashable | None:
         """Return the class forecast; None before any class is known."""
-        return self._predict(self._columns.make_row(x, self._player)[1][None])[0]
+        return self._predict(self._make_row(x)[1][None])[0]
 
     def predict_proba_one(self, x: dict) -> dict[Hashable, float]:
         """Return the probability of each class so far."""
-        found = self._predict_proba(self._columns.make_row(x, self._player)[1][None])[0]
+        found = self._predict_proba(self._make_row(x)[1][None])[0]
         return dict(zip(self._codes, found.tolist(), strict=True))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return the probabilities for the rows of a frame, as a frame with a column a class."""
-        P, library = self._predict_proba(self._columns.make_rows(X, self._player)[1]), _library(X)
+        P, library = self._predict_proba(self._make_rows(X)[1]), _library(X)
         if hasattr(X, "index"):
             return library.DataFrame(P, columns=list(self._codes), index=X.index)
         return library.DataFrame({str(label): P[:, k] for label, k in self._codes.items()})

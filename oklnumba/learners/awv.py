@@ -28,7 +28,7 @@ from oklnumba.core.state import (
     sweep_workspace,
 )
 from oklnumba.hot import awv as hot
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
@@ -133,22 +133,20 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
             return cholesky.append_rows(self._L, t, b)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        t, n = self._played, len(X)
+        t, n, setting = self._played, len(X), (self._lam, self._ridge)
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
             # As in a round, which overwrites what a label of 0 leaves.
-            Y, shrinks, setting = np.zeros_like(forecasts), np.empty(1), (self._lam, self._ridge)
+            Y, shrinks = np.zeros_like(forecasts), np.empty(1)
             hot.kernel_awv_labels(self._L, self._u, Y, t, *setting, forecasts, shrinks)
             self._looked_at = self._single_input(X)
-            return forecasts if self._outputs > 1 else forecasts[:, 0]
-        rows, corners = np.empty((n, t)), np.empty(n)
-        kernel_block(self._kernel, X, self._past, t, rows)
-        with cholesky.limit_threads(t, n):
-            cholesky.solve_rows(self._L, rows, t)
-        kernel_diags(self._kernel, X, corners)
-        hot.kernel_awv_forecasts(
-            rows, corners, self._L, self._u, t, self._lam, self._ridge, forecasts
-        )
+        else:
+            rows, corners = np.empty((n, t)), np.empty(n)
+            kernel_block(self._kernel, X, self._past, t, rows)
+            with cholesky.limit_threads(t, n):
+                cholesky.solve_rows(self._L, rows, t)
+            kernel_diags(self._kernel, X, corners)
+            hot.kernel_awv_forecasts(rows, corners, self._L, self._u, t, *setting, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:
@@ -255,10 +253,7 @@ class FeatureRidge(Learner):
         else:
             arguments = self._round_arguments(trace, n)
             trace.sizes.fill(self._r)
-        played, status = loop(Z, y.reshape(n, self._outputs), *arguments)
-        if status != DONE:
-            self._raise_status(status, played)
-        self._played += n
+        self._count_rounds(n, *loop(Z, y.reshape(n, self._outputs), *arguments))
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single

@@ -120,7 +120,6 @@ class BAO2KS(Learner):
         return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(K)
 
     def _check_params(self) -> None:
-        super()._check_params()
         if len(list_kernels(self.kernels)) > 1:
             self._refuse_unused("several kernels have no use for it; leave it out", "beta")
 

@@ -101,7 +101,6 @@ class ExpConcaveFTRL(EitherLearner):
     loss: str = loss_field("squared")
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.domain == "ball":
             require_positive("radius", self.radius)  # not None
         else:

@@ -16,7 +16,6 @@ from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import checked, choice, clone, positive, to_spec, within
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, State, aligned_zeros
 from oklnumba.hot import experts as hot
-from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner, Trace, check_learner
 from oklnumba.learners.fogd import FOGD, choose_features
@@ -142,7 +141,6 @@ class Experts(Learner):
             refuse_beyond(y, p.B, "B", "the bound on |y| of this aggregation")
 
     def _check_params(self) -> None:
-        super()._check_params()
         names = sorted({one._loss().name for one in self.learners})
         if len(names) > 1:
             raise ValueError(f"learners must have one loss, but have {', '.join(names)}")
@@ -195,13 +193,10 @@ class Experts(Learner):
         run_together([partial(play_learners, part) for part in self._parts], len(X))
         forecasts = np.stack([own.predictions for own in traces], axis=1)
         trace.sizes[:] = sum(own.sizes for own in traces)
-        played, status = hot.experts_rounds(
-            forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights,
-            (trace.predictions, np.empty(len(X))),
-        )  # fmt: skip
-        if status != DONE:
-            self._raise_status(status, played)
-        self._played += len(X)
+        out = trace.predictions, np.empty(len(X))
+        self._count_rounds(len(X), *hot.experts_rounds(
+            forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights, out,
+        ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))

@@ -97,12 +97,10 @@ class OGD(_FirstOrder):
         return f"{step}, or scale the inputs and labels"
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.schedule == "strong":
             require_positive("lam", self.lam)
-            self._refuse_unused(
-                "the steps of schedule='strong' are 1 / (lam t); set lam instead", "eta"
-            )
+            why = "the steps of schedule='strong' are 1 / (lam t); set lam instead"
+            self._refuse_unused(why, "eta")
         else:
             self._refuse_unused("it is for schedule='strong'; leave it out", "lam")
 
@@ -291,7 +289,6 @@ class AdaptiveFTRL(EitherLearner):
     loss: str = loss_field("squared")
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.kind == "sqrt":
             self._refuse_unused("kind='sqrt' has no use for it; leave it out", "sigma")
 
@@ -317,8 +314,7 @@ class StronglyConvexFTRL(_FirstOrder):
 
     Remarks
     -------
-    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex; l
-    alone is not.
+    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), lam-strongly convex; l is not.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from oklnumba.components.features import Features, FourierFeatures, features_fie
 from oklnumba.core.params import count, positive, random_seed, width
 from oklnumba.core.state import FeatureRows, aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
-from oklnumba.hot.primitives.jit import ATOMS, DONE
+from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
 
 ROWS = 120  # rounds whose features are kept at a time: few, so that they stay in the cache
@@ -54,7 +54,6 @@ class FOGD(Learner):
     seed: int = random_seed(0)
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.features is not None:
             why = "it is for the Fourier features of features=None; set it in features"
             self._refuse_unused(why, "sigma", "n_frequencies", "seed")
@@ -85,12 +84,8 @@ class FOGD(Learner):
         if single is None or trace is not single.trace:
             trace.sizes.fill(len(self._w))
         X, Z = self._find_features(X, Z)
-        played, status = loop(
-            X, y, self._fourier, Z, self._w, self._loss_code, self._hyper.eta, trace.predictions
-        )
-        if status != DONE:
-            self._raise_status(status, played)
-        self._played += len(y)
+        loss, eta, out = self._loss_code, self._hyper.eta, trace.predictions
+        self._count_rounds(len(y), *loop(X, y, self._fourier, Z, self._w, loss, eta, out))
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
@@ -100,10 +95,7 @@ class FOGD(Learner):
         return self._no_inputs, self._features.of(X, known) if Z is None else Z
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        loop, single, n = self._loop(fogd_forecasts, X), self._single, len(X)
-        forecasts = np.empty(n)
-        if single is not None and X is single.X:
-            forecasts = single.trace.predictions
+        loop, forecasts = self._loop(fogd_forecasts, X), np.empty(len(X))
         rows, Z = self._find_features(X, Z)
         loop(rows, self._fourier, Z, self._w, forecasts)
         self._looked_at = self._single_input(X)

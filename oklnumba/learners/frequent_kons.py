@@ -13,7 +13,7 @@ from oklnumba.core.params import count, within
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.frequent_kons import CONSTANT, LINEAR, R_G, ROWS, SQUARE, frequent_kons_rounds
 from oklnumba.hot.kons import clipped_forecasts
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM
+from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
@@ -52,8 +52,7 @@ class FrequentKONS(Curved):
 
     Remarks
     -------
-    As KRLS, it has 1e-14 k(x, x) added to the diagonal of the kernel matrix, so that near atoms
-    cost no digits.
+    As in KRLS, 1e-14 k(x, x) is added to the kernel matrix's diagonal: near atoms cost no digits.
 
     Examples
     --------
@@ -89,8 +88,7 @@ class FrequentKONS(Curved):
     def regret_bound(self, norm: float) -> float:
         """Return what the regret of the rounds so far is at most, on any stream.
 
-        ``norm`` is |f| of the function that the learner is compared with, |f(x_t)| <= C in all
-        rounds.
+        ``norm`` is |f| of the function to compare with, |f(x_t)| <= C in all rounds.
 
         Examples
         --------
@@ -104,7 +102,6 @@ class FrequentKONS(Curved):
         return float(square * F * F + T[LINEAR] * F + T[CONSTANT] + T[R_G]) / 2.0
 
     def _check_params(self) -> None:
-        super()._check_params()
         self._require_curvature("or FOGD, a first-order learner")
 
     def _start(self, d: int) -> None:
@@ -140,9 +137,7 @@ class FrequentKONS(Curved):
                     if many:
                         self._drop_atom()
             self._reserve({ATOMS: self.size + 1})
-        if status != DONE:
-            self._raise_status(status, first)
-        self._played += len(X)
+        self._count_rounds(len(X), first, status)
 
     def _drop_atom(self) -> None:
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""

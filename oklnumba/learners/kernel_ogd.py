@@ -22,7 +22,6 @@ class _Shrinking(Expansion):
     lam: float = nonnegative(0.0)
 
     def _check_params(self) -> None:
-        super()._check_params()
         shrinks = self.eta * self.lam < 1.0
         require(shrinks, "lam", self.lam, f"less than 1 / eta = {1.0 / self.eta:g}")
 
@@ -51,8 +50,7 @@ class KernelOGD(_Shrinking):
 
     Remarks
     -------
-    The forecast is made before the function shrinks (kafbox shrinks first). NORMA's nu-trick is
-    left out.
+    The forecast precedes the shrinking (kafbox shrinks first). NORMA's nu-trick is left out.
 
     Examples
     --------

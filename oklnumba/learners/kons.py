@@ -79,7 +79,6 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
         return self._width is not None and bool(self._counts[ENDED])
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.schedule == "constant":
             self._require_curvature("schedule='sqrt', or FOGD, a first-order learner")
 

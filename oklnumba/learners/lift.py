@@ -6,7 +6,6 @@ import numpy as np
 
 from oklnumba.components.features import Features, features_field
 from oklnumba.core.checks import require
-from oklnumba.core.health import Part
 from oklnumba.core.params import checked, clone
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
@@ -89,6 +88,3 @@ class WithFeatures(Wrapper):
         if self._played == 0:  # as before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(Z), self._outputs))
         return self._hyper.learner._forecast(Z, *((Z,) if self._padded else ()))
-
-    def _matrices(self) -> list[Part]:
-        return [part._replace(remedy=self._inner._REMEDY) for part in self._inner._matrices()]

@@ -113,14 +113,8 @@ class _ProjectedStep(BoundedForecasts, LinearLearner):
     _REMEDY = "raise alpha, or scale the inputs and labels"
 
     def _check_params(self) -> None:
-        super()._check_params()
         if self.eta is None:
             self._require_curvature("or give eta")
-
-    def _choose_eta(self) -> float:
-        """Return eta, by default the curvature of the loss on [-C, C]."""
-        p = self._hyper
-        return losses.get(p.loss).curvature(p.C) if p.eta is None else p.eta
 
 
 class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
@@ -160,8 +154,9 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     eta: float | None = positive(None, optional=True)
 
     def _start(self, d: int) -> None:
-        self._C = self._hyper.C
-        self._begin_factor(d, self._hyper.alpha, self._choose_eta())
+        p = self._hyper
+        self._C = p.C
+        self._begin_factor(d, p.alpha, p.eta or self._loss().curvature(p.C))
 
 
 class SketchedONS(_ProjectedStep):
@@ -200,7 +195,7 @@ class SketchedONS(_ProjectedStep):
 
     def _start(self, d: int) -> None:
         p, rows = self._hyper, 2 * self._hyper.rank
-        self._alpha, self._eta, self._C = p.alpha, self._choose_eta(), p.C
+        self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
         self._work = aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d)
 

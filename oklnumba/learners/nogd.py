@@ -35,7 +35,6 @@ class _Mapped(Expansion):
     budget: int = count(2, 400)
 
     def _check_params(self) -> None:
-        super()._check_params()
         require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
 
     def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:
@@ -168,8 +167,7 @@ class SkeGD(_Mapped):
     -------
     As in the authors' code, a new map keeps only the forecast of the current point, w = f(x) phi(x)
     / |phi(x)|^2, and only the atoms of the update rounds enter the sketches. Their period of 0.3 n
-    needs the number of rounds n; by default we make one map. Our first map has rank k like the
-    later ones.
+    needs the number of rounds n; by default we make one. Our first map has rank k like later ones.
 
     Examples
     --------

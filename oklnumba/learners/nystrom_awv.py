@@ -126,7 +126,6 @@ class NystromAWV(Learner):
     discount: float = discount_factor(1.0)
 
     def _check_params(self) -> None:
-        super()._check_params()
         if not isinstance(self.sampler, str):
             why = "uniform sampling does not use it; leave it out, or take sampler='kors'"
             self._refuse_unused(why, "mu", "beta", "eps")

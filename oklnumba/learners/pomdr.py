@@ -160,8 +160,7 @@ class POMDR(OptimisticDescent):
     budget : int >= 2, even
         B, atoms at which half of the dictionary is removed.
     rate_scale : float >= 0
-        Of the learning rate after the first removal; 1 in the theory, 0.05 or 0.1 in the
-        experiments.
+        Of the learning rate after the first removal; 1 in theory, 0.05 or 0.1 in the experiments.
 
     Remarks
     -------
@@ -187,7 +186,6 @@ class POMDR(OptimisticDescent):
     rate_scale: float = nonnegative(0.1)
 
     def _check_params(self) -> None:
-        super()._check_params()
         even = self.budget % 2 == 0
         require(even, "budget", self.budget, "even, for half of it is removed at a time")
         below = self.switch_size is None or self.switch_size < self.budget

@@ -83,7 +83,6 @@ class ProsNKONS(Curved):
         return int(self._counts[RESTARTS]) if self._width is not None else 0
 
     def _check_params(self) -> None:
-        super()._check_params()
         self._require_curvature("or FOGD, a first-order learner")
         if not isinstance(self.sampler, str):
             why = "uniform sampling has no use for it; leave it out, or take sampler='kors'"

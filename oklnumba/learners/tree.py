@@ -17,7 +17,6 @@ from oklnumba.learners.base.wrapper import Wrapper
 PAST, NODES = 1, 2  # entries of the counts: rows kept, leaves and splits
 SIZE, LOSS, BOUNDS = 0, slice(1, 2), slice(3, None)  # of a record, beside the comparator
 
-
 Split = tuple[int, float, int]  # a column, its threshold, and the left of two new nodes
 
 

@@ -141,8 +141,7 @@ class OnlineToBatch(Wrapper):
         0.25
         """
         self._refuse_unseen()
-        regret_bound = checks.require_nonnegative("regret_bound", regret_bound)
-        return regret_bound / self._played
+        return checks.require_nonnegative("regret_bound", regret_bound) / self._played
 
     @locked
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -169,8 +168,6 @@ class OnlineToBatch(Wrapper):
         functions = self._functions.items()
         parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
         return parts + self._inner._diagnose()
-
-    # ---- saving ----
 
     def _nested(self) -> dict[str, State]:
         return super()._nested() | {f"function{r}": f for r, f in self._functions.items()}

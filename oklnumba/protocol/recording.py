@@ -174,7 +174,6 @@ class Recorder:
         if not self.path.exists():
             return
         meta, state = read_npz(self.path)
-        rows = select_prefix("run_", state)
         if "spec" not in meta or "run" not in meta:
             raise ValueError(f"{self.path} is no checkpoint of a run; name another file")
         self._refuse_other_run(meta, state)
@@ -182,7 +181,7 @@ class Recorder:
         with refuse_damage(self.path):
             if self.late:
                 self.late.restore(meta["run"]["rounds"], state)
-            self._continue(meta["run"], rows)
+            self._continue(meta["run"], select_prefix("run_", state))
 
     def _continue(self, run: dict[str, Any], rows: Rows) -> None:
         """Take over what a checkpoint kept of its rounds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import level_of_caller, shown
+from oklnumba.core.checks import shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
@@ -203,7 +202,8 @@ def run(
         Bar(**shape) if progress else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
-        bar.total = _count_rounds(X, recorder.rounds - skip) if progress and chunked else None
+        rows = X.count_rows() if progress and hasattr(X, "count_rows") else None
+        bar.total = None if rows is None else rows + recorder.rounds - skip
         for part, own in pieces:
             if not chunked:
                 bar.total = recorder.expected = len(own) + recorder.rounds - skip
@@ -216,8 +216,7 @@ def run(
                 recorder.adopt()
             if not (learner.rounds or recorder.rounds):
                 learner._advise(part, own)
-            finished = _play_piece(recorder, part, own, time_limit, bar, presses)
-            if not finished:
+            if not (finished := _play_piece(recorder, part, own, time_limit, bar, presses)):
                 break
         recorder.interrupted = presses.count > 0
         finished = finished and not recorder.interrupted
@@ -258,12 +257,6 @@ def _check_arguments(
     return learner
 
 
-def _count_rounds(X: Any, before: int) -> int | None:
-    """Return how many rounds a run will have, if a stream knows its rows; None otherwise."""
-    rows = getattr(X, "count_rows", lambda: None)()
-    return None if rows is None else rows + before
-
-
 def _warn_of_block(y: np.ndarray, before: int) -> bool:
     """Warn of a long block of equal labels, which random order would not have; say whether."""
     n = before + len(y)
@@ -279,12 +272,10 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     start, rows = int(starts[lengths.argmax()]), int(lengths.max())
     if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
         return False
-    warnings.warn(
+    checks.warn(
         f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
         "more than by chance; if the rows have no order in time, shuffle them: order = "
-        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True",
-        UserWarning,
-        stacklevel=level_of_caller(),
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
     )
     return True
 
@@ -304,9 +295,7 @@ def _play_piece(
     """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
     start = 0
     while start < len(y):
-        rows = 0
-        if not presses.count:
-            rows = _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
+        rows = 0 if presses.count else _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:
             return False
         part, labels = X[start : start + rows], y[start : start + rows]

@@ -73,11 +73,6 @@ class Certificate(NamedTuple):
             f"regret {last[0]}, bound {last[1]})"
         )
 
-    def _last(self) -> dict[str, float]:
-        """Return the regret and its bound after the last round, those of all outputs added up."""
-        pairs = {"regret": self.regret, "bound on the regret": self.bound}
-        return {name: float(np.sum(a[-1])) for name, a in pairs.items() if len(a)}
-
 
 class Run:
     """A run of the online protocol.
@@ -205,14 +200,6 @@ class Run:
             return float(getattr(self, SUMS[name])[-1].mean() / self.labelled[-1])
         return float(getattr(self, name).mean())
 
-    def _require_all(self, what: str) -> None:
-        """Raise ValueError where rounds are missing."""
-        if len(self.recorded) < self.rounds:
-            raise ValueError(
-                f"{what} needs the forecast of every round, but this run keeps "
-                f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
-            )
-
     def regret(
         self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
     ) -> np.ndarray | theory.RegretCurve:
@@ -253,7 +240,11 @@ class Run:
                 "theory.Hindsight(kernel, X, y, lam).regret(forecasts[:, k], at), forecasts being "
                 "run.scores of OneVsRest or run.predictions of MultiOutput"
             )
-        self._require_all("the regret")
+        if len(self.recorded) < self.rounds:
+            raise ValueError(
+                "the regret needs the forecast of every round, but this run keeps "
+                f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
+            )
         if self._data is None:
             raise ValueError(
                 "this run does not hold its data; "
@@ -351,8 +342,9 @@ class Run:
             rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
         if self.mistakes is not None:
             rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
-        if self.certificate is not None:
-            rows |= self.certificate._last()
+        if self.certificate is not None and self.rounds:  # all outputs added up
+            rows["regret"] = float(np.sum(self.certificate.regret[-1]))
+            rows["bound on the regret"] = float(np.sum(self.certificate.bound[-1]))
         if self.rounds:
             rows["size"] = int(self.sizes[-1])
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})

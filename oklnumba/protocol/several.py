@@ -195,7 +195,6 @@ class OneVsRest(Several):
     classes: Any = checked(lambda name, value: check_classes(value))
 
     def _check_params(self) -> None:
-        super()._check_params()
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)
 
     def _names(self) -> np.ndarray:

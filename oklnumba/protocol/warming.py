@@ -1,6 +1,5 @@
 """Compile beforehand: ``okl.warm_up`` fills the cache of compiled code, for deployments."""
 
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -11,9 +10,9 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian
-from oklnumba.core.checks import level_of_caller, require_flag
+from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.display import Bar
-from oklnumba.core.params import Params, clone, find_class
+from oklnumba.core.params import Params, clone, list_classes
 from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner
@@ -78,11 +77,7 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
     found = {title: list(examples(one)) for title, one in wanted.items()}
     if cache_folder() is None:
-        warnings.warn(
-            f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}",
-            UserWarning,
-            stacklevel=level_of_caller(),
-        )
+        warn(f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}")
     seconds = {}
     for title, made in Bar(found.items(), unit=" learner", disable=not progress):
         start = time.process_time()
@@ -94,8 +89,8 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
 
 def warmable() -> list[str]:
     """Return the names of the classes of learners that oklnumba exports."""
-    found = {name: find_class(name) or Params for name in sys.modules["oklnumba"].__all__}
-    return [n for n, cls in found.items() if issubclass(cls, Learner) and cls is not Learner]
+    classes = list_classes().items()
+    return [n for n, cls in classes if issubclass(cls, Learner) and cls is not Learner]
 
 
 def examples(learner: str | Learner) -> Iterator[Learner]:
@@ -105,7 +100,7 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
         return
     if learner not in warmable():
         raise ValueError(f"no learner {learner!r}; known are: {', '.join(warmable())}")
-    cls = find_class(learner)
+    cls = list_classes()[learner]
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})
     for values in product(*(given[name] for name in needed)):
@@ -115,10 +110,9 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
 
 def _width(learner: Params) -> int:
     """Return the width of inputs that a learner takes; WIDTH where it takes any."""
-    fixed = {"landmarks": lambda v: np.shape(v)[1], "center": np.size, "scales": np.size}
     for name, value in learner.get_params(deep=True).items():
-        if name.split("__")[-1] in fixed and np.ndim(value) > 0:
-            return int(fixed[name.split("__")[-1]](value))
+        if name.split("__")[-1] in ("landmarks", "center", "scales") and np.ndim(value) > 0:
+            return np.shape(value)[-1]
     return WIDTH
 
 

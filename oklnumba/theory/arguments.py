@@ -12,6 +12,7 @@ from oklnumba.core import checks, inputs
 
 POSITIVE = "lam alpha alpha_tilde beta C eta eps lipschitz mu kappa radius largest R sigma"
 NONNEGATIVE = "B norm alignment hinge_loss gap"
+COUNTS = "n m d count size rank"
 RULES: dict[str, Any] = {
     "kernel": check_kernel,
     "features": check_features,
@@ -20,9 +21,7 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("X", "Z", "gradients"), lambda name, X: inputs.as_inputs(X, name=name)),
     **dict.fromkeys(POSITIVE.split(), checks.require_positive),
     **dict.fromkeys(NONNEGATIVE.split(), checks.require_nonnegative),
-    **dict.fromkeys(
-        ("n", "m", "d", "count", "size", "rank"), partial(checks.require_count, least=1)
-    ),
+    **dict.fromkeys(COUNTS.split(), partial(checks.require_count, least=1)),
 }
 
 

@@ -43,8 +43,7 @@ def kons_bound(
     Remarks
     -------
     Errata 11 and 60: the printed forms of the two cases do not follow from the proof. The second,
-    and any other steps, have the theorem's first inequality, d_onl bounded by the log det of
-    Lemma 3.
+    and any other steps, have the theorem's first inequality, d_onl bounded by Lemma 3's log det.
 
     Examples
     --------
@@ -133,9 +132,8 @@ def frequent_kons_bound(
     sigma, L = _measure_curved(loss, C)
     values = np.maximum(np.linalg.eigvalsh(kernel(X))[::-1], 0.0) * sigma * L**2
     tails = np.append(values[::-1].cumsum()[::-1], 0.0)[: rank + 1]  # sum of i > k
-    given = (
-        0.0 if len(X) < 2 * rank else float((tails / (rank + 1.0 - np.arange(len(tails)))).min())
-    )
+    shares = tails / (rank + 1.0 - np.arange(len(tails)))
+    given = float(shares.min()) if len(X) >= 2 * rank else 0.0
     spent = float(np.log1p(values / alpha).sum()) + 2.0 * rank * given / alpha
     return (alpha * norm**2 + spent / sigma) / 2.0
 

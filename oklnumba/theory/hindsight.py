@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import level_of_caller
 from oklnumba.core.display import brief
 from oklnumba.theory.arguments import checked
 from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
@@ -164,9 +162,8 @@ class Hindsight:
             return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
         rounds = inputs.as_numbers(at, "at")
         valid = rounds.ndim == 1 and rounds.size > 0 and np.asarray(at).dtype.kind in "iu"
-        if not (valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()):
-            shown = checks.shown(at)
-            raise ValueError(f"at must be increasing rounds from 1 to {n}, but is {shown}")
+        valid = valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()
+        checks.require(valid, "at", at, f"increasing rounds from 1 to {n}")
         return rounds.astype(np.int64)
 
     def _solve(self, at: np.ndarray) -> None:
@@ -182,16 +179,13 @@ class Hindsight:
     def _warn_of_width(self, t: int, best: Comparator) -> None:
         """Warn, once, of an interval that says little."""
         width = best.upper - best.lower
-        if self._warned or not width > WIDE * best.upper:
-            return
-        self._warned = True
-        warnings.warn(
-            f"after round {t} the best function's objective is known to "
-            f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that hold "
-            "more of the kernel, leave them out, or raise lam",
-            UserWarning,
-            stacklevel=level_of_caller(),
-        )
+        if width > WIDE * best.upper and not self._warned:
+            self._warned = True
+            checks.warn(
+                f"after round {t} the best function's objective is known to "
+                f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that "
+                "hold more of the kernel, leave them out, or raise lam"
+            )
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
         for t in at:

@@ -115,7 +115,7 @@ def taylor_bound(
     >>> round(okl.theory.taylor_bound(features, [[1.0], [1.0]], lam=2.0), 6)
     1.039721
     """
-    checks.require_instance("features", features, TaylorFeatures, "a TaylorFeatures")
+    require(isinstance(features, TaylorFeatures), "features", features, "a TaylorFeatures")
     d = X.shape[1]
     center = 0.0 if features.center is None else inputs.as_point(features.center, d, "center")
     radius = float(np.sqrt(np.square(X - center).sum(axis=1).max()))
@@ -360,12 +360,11 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
         (2.0 - gamma - a * (1.0 + 1.0 / gamma)) / (1.0 - gamma),
     )
     lines = [[a + x, a + gamma * (1.0 - x), 2.0 - a / gamma - x] for x in crossings]
-    restarts = np.max(lines, axis=1).min(axis=0)
     curves = {
         "PKAWV": np.maximum(best, 1.0 + a / 2.0 - a / (2.0 * gamma)),
         "PKAWV (beforehand features)": np.maximum(best, 1.0 - a / (2.0 * gamma)),
         "Sketched-KONS": (1.0 - a + gamma) / (1.0 + gamma),
-        "Pros-N-KONS": restarts,
+        "Pros-N-KONS": np.max(lines, axis=1).min(axis=0),
     }
     return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
 
@@ -392,8 +391,7 @@ def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: f
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 
     Of the Gaussian kernel, for any inputs in the ball (pkawv section 3.1, after Altschuler, Bach,
-    Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: it is at least
-    3 * 6^d.
+    Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: at least 3 * 6^d.
 
     R = ``radius`` >= 0 is the largest |x - center| for any center, sigma > 0 the width. For lam > n
     it is the value at lam = n: d_eff falls in lam, and the logarithm would be negative.

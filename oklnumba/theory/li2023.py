@@ -25,8 +25,7 @@ def pomdr_bound(
     6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x). With
     ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) + 6 sqrt(3) U sqrt(D) T / B
     are added; None is for runs without any (the dictionary stayed small, or POMD). U is the
-    ``radius``. For hinge loss and learners with zeta = 1, ald_scale = 1, rate_scale = 1 and a
-    horizon.
+    ``radius``. For hinge loss and learners with zeta = ald_scale = rate_scale = 1 and a horizon.
 
     Remarks
     -------

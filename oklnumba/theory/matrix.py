@@ -44,7 +44,6 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
     # Copies: the loop would be compiled again for read-only arrays.
     X = np.array(scale_columns(X, kernel._scales), order="C")
     v = np.array(v, dtype=float)
-
     parts = np.zeros((SHARES, len(X)))
 
     def compute_share(number: int) -> None:

@@ -35,7 +35,8 @@ def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> floa
     >>> okl.theory.ftrl_bound(okl.oco.euclidean(eta=0.5), [[1.0], [1.0]], [1.0])
     2.0
     """
-    checks.require_instance("potential", potential, Potential, "such as okl.oco.euclidean()")
+    valid = isinstance(potential, Potential)
+    checks.require(valid, "potential", potential, "such as okl.oco.euclidean()")
     w = as_vector(w, "w", gradients.shape[1])
     lowest = -potential.conjugate(np.zeros(len(w)))
     dual = sum(potential.dual_norm(g) ** 2 for g in gradients)
@@ -319,8 +320,7 @@ def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0)
 def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> float:
     """Return (L(w) + (log d + sum w log w) / eta) / (1 - eta R^2), the mistakes of Winnow.
 
-    oco Theorem 2 with errata 42 and 43. Labels are -1 and +1, w is on the simplex, R bounds
-    |x|_inf.
+    oco Theorem 2 with errata 42 and 43. Labels are -1 and +1, w is on the simplex, |x|_inf <= R.
 
     Examples
     --------

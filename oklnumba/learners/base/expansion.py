@@ -72,9 +72,7 @@ class Expansion(Learner):
 class OnSpan(Expansion):
     """An expansion with a factor ``_R`` of the kernel matrix of its first ``_factored`` atoms."""
 
-    @property
-    def _factored(self) -> int:
-        return int(self._counts[ATOMS])
+    _factored = property(lambda self: int(self._counts[ATOMS]))
 
     def _matrices(self) -> list[Part]:
         m = self._factored

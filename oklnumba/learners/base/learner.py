@@ -26,9 +26,8 @@ from __future__ import annotations
 import copy
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
@@ -40,7 +39,7 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
-from oklnumba.core.checks import describe, level_of_caller, require
+from oklnumba.core.checks import describe, require, warn
 from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
@@ -89,8 +88,7 @@ class Learner(State, Params):
     Any thread may call any method; calls on one learner come one after the other. Bad arguments
     raise ValueError before anything changes. A round beyond double precision, or a first-order
     learner that diverges (a forecast beyond 1e100), raises FloatingPointError, which names the
-    round and what to change. After that, and after Ctrl-C in mid-round, calls raise until
-    ``reset``.
+    round and what to change. Then, and after Ctrl-C in mid-round, calls raise until ``reset``.
     """
 
     _REMEDY = "scale the inputs and labels"
@@ -217,10 +215,7 @@ class Learner(State, Params):
         >>> f"{health.condition:.0e}", round(health.digits)
         ('3e+06', 12)
         """
-        health, message = summarise(self.rounds, self._diagnose())
-        if message:
-            warnings.warn(message, UserWarning, stacklevel=level_of_caller())
-        return health
+        return summarise(self.rounds, self._diagnose())
 
     # ---- what subclasses may write ----
 
@@ -300,9 +295,12 @@ class Learner(State, Params):
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
-        first, status = self._play_with_room(rounds)
+        self._count_rounds(n, *self._play_with_room(rounds))
+
+    def _count_rounds(self, n: int, played: int, status: int) -> None:
+        """Count n rounds, or raise the error of the round at which a loop stopped."""
         if status != jit.DONE:
-            self._raise_status(status, first)
+            self._raise_status(status, played)
         self._played += n
 
     def _raise_status(self, status: int, played: int) -> None:
@@ -384,18 +382,15 @@ class Learner(State, Params):
         """Warn, before the first round, of inputs and labels that do not suit."""
         if self._played:
             return
-        advice = self._advice(make_compilable(X[:FIRST_ROWS]))
-        if advice:
-            warnings.warn(advice, UserWarning, stacklevel=level_of_caller())
+        if advice := self._advice(make_compilable(X[:FIRST_ROWS])):
+            warn(advice)
         y = y[~np.isnan(y)]  # some may be optional
         zeros = y == 0.0
         if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
-            warnings.warn(
+            warn(
                 "the labels are 0 and 1, which this loss takes for numbers, a regression, so "
                 "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
-                "take okl.interop.OnlineClassifier, which takes any classes",
-                UserWarning,
-                stacklevel=level_of_caller(),
+                "take okl.interop.OnlineClassifier, which takes any classes"
             )
 
     def _advice(self, X: np.ndarray) -> str | None:
@@ -476,11 +471,11 @@ class Learner(State, Params):
         """Return a learner without data of the hyper-parameters that the state was made with."""
         return type(self)(**vars(self._given))
 
-    def _adopt(self, meta: dict[str, Any], arrays: Any) -> None:
-        """Take over a state that ``_contents`` wrote, of the same hyper-parameters."""
+    def _adopt(self, meta: dict[str, Any], arrays: Any) -> Self:
+        """Take over a state that ``_contents`` wrote, of the same hyper-parameters; return self."""
         self._clear()
         if meta["width"] is None:
-            return
+            return self
         try:
             self._open(meta["width"], meta["outputs"])
             self._played = meta["rounds"]
@@ -488,6 +483,7 @@ class Learner(State, Params):
         except BaseException:
             self._clear()
             raise
+        return self
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
@@ -515,9 +511,7 @@ class Learner(State, Params):
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
         meta, arrays = self._contents()
-        more = self._made_with()
-        more._adopt(meta | {"width": d}, arrays)
-        return more
+        return self._made_with()._adopt(meta | {"width": d}, arrays)
 
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, initialised as a copy of the last."""
@@ -527,9 +521,7 @@ class Learner(State, Params):
             array = arrays[f"state_{name}"]
             last = array.take([-1], axis=axis)
             arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
-        more = self._made_with()
-        more._adopt(meta, arrays)
-        return more
+        return self._made_with()._adopt(meta, arrays)
 
 
 def restore_learner(
@@ -540,8 +532,7 @@ def restore_learner(
         learner = from_spec(meta["spec"], arrays, classes)
         if not isinstance(learner, Learner):
             raise ValueError(f"it holds {describe(learner)}, expected a learner")
-        learner._adopt(meta, arrays)
-    return learner
+        return learner._adopt(meta, arrays)
 
 
 def loss_field(default: str = "squared") -> Any:
@@ -562,6 +553,4 @@ def clone_learner(learner: Any) -> Learner:
     return clone(check_learner(learner))
 
 
-def learner_field() -> Any:
-    """Declare a hyper-parameter that is a learner."""
-    return checked(lambda name, value: clone_learner(value))
+learner_field = partial(checked, lambda name, value: clone_learner(value))

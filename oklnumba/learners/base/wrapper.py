@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components import losses
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import scale_columns
 from oklnumba.core.state import State
@@ -12,7 +11,7 @@ from oklnumba.learners.base.learner import Learner, Trace
 
 
 def from_learner(name: str) -> Any:
-    """Return a property that is the one of the hyper-parameter ``learner``."""
+    """Return a property that is the attribute or method of the hyper-parameter ``learner``."""
     return property(lambda self: getattr(self._in_force.learner, name))
 
 
@@ -25,6 +24,11 @@ class Wrapper(Learner):
     _can_widen = from_learner("_can_widen")
     _run_rows = from_learner("_run_rows")
     _block_rows = from_learner("_block_rows")
+    _space = from_learner("_space")
+    _member = from_learner("_member")
+    _loss = from_learner("_loss")
+    _check_labels = from_learner("_check_labels")
+    _advice = from_learner("_advice")
 
     @property
     def _inner(self) -> Learner:
@@ -35,21 +39,6 @@ class Wrapper(Learner):
     def size(self) -> int:
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
-
-    def _space(self) -> str | None:
-        return self._inner._space()
-
-    def _member(self) -> str | list[str] | None:
-        return self._inner._member()
-
-    def _loss(self) -> losses.Loss:
-        return self._inner._loss()
-
-    def _check_labels(self, y: np.ndarray) -> None:
-        self._inner._check_labels(y)
-
-    def _advice(self, X: np.ndarray) -> str | None:
-        return self._inner._advice(X)
 
     def _start(self, d: int) -> None:
         self._hyper.learner._open(d, self._outputs)
