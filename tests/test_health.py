@@ -9,6 +9,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.health import FEWEST_DIGITS, UNIT, Health
+from oklnumba.core.state import INTERRUPTED
 from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
@@ -248,3 +249,6 @@ def test_learners_around_others_have_the_worst_of_them(learner, member):
     found = strictly(learner)
     assert found.rounds == N and found.condition > 1.0 and found.weakest.startswith(member)
     assert f"rounds={N}, condition=" in repr(found)
+    learner._fault = INTERRUPTED
+    with pytest.raises(RuntimeError, match="was interrupted"):
+        learner.health()

@@ -415,7 +415,7 @@ def test_transformers_of_river_stand_before_it(name):
 
     model.predict_one, model.learn_one = record_predict, record_learn
     evaluate.progressive_val_score(list(shop()), PIPELINES[name]() | model, metrics.MAE())
-    keys, known = list(model._columns.keys), okl.LinearAWV()
+    keys, known = list(model._keys), okl.LinearAWV()
     assert (len({frozenset(x) for x, _, _ in calls}) > 1) == (name != "StatImputer")
     for x, y, forecast in calls:
         row = [x.get(key, 0.0) for key in keys]
@@ -501,9 +501,9 @@ def test_bad_labels_change_nothing():
     [
         (None, {"task": "ranking"}, "task must be 'classification' or 'regression'"),
         (None, {"task": "regression", "classes": [1, 2]}, "classes are for classification"),
-        (okl.MultiOutput(FOURIER), {}, "learner must be an oklnumba learner"),
-        (okl.OneVsRest(FOURIER, [1, 2]), {"task": "regression"}, "learner must be an oklnumba"),
-        (okl.OneVsRest(FOURIER, [1, 2]), {"classes": [1, 2]}, "learner must be an oklnumba"),
+        (okl.MultiOutput(FOURIER), {}, "put MultiOutput outside"),
+        (okl.OneVsRest(FOURIER, [1, 2]), {"task": "regression"}, "put OneVsRest outside"),
+        (okl.OneVsRest(FOURIER, [1, 2]), {"classes": [1, 2]}, "put OneVsRest outside"),
         (None, {"classes": ["a", "a"]}, "at least two different labels"),
     ],
 )

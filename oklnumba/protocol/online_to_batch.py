@@ -162,9 +162,7 @@ class OnlineToBatch(Wrapper):
         if not self._played:
             raise ValueError("OnlineToBatch has seen no data; call fit(X, y) first")
 
-    def _diagnose(self) -> list[Part]:
-        if not self._played:
-            return []
+    def _matrices(self) -> list[Part]:
         functions = self._functions.items()
         parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
         return parts + self._inner._diagnose()

@@ -108,12 +108,12 @@ class Several(Wrapper):
     def _can_widen(self) -> bool:
         return all(one._can_widen for one in self._learners)
 
-    def _diagnose(self) -> list[Part]:
+    def _matrices(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
         classes = self._output_names
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
-        members = zip(names, self._learners, strict=False)  # no learners before any data
+        members = zip(names, self._learners, strict=True)
         return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
 
     def _add_output(self) -> None:
