@@ -3,8 +3,6 @@
 That its points are the textbook's, at any length of gradients, is in test_first_order.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -11,14 +11,7 @@ from oklnumba.hot.primitives.dictionary import kors_keep, kors_probability, kors
 from oklnumba.hot.primitives.jit import DONE, NEED_ROOM
 from oklnumba.hot.primitives.rows import kernel_row
 from tests import naive
-from tests.buffers import (
-    POISON,
-    poisoned,
-    untouched,
-    upper_buffer,
-    upper_part,
-    with_poison,
-)
+from tests.buffers import POISON, poisoned, untouched, upper_buffer, upper_part, with_poison
 from tests.compare import close
 
 
