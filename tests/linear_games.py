@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from tests import naive_linear
@@ -68,14 +67,6 @@ def textbook(learner, gradients):
     return naive_linear.exp_concave_points(
         gradients, p["alpha_tilde"], p["lipschitz"], p["domain"], p["radius"]
     )
-
-
-def assert_argmins(learner, seed):
-    """Every point of a game is the argmin of its definition, the one after the last round too."""
-    gradients = game_gradients(seed)
-    got, expected = played(learner, gradients), textbook(learner, gradients)
-    assert len(got) == len(gradients) + 1
-    assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * max(1.0, np.abs(expected).max()))
 
 
 FIRST_ORDER = [

@@ -216,16 +216,14 @@ def longdouble_solve(A, b):
     return M[:, -1]
 
 
-def nystrom_forecasts(k, X, y, lam, kept, awv, nugget=0.0):
+def nystrom_forecasts(k, X, y, lam, kept, awv):
     """AWV or ridge on the span of the atoms kept so far, x_t included (pkawv eq. 7, errata 18-20).
 
     argmin_a |Y_{t-1} - K_{t-1,m} a|^2 + lam a' K_mm a (+ (k_tm a)^2 for AWV) in extended precision,
-    with the kernel in extended precision too; ``nugget`` times k(x, x) is added to the diagonal of
-    K_mm.
+    with the kernel in extended precision too.
     """
     K = k(X.astype(np.longdouble), X[kept].astype(np.longdouble))
     A, b = lam * K[kept], np.zeros(len(kept), dtype=np.longdouble)
-    A += lam * nugget * np.diag(np.diag(K[kept]))
     out = np.zeros(len(y))
     for t, row in enumerate(K):
         m, square = np.searchsorted(kept, t, side="right"), np.outer(row, row)

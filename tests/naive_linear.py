@@ -5,33 +5,29 @@ import itertools
 import numpy as np
 
 
-def newton(value, gradient, hessian, w, total=None):
-    """Minimise a smooth convex function, on {sum w = total} if given; w is the start.
+def newton(value, gradient, hessian, w, total):
+    """Minimise a smooth convex function on {w > 0, sum w = total}; w is the start.
 
-    Raises unless the gradient (along the constraint) vanishes to 1e-10 of its size at the start.
+    Raises unless the gradient along the constraint vanishes to 1e-10 of its size at the start.
     """
     d = len(w)
-    one = np.ones(d)
+    K = np.ones((d + 1, d + 1))
+    K[d, d] = 0.0
 
     def residual(w):
         g = gradient(w)
-        return np.linalg.norm(g - (g.mean() if total is not None else 0.0))
+        return np.linalg.norm(g - g.mean())
 
     size = 1.0 + np.linalg.norm(gradient(w))
     for _ in range(300):
-        g, H = gradient(w), hessian(w)
-        if total is None:
-            step = -np.linalg.solve(H, g)
-        else:
-            K = np.block([[H, one[:, None]], [one[None, :], np.zeros((1, 1))]])
-            step = np.linalg.solve(K, np.append(-g, total - w.sum()))[:d]
+        g, K[:d, :d] = gradient(w), hessian(w)
+        step = np.linalg.solve(K, np.append(-g, total - w.sum()))[:d]
         length = 1.0
         while length > 1e-12:
             new = w + length * step
-            inside = total is None or (new > 0).all()
             least = value(w) + 1e-4 * length * (g @ step) + 1e-15 * abs(value(w))
             # Near the minimum values differ by their rounding only, and the gradient decides.
-            if inside and (value(new) <= least or residual(new) <= 0.5 * residual(w)):
+            if (new > 0).all() and (value(new) <= least or residual(new) <= 0.5 * residual(w)):
                 break
             length /= 2
         if np.linalg.norm(length * step) <= 1e-15 * (1 + np.linalg.norm(w)):
@@ -44,13 +40,9 @@ def newton(value, gradient, hessian, w, total=None):
 def quadratic_argmin(A, b, domain="all", radius=None):
     """Minimise w'Aw / 2 - b.w over the space, a ball (by bisection) or the simplex (all faces)."""
     d = len(b)
-    if domain == "all":
-        return newton(
-            lambda w: w @ A @ w / 2 - b @ w, lambda w: A @ w - b, lambda w: A, np.zeros(d)
-        )
-    if domain == "ball":
+    if domain != "simplex":
         w = np.linalg.solve(A, b)
-        if np.linalg.norm(w) <= radius:
+        if domain == "all" or np.linalg.norm(w) <= radius:
             return w
         values, vectors = np.linalg.eigh(A)
         target = vectors.T @ b

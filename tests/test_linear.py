@@ -1,4 +1,4 @@
-"""Every linear learner: both faces agree, and what the game face refuses."""
+"""Every linear learner: both faces agree, and on features; what the game face refuses."""
 
 import re
 
@@ -33,10 +33,36 @@ def test_the_learner_face_plays_the_game_on_the_gradients_of_its_losses(learner,
     assert (game.rounds, game.size) == (60, D) == (learner.rounds, learner.size)
 
 
+# ---- named learners on features are compositions ----
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        okl.TaylorFeatures(2),
+        okl.FourierFeatures(9),
+        okl.NystromFeatures(data()[0][1:9], okl.Gaussian()),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("learner", [p.values[0] for p in two_faced("squared")], ids=repr)
+def test_a_lifted_learner_is_the_learner_on_the_features(features, learner):
+    X, y = data(9, n=150)
+    lifted = okl.WithFeatures(features, learner)
+    run = okl.run(lifted, X, y)
+    linear = type(learner)(**learner.get_params())
+    Z = features.transform(X)
+    expected = okl.run(linear, Z, y)
+    assert_allclose(run.predictions, expected.predictions, rtol=1e-9, atol=1e-11)
+    assert_allclose(lifted.w, linear.w, rtol=1e-8, atol=1e-11)
+    assert_allclose(lifted.predict(X), linear.predict(Z), rtol=1e-8, atol=1e-10)
+    assert learner.rounds in (0, 60)  # untouched here (other tests play it)
+
+
 # ---- bad input ----
 
 
-GAMES = [one for one in FAMILY + NEWTON]
+GAMES = FAMILY + NEWTON
 
 
 @pytest.mark.parametrize("learner", GAMES, ids=repr)
