@@ -30,3 +30,10 @@ def poison(request):
     POISON[0] = request.param
     yield
     POISON[0] = float("nan")
+
+
+@pytest.fixture
+def empty_cache(monkeypatch, tmp_path):
+    """Return the empty folder that numba keeps its cache in."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    return tmp_path

@@ -36,7 +36,8 @@ SEQUENCES = [
 NAMES = "loss", "C", "eta", "must_happen"
 every_space = pytest.mark.parametrize("space", SPACES)
 every_setting = pytest.mark.parametrize(NAMES, SETTINGS)
-every_sequence = pytest.mark.parametrize(NAMES, SEQUENCES)
+SCHEDULED = [("constant", *setting) for setting in SETTINGS]
+SCHEDULED += [("sqrt", *setting) for setting in SEQUENCES]
 
 
 def sequence(loss, C, eta, n):

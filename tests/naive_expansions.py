@@ -180,10 +180,7 @@ def nogd(K, y, slope, eta, budget, rank):
     S, a, w, features = [], [], None, None
     forecasts, sizes = [], []
     for t in range(n):
-        if w is None:
-            forecasts.append(K[t, S] @ np.array(a))
-        else:
-            forecasts.append(w @ features(t))
+        forecasts.append(K[t, S] @ np.array(a) if w is None else w @ features(t))
         g = slope(forecasts[-1], y[t])
         if g != 0.0 and w is None:
             S, a = [*S, t], [*a, -eta * g]
@@ -206,10 +203,7 @@ def skegd(K, y, slope, eta, budget, rank, sampled, sketch_row, period=np.inf):
     S, a, w, features, since = [], [], None, None, 0
     forecasts, sizes = [], []
     for t in range(n):
-        if w is None:
-            forecasts.append(K[t, S] @ np.array(a))
-        else:
-            forecasts.append(w @ features(t))
+        forecasts.append(K[t, S] @ np.array(a) if w is None else w @ features(t))
         g = slope(forecasts[-1], y[t])
         if g != 0.0 and w is None and len(S) < budget:
             S, a = [*S, t], [*a, -eta * g]

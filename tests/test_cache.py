@@ -20,13 +20,6 @@ pytestmark = needs_own_compiler
 # ---- where numba keeps its cache, and the stamp it compares ----
 
 
-@pytest.fixture
-def folder(monkeypatch, tmp_path):
-    """Return the empty folder that numba keeps its cache in."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
 def doubled(decorator=jit.hot):
     """Return a compiled function; each call's has the same place in the cache."""
 
@@ -45,16 +38,16 @@ def hits_and_misses(function):
     return function.stats.cache_hits.total(), function.stats.cache_misses.total()
 
 
-def test_numba_saves_and_loads_with_our_cache(folder):
+def test_numba_saves_and_loads_with_our_cache(empty_cache):
     assert type(doubled(numba.njit(cache=True))._cache) is caching.FunctionCache
     assert {type(f._cache) for f in dispatchers().values()} == {compiler.FolderCache}
     first, second = doubled(), doubled()
     assert first(2.0) == 4.0 and hits_and_misses(first) == (0, 1)
-    assert sorted(path.suffix for path in folder.rglob("*.nb?")) == [".nbc", ".nbi"]
+    assert sorted(path.suffix for path in empty_cache.rglob("*.nb?")) == [".nbc", ".nbi"]
     assert second(2.0) == 4.0 and hits_and_misses(second) == (1, 0)
 
 
-def test_after_an_edit_old_machine_code_is_not_loaded(folder, monkeypatch):
+def test_after_an_edit_old_machine_code_is_not_loaded(empty_cache, monkeypatch):
     assert doubled()(2.0) == 4.0
     monkeypatch.setattr(compiler, "STAMP", "of an edited folder")
     # Numba writes the index, then the file it names: a process may be killed in between.
@@ -67,17 +60,17 @@ def test_after_an_edit_old_machine_code_is_not_loaded(folder, monkeypatch):
     assert later(2.0) == 4.0 and hits_and_misses(later) == (1, 0)
 
 
-def test_machine_code_of_another_signature_is_not_loaded(folder):
+def test_machine_code_of_another_signature_is_not_loaded(empty_cache):
     # Two processes that compile at once read one index and choose the same file.
     first, second = doubled(), doubled()
     assert (first(2.0), first(2)) == (4.0, 4.0)
-    one, other = sorted(folder.rglob("*.nbc"))
+    one, other = sorted(empty_cache.rglob("*.nbc"))
     shutil.copy(one, other)
     assert (second(2.0), second(2)) == (4.0, 4.0)
     assert hits_and_misses(second) == (1, 1)
 
 
-def test_without_sources_nothing_is_cached(folder, monkeypatch):
+def test_without_sources_nothing_is_cached(empty_cache, monkeypatch):
     monkeypatch.setattr(compiler, "STAMP", "")
     assert type(doubled()._cache) is caching.NullCache and jit.cache_folder() is None
 

@@ -199,20 +199,26 @@ def test_no_algorithm_exceeds_its_bound(kind):
 # ---- controls: bounds that are too small are exceeded ----
 
 
-def test_half_of_log_det_is_exceeded():
-    s = greedy_stream(lambda kernel, lam: okl.KernelAWV(kernel, lam=lam), 10.0)
-    measured, bound = proposition_1(s)
-    assert measured[-1] <= bound[-1]
-    assert measured[-1] > bound[-1] / 2
+CONSTANT = okl.TaylorFeatures(0, sigma=0.3)
 
 
-@pytest.mark.parametrize("name", ["Kernel-AWV", "PKAWV", "Nystrom-AWV"])
-def test_half_of_the_certificate_is_exceeded(name):
-    make = {
-        "Kernel-AWV": lambda kernel, lam: okl.KernelAWV(kernel, lam=lam),
-        "PKAWV": lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0), lam=lam),
-        "Nystrom-AWV": lambda kernel, lam: okl.NystromAWV(kernel, lam=lam),
-    }[name]
+@pytest.fixture(scope="module")
+def against_a_constant():
+    """Return a stream against PKAWV on one feature, and the regret in the end."""
+    s = greedy_stream(lambda kernel, lam: okl.PKAWV(CONSTANT, lam=lam), 1.0, 0.3, 40)
+    return s, s.regret(one_by_one(okl.PKAWV(CONSTANT, lam=s.lam), s.X, s.y))[-1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda kernel, lam: okl.KernelAWV(kernel, lam=lam),
+        lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(4, sigma=1.0), lam=lam),
+        lambda kernel, lam: okl.NystromAWV(kernel, lam=lam),
+    ],
+    ids=["Kernel-AWV", "PKAWV", "Nystrom-AWV"],
+)
+def test_half_of_the_certificate_is_exceeded(make):
     s = greedy_stream(make, 1.0)
     s.y[: s.n // 2] *= 0.1  # labels are smaller at first: log det does not know
     proof = okl.run(make(s.kernel, s.lam), s.X, s.y).certificate
@@ -220,23 +226,20 @@ def test_half_of_the_certificate_is_exceeded(name):
     assert proof.regret[-1] > proof.bound[-1] / 2
 
 
-def test_theorem_3_needs_its_second_term():
+def test_theorem_3_needs_its_second_term(against_a_constant):
     """Without it the bound is that of Kernel-AWV, which features of degree 0 exceed."""
-    s = greedy_stream(
-        lambda kernel, lam: okl.PKAWV(okl.TaylorFeatures(0, sigma=0.3), lam=lam), 1.0, 0.3, 40
-    )
-    measured, bound = theorem_3(s, okl.TaylorFeatures(0, sigma=0.3))
+    s, _ = against_a_constant
+    measured, bound = theorem_3(s, CONSTANT)
     assert measured[-1] <= bound[-1]
     assert measured[-1] > theory.awv_bound(s.kernel, s.X, s.lam)
 
 
-def test_theorem_4_needs_its_degree():
+def test_theorem_4_needs_its_degree(against_a_constant):
     """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
-    features = okl.TaylorFeatures(0, sigma=0.3)
-    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
-    assert s.regret(one_by_one(okl.PKAWV(features), s.X, s.y))[-1] > 1.5 * s.log_dets[-1]
+    s, regret = against_a_constant
+    assert regret > 1.5 * s.log_dets[-1]
     with pytest.raises(ValueError, match="degree"):
-        theory.taylor_bound(features, s.X, s.lam)
+        theory.taylor_bound(CONSTANT, s.X, s.lam)
 
 
 def test_theorem_6_needs_an_accurate_dictionary():
@@ -288,19 +291,20 @@ def test_proposition_5_needs_its_beta():
     assert largest_gap(kernel(points), run.sizes) > mu
 
 
-def test_half_of_theorem_9_is_exceeded_and_its_second_sum_is_needed():
-    make = lambda kernel, lam: okl.KernelAWV(kernel, lam=lam)  # noqa: E731
-    s = greedy_stream(make, 10.0)
-    measured, _ = proposition_1(s)
+def test_half_of_log_det_and_of_theorem_9_are_exceeded():
+    s = greedy_stream(lambda kernel, lam: okl.KernelAWV(kernel, lam=lam), 10.0)
+    measured, log_dets = proposition_1(s)
+    assert log_dets[-1] / 2 < measured[-1] <= log_dets[-1]
     bound = theory.growing_bound(s.kernel, s.X, s.y, s.lam, np.arange(1, s.n + 1))
     assert bound / 2 < measured[-1] <= bound <= theory.awv_bound(s.kernel, s.X, s.lam, s.B)
-    features = okl.TaylorFeatures(0, sigma=0.3)
-    s = greedy_stream(lambda kernel, lam: okl.PKAWV(features, lam=lam), 1.0, 0.3, 40)
-    regret = s.regret(one_by_one(okl.PKAWV(features, lam=s.lam), s.X, s.y))[-1]
-    Z = features.transform(s.X)
+
+
+def test_theorem_9_needs_its_second_sum(against_a_constant):
+    s, regret = against_a_constant
+    Z = CONSTANT.transform(s.X)
     first = s.B**2 * np.log1p((Z**2).sum() / s.lam)  # above the first sum
     assert first < regret
-    assert regret <= theory.growing_bound(s.kernel, s.X, s.y, s.lam, np.ones(40, int), features)
+    assert regret <= theory.growing_bound(s.kernel, s.X, s.y, s.lam, np.ones(40, int), CONSTANT)
 
 
 def test_the_gaussian_dimension_needs_the_radius():

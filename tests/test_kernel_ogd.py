@@ -1,4 +1,4 @@
-"""Kernel gradient descent and BOGD against the textbook, and the classical bound."""
+"""Kernel gradient descent, BOGD, B(AO)2KS and Projectron against the textbook, and a bound."""
 
 import copy
 import math
@@ -10,16 +10,19 @@ import oklnumba as okl
 from oklnumba.hot.kernel_ogd import SQUARE
 from tests import naive, naive_expansions
 from tests.compare import assert_close
+from tests.compiled import COMPILED
 from tests.expansions import (
     KERNEL,
     LOSSES,
     ROUNDS,
     STREAMS,
+    N,
     assert_supports,
     best_in_ball,
     data,
     long_run,
     play,
+    stream,
 )
 
 
@@ -103,3 +106,67 @@ def test_the_classical_bound_of_gradient_descent_holds(name):
     regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
     assert regret <= radius**2 / (2 * eta) + eta / 2 * np.count_nonzero(hinge > 0)
     assert regret <= radius * math.sqrt(ROUNDS)
+
+
+@pytest.mark.parametrize("horizon", [None, N])
+@pytest.mark.parametrize("params", [{}, {"eta": 0.2, "hints": 4, "radius": 2.0}], ids=str)
+@pytest.mark.parametrize("sigmas", [[0.8], [0.4, 0.8, 2.0]], ids=str)
+def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
+    X, y, _, _ = data()
+    kernels = [okl.Gaussian(sigma) for sigma in sigmas]
+    settings = {"radius": 30.0, "budget": 30} | ({"beta": 1.5} if len(sigmas) == 1 else {}) | params
+    learner = okl.BAO2KS(kernels, horizon=horizon, seed=5, **settings)
+    run = okl.run(learner, X, y)
+    coins = np.random.default_rng(5).random((len(y), 3))
+    eta, hints = params.get("eta"), params.get("hints")
+    expected = naive_expansions.bao2ks(
+        [naive.gaussian(X, X, sigma) for sigma in sigmas], y, settings["radius"],
+        lambda t: eta or 10 / math.sqrt(horizon or t), 30,
+        lambda t: hints or max(round(math.log(horizon or t)), 1), learner.beta, coins,
+    )  # fmt: skip
+    assert_close(run.predictions, expected[0])
+    np.testing.assert_array_equal(run.sizes, expected[1])
+    assert_close(learner.norms, expected[2])
+    assert learner.restarts == expected[3]
+    for atoms, count, support in zip(learner._atoms, learner._held, expected[4], strict=True):
+        own, others = atoms[:, :count].T, X[list(support)]
+        np.testing.assert_array_equal(sorted(own.tolist()), sorted(others.tolist()))
+    assert learner.restarts > 0 or not COMPILED
+    assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
+
+
+@long_run
+def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
+    X, y = stream(4000)
+    kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first is too narrow to learn
+    learner = okl.BAO2KS(kernels, radius=5.0, horizon=4000, budget=2000).partial_fit(X, y)
+    assert learner.probabilities[1] > 0.7
+
+
+@pytest.mark.parametrize("aggressive", [False, True])
+@pytest.mark.parametrize("threshold", [0.05, 0.3])
+@pytest.mark.parametrize("budget", [None, 12])
+def test_projectron_equals_the_textbook(aggressive, threshold, budget):
+    X, y, K, _ = data()
+    learner = okl.Projectron(KERNEL, threshold=threshold, budget=budget, aggressive=aggressive)
+    run = okl.run(learner, X, y)
+    expected = naive_expansions.projectron(K, y, threshold, budget or np.inf, aggressive)
+    assert_close(run.predictions, expected[0])
+    assert_supports(run, learner, X, expected[1])
+    assert_close(learner.norm, expected[2][-1])
+    if aggressive:
+        assert len(expected[1][-1]) < np.count_nonzero(y * expected[0] < 1)
+    pivots = np.diag(learner._R)[: learner.size]
+    sign, log_det = np.linalg.slogdet(KERNEL(learner.atoms))
+    assert sign == 1.0 and 2 * np.log(pivots).sum() == pytest.approx(log_det, rel=1e-9)
+
+
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_projectron_with_a_budget_alone(aggressive):
+    X, y, K, _ = data()
+    learner = okl.Projectron(KERNEL, threshold=0.0, budget=15, aggressive=aggressive)
+    slack = 0.25 * math.sqrt(16 / math.log(16))
+    expected = naive_expansions.projectron(K, y, 0.0, 15, aggressive, slack)
+    run = okl.run(learner, X, y)
+    assert_close(run.predictions, expected[0])
+    assert run.sizes[-1] == 15

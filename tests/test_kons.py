@@ -7,13 +7,12 @@ import oklnumba as okl
 from tests import naive
 from tests.compiled import COMPILED
 from tests.curved import (
-    SEQUENCES,
+    NAMES,
+    SCHEDULED,
     SETTINGS,
     SPACES,
     assert_happened,
     draws,
-    every_sequence,
-    every_setting,
     explicit,
     sequence,
     step,
@@ -29,32 +28,7 @@ def flat_rounds(steps, loss):
     return (steps.slopes == 0) & (loss in FLAT)
 
 
-def kept_rounds(steps, loss):
-    return ~flat_rounds(steps, loss) | steps.projected
-
-
 # ---- KONS is the explicit online Newton step ----
-
-every_space_and_alpha = pytest.mark.parametrize(
-    ("space", "alpha"), [("linear", 0.1), ("polynomial", 1e-3)]
-)
-
-
-@every_setting
-@every_space_and_alpha
-def test_kons_equals_the_explicit_newton_step(space, loss, C, eta, must_happen, alpha):
-    kernel, features = SPACES[space]
-    X, y = stream(loss, C)
-    learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta)
-    run = okl.run(learner, X, y)
-    steps = explicit(features, X, y, loss, C, alpha, eta)
-    np.testing.assert_allclose(run.predictions, steps.forecasts, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(learner.R_G, steps.R_G, rtol=1e-9)
-    np.testing.assert_array_equal(run.sizes, np.cumsum(kept_rounds(steps, loss)))
-    assert_happened(steps, must_happen)
-
-
-# ---- step sequences ----
 
 
 def assert_equals(learner, run, steps, loss):
@@ -73,25 +47,25 @@ def assert_equals(learner, run, steps, loss):
     )
 
 
-@every_sequence
-@every_space_and_alpha
-def test_kons_with_a_step_sequence(space, loss, C, eta, must_happen, alpha):
+@pytest.mark.parametrize(("schedule", *NAMES), SCHEDULED)
+@pytest.mark.parametrize(("space", "alpha"), [("linear", 0.1), ("polynomial", 1e-3)])
+def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, must_happen, alpha):
     kernel, features = SPACES[space]
     X, y = stream(loss, C)
-    learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta, schedule="sqrt")
+    learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta, schedule=schedule)
     run = okl.run(learner, X, y)
-    steps = explicit(features, X, y, loss, C, alpha, sequence(loss, C, eta, len(X)))
+    eta = eta if schedule == "constant" else sequence(loss, C, eta, len(X))
+    steps = explicit(features, X, y, loss, C, alpha, eta)
     assert_equals(learner, run, steps, loss)
     assert_happened(steps, must_happen)
+    if schedule == "constant":
+        kept = ~flat_rounds(steps, loss) | steps.projected
+        np.testing.assert_array_equal(run.sizes, np.cumsum(kept))
 
 
 @pytest.mark.parametrize(
     ("make", "schedule", "loss", "C", "eta"),  # the two learners by turns
-    [
-        ((okl.KONS, okl.SketchedKONS)[i % 2], schedule, *setting[:3])
-        for schedule, settings in (("constant", SETTINGS), ("sqrt", SEQUENCES))
-        for i, setting in enumerate(settings)
-    ],
+    [((okl.KONS, okl.SketchedKONS)[i % 2], *one[:4]) for i, one in enumerate(SCHEDULED)],
 )
 def test_nothing_depends_on_the_cut(make, schedule, loss, C, eta, tmp_path):
     n = 700 if COMPILED else 120  # more than a block of 512 rounds

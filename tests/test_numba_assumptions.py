@@ -30,13 +30,6 @@ pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e308, np.inf, -np.inf, np.nan]
 
 
-@pytest.fixture
-def folder(monkeypatch, tmp_path):
-    """Return the empty folder that numba keeps its cache in."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
 # ---- NaN, infinity, division and bits ----
 
 
@@ -51,7 +44,7 @@ def questions(x, y, out):
 
 
 @pytest.mark.parametrize("decorator", [jit.hot, jit.exact], ids=["hot", "exact"])
-def test_nan_and_infinity_keep_their_meaning(folder, decorator):
+def test_nan_and_infinity_keep_their_meaning(empty_cache, decorator):
     ask = decorator(questions)
     for x, y in itertools.product(SPECIAL, repeat=2):
         got, expected = np.zeros(7, dtype=bool), np.zeros(7, dtype=bool)
@@ -61,7 +54,7 @@ def test_nan_and_infinity_keep_their_meaning(folder, decorator):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_nan_and_infinity_survive_a_loop_that_vectorises(folder, bad):
+def test_nan_and_infinity_survive_a_loop_that_vectorises(empty_cache, bad):
     @jit.hot
     def total_and_finite(x):
         s = 0.0
@@ -85,7 +78,7 @@ def test_full_fastmath_would_not_do():
     assert not numba.njit(fastmath=True)(lambda x: np.isnan(x))(np.nan)
 
 
-def test_division_follows_numpy(folder):
+def test_division_follows_numpy(empty_cache):
     quotient = jit.hot(lambda x, y: x / y)
     for x, y in itertools.product(SPECIAL, repeat=2):
         with np.errstate(all="ignore"):
@@ -134,7 +127,7 @@ def test_options_of_every_compiled_function():
         assert "parallel" not in options or options["parallel"] is False, name
 
 
-def test_two_threads_are_in_compiled_code_at_once(folder):
+def test_two_threads_are_in_compiled_code_at_once(empty_cache):
     @jit.hot
     def ping_pong(flags, own, other, limit):
         """Raise the own flag, then wait for the other: two threads meet only without the GIL."""
@@ -261,7 +254,7 @@ def test_numba_still_has_what_the_compiler_is_made_of(owner):
 
 @needs_own_compiler
 @pytest.mark.parametrize("decorator", [jit.hot, jit.hot_apart], ids=["inlined", "apart"])
-def test_a_callee_is_part_of_its_caller_and_nobody_else_sees_it(folder, decorator):
+def test_a_callee_is_part_of_its_caller_and_nobody_else_sees_it(empty_cache, decorator):
     @decorator
     def part(x):
         return 3.0 * x
@@ -284,7 +277,7 @@ def test_a_callee_is_part_of_its_caller_and_nobody_else_sees_it(folder, decorato
 
 
 @needs_own_compiler
-def test_compiling_leaves_numba_and_the_collector_as_they_were(folder):
+def test_compiling_leaves_numba_and_the_collector_as_they_were(empty_cache):
     before = BaseFunction.get_call_type, linalg.ensure_blas
     assert jit.hot(lambda x: x + x)(2.0) == 4.0
     with pytest.raises(numba.TypingError):
