@@ -15,16 +15,9 @@ from oklnumba.learners.base.learner import Learner
 from tests.compiled import COMPILED
 
 N = 600 if COMPILED else 90  # rounds of an ordinary stream
-LEARNERS = list(
-    dict.fromkeys(
-        value
-        for name in okl.__all__
-        if isinstance(value := getattr(okl, name), type)
-        and issubclass(value, Learner)
-        and value is not Learner
-        and value._can_be_member
-    )
-)
+CLASSES = [getattr(okl, name) for name in okl.__all__ if isinstance(getattr(okl, name), type)]
+CLASSES = [cls for cls in dict.fromkeys(CLASSES) if issubclass(cls, Learner) and cls is not Learner]
+LEARNERS = [cls for cls in CLASSES if cls._can_be_member]
 every_learner = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
 # ``run`` says so where features or kernels do not suit the inputs; here that is meant.
 far_from_the_origin = pytest.mark.filterwarnings("ignore:the (Taylor basis|kernel)")

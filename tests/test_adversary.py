@@ -75,12 +75,11 @@ def test_the_single_search_is_scipys_from_the_definition(name, comparator):
             np.append(y, move[d]),
         )
 
-    def minus_regret(move):
-        return -regret_so_far(*outcome(move), lam, comparator)
-
     for _ in range(n):
         start, bounds = rng.uniform(0.0, 1.0, d + 1), [(-1.0, 1.0)] * (d + 1)
-        move = scipy.optimize.minimize(minus_regret, start, bounds=bounds).x
+        move = scipy.optimize.minimize(
+            lambda move: -regret_so_far(*outcome(move), lam, comparator), start, bounds=bounds
+        ).x
         forecasts, X, y = outcome(move)
         twin.learn_one(move[:d], move[d])
     np.testing.assert_allclose(game.X, X, atol=1e-3)

@@ -51,10 +51,9 @@ def test_every_learner_with_a_kernel_warns_of_isolated_inputs(cls, size):
         assert "scale" in message
 
 
-RADIAL = okl.Gaussian(), okl.Laplacian(), okl.Laplacian(norm=1), okl.Matern(2.5)
-
-
-@pytest.mark.parametrize("kernel", RADIAL, ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [okl.Gaussian(), okl.Laplacian(), okl.Laplacian(norm=1), okl.Matern(2.5)], ids=repr
+)
 def test_the_width_that_is_advised_works(kernel):
     X, y = stream(okl.KernelAWV(kernel), 64)
     losses = []

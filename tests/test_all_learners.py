@@ -119,17 +119,13 @@ def test_a_run_is_the_loop_written_by_hand(case):
     assert_array_equal(sizes, run.sizes)
 
 
-def uneven_chunks(X, y):
-    cuts = [1, 2, 70, 71, len(X) - 1]
-    return zip(np.split(X, cuts), np.split(y, cuts), strict=True)
-
-
 @every_variant
 def test_run_over_chunks(case):
-    n = 160
+    n, cuts = 160, [1, 2, 70, 71, 159]
     expected, _ = plain(case, n)
     learner = make(case)
-    run = okl.run(learner, uneven_chunks(*stream(learner, n)))
+    X, y = (np.split(part, cuts) for part in stream(learner, n))
+    run = okl.run(learner, zip(X, y, strict=True))
     assert run.finished and learner.rounds == n
     assert_close_run(run, expected)
     assert_array_equal(run.mistakes, expected.mistakes)

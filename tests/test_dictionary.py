@@ -15,15 +15,6 @@ from tests.buffers import POISON, poisoned, untouched, upper_buffer, upper_part,
 from tests.compare import close
 
 
-def exact_scores(K, alpha):
-    """Return phi_t' (sum_{i<=t} phi_i phi_i' + alpha I)^-1 phi_t of every round t."""
-    scores = []
-    for t in range(len(K)):
-        Kt = K[: t + 1, : t + 1]
-        scores.append(np.linalg.solve(Kt + alpha * np.eye(t + 1), Kt[:, t])[t])
-    return np.array(scores)
-
-
 @with_poison
 @pytest.mark.parametrize("alpha", [1.0, 1e-2, 100.0])
 def test_leverage_score_by_its_definition_in_feature_space(alpha):
@@ -92,16 +83,19 @@ def test_kors_with_huge_beta_keeps_all_with_weight_one_and_its_scores_are_exact(
     assert (kept == 1).all() and (played == 1.0).all() and (weights == 1.0).all()
     K = naive.gaussian(X, X, 0.8)
     assert close(C.T @ C, K + alpha * np.eye(40), rtol=1e-13)
-    # Over that full dictionary the score of each prefix's next point, (1 + eps) times the exact one
+    # Over that full dictionary the score of each prefix's next point is (1 + eps) times
+    # phi_t' (sum_{i<=t} phi_i phi_i' + alpha I)^-1 phi_t
     coded = kernel._code()
     atoms, beta = np.ascontiguousarray(X.T), 1e-3
-    scores = []
+    scores, exact = [], []
     for t in range(40):
         row, b = poisoned(40), poisoned(40)
         kernel_row(coded, X[t], atoms, t, row)
         p = kors_probability(row, weights, C, b, 1.0, alpha, beta, eps, t)
         scores.append(p / beta)
-    np.testing.assert_allclose(scores, (1 + eps) * exact_scores(K, alpha), rtol=1e-9)
+        Kt = K[: t + 1, : t + 1]
+        exact.append((1 + eps) * np.linalg.solve(Kt + alpha * np.eye(t + 1), Kt[:, t])[t])
+    np.testing.assert_allclose(scores, exact, rtol=1e-9)
 
 
 def test_a_score_without_digits_is_nan_and_kors_says_so():

@@ -67,10 +67,7 @@ def test_a_notebook_shows_the_picture_of_a_run():
     assert RESULTS["Run"]().plot()._repr_png_()[:4] == b"\x89PNG"
 
 
-HTML = ["run of classes", "NystromFeatures", "OnlineToBatch"]
-
-
-@pytest.mark.parametrize("name", HTML)
+@pytest.mark.parametrize("name", ["run of classes", "NystromFeatures", "OnlineToBatch"])
 def test_html_is_a_small_table(name):
     text = RESULTS[name]()._repr_html_()
     caption, rows = read(text)

@@ -40,16 +40,10 @@ def entries(text):
     return [int(number) for number in re.findall(r"^(\d+)\. \S", text, re.MULTILINE)]
 
 
-def markdown_files(text):
-    """Return the Markdown files that a text names."""
-    text = re.sub(r"https?://\S+", "", text)
-    return set(re.findall(r"[\w./-]*\w\.md\b", text))
-
-
 def dangling(text, known, folder):
     """Return citations of errata that have no entry, and names of files that do not exist."""
-    absent = []
-    for name in sorted(markdown_files(text)):
+    absent, here = [], re.sub(r"https?://\S+", "", text)
+    for name in sorted(set(re.findall(r"[\w./-]*\w\.md\b", here))):
         places = [(start / name).resolve() for start in (ROOT, folder)]
         if not any(place.is_file() and place.is_relative_to(ROOT) for place in places):
             absent.append(name)

@@ -81,19 +81,14 @@ def test_mlpoly_is_that_of_the_definition(loss):
     assert_allclose(own, bounds, rtol=1e-9)
 
 
-def setting_of(kind, B, share, loss="squared"):
-    """Return kind and setting as the compiled loops take them."""
-    bound = experts.hot.LEARNED if B is None else B
-    return experts.KINDS[kind], (losses.get(loss).code, bound, share)
-
-
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
-    code, setting = setting_of(kind, B, share, loss)
+    setting = losses.get(loss).code, experts.hot.LEARNED if B is None else B, share
     state = aligned_zeros(F.shape[1]), aligned_zeros(F.shape[1]), np.zeros(TALLY)
     weights, out = aligned_zeros(F.shape[1]), np.empty((2, len(y)))
-    played, status = experts_rounds(F, y, code, setting, 0, state, weights, (out[0], out[1]))
-    assert (played, status) == (len(y), DONE)
+    code = experts.KINDS[kind]
+    found = experts_rounds(F, y, code, setting, 0, state, weights, (out[0], out[1]))
+    assert found == (len(y), DONE)
     return out[0]
 
 

@@ -19,17 +19,10 @@ KERNEL = okl.Gaussian(1.0)
 N = 300 if COMPILED else 50
 
 
-def quietly(learner):
-    """Return the health of a learner, whatever it warns of."""
+def health(learner, warns="error"):
+    """Return the health of a learner that must warn of nothing; "ignore": or of anything."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return learner.health()
-
-
-def strictly(learner):
-    """Return the health of a learner that must warn of nothing."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter(warns)
         return learner.health()
 
 
@@ -71,12 +64,12 @@ def test_the_condition_is_that_of_numpy(learner, matrix):
     X, y = stream(learner, N)
     learner = clone_learner(learner).partial_fit(X, y)
     truth = np.linalg.cond(matrix(learner, X))
-    assert truth / 9 <= quietly(learner).condition <= truth * (1 + 1e-4)
+    assert truth / 9 <= health(learner, "ignore").condition <= truth * (1 + 1e-4)
 
 
 def test_learners_that_solve_nothing_have_the_condition_1():
     for cls in (okl.OGD, okl.FOGD, okl.KernelOGD):
-        found = strictly(make(cls).partial_fit(*stream(make(cls))))
+        found = health(make(cls).partial_fit(*stream(make(cls))))
         assert (found.condition, found.weakest) == (1.0, "")
         assert found.digits == pytest.approx(-math.log10(UNIT))
 
@@ -177,14 +170,14 @@ def test_forecasts_on_features_are_as_good_as_their_digits_say(inputs):
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(50)
     for lam in 10.0 ** -np.arange(2, 15, 3):
         learner = okl.PKAWV(okl.TaylorFeatures(7), lam=float(lam), forecaster="ridge")
-        digits = quietly(learner.partial_fit(X, y)).digits
+        digits = health(learner.partial_fit(X, y), "ignore").digits
         assert off(learner, X, y, new, taylor) <= 10**-digits, lam
 
 
 def test_the_scale_of_labels_is_no_matter():
     X, y = stream(okl.KernelRidge(KERNEL), N)
     found = [
-        quietly(okl.KernelRidge(KERNEL, lam=1e-7).partial_fit(X, scale * y)).digits
+        health(okl.KernelRidge(KERNEL, lam=1e-7).partial_fit(X, scale * y), "ignore").digits
         for scale in (1e-30, 1.0, 1e30)
     ]
     assert np.ptp(found) < 1e-6
@@ -208,18 +201,18 @@ def test_nothing_changes(cls):
     half = len(X) // 2
     for learner in (asked, other):
         okl.run(learner, X[:half], y[:half])
-    found = [strictly(asked) for _ in range(2)]
+    found = [health(asked) for _ in range(2)]
     assert found[0] == found[1] and found[0].rounds == half
     runs = [okl.run(learner, X[half:], y[half:]) for learner in (asked, other)]
     np.testing.assert_array_equal(runs[0].predictions, runs[1].predictions)
     assert contents(asked) == contents(other)
-    assert FEWEST_DIGITS < strictly(asked).digits <= 16.0
+    assert FEWEST_DIGITS < health(asked).digits <= 16.0
 
 
 @every_learner
 def test_before_any_data_there_is_nothing_to_say(cls):
     learner = make(cls)
-    assert strictly(learner) == Health(0)
+    assert health(learner) == Health(0)
     learner._fault = FloatingPointError("beyond double precision")
     with pytest.raises(FloatingPointError, match="beyond double precision"):
         learner.health()
@@ -238,7 +231,7 @@ WITHIN = [
 
 @pytest.mark.parametrize("learner, member", WITHIN, ids=lambda one: type(one).__name__)
 def test_learners_around_others_have_the_worst_of_them(learner, member):
-    assert strictly(learner).digits is None
+    assert health(learner).digits is None
     X, y = stream(okl.OGD(), N)
     labels = np.sign(y)
     if isinstance(learner, okl.MultiOutput):
@@ -246,7 +239,7 @@ def test_learners_around_others_have_the_worst_of_them(learner, member):
     elif not isinstance(learner, okl.OneVsRest):
         labels = y
     learner.partial_fit(X, labels)
-    found = strictly(learner)
+    found = health(learner)
     assert found.rounds == N and found.condition > 1.0 and found.weakest.startswith(member)
     assert f"rounds={N}, condition=" in repr(found)
     learner._fault = INTERRUPTED

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info
 
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
+from tests.battery import CLASSES
 from tests.compiled import dispatchers
 
 ROOT = Path(__file__).parent.parent
@@ -24,13 +25,6 @@ TESTS = sorted((ROOT / "tests").glob("*.py"))
 DECORATORS = {"hot", "hot_apart", "exact", "exact_apart"}
 NUMPY_RANDOM = "np.random", "numpy.random"
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
-LEARNERS = [
-    value
-    for name in okl.__all__
-    if isinstance(value := getattr(okl, name), type)
-    and issubclass(value, Learner)
-    and value is not Learner
-]
 
 
 def tree(path):
@@ -109,15 +103,11 @@ def test_no_legacy_random_numbers():
                 assert node.args or node.keywords, f"{where}: default_rng without a seed"
 
 
-def sections(docstring):
-    """Return the titles of a numpydoc docstring: lines that are underlined."""
-    return re.findall(r"^([A-Z][\w ]*)\n-+$", docstring, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+@pytest.mark.parametrize("learner", CLASSES, ids=lambda learner: learner.__name__)
 def test_docstring_of_a_learner(learner):
     docstring = inspect.cleandoc(learner.__dict__["__doc__"])
-    assert {"Remarks", "Examples"} <= set(sections(docstring))
+    sections = re.findall(r"^([A-Z][\w ]*)\n-+$", docstring, flags=re.MULTILINE)
+    assert {"Remarks", "Examples"} <= set(sections)
     assert "okl." in docstring.split("Examples\n")[1]
     paper = r"\b(pkawv|kons|pomdr|oco)\b|\b[A-Z]\w+( et al\.| and [A-Z]\w+)?,? (19|20)\d\d\b"
     named = learner is okl.MultiOutput or re.search(paper, docstring)

@@ -314,11 +314,6 @@ LOGISTIC = okl.FOGD(loss="logistic", n_frequencies=20)
 SQUARED = okl.PKAWV(okl.TaylorFeatures(2))
 
 
-def within_floor(p, n, count=2):
-    """1 / (n + K) to 1 - 1 / (n + K)."""
-    return np.clip(p, 1 / (n + count), 1 - 1 / (n + count))
-
-
 def test_probabilities_are_those_of_the_formulas():
     X, _, y = moderate(200, scaled=True)
     for learner, formula in (
@@ -328,7 +323,7 @@ def test_probabilities_are_those_of_the_formulas():
     ):
         model = classifier(learner).fit(X, y == "left")
         P = model.predict_proba(3.0 * X)  # far out, so that some are clipped
-        expected = within_floor(formula(model.decision_function(3.0 * X)), len(X))
+        expected = np.clip(formula(model.decision_function(3.0 * X)), 1 / 202, 201 / 202)
         assert_allclose(P[:, 1], expected, rtol=1e-12, atol=1e-12)
         assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
         if learner is SQUARED:

@@ -147,13 +147,9 @@ def test_length_of_bodies_and_number_of_arguments():
     assert too_long == set(LONG_BODIES), "name a new one with its reason, or shorten it"
 
 
-def test_constants_and_arrays_share_no_name():
+@pytest.mark.parametrize("name", FILES)
+def test_constants_and_arrays_share_no_name(name):
     # A matrix P where P is also the number 4 is a trap.
-    for name in FILES:
-        check_names(name)
-
-
-def check_names(name):
     constants = {
         target.id
         for node in TREES[name].body
@@ -170,7 +166,7 @@ def check_names(name):
             for part in ast.walk(node)
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         }
-        assert not constants & local, f"{name}, line {node.lineno}"
+        assert not constants & local, f"line {node.lineno}"
 
 
 WITH_PARAMETERS = [

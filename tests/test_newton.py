@@ -13,19 +13,18 @@ from tests.linear_games import NEWTON, data, game_gradients, played
 from tests.playing import one_by_one
 
 
-def newton_textbook(learner, X, y):
-    loss = losses.get(learner.loss)
-    eta = learner.eta or loss.curvature(learner.C)
+def textbook(learner, X, y, C, derivative):
+    eta = learner.eta or losses.get(learner.loss).curvature(learner.C)
     rank = getattr(learner, "rank", None)
-    return naive_linear.newton_step_run(X, y, loss.derivative, learner.C, learner.alpha, eta, rank)
+    return naive_linear.newton_step_run(X, y, derivative, C, learner.alpha, eta, rank)
 
 
 @pytest.mark.parametrize("learner", NEWTON, ids=repr)
 def test_newton_steps_are_those_with_dense_matrices(learner):
     X, y = data()
-    classes = losses.get(learner.loss).classes
-    y = np.where(y > 0, 1.0, -1.0) if classes else 0.9 * y * min(1, learner.C)
-    forecasts, points = newton_textbook(learner, X, y)
+    loss = losses.get(learner.loss)
+    y = np.where(y > 0, 1.0, -1.0) if loss.classes else 0.9 * y * min(1, learner.C)
+    forecasts, points = textbook(learner, X, y, learner.C, loss.derivative)
     run = okl.run(learner.reset(), X, y)
     assert_allclose(run.predictions, forecasts, rtol=1e-8, atol=1e-9)
     assert_allclose(learner.w, points[-1], rtol=1e-8, atol=1e-9)
@@ -37,12 +36,8 @@ def test_newton_steps_are_those_with_dense_matrices(learner):
 def test_newton_steps_of_the_game_face_minimise_their_quadratic(learner):
     """W - A^-1 g minimises <g, w> + |w - w_t|_A^2 / 2; a game has no slab to project on."""
     gradients = game_gradients(3)
-    alpha, eta = learner.alpha, learner.eta or losses.get(learner.loss).curvature(learner.C)
-    rank = getattr(learner, "rank", None)
-    ones = np.zeros(len(gradients))
-    _, expected = naive_linear.newton_step_run(
-        gradients, ones, lambda f, y: 1.0, np.inf, alpha, eta, rank
-    )
+    no_labels = np.zeros(len(gradients))
+    _, expected = textbook(learner, gradients, no_labels, np.inf, lambda f, y: 1.0)
     assert_allclose(played(learner, gradients), expected, rtol=1e-8, atol=1e-8)
 
 

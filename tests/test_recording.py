@@ -8,8 +8,6 @@ import oklnumba as okl
 from oklnumba.protocol import recording
 from tests.battery import N, assert_same_run, contents, every_learner, make, plain, proofs, stream
 
-CHOICES = [1, 7, N, N + 5, "none"]
-
 
 def kept_rounds(record, n):
     """Return the rounds that are kept, from the definition."""
@@ -63,7 +61,7 @@ def test_the_certificate_is_of_all_rounds_of_the_learner(tmp_path):
     assert found.rounds == whole.rounds == len(y) and repr(found) == repr(whole)
 
 
-@pytest.mark.parametrize("record", CHOICES)
+@pytest.mark.parametrize("record", [1, 7, N, N + 5, "none"])
 def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
     X, y = stream(make(okl.PKAWV))
     y = np.sign(y)
@@ -198,9 +196,9 @@ def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
 
 def test_errors_name_the_row_of_the_whole_stream():
     X, y = stream(make(okl.PKAWV), 100)
-    for place, bad in ((73, np.nan), (73, np.inf)):
+    for bad in (np.nan, np.inf):
         spoilt = X.copy()
-        spoilt[place, 1] = bad
+        spoilt[73, 1] = bad
         learner = make(okl.PKAWV)
         with pytest.raises(ValueError, match=rf"chunk 3 .* {bad} at row 73, column 1"):
             okl.run(learner, [(spoilt[i : i + 20], y[i : i + 20]) for i in range(0, 100, 20)])

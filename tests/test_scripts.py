@@ -88,12 +88,11 @@ def test_without_data_nothing_is_drawn(tmp_path, env):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.fixture
-def script():
-    return lambda stem: importlib.import_module(module(stem))
+def script(stem):
+    return importlib.import_module(module(stem))
 
 
-def test_released_pros_n_kons_is_ours_but_for_its_lag(script):
+def test_released_pros_n_kons_is_ours_but_for_its_lag():
     casp = script("jezequel2019_casp")
     rng = np.random.default_rng(4)
     X = rng.uniform(0, 1, (400, 9))
@@ -114,7 +113,7 @@ def test_released_pros_n_kons_is_ours_but_for_its_lag(script):
     assert (lagged[after] == 0).all() and (forecasts[after] != 0).all()
 
 
-def test_the_authors_game_is_won_as_they_won_it(script):
+def test_the_authors_game_is_won_as_they_won_it():
     """Kernel-AWV's regret is near the two games of theirs, which differ by 1 to 8 %."""
     fig3 = script("jezequel2019_fig3")
     rounds, values = script("jezequel2019").published("adversary d=5 regret")["vovk"]
@@ -128,7 +127,7 @@ def test_the_authors_game_is_won_as_they_won_it(script):
     assert (found <= bounds).all() and (found[:, -1] > 0.5 * bounds[:, -1]).all()
 
 
-def test_millions_of_rounds(script, monkeypatch):
+def test_millions_of_rounds(monkeypatch):
     """The stream made up has the least error that it says, and sums are those of a run."""
     millions = script("millions")
     block = next(millions.made_up(3))
@@ -155,7 +154,7 @@ def test_millions_of_rounds(script, monkeypatch):
     assert float(two["seconds"]) == pytest.approx(2.0 * float(one["seconds"]), rel=1e-3)
 
 
-def test_measured_eps(script):
+def test_measured_eps():
     kors = script("calandriello2017_kors")
     rng = np.random.default_rng(1)
     X, alpha = rng.normal(size=(80, 5)) / 3.0, 0.7
@@ -175,7 +174,7 @@ def test_measured_eps(script):
     assert meter.eps(kept, weights) == pytest.approx(np.abs(values).max(), abs=1e-4)
 
 
-def test_competitor_is_the_best_feasible_one(script):
+def test_competitor_is_the_best_feasible_one():
     competitor = script("calandriello2017").competitor
     rng = np.random.default_rng(2)
     X, kernel = rng.uniform(-1, 1, (60, 2)), okl.Gaussian(1.0)
@@ -204,7 +203,7 @@ def test_competitor_is_the_best_feasible_one(script):
     assert np.square(y - f).sum() + norm**2 == pytest.approx(best.fun, rel=2e-3)
 
 
-def test_regret_certificate_measures_mu(script):
+def test_regret_certificate_measures_mu():
     X, kernel = np.random.default_rng(0).uniform(-1, 1, (60, 2)), okl.Gaussian(0.5)
     run = okl.run(okl.NystromAWV(kernel, mu=0.5, seed=1), X, np.ones(60))
     assert 5 < run.sizes[-1] < 50
@@ -216,7 +215,7 @@ def test_regret_certificate_measures_mu(script):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
-def test_a_table_on_the_bundled_data(script, tmp_path, monkeypatch):
+def test_a_table_on_the_bundled_data(tmp_path, monkeypatch):
     tables = script("li2023")
     monkeypatch.setattr(tables, "WIDTHS", [0.5, 2.0])  # the paper's two
     monkeypatch.setattr(tables, "EXPONENTS", [1, 2])
@@ -235,7 +234,7 @@ def test_a_table_on_the_bundled_data(script, tmp_path, monkeypatch):
             assert float(row["mistakes_tuned"]) <= float(row["mistakes"]) + 0.5
 
 
-def test_nogd_as_released_is_what_the_authors_script_says(script, monkeypatch):
+def test_nogd_as_released_is_what_the_authors_script_says(monkeypatch):
     """NOGD.R line by line, with its solve() where ours has the inverse written out."""
     tables = script("li2023")
     B, r, T, sigma = 15, 5, 90, 0.7
@@ -271,7 +270,7 @@ def test_nogd_as_released_is_what_the_authors_script_says(script, monkeypatch):
     assert wrong[B:].sum() > 3 and not wrong[B:].all()
 
 
-def test_table_1_of_pomdr_knows_the_best_function(script):
+def test_table_1_of_pomdr_knows_the_best_function():
     table = script("li2023_tab1")
     for setting in table.settings():
         X, y = table.stream(setting, 150, seed=3)
@@ -295,7 +294,7 @@ def test_table_1_of_pomdr_knows_the_best_function(script):
             assert 0.25 < table.fit_exponent(T, rates["POMDR"]) < 0.75
 
 
-def test_the_risks_of_the_risk_figure(script):
+def test_the_risks_of_the_risk_figure():
     figure = script("li2023_risk")
     for flip in figure.FLIPS:
         values = [figure.risk(figure.SIGNS + move, flip) for move in (0.0, 0.1, -0.3)]
@@ -330,7 +329,7 @@ def test_the_risks_of_the_risk_figure(script):
     assert figure.svm_bound(rounds, lam) <= 0.3 < figure.svm_bound(rounds - 1, lam)
 
 
-def test_streams_that_drift(script):
+def test_streams_that_drift():
     """The concept is one function in other axes, and changes where it is said to."""
     streams = script("streams")
     for stream, points in streams.drifts(seed=3):
@@ -350,7 +349,7 @@ def test_streams_that_drift(script):
     assert np.mean(labels[1:] != labels[:-1]) == pytest.approx(0.15, abs=0.005)
 
 
-def test_rivals_see_the_past_only(script):
+def test_rivals_see_the_past_only():
     rivals, streams = script("rivals"), script("streams")
     rng = np.random.default_rng(0)
     X, y = rng.normal(5.0, 3.0, (50, 2)), rng.normal(1e4, 1.0, 50)
@@ -378,7 +377,7 @@ def test_rivals_see_the_past_only(script):
     "name, kind",
     [*zip(["HistGradientBoosting", *BOOSTED], ["classification", "regression"] * 2, strict=True)],
 )
-def test_boosting_is_refitted_on_the_past(script, name, kind):
+def test_boosting_is_refitted_on_the_past(name, kind):
     pytest.importorskip("lightgbm" if name.startswith("LightGBM") else "sklearn")
     rivals, streams = script("rivals"), script("streams")
     rng = np.random.default_rng(0)
@@ -404,7 +403,7 @@ def test_boosting_is_refitted_on_the_past(script, name, kind):
 
 
 @pytest.mark.parametrize("page, count", [("docs/choosing.md", 2), ("docs/performance.md", 1)])
-def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
+def test_the_guide_has_the_numbers_of_the_csv(page, count):
     choosing = script("choosing")
     with open(ROOT / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -415,15 +414,11 @@ def test_the_guide_has_the_numbers_of_the_csv(script, page, count):
     assert choosing.with_tables(text, rows) != text  # negative control
 
 
-def sorted_out(rng, n=200):
-    X = rng.uniform(-1, 1, (n, 3))
-    return X, np.where(X[:, 0] + 0.5 * X[:, 1] > 0.0, 1.0, -1.0)
-
-
-def test_no_forecast_of_the_benchmark_knows_its_label(script):
+def test_no_forecast_of_the_benchmark_knows_its_label():
     """With the last label turned over, what was right is wrong: one mistake more or less."""
     benchmark = script("benchmark")
-    X, y = sorted_out(np.random.default_rng(0))
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0.0, 1.0, -1.0)
     turned = np.concatenate([y[:-1], -y[-1:]])
     methods = benchmark.methods(3, quick=False)
     assert len(methods) >= 14

@@ -1,7 +1,7 @@
 """SelfTuning: its definition, restarts that look at the past only, its certificate, drift."""
 
 import pickle
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import oklnumba as okl
 from oklnumba.core.steps import finish
 from oklnumba.learners.self_tuning import learner as self_tuning
 from oklnumba.learners.self_tuning import tree
-from tests import naive_self_tuning
+from tests import naive, naive_self_tuning
 from tests.compiled import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
@@ -349,7 +349,7 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
     views = S, naive_self_tuning.normal_scores(S, past)
     for i, (width, most, members, _) in enumerate(self_tuning.KERNELS):
         sigma, coins = width * median, np.random.default_rng([seed, stage, i]).random(len(X))
-        rows, kernel = len(X) if late else past, naive_self_tuning.gaussian(sigma)
+        rows, kernel = len(X) if late else past, partial(naive.gaussian, sigma=sigma)
         atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, min(most, budget), coins)
         Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]

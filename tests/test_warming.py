@@ -8,15 +8,12 @@ import pytest
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol import warming
+from tests.battery import CLASSES
 from tests.compiled import python
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
-EVERY_CLASS = {name for name in okl.__all__ if isinstance(getattr(okl, name), type)}
-EVERY_CLASS = {name for name in EVERY_CLASS if issubclass(getattr(okl, name), Learner)} - {
-    "Learner"
-}
+EVERY_CLASS = {name for name in okl.__all__ if getattr(okl, name) in CLASSES}
 
 
 @pytest.fixture
