@@ -121,10 +121,10 @@ def entropy_points(gradients, eta, scale):
     return np.array(points)
 
 
-def adaptive_matrices(gradients, kind, eta, sigma):
-    """A_0, ..., A_T of oco section 2.5."""
+def adaptive_points(gradients, kind, eta, sigma):
+    """Argmin <G, w> + w'Aw / 2 with A_0, ..., A_T of oco section 2.5."""
     d = gradients.shape[1]
-    matrices = []
+    points = []
     for t in range(len(gradients) + 1):
         S = gradients[:t].T @ gradients[:t]
         if kind == "sqrt":
@@ -136,15 +136,8 @@ def adaptive_matrices(gradients, kind, eta, sigma):
         else:
             values, vectors = np.linalg.eigh(sigma * np.eye(d) + S)
             A = vectors @ np.diag(np.sqrt(values)) @ vectors.T
-        matrices.append(A / eta)
-    return matrices
-
-
-def adaptive_points(gradients, kind, eta, sigma):
-    matrices = adaptive_matrices(gradients, kind, eta, sigma)
-    return np.array(
-        [quadratic_argmin(A, -gradients[:t].sum(axis=0)) for t, A in enumerate(matrices)]
-    )
+        points.append(quadratic_argmin(A / eta, -gradients[:t].sum(axis=0)))
+    return np.array(points)
 
 
 def strongly_convex_points(gradients, lam):

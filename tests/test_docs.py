@@ -119,10 +119,8 @@ def test_dangling_citations_are_found():
     assert known == [1, 2, 10]
     assert dangling(f"{E_}1, 2 and 10; docs/{ERRATA.name}", known, ROOT) == ([], [])
     assert dangling(f"{E_}1 to 4 and 99", known, ROOT) == ([3, 4, 99], [])
-    assert dangling(f"see {away} section 1, [x](docs/{away})", known, ROOT)[1] == [
-        f"docs/{away}",
-        away,
-    ]
+    found = dangling(f"see {away} section 1, [x](docs/{away})", known, ROOT)
+    assert found[1] == [f"docs/{away}", away]
     assert dangling(f"{ERRATA.name} of this folder", known, ERRATA.parent) == ([], [])
     assert dangling(f"{ERRATA.name} of another", known, ROOT) == ([], [ERRATA.name])
 

@@ -429,6 +429,15 @@ def test_transformers_of_river_stand_before_it(name):
 # ---- what is refused ----
 
 
+def assert_refused(model, text, *calls):
+    """Calls are refused with this text, and leave the model as it was."""
+    before = pickle.dumps(model)
+    for call in calls:
+        with pytest.raises(ValueError, match=text):
+            call()
+    assert pickle.dumps(model) == before
+
+
 @pytest.mark.parametrize(
     ("x", "text"),
     [
@@ -444,11 +453,7 @@ def test_transformers_of_river_stand_before_it(name):
 def test_bad_inputs_change_nothing(x, text, task):
     model = to_river(FOURIER, task=task)
     model.learn_one({"a": 1.0, "b": 0}, 1)
-    before = pickle.dumps(model)
-    for call in (lambda: model.predict_one(x), lambda: model.learn_one(x, 2)):
-        with pytest.raises(ValueError, match=text):
-            call()
-    assert pickle.dumps(model) == before
+    assert_refused(model, text, lambda: model.predict_one(x), lambda: model.learn_one(x, 2))
 
 
 @pytest.mark.parametrize(
@@ -463,37 +468,27 @@ def test_bad_inputs_change_nothing(x, text, task):
 def test_bad_frames_change_nothing(columns, text, library):
     frame, model = library.DataFrame(columns), to_river(FOURIER)
     model.learn_one({"a": 1.0, "b": 0}, 1)
-    before = pickle.dumps(model)
-    for call in (lambda: model.learn_many(frame, [2]), lambda: model.predict_many(frame)):
-        with pytest.raises(ValueError, match=text):
-            call()
-    assert pickle.dumps(model) == before
+    calls = (lambda: model.learn_many(frame, [2])), (lambda: model.predict_many(frame))
+    assert_refused(model, text, *calls)
 
 
 def test_bad_labels_change_nothing():
     frame, model = pd.DataFrame({"a": [1.0, 2.0]}), to_river(FOURIER)
     model.learn_one({"a": 1.0}, "x")
-    before = pickle.dumps(model)
     for y in (None, float("nan"), [1], 0.5):
         text = "a fraction; for regression pass task=" if y == 0.5 else "must be a label"
-        for call in (
-            lambda: model.learn_one({"a": 1.0}, y),  # noqa: B023
-            lambda: model.learn_many(frame, ["new", y]),  # noqa: B023
-        ):
-            with pytest.raises(ValueError, match=text):
-                call()
-    assert pickle.dumps(model) == before
+        assert_refused(model, text, lambda: model.learn_one({"a": 1.0}, y))  # noqa: B023
+        assert_refused(model, text, lambda: model.learn_many(frame, ["new", y]))  # noqa: B023
     model = to_river(FOURIER, classes=["x", "y"])
-    with pytest.raises(ValueError, match=r"'z', which is not one of the classes \['x', 'y'\]"):
-        model.learn_one({"a": 1.0}, "z")
+    text = r"'z', which is not one of the classes \['x', 'y'\]"
+    assert_refused(model, text, lambda: model.learn_one({"a": 1.0}, "z"))
     model = to_river(FOURIER)
-    with pytest.raises(ValueError, match=r"not one of the classes \[False, True\].*classes="):
-        model.learn_many(frame, [True, "z"])
+    text = r"not one of the classes \[False, True\].*classes="
+    assert_refused(model, text, lambda: model.learn_many(frame, [True, "z"]))
     assert model.predict_one({"other": 1.0}) is None  # nothing has changed
-    with pytest.raises(ValueError, match="must have 2 labels"):
-        model.learn_many(frame, [True])
-    with pytest.raises(ValueError, match="frame of pandas or polars"):
-        model.learn_many([[1.0], [2.0]], [True, True])
+    assert_refused(model, "must have 2 labels", lambda: model.learn_many(frame, [True]))
+    text = "frame of pandas or polars"
+    assert_refused(model, text, lambda: model.learn_many([[1.0], [2.0]], [True, True]))
 
 
 @pytest.mark.parametrize(

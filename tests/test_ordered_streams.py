@@ -67,6 +67,11 @@ def exact_features(X, atoms, rounded=False):
     return F.T
 
 
+def exact_and_moved(twin, X, atoms, *rest):
+    """Return the forecasts of a twin on exact features, and of the kernel's values rounded."""
+    return (twin(exact_features(X, atoms, rounded), *rest) for rounded in (False, True))
+
+
 def exact_distances(X, atoms):
     """Return the squared distance of k(x, .) to the span of atoms, with the nuggets, for each x."""
     return 1.0 + NUGGET - (exact_features(X, atoms) ** 2).sum(axis=1)
@@ -133,9 +138,7 @@ def test_nystrom_awv_equals_its_twin(name, lam, mu):
     X, y = (part[:110] for part in STREAMS[name])
     kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
     run = okl.run(okl.NystromAWV(KERNEL, lam=lam, mu=mu, seed=2), X, y)
-    exact, moved = (
-        nystrom_twin(exact_features(X, X[kept], rounded), y, lam, kept) for rounded in (False, True)
-    )
+    exact, moved = exact_and_moved(nystrom_twin, X, X[kept], y, lam, kept)
     allowed = 1e-9 / lam + 3.0 * np.sqrt(len(kept)) * np.abs(moved - exact).max()
     assert np.abs(run.predictions[some_rounds(len(y))] - exact).max() <= allowed
 
@@ -148,10 +151,7 @@ def test_pros_n_kons_equals_its_twin(name, alpha, restart):
     kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
     learner = okl.ProsNKONS(KERNEL, C=C, alpha=alpha, mu=mu, restart=restart, seed=2)
     run = okl.run(learner, X, y)
-    exact, moved = (
-        newton_twin(exact_features(X, X[kept], rounded), y, alpha, C, kept, restart)
-        for rounded in (False, True)
-    )
+    exact, moved = exact_and_moved(newton_twin, X, X[kept], y, alpha, C, kept, restart)
     allowed = min(1e-6 / alpha, 2e-3) + 3.0 * np.abs(moved - exact).max()
     assert np.abs(run.predictions - exact).max() <= allowed
 
@@ -161,10 +161,7 @@ def test_pros_n_kons_equals_its_twin(name, alpha, restart):
 def test_kons_and_sketched_kons_equal_their_twin(name, alpha):
     """To a hundred times what rounding the kernel's values does, and 1e-11 / alpha."""
     X, y = (part[:45] for part in STREAMS[name])
-    exact, moved = (
-        newton_twin(exact_features(X, X, rounded), y, alpha, 1.0, np.zeros(45), False, share=1.0)
-        for rounded in (False, True)
-    )
+    exact, moved = exact_and_moved(newton_twin, X, X, y, alpha, 1.0, np.zeros(45), False, 1.0)
     allowed = 1e-11 / alpha + 100.0 * np.abs(moved - exact).max()
     for learner in (
         okl.KONS(KERNEL, alpha=alpha),
@@ -181,9 +178,7 @@ def test_krls_equals_least_squares(name, threshold):
     learner = okl.KRLS(KERNEL, threshold=threshold**2)
     run = okl.run(learner, X, y)
     kept = np.flatnonzero(np.diff(run.sizes, prepend=0))
-    exact, moved = (
-        krls_twin(exact_features(X, X[kept], rounded), y, kept) for rounded in (False, True)
-    )
+    exact, moved = exact_and_moved(krls_twin, X, X[kept], y, kept)
     allowed = 1e-9 + 10.0 * np.abs(moved - exact).max()
     assert np.abs(run.predictions[some_rounds(len(y))] - exact).max() <= allowed
 

@@ -220,10 +220,8 @@ def test_reset_goes_back_to_no_data(case):
     learner.predict(X)
     assert learner.reset() is learner
     assert (learner.rounds, learner.size, learner.predict_one([0.0])) == (0, 0, 0.0)
-    assert (
-        contents(learner) == contents(make(case))
-        and vars(learner).keys() == vars(make(case)).keys()
-    )
+    assert contents(learner) == contents(make(case))
+    assert vars(learner).keys() == vars(make(case)).keys()
     assert_same_run(okl.run(learner, X, y), first)
     assert_same_run(first, plain(case, rounds(case))[0])
     narrow = learner.reset().partial_fit(X[:, :1], y)  # another width is welcome after a reset

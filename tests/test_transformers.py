@@ -33,8 +33,7 @@ SAMPLERS = {
     "UniformSampling": okl.UniformSampling(okl.Gaussian(1.0), probability=0.2),
     "ALD": okl.ALD(okl.Gaussian(1.0), threshold=0.5),
 }
-SCALERS = {"Standardizer": okl.Standardizer(clip=2.0)}
-STEPS = MAPS | SAMPLERS | SCALERS
+STEPS = MAPS | SAMPLERS | {"Standardizer": okl.Standardizer(clip=2.0)}
 every_map = pytest.mark.parametrize("name", MAPS)
 every_sampler = pytest.mark.parametrize("name", SAMPLERS)
 every_one = pytest.mark.parametrize("name", STEPS)

@@ -194,15 +194,14 @@ def test_footnote_1_is_tight_to_less_than_a_factor_of_two():
     assert 0.5 < max(ratios) <= 1.0
 
 
-labelled = st.lists(
-    st.tuples(st.lists(entries, min_size=3, max_size=3), st.booleans(), st.integers(1, 4)),
-    min_size=1,
-    max_size=12,
-)
+labelled = st.tuples(st.lists(entries, min_size=3, max_size=3), st.booleans(), st.integers(1, 4))
 
 
 @settings(max_examples=GAME_COUNT)
-@given(rows=labelled, w=st.lists(st.floats(-5, 5), min_size=3, max_size=3).map(np.array))
+@given(
+    rows=st.lists(labelled, min_size=1, max_size=12),
+    w=st.lists(st.floats(-5, 5), min_size=3, max_size=3).map(np.array),
+)
 def test_mistake_bounds(rows, w):
     X = np.array([x for x, _, times in rows for _ in range(times)])
     y = np.array([1.0 if up else -1.0 for _, up, times in rows for _ in range(times)])
