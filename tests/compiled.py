@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 import oklnumba.hot
 from oklnumba.hot.primitives import jit
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 COMPILED = not numba.config.DISABLE_JIT
 needs_own_compiler = pytest.mark.skipif(
     not COMPILED or jit.PLAIN, reason="about hot/primitives/compiler.py"

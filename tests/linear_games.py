@@ -69,7 +69,12 @@ def textbook(learner, gradients):
     )
 
 
-FIRST_ORDER = [
+EXP_CONCAVE = [
+    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0),
+    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0, domain="ball", radius=1.5),
+    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0, domain="simplex"),
+]
+FAMILY = [
     okl.OGD(eta=0.3),
     okl.OGD(eta=0.3, schedule="sqrt"),
     okl.OGD(schedule="strong", lam=0.7),
@@ -92,13 +97,8 @@ FIRST_ORDER = [
     okl.OGD(eta=0.9, schedule="gradient", radius=1.0),
     okl.CoinBetting(wealth=0.3),
     okl.CoinBetting(lipschitz=200.0),
+    *EXP_CONCAVE,
 ]
-EXP_CONCAVE = [
-    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0),
-    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0, domain="ball", radius=1.5),
-    okl.ExpConcaveFTRL(alpha_tilde=0.05, lipschitz=2.0, domain="simplex"),
-]
-FAMILY = [*FIRST_ORDER, *EXP_CONCAVE]
 
 
 def data(seed=0, n=T, d=D):

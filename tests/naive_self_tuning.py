@@ -294,10 +294,8 @@ def leaf_spaces(views, scales, past, one, seed, budget, deepest, rounds, late=Tr
     are functions.
     """
     Z, leaf, width = tree(views, scales, past, *one, deepest, rounds)
-    kernel, coins = (
-        partial(naive.laplacian_l1, sigma=width),
-        np.random.default_rng(seed).random(len(Z)),
-    )
+    kernel = partial(naive.laplacian_l1, sigma=width)
+    coins = np.random.default_rng(seed).random(len(Z))
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
         own, before = Z[rows], int((rows < past).sum())

@@ -5,14 +5,12 @@ import importlib
 import inspect
 import re
 from operator import attrgetter
-from pathlib import Path
 
 import pytest
 
 import oklnumba as okl
-from tests.compiled import COMPILED
+from tests.compiled import COMPILED, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 ERRATA = ROOT / "docs/errata.md"
 CITING = sorted(
     [path for folder in ("oklnumba", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")]

@@ -4,7 +4,6 @@ import ast
 import inspect
 import os
 import re
-from pathlib import Path
 
 import numba
 import pytest
@@ -13,9 +12,8 @@ from threadpoolctl import threadpool_info
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
 from tests.battery import CLASSES
-from tests.compiled import dispatchers
+from tests.compiled import ROOT, dispatchers
 
-ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
 HOT = sorted((ROOT / "oklnumba" / "hot").rglob("*.py"))
 JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"

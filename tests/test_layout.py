@@ -2,14 +2,13 @@
 
 import ast
 import inspect
-from pathlib import Path
 
 import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import Params
+from tests.compiled import ROOT
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "oklnumba"
 FILES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path

@@ -115,9 +115,7 @@ def test_corollary_1_needs_3_D_in_the_rate():
 
 DATA = {
     "uniform": lambda rng: rng.uniform(-1, 1, (ROUNDS, 2)),
-    "clusters": lambda rng: (
-        rng.integers(0, 4, (ROUNDS, 2)) + 0.01 * rng.standard_normal((ROUNDS, 2))
-    ),
+    "clusters": lambda rng: rng.integers(0, 4, (ROUNDS, 2)) + rng.normal(0, 0.01, (ROUNDS, 2)),
     "wide": lambda rng: rng.standard_normal((ROUNDS, 8)),
 }
 

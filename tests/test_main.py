@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,8 @@ import pytest
 import oklnumba as okl
 from oklnumba.command import spelling
 from oklnumba.command.parser import INTERRUPTED, main
+from tests.compiled import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 N = 1500
 
 
@@ -111,12 +110,6 @@ def test_numbers_are_a_regression_and_three_texts_are_classes(capsys, table):
 # ---- the table and the summary ----
 
 
-def rows_of(out):
-    """Return the lines of the progressive table as lists of texts."""
-    lines = out.split("forecast\n", 1)[1].split("\n\n", 1)[0].splitlines()
-    return [line.split() for line in lines]
-
-
 @pytest.mark.parametrize("label", ["signs", "number"])
 def test_the_table_is_that_of_the_run(capsys, table, folder, label):
     out = said(capsys, "run", table, "--label", label, *INPUTS, *FAST)
@@ -124,7 +117,8 @@ def test_the_table_is_that_of_the_run(capsys, table, folder, label):
     X = np.column_stack([data[name] for name in INPUTS[1].split(",")])
     run = okl.run(okl.LinearAWV(), X, data[label].astype(float))
     measure = 100.0 * run.mistakes if label == "signs" else run.losses
-    rows = rows_of(out)
+    lines = out.split("forecast\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    rows = [line.split() for line in lines]
     assert [int(row[2]) for row in rows] == [64, 128, 256, 512, 1024]
     last = 0
     for so_far, since, t, y, forecast, size in rows:

@@ -7,13 +7,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 import oklnumba as okl
+from tests.compiled import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = {path.name: path for path in sorted((ROOT / "scripts").rglob("*.py"))}
 TESTS = [ROOT / "tests" / f"test_{name}.py" for name in ("datasets", "plots", "scripts")]
 MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory"]

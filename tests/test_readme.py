@@ -1,11 +1,11 @@
 """The numbers of README's table, and of one in docs, are those of figures/self_tuning*.csv."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.compiled import ROOT
+
 KEPT = 5000, 10_000, 20_000  # rounds after which the csv has the averages, beside all
 SHORT = {  # names of rivals in README
     "AdaptiveRandomForest": "adaptive random forest",

@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,8 +15,8 @@ import scipy.optimize
 
 import oklnumba as okl
 from tests.bounds import largest_gap
+from tests.compiled import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 REPRODUCE = ROOT / "scripts/reproduce.py"
 FILES = {path.stem: path for path in (ROOT / "scripts").rglob("*.py")}
 BOOSTED = [

@@ -239,10 +239,9 @@ CASES = {
     "SelfTuning": partial(okl.Tree, okl.SelfTuning(budget=20), leaf_rows=50, max_leaves=3),
     "within": lambda: okl.Standardized(okl.Tree(NYSTROM, leaf_rows=25)),
 }
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
-@every_case
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("name", ["random", *HARD])
 @far_from_the_origin
 def test_hard_streams(case, name):
