@@ -60,10 +60,12 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     """Return the JSON data and the arrays of a file that ``write_npz`` wrote."""
     path = as_path(path)
     with refuse_damage(path):
-        if not zipfile.is_zipfile(path) and os.path.exists(path):
-            raise ValueError("it is no .npz file; joblib.load or np.load may read it")
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise ValueError("it is no .npz file; joblib.load or np.load may read it")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
         text, digest = str(arrays.pop("meta")), str(arrays.pop("digest"))
         meta = json.loads(text)
         if meta["format"] > FORMAT:

@@ -27,7 +27,7 @@ SYNONYMS = {
     **dict.fromkeys(("n_components", "n_features"), ("n_frequencies", "rank")),
     **dict.fromkeys(("estimator", "model"), ("learner",)),
 }
-INVERSES = {"gamma", "C"}  # of ours
+INVERSES = {"gamma", "C"}  # large where ours is small
 
 
 # ---- declarations: each is a dataclass field with the check of its domain ----

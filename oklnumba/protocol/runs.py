@@ -184,9 +184,9 @@ class Run:
         if "loss_sums" not in self._arrays:
             losses = self.losses[SETTLED:][~np.isnan(self.losses[SETTLED:])]
             return float(losses.mean()) if losses.size else float("nan")
-        loss, labels = self._meta["first"]  # of the rounds left out
-        labels = int(self.labelled[-1]) - labels
-        return float(self.loss_sums[-1].mean() - loss) / labels if labels else float("nan")
+        first_loss, first_labels = self._meta["first"]  # of the rounds left out
+        labels = int(self.labelled[-1]) - first_labels
+        return float(self.loss_sums[-1].mean() - first_loss) / labels if labels else float("nan")
 
     @property
     def mistake_rate(self) -> float | None:
@@ -251,8 +251,9 @@ class Run:
                 f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
             )
         X, y = (part[: self.rounds] for part in self._data)
-        known = ~np.isnan(y)
-        X, y, forecasts = make_dense(X)[known], y[known], self.predictions[known]
+        X, forecasts, known = make_dense(X), self.predictions, ~np.isnan(y)
+        if not known.all():
+            X, y, forecasts = X[known], y[known], forecasts[known]
         best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
         return best.regret(forecasts, at)
 
