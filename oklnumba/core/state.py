@@ -10,7 +10,7 @@ import mmap
 import threading
 from collections.abc import Callable
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 
 import numpy as np
 
@@ -89,6 +89,21 @@ def sweep_workspace(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # A large factor does not fit in the cache: more rounds share a pass. The bits are the same.
     rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
     return aligned_zeros(2 * rounds + 1, U.shape[1]), aligned_zeros(rounds)
+
+
+def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
+    """Return the axes of the arrays that the NamedTuples of a loop declare, by name.
+
+    A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array of the state, with its axes; fields
+    that are not annotated so, such as workspace, do not belong to the state.
+    """
+    hints = [get_type_hints(layout, include_extras=True) for layout in layouts]
+    return {
+        name: hint.__metadata__
+        for fields in hints
+        for name, hint in fields.items()
+        if hasattr(hint, "__metadata__")
+    }
 
 
 def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
@@ -214,6 +229,10 @@ class State:
             for axis in self._STATE[name]
         )
         return getattr(self, f"_{name}")[tuple(cut)]
+
+    def _gather(self, layout: type) -> Any:
+        """Return a NamedTuple of a loop, each field ``name`` from the attribute ``_name``."""
+        return layout(*[getattr(self, f"_{name}") for name in layout._fields])
 
     # ---- saving ----
 

@@ -18,7 +18,9 @@ import os
 import re
 
 import numba
+import numpy as np
 
+Array = np.ndarray  # in the NamedTuples that loops take: Annotated[Array, axes] (core/state.py)
 NEWEST_TESTED = 0, 68  # version of numba
 ATOMS = 0  # the first entry of every learner's counts: atoms in its dictionary
 
