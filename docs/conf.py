@@ -107,20 +107,21 @@ def write_reference() -> None:
 # ---- the pages ----
 
 
-def insert_pictures(text: str) -> str:
-    """Return figures/README.md as a page of docs/, each picture at the head of its section."""
-    parts = re.split(r"^(## .*)$", text.replace("](../docs/", "]("), flags=re.MULTILINE)
-    for i in range(1, len(parts), 2):
-        names = [name for name in re.findall(r"\w+", parts[i]) if name.islower()]
-        there = [name for name in names if (HERE.parent / "figures" / f"{name}.png").is_file()]
-        parts[i] += "".join(f"\n\n![{name}](../figures/{name}.png)" for name in there)
-    return "".join(parts)
+def copy_figures() -> None:
+    """Copy figures/ into docs/, so that its pages are pages of the site; builds copy anew."""
+    shutil.rmtree(HERE / "figures", ignore_errors=True)
+    shutil.copytree(HERE.parent / "figures", HERE / "figures")
 
 
 def read_page(app, docname, source) -> None:
-    """Fill the page of the figures, and drop the empty line with which doctests end."""
-    if docname == "figures":
-        source[0] = insert_pictures((HERE.parent / "figures/README.md").read_text(encoding="utf-8"))
+    """Mend links from and to the pages of figures, and drop the empty line that ends doctests."""
+    if docname.startswith("figures/"):
+        source[0] = re.sub(r"\]\(\.\./(?=scripts/|tests/)", "](../../", source[0])
+        source[0] = source[0].replace("](../docs/", "](../")
+    else:
+        source[0] = source[0].replace("](../figures/", "](figures/")
+    if docname == "figures/README":
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
     source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
 
 
@@ -174,8 +175,9 @@ def skip_member(app, what, name, obj, skipped, options) -> bool | None:
 
 
 def begin(app, config) -> None:
-    """Write the pages of the reference before Sphinx looks for pages."""
+    """Write the reference and copy the pages of figures before Sphinx looks for pages."""
     write_reference()
+    copy_figures()
     config.autosummary_generate = sorted(map(str, REFERENCE.glob("*.rst")))
 
 

@@ -1,7 +1,7 @@
 """Streams that hypothesis draws, greedy ones among them, and the bounds that are tested on them.
 
 ``python -m tests.bounds [STREAMS]`` prints the tightest ratios of regret and bound that it sees on
-so many streams of each kind: the table of figures/README.md.
+so many streams of each kind: the table of figures/bounds.md.
 """
 
 import functools

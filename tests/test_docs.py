@@ -12,10 +12,10 @@ import oklnumba as okl
 from tests.compiled import COMPILED, ROOT
 
 ERRATA = ROOT / "docs/errata.md"
+PAGES = ".", "docs", "figures", "oklnumba/data"
 CITING = sorted(
     [path for folder in ("oklnumba", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")]
-    + [path for folder in ("oklnumba", "docs") for path in (ROOT / folder).rglob("*.md")]
-    + [ROOT / name for name in ("README.md", "CHANGELOG.md", "figures/README.md")]
+    + [path for folder in PAGES for path in (ROOT / folder).glob("*.md")]
 )
 
 
@@ -61,7 +61,8 @@ def test_every_page_is_in_the_contents():
     trees = re.findall(r"^```{toctree}\n(?::.*\n)*\n((?:.+\n)+?)```", index, re.MULTILINE)
     listed = [line for tree in trees for line in tree.splitlines()]
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
-    assert len(listed) == len(set(listed)) and set(listed) == pages | {"reference/index"}
+    pages |= {"figures/README", "reference/index"}
+    assert len(listed) == len(set(listed)) and set(listed) == pages
 
 
 @pytest.fixture
@@ -78,14 +79,19 @@ def test_the_reference_has_every_public_name(conf):
     assert shown == set(okl.__all__) - modules - aliases | {"protocol.runs.Certificate"}
 
 
-def test_every_picture_is_on_the_page_of_the_figures(conf):
-    text = conf.insert_pictures((ROOT / "figures/README.md").read_text(encoding="utf-8"))
-    shown = re.findall(r"^!\[.*\]\(\.\./figures/(\w+)\.png\)", text, re.MULTILINE)
-    assert len(shown) == len(set(shown)) >= 25
-    assert all((ROOT / f"figures/{name}.png").is_file() for name in shown)
-    scripts = {path.stem for path in (ROOT / "scripts").rglob("*.py")}
-    drawn = {name for name in scripts if (ROOT / f"figures/{name}.png").is_file()}
-    assert drawn <= set(shown)
+def test_every_figure_has_a_page_that_shows_it_and_that_the_index_names():
+    folder = ROOT / "figures"
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    index = texts.pop("README")
+    assert set(re.findall(r"\]\((\w+)\.md\)", index)) == set(texts)
+    shown = re.findall(r"^!\[.*\]\((\w+\.png)\)", "\n".join(texts.values()), re.MULTILINE)
+    linked = re.findall(r"\]\(([\w/.]+\.(?:py|csv))\)", index)
+    assert len(shown) == len(set(shown)) >= 25 and len(linked) == len(set(linked)) >= 80
+    assert all((folder / name).is_file() for name in [*shown, *linked])
+    for path in (ROOT / "scripts").rglob("*.py"):
+        for kind, names in (("png", shown), ("csv", linked)):
+            name = f"{path.stem}.{kind}"
+            assert name in names or not (folder / name).is_file(), name
 
 
 def test_entries_are_numbered_from_one_without_a_gap():

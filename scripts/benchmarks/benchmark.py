@@ -1,8 +1,8 @@
 """Error against time: ours, Vowpal Wabbit, scikit-learn and river, tuned with the same effort.
 
 Reproduces: nothing published; mistakes and CPU seconds of learners and peers, each with the best of
-    TRIED settings, chosen on one permutation and played on five others. figures/README.md says what
-    the seconds include.
+    TRIED settings, chosen on one permutation and played on five others. Its page in figures/ says
+    what the seconds include.
 Missing: peers that are not installed (pip install -e ".[benchmark]"). Slow methods (most of
     river, exact kernels) play 10,000 rows of one permutation; ours play these too, to compare.
 Time: 15 minutes of CPU time, whatever --limit says; --quick (3000 rows of magic04): 10 seconds.

@@ -1,7 +1,7 @@
 """Error, time, latency and memory of fifteen learners on nine streams: which to choose.
 
 Reproduces: nothing published; choosing.csv, from which docs/choosing.md has its tables. The first
-    rows of a stream choose the settings; figures/README.md says how all is measured.
+    rows of a stream choose the settings; figures/choosing.md says how all is measured.
 Missing: more than one order of each stream, so small differences of errors are chance.
 Time: two minutes (--quick: 15 seconds, three streams and a short game).
 Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up

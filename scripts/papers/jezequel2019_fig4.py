@@ -2,7 +2,7 @@
 
 Reproduces: kernel ridge regression, PKAWV with Taylor features (M = 2, 3, 4), Nystrom features,
     FOGD and Pros-N-KONS under the paper's limit of 300 s (of CPU time); squared loss for casp,
-    share of mistakes for ijcnn1. figures/README.md says how we read the paper where it leaves room.
+    share of mistakes for ijcnn1. Its page in figures/ says how we read the paper.
 Missing: values of the paper's own picture; the authors' repository has casp with 600 s. The limit
     cuts kernel ridge regression, M = 4 on ijcnn1 (14,950 features), and Nystrom and Pros-N-KONS
     there with inputs in [-1, 1]. The permutation is ours; jezequel2019_casp.py has others.

@@ -6,7 +6,7 @@ Reproduces: Table 1 of Li and Liao (2023), whose rates are upper bounds, by runs
 Missing: nothing; d = 1 and the budgets are fixed, as in the experiments.
 Time: about two minutes (--quick: up to 1024 rounds, some seconds).
 Data: none. Hinge loss and |f| <= U = 1 with k(x, x) = 1, so the best function in hindsight is
-    known, with loss T - sqrt(y'K y) = T - sqrt(T (T - A_T)). figures/README.md has the streams.
+    known, with loss T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Its page in figures/ has the streams.
 """
 
 from dataclasses import dataclass
