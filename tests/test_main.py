@@ -1,5 +1,6 @@
 """The command line: what it prints, what it refuses, and how it ends."""
 
+import dataclasses
 import os
 import re
 import shlex
@@ -405,6 +406,30 @@ def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
     assert err == "interrupted\n"
     rounds = int(re.search(r"rounds    (\d+)\n", out)[1])
     assert 1024 <= rounds < 300_000 and okl.load(model).rounds == rounds
+
+
+# ---- the demo ----
+
+
+def test_the_demo_says_what_its_run_says(capsys, monkeypatch, tmp_path):
+    data = okl.datasets.load("magic04", scale=None, permute=0)
+    data = dataclasses.replace(data, X=data.X[:600], y=data.y[:600])
+    monkeypatch.setattr("oklnumba.command.demo.datasets.load", lambda *_, **__: data)
+    out = said(capsys, "demo", "--output", str(tmp_path))
+    picture = tmp_path / "oklnumba_demo.png"
+    assert picture.read_bytes().startswith(b"\x89PNG") and f"picture   {picture}\n" in out
+    learner = okl.SelfTuning()
+    run = okl.run(learner, data.X, data.y)
+    loss, best = np.sum((run.predictions - data.y) ** 2) / 600, run.certificate.comparator[-1] / 600
+    most = run.certificate.guaranteed[-1] / 600
+    assert best < loss < most
+    commonest = 100.0 - max(np.mean(data.y == 1), np.mean(data.y == -1)) * 100.0
+    values = 100.0 * np.mean(run.predictions * data.y <= 0), commonest
+    assert re.findall(r"([\d.]+) %", out) == [f"{value:.1f}" for value in values]
+    assert re.findall(r"\d\.\d{3}\b", out.split("regret ")[1]) == [
+        f"{value:.3f}" for value in (best, loss, loss - best, most - best)
+    ]
+    assert "600 rows" in out and f"suits     {learner.leader}:\n" in out
 
 
 # ---- the page ----

@@ -7,6 +7,7 @@ import sys
 import oklnumba as okl
 from oklnumba.command import spelling
 from oklnumba.command.compare import compare
+from oklnumba.command.demo import demo
 from oklnumba.command.run import run
 from oklnumba.command.source import FORMS, join_lines
 from oklnumba.data import datasets
@@ -49,11 +50,8 @@ def warm_up(args: argparse.Namespace) -> None:
     print(f"{sum(seconds.values()):7.2f} s  in all; kept in {folder}")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    top = argparse.ArgumentParser(prog="oklnumba", description=ABOUT)
-    top.add_argument("--version", action="version", version=f"oklnumba {okl.__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
+def table_options() -> argparse.ArgumentParser:
+    """Return the options of a command that reads a table."""
     table = argparse.ArgumentParser(add_help=False)
     add = table.add_argument
     add("file", metavar="FILE", help=f"{FORMS}; or a data set of `oklnumba data list`")
@@ -65,6 +63,17 @@ def make_parser() -> argparse.ArgumentParser:
     add("--task", choices=("classification", "regression"), help="without it the labels decide")
     add("--rows", type=int, metavar="N", help="play the first N rows only")
     add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")
+    return table
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(prog="oklnumba", description=ABOUT)
+    top.add_argument("--version", action="version", version=f"oklnumba {okl.__version__}")
+    commands, table = top.add_subparsers(metavar="COMMAND", required=True), table_options()
+    one = commands.add_parser("demo", help="see in half a minute what it does, on data it brings")
+    one.add_argument("--output", default=".", metavar="DIR", help="of the picture (default: here)")
+    one.set_defaults(call=demo)
 
     played = "Play a learner: forecast, see the label, learn."
     one = commands.add_parser("run", parents=[table], help="play a learner", description=played)
