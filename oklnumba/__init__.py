@@ -61,6 +61,7 @@ from oklnumba.learners.nystrom_awv import NystromAWV
 from oklnumba.learners.pomdr import POMD, POMDR
 from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
+from oklnumba.learners.refit import Refit
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.learners.standardized import Standardized
 from oklnumba.learners.tree import Tree
@@ -79,7 +80,7 @@ __all__ = [
     "Intervals", "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner",
     "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV",
     "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm", "Perceptron",
-    "Polynomial", "Projectron", "ProsNKONS", "Run", "SelfTuning", "SkeGD", "SketchedKONS",
+    "Polynomial", "Projectron", "ProsNKONS", "Refit", "Run", "SelfTuning", "SkeGD", "SketchedKONS",
     "SketchedONS", "Standardized", "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures",
     "Tree", "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets", "interop",
     "learned_metric", "load", "losses", "oco", "plots", "regret_vs_size", "run", "stream", "sweep",

@@ -17,7 +17,8 @@ from tests.compiled import COMPILED
 N = 600 if COMPILED else 90  # rounds of an ordinary stream
 CLASSES = [getattr(okl, name) for name in okl.__all__ if isinstance(getattr(okl, name), type)]
 CLASSES = [cls for cls in dict.fromkeys(CLASSES) if issubclass(cls, Learner) and cls is not Learner]
-LEARNERS = [cls for cls in CLASSES if cls._can_be_member]
+# Refit holds a model of another library, which no file takes: test_refit.py.
+LEARNERS = [cls for cls in CLASSES if cls._can_be_member and cls is not okl.Refit]
 every_learner = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
 # ``run`` says so where features or kernels do not suit the inputs; here that is meant.
 far_from_the_origin = pytest.mark.filterwarnings("ignore:the (Taylor basis|kernel)")

@@ -108,7 +108,7 @@ def test_docstring_of_a_learner(learner):
     assert {"Remarks", "Examples"} <= set(sections)
     assert "okl." in docstring.split("Examples\n")[1]
     paper = r"\b(pkawv|kons|pomdr|oco)\b|\b[A-Z]\w+( et al\.| and [A-Z]\w+)?,? (19|20)\d\d\b"
-    named = learner is okl.MultiOutput or re.search(paper, docstring)
+    named = learner in (okl.MultiOutput, okl.Refit) or re.search(paper, docstring)
     assert named, "name the paper, as 'pkawv Algorithm 1' or 'Lu et al. 2016'"
     documented = docstring.split("Remarks\n")[0]
     for name in inspect.signature(learner).parameters:

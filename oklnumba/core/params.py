@@ -220,7 +220,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return float(value)
     raise ValueError(
         f"cannot save a hyper-parameter that is {describe(value)}; "
-        "use numbers, strings, arrays, lists or oklnumba's own objects"
+        "files hold numbers, strings, arrays, lists and oklnumba's own objects; pickle holds others"
     )
 
 

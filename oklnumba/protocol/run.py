@@ -19,9 +19,10 @@ from oklnumba.core.checks import shown
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
+from oklnumba.core.params import to_spec
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.protocol.late import LateLabels
-from oklnumba.protocol.outside import Outside, adapt
+from oklnumba.protocol.outside import adapt
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
 
@@ -234,11 +235,9 @@ def _check_arguments(
 ) -> Learner:
     """Return the learner; raise ValueError for arguments that are not valid, data apart."""
     learner = learner if isinstance(learner, Learner) else adapt(learner)
-    if checkpoint is not None and isinstance(learner, Outside):
-        raise ValueError(
-            f"checkpoint needs a learner that can be saved, which {learner!r} is not: leave it "
-            "out, or derive your class from okl.Learner"
-        )
+    if checkpoint is not None:
+        checks.as_path(checkpoint, "checkpoint")
+        _refuse_unsaveable(learner)
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
     if time_limit is not None:
@@ -250,11 +249,20 @@ def _check_arguments(
         valid = isinstance(k, int) and 1 <= k <= checks.MOST
         domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
         checks.require(valid, "record", record, domain)
-    if checkpoint is not None:
-        checks.as_path(checkpoint, "checkpoint")
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
     return learner
+
+
+def _refuse_unsaveable(learner: Learner) -> None:
+    """Raise ValueError for a learner that a checkpoint cannot hold."""
+    try:
+        to_spec(learner, {})
+    except ValueError as error:
+        raise ValueError(
+            f"checkpoint needs a learner that can be saved, and {learner!r} cannot ({error}): "
+            "leave checkpoint out, or derive your class from okl.Learner"
+        ) from None
 
 
 def _warn_of_block(y: np.ndarray, before: int) -> bool:
