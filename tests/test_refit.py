@@ -106,7 +106,7 @@ def test_pickles_go_on_and_files_are_refused(tmp_path):
     copied = pickle.loads(pickle.dumps(learner))
     assert_array_equal(okl.run(copied, X[130:], Y[130:]).predictions,
                        okl.run(learner, X[130:], Y[130:]).predictions)  # fmt: skip
-    with pytest.raises(ValueError, match="cannot save a hyper-parameter that is scikit-learn's Ridge.*pickle"):
+    with pytest.raises(ValueError, match="cannot save a hyper-parameter that is .*Ridge.*pickle"):
         learner.save(tmp_path / "model.npz")
     fresh = okl.Standardized(okl.Refit(Ridge()))
     with pytest.raises(ValueError, match="checkpoint needs a learner that can be saved"):
