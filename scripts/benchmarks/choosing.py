@@ -233,14 +233,6 @@ def advice(rows) -> str:
     return markdown(head, body, 3)
 
 
-def overview(rows) -> str:
-    names = list(dict.fromkeys(row["stream"] for row in rows))
-    labels = sorted({row["learner"] for row in rows}, key=lambda label: (group(label), label))
-    found = {(row["learner"], row["stream"]): row["error"] for row in rows}
-    body = [[label, *(found.get((label, name), "") for name in names)] for label in labels]
-    return markdown(["learner", *names], body, 1)
-
-
 def latencies(rows) -> str:
     here = [row for row in rows if row["stream"] == "magic04"]
     body = [[row["learner"], *(two_digits(row[key]) for key in NUMBERS[:2])] for row in here]
@@ -254,7 +246,7 @@ def two_digits(cell: str) -> str:
 
 def with_tables(text: str, rows) -> str:
     """Return the text of a page with its tables updated."""
-    for table in (advice, overview, latencies):
+    for table in (advice, latencies):
         begin = f"<!-- {table.__name__}: made by scripts/benchmarks/choosing.py -->\n"
         before, begin, rest = text.partition(begin)
         if begin:
