@@ -68,9 +68,10 @@ def evaluate_kernel(i, kernels, functions, reservoir, n, rate, radius, x, rows):
     """Return (f(x), f'(x), minus the hint at x) of kernel i, f = Proj(f' - rate hint)."""
     codes, pars = kernels
     atoms, a, held, _, kept = functions
+    V, labels = reservoir
     kernel = codes[i], pars[i]
-    own = expansion_value(kernel, (atoms[i], a[i]), held[i], x, rows[0])
-    hinted = mean(expansion_value(kernel, reservoir, n, x, rows[1]), n)
+    own = expansion_value(kernel, atoms[i], a[i], held[i], x, rows[0])
+    hinted = mean(expansion_value(kernel, V, labels, n, x, rows[1]), n)
     forecast = own + rate * hinted
     square = kept[i, SQUARE] + rate * rate * kept[i, HINT_SQUARE] - 2.0 * rate * kept[i, INNER]
     if square > radius * radius:
@@ -208,8 +209,8 @@ def update_hint(i, kernels, functions, reservoir, n, x, rows):
     kernel, inner, square = (codes[i], pars[i]), 0.0, 0.0
     for r in range(n):
         get_atom(V, r, x)
-        inner -= labels[r] * expansion_value(kernel, (atoms[i], a[i]), held[i], x, rows[0]) / n
-        square += labels[r] * expansion_value(kernel, reservoir, n, x, rows[1]) / (n * n)
+        inner -= labels[r] * expansion_value(kernel, atoms[i], a[i], held[i], x, rows[0]) / n
+        square += labels[r] * expansion_value(kernel, V, labels, n, x, rows[1]) / (n * n)
     kept[i, INNER], kept[i, HINT_SQUARE] = inner, square
 
 

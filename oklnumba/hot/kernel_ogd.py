@@ -46,7 +46,7 @@ def square_without(kernel, function, slot, sums, m, x, row):
     atoms, a = function
     dropped = sums[FACTOR] * a[slot]
     get_atom(atoms, slot, x)
-    value = sums[FACTOR] * expansion_value(kernel, function, m, x, row)
+    value = sums[FACTOR] * expansion_value(kernel, atoms, a, m, x, row)
     return sums[SQUARE] - 2.0 * dropped * value + dropped * dropped * row[slot]
 
 
@@ -79,7 +79,7 @@ def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function
         if m == a.shape[0] and m < window:
             return t, NEED_ROOM
         x = X[t]
-        forecast = sums[FACTOR] * expansion_value(kernel, function, m, x, row)
+        forecast = sums[FACTOR] * expansion_value(kernel, atoms, a, m, x, row)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         forecasts[t] = forecast
@@ -153,7 +153,7 @@ def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, wor
         if m == a.shape[0] and m < budget:
             return t, NEED_ROOM
         x = X[t]
-        forecast = expansion_value(kernel, (atoms, a), m, x, row)
+        forecast = expansion_value(kernel, atoms, a, m, x, row)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         forecasts[t] = forecast

@@ -9,18 +9,38 @@ Engel, Mannor and Meir 2004:
         alpha = argmin sum_{s<=t} (y_s - a_s' K alpha)^2
 
 The paper updates K^-1 and (sum a a')^-1 by their inverses. Here K = R'R, rounds have the
-coordinates q_s = R a_s = R^-T k_s, and Q'Q = sum q q', Q'z = sum y q grow by rotations.
+coordinates q_s = R a_s = R^-T k_s, and Q'Q = sum q q', Q'z = sum y q grow by rotations. Then
+a_s' K alpha = q_s' R alpha, so R alpha = Q^-1 z.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, own_coordinate
 from oklnumba.hot.primitives.expansion import expansion_value
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, Array, hot
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_diag, put_atom
+
+
+class KRLSState(NamedTuple):
+    """The dictionary D, the coefficients, and least squares over the rounds."""
+
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    alpha: Annotated[Array, ATOMS]
+    R: Annotated[Array, ATOMS, ATOMS]  # K = R'R
+    Q: Annotated[Array, ATOMS, ATOMS]  # Q'Q = sum q q'
+    z: Annotated[Array, ATOMS]  # Q'z = sum y q
+
+
+class Work(NamedTuple):
+    """Of the round, (cap,) each: k_t and q_t."""
+
+    k: Array
+    q: Array
 
 
 @hot
@@ -44,37 +64,43 @@ def least_squares_row(Q, z, x, y, m):
 
 
 @hot
-def krls_rounds(X, y, first, kernel, threshold, counts, function, squares, work, out):
-    """Play KRLS.
+def add_krls_atom(state, x, k_tt, q):
+    """Add x_t to the dictionary, in whose new direction past rounds have the coordinate 0."""
+    m = state.counts[ATOMS]
+    ald_grow(state.R, q, k_tt, m)
+    q[m] = own_coordinate(state.R[m, m], k_tt)
+    put_atom(state.atoms, m, x)
+    state.Q[: m + 1, m] = 0.0
+    state.z[m] = 0.0
+    state.counts[ATOMS] = m + 1
 
-    function : atoms (d, cap), a (cap,), which is alpha, and R (cap, cap), upper factor of the
-    atoms' kernel matrix; squares : Q (cap, cap) and z (cap,); work : (2, cap).
-    """
-    atoms, a, R = function
-    Q, z = squares
-    forecasts, sizes = out
-    row, q = work[0], work[1]
+
+@hot
+def fit_coefficients(state):
+    """Solve R alpha = Q^-1 z."""
+    alpha, m = state.alpha, state.counts[ATOMS]
+    for j in range(m):
+        alpha[j] = state.z[j]
+    solve_upper(state.Q, alpha, m)
+    solve_upper(state.R, alpha, m)
+
+
+@hot
+def krls_rounds(X, y, first, kernel, nu, state, work, out):
+    """Play KRLS."""
+    k, q = work
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == a.shape[0]:
+        x, m = X[t], state.counts[ATOMS]
+        if m == state.alpha.shape[0]:
             return t, NEED_ROOM
-        x = X[t]
-        forecasts[t] = forecast = expansion_value(kernel, (atoms, a), m, x, row)
-        corner = kernel_diag(kernel, x)
-        if not (abs(forecast) < np.inf and corner < np.inf):
+        out.forecasts[t] = forecast = expansion_value(kernel, state.atoms, state.alpha, m, x, k)
+        k_tt = kernel_diag(kernel, x)
+        if not (abs(forecast) < np.inf and k_tt < np.inf):
             return t, NOT_FINITE
-        rest = ald_residual(R, row, corner, q, m)  # delta_t; q = R a_t
-        if rest > IN_SPAN * corner and (m == 0 or rest > threshold):
-            ald_grow(R, q, corner, m)
-            put_atom(atoms, m, x)
-            q[m] = own_coordinate(R[m, m], corner)
-            Q[: m + 1, m] = 0.0  # past rounds have coordinate 0 in the new direction
-            z[m] = 0.0
-            counts[ATOMS] = m = m + 1
-        least_squares_row(Q, z, q, y[t], m)
-        for j in range(m):
-            a[j] = z[j]
-        solve_upper(Q, a, m)  # least squares over all rounds
-        solve_upper(R, a, m)  # as coefficients of the atoms
-        sizes[t] = m
+        delta = ald_residual(state.R, k, k_tt, q, m)  # delta_t; writes q_t = R a_t
+        if delta > IN_SPAN * k_tt and (m == 0 or delta > nu):
+            add_krls_atom(state, x, k_tt, q)
+        least_squares_row(state.Q, state.z, q, y[t], state.counts[ATOMS])
+        fit_coefficients(state)
+        out.sizes[t] = state.counts[ATOMS]
     return X.shape[0], DONE

@@ -54,7 +54,7 @@ def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function,
         if m == a.shape[0] and m < budget and r == 0:
             return t, NEED_ROOM
         x = X[t]
-        forecast = expansion_value(kernel, function, m, x, row)
+        forecast = expansion_value(kernel, atoms, a, m, x, row)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         forecasts[t] = forecast

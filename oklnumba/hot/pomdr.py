@@ -52,8 +52,8 @@ def pomdr_terms(kernel, radius, rate_scale, counts, sums, function, hints, count
     if under > 0.0:
         rate = radius / math.sqrt(under)
         rate = rate * rate_scale if counts[REMOVALS] > 0 else rate
-    own = expansion_value(kernel, (atoms, a), counts[ATOMS], x, row)
-    hinted = mean(expansion_value(kernel, (points, signs), count, x, hint_row), count)
+    own = expansion_value(kernel, atoms, a, counts[ATOMS], x, row)
+    hinted = mean(expansion_value(kernel, points, signs, count, x, hint_row), count)
     return corner, rate, own, hinted
 
 
@@ -145,7 +145,7 @@ def merge_half(kernel, radius, function, counts, sums, x, row):
             if row[i] > row[nearest]:
                 nearest = i
         a[nearest] += a[j]
-    square = expansion_square(kernel, (atoms, a), half, x, row)
+    square = expansion_square(kernel, atoms, a, half, x, row)
     if square > 0.0:
         multiply(a, radius / math.sqrt(square), half)
     sums[SQUARE] = radius * radius if square > 0.0 else 0.0

@@ -58,7 +58,7 @@ def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out)
         if m == a.shape[0] and m < budget:
             return t, NEED_ROOM
         x, label = X[t], y[t]
-        forecast = expansion_value(kernel, (atoms, a), m, x, row)
+        forecast = expansion_value(kernel, atoms, a, m, x, row)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         forecasts[t] = forecast

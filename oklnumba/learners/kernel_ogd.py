@@ -78,7 +78,7 @@ class KernelOGD(_Shrinking):
         loop, loss, out = self._loop(kernel_ogd_rounds, X), self._loss_code, trace[:2]
         self._play_rounds(len(X), lambda first: loop(
             X, y, first, self._kernel, loss, self._setting, self._counts, self._sums,
-            (self._atoms, self._a), self._work, out,
+            (self._atoms, self._alpha), self._work, out,
         ))  # fmt: skip
 
 
@@ -137,5 +137,5 @@ class BOGD(_Shrinking):
         coins = self._coins.take(len(X))
         self._play_rounds(len(X), lambda first: loop(
             X, y, coins, first, self._kernel, loss, self._setting, self._counts,
-            (self._atoms, self._a, self._diagonal), self._work, out,
+            (self._atoms, self._alpha, self._diagonal), self._work, out,
         ))  # fmt: skip

@@ -6,8 +6,9 @@ import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import nonnegative
-from oklnumba.hot.krls import krls_rounds
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.core.state import axes_of
+from oklnumba.hot.krls import KRLSState, Work, krls_rounds
+from oklnumba.hot.primitives.jit import Out
 from oklnumba.learners.base.expansion import Expansion, measure_span
 from oklnumba.learners.base.learner import Trace
 
@@ -40,7 +41,7 @@ class KRLS(Expansion):
     (True, True)
     """
 
-    _STATE = Expansion._STATE | {"R": (ATOMS, ATOMS), "Q": (ATOMS, ATOMS), "z": (ATOMS,)}
+    _STATE, _LAYOUT, _WORK = axes_of(KRLSState), KRLSState, Work
     _REMEDY = "raise threshold, or scale the inputs and labels"
 
     _: KW_ONLY
@@ -50,10 +51,9 @@ class KRLS(Expansion):
         self._start_expansion(d, np.inf)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, threshold, out = self._loop(krls_rounds, X), self._hyper.threshold, trace[:2]
+        loop, nu, out = self._loop(krls_rounds, X), self._hyper.threshold, Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, threshold, self._counts,
-            (self._atoms, self._a, self._R), (self._Q, self._z), self._work, out,
+            X, y, first, self._kernel, nu, self._arrays, self._work, out,
         ))  # fmt: skip
 
     def _matrices(self) -> list[Part]:

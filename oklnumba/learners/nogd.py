@@ -57,7 +57,7 @@ class _Mapped(Expansion):
             while True:
                 first, status = mapped_gradient_rounds(
                     X, y, first, self._kernel, loss, self._setting, self._counts,
-                    (self._atoms, self._a), self._W, self._work, out,
+                    (self._atoms, self._alpha), self._W, self._work, out,
                 )  # fmt: skip
                 if status != NEED_MAP:
                     return first, status
@@ -80,7 +80,7 @@ class _Mapped(Expansion):
         return K
 
     def _matrices(self) -> list[Part]:
-        W, a = self._used("W"), self._used("a")
+        W, a = self._used("W"), self._used("alpha")
         if not W.any():
             return [NO_MATRIX]
         values = np.linalg.svd(W, compute_uv=False) ** 2
@@ -128,9 +128,9 @@ class NOGD(_Mapped):
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         K, rank = self._finite_kernel(self.atoms, t), self._hyper.rank
         values, V = leading_eigenvectors(K, rank, NULL_EIGENVALUE)
-        projected = V @ (V.T @ self._used("a"))  # w = Lambda^{1/2} V' a
+        projected = V @ (V.T @ self._used("alpha"))  # w = Lambda^{1/2} V' a
         self._set_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
-        self._used("a")[:] = projected
+        self._used("alpha")[:] = projected
         return t
 
 
@@ -253,14 +253,14 @@ class SkeGD(_Mapped):
         values, V = leading_eigenvectors(pp, p.rank, NULL_EIGENVALUE)
         inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
         self._set_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
-        W, a, row = self._used("W"), self._used("a"), p.kernel(x, self.atoms)[0]
+        W, a, row = self._used("W"), self._used("alpha"), p.kernel(x, self.atoms)[0]
         phi = W @ row
         square = phi @ phi
         a[:] = 0.0
         if square > NULL_EIGENVALUE * p.kernel.diag(x)[0]:
             a[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
         step = p.eta * self._loss().derivative(forecast, y[t])
-        mapped_step(self._a, self._W, row, step, len(row), len(W))
+        mapped_step(self._alpha, self._W, row, step, len(row), len(W))
         self._counts[LOSSES] = 0
         trace.sizes[t] = self.size
         return t + 1

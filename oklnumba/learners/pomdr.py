@@ -83,7 +83,8 @@ class OptimisticDescent(OnSpan):
         """Return the arguments of the compiled loops from ``played`` to ``work``."""
         return (
             self._played, self._kernel, self._setting, self._counts, self._sums,
-            (self._atoms, self._a, self._R), (self._hints, self._signs, self._H, self._hint_row),
+            (self._atoms, self._alpha, self._R),
+            (self._hints, self._signs, self._H, self._hint_row),
             self._work,
         )  # fmt: skip
 

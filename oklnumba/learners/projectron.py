@@ -68,5 +68,5 @@ class Projectron(OnSpan):
         loop, out = self._loop(projectron_rounds, X), trace[:2]
         self._play_rounds(len(X), lambda first: loop(
             X, y, first, self._kernel, self._setting, self._counts,
-            (self._atoms, self._a, self._R), self._work, out,
+            (self._atoms, self._alpha, self._R), self._work, out,
         ))  # fmt: skip

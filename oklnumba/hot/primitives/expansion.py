@@ -1,6 +1,7 @@
-"""Kernel expansions f = sum_j a_j k(atom_j, .): what their learners share.
+"""Kernel expansions f = sum_j alpha_j k(x_j, .): what their learners share.
 
-A ``function`` is the pair of its atoms (d, cap) and its coefficients a (cap,).
+atoms : (d, cap), the x_j; alpha : (cap,); k : (cap,), written, the kernel values of x with the
+first m atoms.
 """
 
 import math
@@ -14,11 +15,10 @@ SMALLEST_FACTOR = 1e-100  # smaller common factors are multiplied into the coeff
 
 
 @hot
-def expansion_value(kernel, function, m, x, row):
-    """Return f(x), leaving the kernel values of x with the m atoms in row : (cap,)."""
-    atoms, a = function
-    kernel_row(kernel, x, atoms, m, row)
-    return dot(row, a, m)
+def expansion_value(kernel, atoms, alpha, m, x, k):
+    """Return f(x) = alpha' k and write k."""
+    kernel_row(kernel, x, atoms, m, k)
+    return dot(k, alpha, m)
 
 
 @exact
@@ -28,28 +28,28 @@ def mean(total, count):
 
 
 @hot
-def expansion_square(kernel, function, m, x, row):
-    """Return |f|^2 = a' K a from scratch. x : (d,), row : (cap,), workspace."""
+def expansion_square(kernel, atoms, alpha, m, x, k):
+    """Return |f|^2 = alpha' K alpha from scratch. x : (d,), workspace."""
     square = 0.0
     for j in range(m):
-        get_atom(function[0], j, x)
-        square += function[1][j] * expansion_value(kernel, function, m, x, row)
+        get_atom(atoms, j, x)
+        square += alpha[j] * expansion_value(kernel, atoms, alpha, m, x, k)
     return square
 
 
 @hot
-def expansion_forecasts(X, kernel, function, counts, factor, work, forecasts):
-    """Write factor * f(x) for the rows of X. work : (1 or more, cap)."""
-    m, row = counts[ATOMS], work[0]
+def expansion_forecasts(X, kernel, atoms, alpha, counts, factor, k, forecasts):
+    """Write factor * f(x) for the rows of X."""
+    m = counts[ATOMS]
     for t in range(X.shape[0]):
-        forecasts[t] = factor * expansion_value(kernel, function, m, X[t], row)
+        forecasts[t] = factor * expansion_value(kernel, atoms, alpha, m, X[t], k)
 
 
 @hot
-def project(a, square, radius, m):
-    """Project f = a.k with |f|^2 = square on |f| <= radius, in place; return the new |f|^2."""
+def project(alpha, square, radius, m):
+    """Project f with |f|^2 = square on |f| <= radius, in place; return the new |f|^2."""
     square = larger(square, 0.0)  # negative only by rounding
     if square > radius * radius:
-        multiply(a, radius / math.sqrt(square), m)
+        multiply(alpha, radius / math.sqrt(square), m)
         square = radius * radius
     return square

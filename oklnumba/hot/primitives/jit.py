@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -35,6 +36,13 @@ DIVERGED = 6  # a forecast that nothing bounds is beyond LARGEST_FORECAST, or Na
 TOO_LONG = 7  # a gradient is longer than the bound on them
 
 LARGEST_FORECAST = 1e100  # its square does not overflow yet
+
+
+class Out(NamedTuple):
+    """What most loops write for each round, (n,) each."""
+
+    forecasts: Array
+    sizes: Array  # atoms after the round
 
 
 def _compile_plain(function, options):

@@ -1,6 +1,7 @@
-"""The base of learners whose function is sum_j a_j k(atom_j, .)."""
+"""The base of learners whose function is sum_j alpha_j k(x_j, .)."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,13 +14,16 @@ from oklnumba.learners.base.learner import Learner
 
 
 class Expansion(Learner):
-    """A learner whose function is sum_j a_j k(atom_j, .).
+    """A learner whose function is sum_j alpha_j k(x_j, .) over the atoms x_j of a dictionary.
 
-    A subclass calls ``_start_expansion`` in ``_start``, and in ``_play`` its compiled loop, which
-    asks for room for one more atom where the buffers are full.
+    A subclass declares its state, with ``counts``, ``atoms`` and ``alpha``, and its workspace by
+    the NamedTuples of its loop. It calls ``_start_expansion`` in ``_start``, and the loop in
+    ``_play``. The loop asks for room where the buffers are full.
     """
 
-    _STATE = {"atoms": ("d", ATOMS), "a": (ATOMS,), "counts": ("counts",), "sums": ("sums",)}
+    _STATE = {"atoms": ("d", ATOMS), "alpha": (ATOMS,), "counts": ("counts",), "sums": ("sums",)}
+    _LAYOUT: ClassVar[type | None] = None  # the NamedTuple of the state
+    _WORK: ClassVar[type | None] = None  # a NamedTuple of rows, the first of them ``k``
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
 
@@ -33,15 +37,15 @@ class Expansion(Learner):
     @property
     def coefficients(self) -> np.ndarray:
         """The coefficients of the atoms, shape (m,)."""
-        return self._factor * self._used("a") if self._width is not None else np.zeros(0)
+        return self._factor * self._used("alpha") if self._width is not None else np.zeros(0)
 
     @property
     def norm(self) -> float:
         """The RKHS norm of the function, from its definition: O(m^2) time."""
         if self.size == 0:
             return 0.0
-        a, atoms = self.coefficients, self.atoms
-        return float(np.sqrt(max(a @ self._hyper.kernel(atoms) @ a, 0.0)))
+        alpha = self.coefficients
+        return float(np.sqrt(max(alpha @ self._hyper.kernel(self.atoms) @ alpha, 0.0)))
 
     def _start_expansion(
         self, d: int, largest: float, counts: int = 1, sums: int = 1, **lengths: int
@@ -51,21 +55,29 @@ class Expansion(Learner):
         self._make_state(d=d, counts=counts, sums=sums, **lengths)
         self._reserve({ATOMS: 1})
 
+    def _reserve(self, needed: dict[int, int]) -> None:
+        super()._reserve(needed)
+        if self._LAYOUT:
+            self._arrays = self._gather(self._LAYOUT)
+
     def _choose_room(self, axis: int, least: int) -> int:
         return int(min(super()._choose_room(axis, least), self._largest))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        # Three rows as wide as the atoms, or the inputs.
-        work = aligned_zeros(3, max(rooms[ATOMS], len(self._atoms)))
+        width = max(rooms[ATOMS], len(self._atoms))
+        work = aligned_zeros(3, width)
+        if self._WORK:
+            work = self._WORK(*aligned_zeros(len(self._WORK._fields), width))
         return super()._make_buffers(rooms) | {"work": work}
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        single, loop, function = self._single, expansion_forecasts, (self._atoms, self._a)
+        single, loop = self._single, expansion_forecasts
         if single is None or X is not single.X:
             out = np.empty(len(X))
         else:
             loop, out = single.enter(loop), single.trace.predictions
-        loop(X, self._kernel, function, self._counts, self._factor, self._work, out)
+        function = self._kernel, self._atoms, self._alpha, self._counts, self._factor
+        loop(X, *function, self._work[0], out)
         return out
 
 
