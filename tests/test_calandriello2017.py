@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import LinearConstraint, minimize
 
 import oklnumba as okl
@@ -389,6 +390,15 @@ def test_theorem_2(where, eps):
     assert thinned == SEEDS  # or there is nothing to see
     allowed = delta * SEEDS + 3 * np.sqrt(delta * (1 - delta) * SEEDS)
     assert max(inaccurate, too_large, out_of_range) <= allowed
+
+
+@pytest.mark.parametrize("coins", [100, 1000, 100_000])
+@pytest.mark.parametrize("d", [5, 10, 30])
+def test_proposition_6_as_printed_is_exceeded(d, coins):
+    """Errata 64. Of all coins with sum p = d equal ones have the heaviest tail (Hoeffding 1956)."""
+    tail = stats.binom.sf(3 * d - 1, coins, d / coins)
+    assert (tail > np.exp(-2.0 * d)) == (coins >= 10 * d)
+    assert tail <= np.exp(-(3.0 * np.log(3.0) - 2.0) * d)
 
 
 def test_kors_without_its_weights_is_not_accurate():
