@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import check_classifiers_train, check_estima
 
 import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
-from oklnumba.interop.probabilities import project_on_simplex
+from oklnumba.protocol.probabilities import project_on_simplex
 from tests.battery import LEARNERS, contents, every_learner, far_from_the_origin, make, stream
 from tests.compiled import COMPILED
 

@@ -22,8 +22,8 @@ from river.checks import yield_checks
 
 import oklnumba as okl
 from oklnumba.interop import to_river
-from oklnumba.interop.probabilities import compute_probabilities
 from oklnumba.learners.self_tuning import learner as self_tuning
+from oklnumba.protocol.probabilities import compute_probabilities
 from tests.compiled import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")

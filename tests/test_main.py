@@ -213,12 +213,21 @@ def test_compare_is_sorted_and_counts_right(capsys, table):
     named = [part for name in names for part in ("--learner", name)]
     out = said(capsys, "compare", table, "--label", "text", *INPUTS, *named)
     lines = out.split("rounds\n", 1)[1].splitlines()
-    errors = [float(line[len(max(names, key=len)) :].split()[0]) for line in lines]
-    assert errors == sorted(errors) and len(lines) == 3
+    assert [line.split("  ")[0] for line in lines[3:]] == [
+        "always the commonest class",
+        "the last label",
+    ]
+    errors = [float(line[len(max(names, key=len)) :].split()[0]) for line in lines[:3]]
+    assert errors == sorted(errors) and errors[0] < errors[2]
     alone = said(capsys, "run", table, "--label", "text", *INPUTS, *FAST)
-    wanted = re.search(r"mistakes  (\S+) %", alone)[1]
+    mistakes = re.search(r"mistakes  (\S+) %", alone)[1]
+    balanced, log_loss, auc = re.search(
+        r"balanced accuracy (\S+) %, log loss (\S+), AUC (\S+)", alone
+    ).groups()
     mine = next(line for line in lines if line.startswith("LinearAWV "))
-    assert mine.split()[1] == wanted
+    assert mine.split()[1:5] == [log_loss, mistakes, balanced, auc]
+    rules = re.search(r"commonest class: (\S+) %, the last label: (\S+) %", alone).groups()
+    assert tuple(line.split()[-1] for line in lines[3:]) == rules
 
 
 @pytest.mark.slow
@@ -227,6 +236,8 @@ def test_compare_is_sorted_and_counts_right(capsys, table):
 def test_compare_plays_a_dozen(capsys, table, label):
     out = said(capsys, "compare", table, "--label", label, *INPUTS, "--rows", "900")
     lines = out.split("rounds\n", 1)[1].splitlines()
+    lines, rules = lines[:12], lines[12:]
+    assert len(rules) == (2 if label == "text" else 0)
     assert len(lines) == 12 and all(len(line) <= 100 for line in lines)
     assert ("set the unit of the labels" in out) == (label == "number")
     assert ("mistakes %" in out) == (label == "text")

@@ -95,14 +95,38 @@ def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
 
 
 def print_comparison(courses: dict[str, Course]) -> None:
-    """Print the table, the fewest mistakes or the least loss first."""
+    """Print the table: the least loss first, of classes the least log loss."""
     if not courses:
         return
-    classes = next(iter(courses.values())).classes
+    if next(iter(courses.values())).classes:
+        print_classes(courses)
+        return
     width = max(len("learner"), *map(len, courses))
-    what = "mistakes %" if classes else "mean loss"
-    print(f"\n{'learner':{width}} {what:>11} {'loss':>11} {'':12} {'rounds/s':>11} {'size':>7}"
+    print(f"\n{'learner':{width}} {'mean loss':>11} {'':12} {'rounds/s':>11} {'size':>7}"
           f" {'rounds':>10}")  # fmt: skip
     for name, c in sorted(courses.items(), key=lambda item: item[1].mean):
-        print(f"{name:{width}} {c.mean:11.4g} {c.total / c.rounds:11.4g} {c.name:12} "
-              f"{c.rate:>11} {c.size:7d} {c.rounds:10d}")  # fmt: skip
+        print(f"{name:{width}} {c.mean:11.4g} {c.name:12} {c.rate:>11} {c.size:7d} {c.rounds:10d}")
+
+
+def print_classes(courses: dict[str, Course]) -> None:
+    """Print the table of classes; learners without probabilities, so without log loss, last."""
+    scores = {name: course.score_classes() for name, course in courses.items()}
+    width = max(len("always the commonest class"), *map(len, courses))
+    print(f"\n{'learner':{width}} {'log loss':>9} {'mistakes %':>11} {'balanced %':>11} {'AUC':>7} "
+          f"{'rounds/s':>10} {'size':>6} {'rounds':>9}")  # fmt: skip
+
+    def rank(name: str) -> tuple[bool, float]:
+        loss = scores[name].log_loss
+        return loss is None, scores[name].mistake_rate if loss is None else loss
+
+    for name in sorted(courses, key=rank):
+        one, course = scores[name], courses[name]
+        loss, auc = (f"{v:.4g}" if v is not None else "-" for v in (one.log_loss, one.auc))
+        print(f"{name:{width}} {loss:>9} {course.mean:11.4g} {100 * one.balanced_accuracy:11.4g} "
+              f"{auc:>7} {course.rate:>10} {course.size:6d} {course.rounds:9d}")  # fmt: skip
+    first = next(iter(scores.values()))
+    for rule, share in (
+        ("always the commonest class", first.commonest),
+        ("the last label", first.last_label),
+    ):
+        print(f"{rule:{width}} {'-':>9} {100 * share:11.4g}")

@@ -12,6 +12,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
+from oklnumba.protocol.class_scores import ClassScores, score_classes
 
 FIRST = 64  # round of the first line of the table
 WARM_ROWS = 600  # played before the run, to compile
@@ -24,6 +25,7 @@ class Course:
         self.learner = learner
         self.rounds, self.total, self.wrong, self.seconds, self.size = 0, 0.0, 0, 0.0, 0
         self.classes, self.certificate = True, None
+        self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it to the sums."""
@@ -38,11 +40,18 @@ class Course:
         self.total += float(run.losses.sum())
         self.wrong += int(run.mistakes.sum()) if self.classes else 0
         self.seconds += run.seconds
+        if run.class_rounds is not None:
+            self.parts.append(run.class_rounds)
+            self.own_loss = self.learner._loss().name
         if run.rounds:
             self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
         if run.interrupted:
             raise KeyboardInterrupt
         return run
+
+    def score_classes(self) -> ClassScores:
+        """Return how the forecasts of classes stand beside rules of thumb."""
+        return score_classes(*map(np.concatenate, zip(*self.parts, strict=True)), self.own_loss)
 
     @property
     def sum(self) -> float:
@@ -155,7 +164,9 @@ def summarise(course: Course) -> None:
         return
     print(f"\nrounds    {course.rounds}")
     if course.classes:
+        scores = course.score_classes()
         print(f"mistakes  {course.mean:.4g} % ({course.wrong})")
+        print(f"          {scores.rules}\n          {scores}")
     if course.name != "zero-one":
         print(f"loss      {course.total / course.rounds:.6g} ({course.name}, mean)")
     print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds a second")

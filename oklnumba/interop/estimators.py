@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
-from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run, join_runs
 from oklnumba.protocol.several import MultiOutput, OneVsRest

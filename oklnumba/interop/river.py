@@ -15,9 +15,9 @@ import numpy as np
 from river import base
 
 from oklnumba.core import checks, inputs
-from oklnumba.interop.probabilities import LOSSES, compute_probabilities
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
 from oklnumba.protocol.several import OneVsRest
 
 FRAMES = "pandas", "polars"

@@ -21,7 +21,7 @@ from oklnumba.protocol.late import LateLabels
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
-MISTAKES = ("mistakes", "mistake_sums")
+MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
 SETTLED = RESTARTS[0]  # rounds that ``Run.settled_mean_loss`` leaves out: here SelfTuning restarts
 
 Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
@@ -68,7 +68,8 @@ class Recorder:
             for name in MISTAKES:
                 self.columns.pop(name, None)
         if not self.counted:
-            part.pop("mistakes", None)
+            for name in MISTAKES:
+                part.pop(name, None)
         before = self.rounds
         self.rounds += len(y)
         self.seconds += seconds
@@ -137,6 +138,7 @@ class Recorder:
             "finished": finished,
             "interrupted": self.interrupted,
             "loss": self.loss.name,
+            "own_loss": self.learner._loss().name,
             "learner": repr(self.learner),
             "space": self.learner._space() if self.rounds else None,
             "member": self.learner._member() if self.rounds else None,

@@ -14,6 +14,7 @@ from oklnumba.core.display import pandas_for, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
 from oklnumba.core.state import select_prefix
+from oklnumba.protocol.class_scores import ClassScores, count_rules, name_rules, score_classes
 from oklnumba.protocol.recording import SETTLED
 
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
@@ -193,6 +194,38 @@ class Run:
         """Share of rounds with a mistake; None for regression."""
         return None if self.mistakes is None else self._mean("mistakes")
 
+    @cached_property
+    def class_scores(self) -> ClassScores | None:
+        """How the forecasts stand beside "always the commonest class" and "the last label".
+
+        With balanced accuracy, log loss and AUC, which say more than the mistake rate where a class
+        is rare. None for regression, and unless every round was recorded.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+        >>> y = np.where(X.sum(axis=1) > 1.3, 1.0, -1.0)  # +1 is rare
+        >>> scores = okl.run(okl.LinearAWV(), X, y).class_scores
+        >>> print(f"{scores.commonest:.3f}, {scores.balanced_accuracy:.3f}, {scores.auc:.2f}")
+        0.056, 0.747, 0.95
+        """
+        rounds = self.class_rounds
+        return None if rounds is None else score_classes(*rounds, self._meta["own_loss"])
+
+    @property
+    def class_rounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Labels, scores and mistakes of the rounds with a label; None as for ``class_scores``.
+
+        Labels are places of classes, (n,), 0 for -1 and 1 for +1; scores are (n,), or (n, K) of
+        ``OneVsRest``.
+        """
+        if self.mistakes is None or self.mistakes.ndim > 1 or len(self.recorded) < self.rounds:
+            return None
+        there = ~np.isnan(self.losses)
+        labels = self._arrays["labels"][there].astype(np.int64)
+        scores = self.predictions if self.scores is None else self.scores
+        return (labels, scores[there], self.mistakes[there]) if len(labels) else None
+
     def _mean(self, name: str) -> float:
         if not self.rounds or not self.labelled[-1]:
             return float("nan")
@@ -325,6 +358,8 @@ class Run:
             what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
+            if self.class_rounds is not None:
+                what += f" ({name_rules(*count_rules(self.class_rounds[0]))})"
         end = self._end()
         size = f", size {int(self.sizes[-1])}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
@@ -343,6 +378,8 @@ class Run:
             rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
         if self.mistakes is not None:
             rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
+            if self.class_scores:
+                rows |= {"beside them": self.class_scores.rules, "classes": str(self.class_scores)}
         if self.certificate is not None and self.rounds:  # all outputs added up
             rows["regret"] = float(np.sum(self.certificate.regret[-1]))
             rows["bound on the regret"] = float(np.sum(self.certificate.bound[-1]))

@@ -254,7 +254,7 @@ class OneVsRest(Several):
         chosen = np.argmax(trace.predictions, axis=1)
         part = {name: a for name, a in trace._asdict().items() if a is not None}
         part |= {"predictions": self._names()[chosen], "scores": trace.predictions}
-        return part | {"losses": loss.value(chosen, y), "mistakes": chosen != y}
+        return part | {"losses": loss.value(chosen, y), "mistakes": chosen != y, "labels": y}
 
     @locked
     def scores(self, X: ArrayLike) -> np.ndarray:

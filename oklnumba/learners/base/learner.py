@@ -421,6 +421,7 @@ class Learner(State, Params):
         part["losses"] = loss.of_rounds(trace.predictions, y)
         if (np.abs(y) == 1.0).all():
             part["mistakes"] = y * trace.predictions <= 0.0
+            part["labels"] = (y > 0.0).astype(np.int8)
         return part
 
     # ---- files, copies and pickles ----

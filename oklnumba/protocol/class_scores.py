@@ -1,0 +1,94 @@
+"""How forecasts of classes stand beside yardsticks that need no learner."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
+
+
+class ClassScores(NamedTuple):
+    """Forecasts of classes, and what two rules of thumb would have made of the same rounds.
+
+    Attributes
+    ----------
+    mistake_rate : float
+    commonest : float
+        Share of mistakes of "always the commonest class", which is known afterwards only.
+    last_label : float
+        Share of mistakes of "the label of the round before"; the first round counts as one.
+    balanced_accuracy : float
+        The mean, over the classes that came, of the share of their rounds forecast right: 1 / K for
+        a constant forecast however rare a class is.
+    log_loss : float or None
+        Mean of -log of the probability of the class that came; None where forecasts give no
+        probabilities (losses such as the hinge).
+    auc : float or None
+        Area under the ROC curve of two classes; None for more, or where only one came.
+    """
+
+    mistake_rate: float
+    commonest: float
+    last_label: float
+    balanced_accuracy: float
+    log_loss: float | None
+    auc: float | None
+
+    def __str__(self) -> str:
+        words = f"balanced accuracy {100 * self.balanced_accuracy:.4g} %"
+        words += "" if self.log_loss is None else f", log loss {self.log_loss:.4g}"
+        return words if self.auc is None else f"{words}, AUC {self.auc:.4g}"
+
+    @property
+    def rules(self) -> str:
+        """What the two rules of thumb would have made, in words."""
+        return name_rules(self.commonest, self.last_label)
+
+
+def name_rules(commonest: float, last_label: float) -> str:
+    """Return the mistakes of the two rules of thumb in words."""
+    commonest, last_label = f"{100 * commonest:.4g} %", f"{100 * last_label:.4g} %"
+    return f"always the commonest class: {commonest}, the last label: {last_label}"
+
+
+def count_rules(labels: np.ndarray) -> tuple[float, float]:
+    """Return the shares of mistakes of the commonest class and of the last label."""
+    changes = np.count_nonzero(labels[1:] != labels[:-1])
+    commonest = float(np.bincount(labels).max())
+    return 1.0 - commonest / len(labels), (1.0 + changes) / len(labels)
+
+
+def score_classes(
+    labels: np.ndarray, scores: np.ndarray, mistakes: np.ndarray, loss: str
+) -> ClassScores:
+    """Return the scores of rounds from the first of a run on.
+
+    labels : (n,), the place of each class, of two classes 0 for -1 and 1 for +1; scores : (n, K),
+    or (n,) of two classes; mistakes : (n,); loss : that of the learner.
+    """
+    rounds = np.bincount(labels)
+    right = np.bincount(labels, ~mistakes)
+    came = rounds > 0
+    log_loss = None
+    if loss in LOSSES:
+        pairs = scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
+        P = compute_probabilities(loss, pairs, np.arange(len(labels))[:, None])
+        log_loss = float(-np.log(P[np.arange(len(labels)), labels]).mean())
+    return ClassScores(
+        float(mistakes.mean()),
+        *count_rules(labels),
+        float((right[came] / rounds[came]).mean()),
+        log_loss,
+        compute_auc(labels, scores) if scores.ndim == 1 and came.sum() == 2 else None,
+    )
+
+
+def compute_auc(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Return the share of pairs of a 1 and a 0 in which the 1 has the larger score; ties half."""
+    values, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]  # ties share their mean rank
+    ones = labels == 1
+    positive, negative = np.count_nonzero(ones), np.count_nonzero(~ones)
+    return float((ranks[ones].sum() - positive * (positive + 1) / 2) / (positive * negative))
