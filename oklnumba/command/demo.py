@@ -3,11 +3,8 @@
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 import oklnumba as okl
 from oklnumba.data import datasets
-from oklnumba.plots import curves, drawing
 
 PICTURE = "oklnumba_demo.png"
 NEXT = """\
@@ -23,16 +20,22 @@ def demo(args: argparse.Namespace) -> None:
     run = okl.run(learner, data.X, data.y)
     if run.interrupted:
         raise KeyboardInterrupt
-    commonest = 100.0 * min(np.mean(data.y > 0.0), np.mean(data.y < 0.0))
+    commonest = 100.0 * run.class_scores.commonest
     print(describe(run, commonest, learner.leader))
     picture = Path(args.output) / PICTURE
-    draw(run, commonest).savefig(picture, dpi=150)
+    figure = run.plot()
+    rule = figure.axes[0].axhline(commonest, color="0.4", linestyle=":")
+    figure.axes[0].legend([rule], ["always the commonest class"], frameon=False, fontsize="small")
+    figure.savefig(picture, dpi=150)
     print(f"\npicture   {picture.resolve()}\n{NEXT}")
 
 
 def describe(run: okl.Run, commonest: float, leader: str) -> str:
     """Return four sentences: what was played, its error, what suits the data, and its regret."""
-    loss, best, most = (sums[-1] for sums in mean_losses(run, np.array([run.rounds])))
+    loss, best, most = (
+        sums[-1] / run.rounds
+        for sums in (run.certificate.loss, run.certificate.comparator, run.certificate.guaranteed)
+    )
     return (
         f"played    {run.rounds:,} rows of magic04: did the telescope see a gamma ray or not? Each "
         f"row was\n          forecast, then its label was shown and learned: one pass, "
@@ -44,26 +47,3 @@ def describe(run: okl.Run, commonest: float, leader: str) -> str:
         f"of {best:.3f};\n          the run has {loss:.3f}, {loss - best:.3f} more. The theory "
         f"allows {most - best:.3f} more, and assumes nothing about the data."
     )
-
-
-def mean_losses(run: okl.Run, at: np.ndarray) -> list[np.ndarray]:
-    """Return mean squared losses in the first ``at`` rounds: of the run, best, guaranteed."""
-    found = run.certificate
-    return [sums[at - 1] / at for sums in (found.loss, found.comparator, found.guaranteed)]
-
-
-def draw(run: okl.Run, commonest: float) -> drawing.Figure:
-    """Return a picture of the mistakes, and of the loss between what theory says of it."""
-    figure, ((left, right),) = drawing.figure(columns=2, width=9.0, row_height=3.2)
-    curves.loss_curves({"SelfTuning": run}, left, first=100, legend=False)
-    drawing.label_ticks(left.xaxis, *left.get_xlim())
-    left.axhline(commonest, label="always the commonest class", color="0.4", linestyle=":")
-    at = drawing.thin(run.rounds, first=100)
-    labels = "SelfTuning", "best fixed function (new spaces at each restart)", "guaranteed: at most"
-    for label, values, look in zip(labels, mean_losses(run, at), ("-", "--", ":"), strict=True):
-        right.plot(at, values, look, color=drawing.COLOURS[0], linewidth=1.3, label=label)
-    drawing.tidy(right, "rounds", "mean squared loss so far", log="x")
-    right.set_ylim(0.0)
-    for axes in (left, right):
-        axes.legend(fontsize=drawing.FONT - 1.0, frameon=False)
-    return figure
