@@ -131,11 +131,11 @@ def metrics(S, y, rounds):
     return {k: metric(S, y, k, n if rounds >= 128 else 0) for k, n in passes.items()}
 
 
-def tree(views, scales, past, name, leaf_rows, _, scored, deepest, rounds):
+def tree(views, scales, past, space, deepest, rounds):
     """Inputs scaled by a metric, leaves, and the width of the kernel."""
-    Z = views[scored] * scales[name]
+    Z = views[space.normal_scores] * scales[space.metric]
     count = 1
-    while 2 * count * leaf_rows <= min(rounds, deepest):
+    while 2 * count * space.leaf_rounds <= min(rounds, deepest):
         count *= 2
     return Z, leaves(Z, past, count), median_distance(Z[:past], 1)
 
@@ -161,14 +161,14 @@ def coordinates(S, atoms, kernel):
     return Z
 
 
-def forecasts(Z, y, settings):
-    """Ridge and AWV forecasts with a discount of the past, whose pivots are kept >= lam.
+def forecasts(Z, y, ridges):
+    """Ridge and AWV forecasts with a discount of the past, whose pivots are at least lam.
 
-    settings : (lam, half-life); returns (n, 2 each), no AWV forecast where there is a half-life.
+    ridges : (lam, half-life); returns (n, 2 each), no AWV forecast where there is a half-life.
     """
-    lam = np.array([[lam] for lam, _ in settings])
-    g = np.array([[1.0 if half is None else 0.5 ** (1 / half)] for _, half in settings])
-    (n, r), many = Z.shape, len(settings)
+    lam = np.array([[lam] for lam, _ in ridges])
+    g = np.array([[1.0 if half is None else 0.5 ** (1 / half)] for _, half in ridges])
+    (n, r), many = Z.shape, len(ridges)
     U, D, w = np.tile(np.eye(r), (many, 1, 1)), lam, np.zeros((many, r))  # w : the estimates
     out = np.zeros((n, many, 2))
     for t, z in enumerate(Z):
@@ -181,8 +181,7 @@ def forecasts(Z, y, settings):
         L = np.linalg.cholesky(A + np.outer(z, z))
         roots = np.diagonal(L, axis1=1, axis2=2)
         D, U = roots**2, (L / roots[:, None]).swapaxes(1, 2)
-    kept = [(True, half is None) for _, half in settings]
-    return out[:, np.array(kept)]
+    return out[:, np.array([(True, half is None) for _, half in ridges])]
 
 
 def label_ranges(y, span, signs):
@@ -286,28 +285,44 @@ def aggregated(F, y, B, starts):
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
 
 
-def leaf_spaces(views, scales, past, one, seed, budget, deepest, rounds, late=True):
+def leaf_spaces(views, scales, past, space, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
     views : inputs and their normal scores; scales : of each metric; rounds : whose number gives
     that of the leaves; late : whether rows after the past join dictionaries; else all coordinates
     are functions.
     """
-    Z, leaf, width = tree(views, scales, past, *one, deepest, rounds)
+    Z, leaf, width = tree(views, scales, past, space, deepest, rounds)
     kernel = partial(naive.laplacian_l1, sigma=width)
     coins = np.random.default_rng(seed).random(len(Z))
     for node in range(leaf.max() + 1):
         rows = np.flatnonzero(leaf == node)
-        own, before = Z[rows], int((rows < past).sum())
-        seen = own if late else own[:before]
-        atoms = dictionary(seen, kernel, before, min(one[2], budget), coins[rows])
-        yield rows, coordinates(own, atoms, kernel), width
+        S, before = Z[rows], int((rows < past).sum())
+        candidates = S if late else S[:before]
+        atoms = dictionary(candidates, kernel, before, min(space.max_size, budget), coins[rows])
+        yield rows, coordinates(S, atoms, kernel), width
 
 
-def self_tuning(
-    X, y, restarts, budget, kernels, linear, trees, in_leaves, deepest, seed=0,
-    span=1024,
-):  # fmt: skip
+def space_forecasts(space, views, y, signs, sizes, past, scales, median, seed, budget, *how):
+    """The forecasts of the members of a space; how : deepest, rounds."""
+    S, seed = views[0], [*seed, space.coins]
+    if space.metric is not None:
+        out = np.zeros((len(S), 2 * len(space.ridges)))
+        for rows, Z, _ in leaf_spaces(views, scales, past, space, seed, budget, *how):
+            out[rows] = forecasts(Z, y[rows], space.ridges)
+        return [out]
+    if space.kernel == "linear":
+        Z = np.column_stack([np.ones(len(S)), S])
+    else:
+        kernel = partial(naive.gaussian, sigma=space.width * median)
+        coins = np.random.default_rng(seed).random(len(S))
+        Z = coordinates(S, dictionary(S, kernel, past, min(space.max_size, budget), coins), kernel)
+    columns = [forecasts(Z, y, space.ridges)]
+    columns += [passive_aggressive(Z, y, signs, C, sizes) for C in space.aggressiveness]
+    return columns + [descent(Z, y, signs, step) for step in space.steps]
+
+
+def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024):
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
     ends = [t for t in restarts if t <= len(X)]
     out, losses = np.zeros(len(X)), 0.0
@@ -321,29 +336,20 @@ def self_tuning(
         labels = y[:stop] - offset
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
         C, B, sizes, starts = label_ranges(labels, span, signs)
-        columns = []
         views = S, normal_scores(S, past) if past else S
-        for i, (width, largest, settings, rates) in enumerate(kernels if past else ()):
-            kernel = partial(naive.gaussian, sigma=width * median_distance(S[:past]))
-            coins = np.random.default_rng([seed, stage, i]).random(stop)
-            most = min(largest, budget)
-            Z = coordinates(S, dictionary(S, kernel, past, most, coins), kernel)
-            columns.append(forecasts(Z, labels, settings))
-            columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in rates]
         scales = metrics(S[:past], y[:past], start) if past else {}
-        for i, one in enumerate(trees if past else ()):
-            seeds, found = [seed, stage, len(kernels) + 1 + i], np.zeros((stop, 2 * len(in_leaves)))
-            for rows, Z, _ in leaf_spaces(views, scales, past, one, seeds, budget, deepest, start):
-                found[rows] = forecasts(Z, labels[rows], in_leaves)
-            columns.append(found)
-        Z = np.column_stack([np.ones(stop), S])
-        columns.append(forecasts(Z, labels, linear))
-        columns += [passive_aggressive(Z, labels, signs, rate, sizes) for rate in (0.1, 1.0)]
-        columns += [descent(Z, labels, signs, step) for step in (0.3, 3.0)]
+        median = median_distance(S[:past]) if past else 0.0
+        columns = []
+        for space in spaces:
+            if past or space.kernel == "linear":
+                columns += space_forecasts(
+                    space, views, labels, signs, sizes, past, scales, median, (seed, stage), budget,
+                    deepest, start,
+                )  # fmt: skip
         columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
         F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
         out[start:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[start:]
         F += C[:, None]
-        own = out[:stop] - y[:stop] if start == 0 else (F - labels[:, None])[start:]
-        losses = losses + (own**2).sum(axis=0)
+        errors = out[:stop] - y[:stop] if start == 0 else (F - labels[:, None])[start:]
+        losses = losses + (errors**2).sum(axis=0)
     return out, losses

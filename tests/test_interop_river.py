@@ -22,7 +22,7 @@ from river.checks import yield_checks
 
 import oklnumba as okl
 from oklnumba.interop import to_river
-from oklnumba.learners.self_tuning import learner as self_tuning
+from oklnumba.learners.self_tuning import settings as self_tuning
 from oklnumba.protocol.probabilities import compute_probabilities
 from tests.compiled import COMPILED
 

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core.steps import finish
-from oklnumba.learners.self_tuning import learner as self_tuning
-from oklnumba.learners.self_tuning import tree
+from oklnumba.learners.self_tuning import settings as constants
+from oklnumba.learners.self_tuning.outliers import Outliers
+from oklnumba.learners.self_tuning.scales import Scales
 from tests import naive, naive_self_tuning
 from tests.compiled import COMPILED
 
@@ -68,26 +69,24 @@ SPANS = [("plain", 1024), *((name, 48) for name in STREAMS)]
 
 @pytest.mark.parametrize(("name", "span"), SPANS)
 def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
-    monkeypatch.setattr(self_tuning, "SPAN", span)
+    monkeypatch.setattr(constants, "SPAN", span)
     n, restarts = (N, (32, 128, 512)) if span == 1024 else (340, (32, 128, 256))
-    monkeypatch.setattr(self_tuning, "RESTARTS", restarts)
+    monkeypatch.setattr(constants, "RESTARTS", restarts)
     # 2, 4 and 16 leaves after round 128, more at the next restart, of the last tree smaller ones.
-    trees = [
-        (name, max(leaf // 8, 8), most / 8, *how) for name, leaf, most, *how in self_tuning.TREES
-    ]
-    monkeypatch.setattr(self_tuning, "TREES", trees)
     # Some of the Gaussian members have fewer atoms than BUDGET.
-    kernels = [list(one) for one in self_tuning.KERNELS]
-    for one in kernels[::2]:
-        one[1] = BUDGET // 2
-    monkeypatch.setattr(self_tuning, "KERNELS", kernels)
+    spaces = [
+        space._replace(leaf_rounds=max(space.leaf_rounds // 8, 8), max_size=space.max_size / 8)
+        if space.metric
+        else space._replace(max_size=BUDGET // 2 if space.coins in (0, 2) else space.max_size)
+        for space in constants.SPACES
+    ]
+    monkeypatch.setattr(constants, "SPACES", spaces)
     X, y = stream(name, n)
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, restarts, BUDGET, kernels, self_tuning.LINEAR, trees,
-        self_tuning.IN_LEAVES, tree.DEEPEST, seed=3, span=span,
-    )  # fmt: skip
+        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, span=span
+    )
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
         scale = np.where(np.arange(n) < 32, 1e6, 10.0)
@@ -143,14 +142,16 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     learner, left = okl.SelfTuning(BUDGET), []
     for t in range(511):
         learner.learn_one(X[t], y[t])
-        left.append(learner._next is not None)
+        left.append(learner._restarts._steps is not None)
     begun = [t + 1 for t in range(511) if left[t] and not left[t - 1]]
     assert begun == [30, 120, 480]
-    assert learner._next.gi_frame.f_locals["stage"].replayed >= 510  # nearly all is done
+    assert (
+        learner._restarts._steps.gi_frame.f_locals["ensemble"].replayed >= 510
+    )  # nearly all is done
 
 
 def test_several_outputs_are_as_many_single_ones_but_for_the_metrics(monkeypatch):
-    monkeypatch.setattr(tree, "FEWEST", 10**9)  # no metrics, which outputs share
+    monkeypatch.setattr(constants, "METRIC_ROUNDS", 10**9)  # no metrics, which outputs share
     X, y = stream()
     Y = np.stack([y, np.sign(y - 7.0), -3.0 * y + X[:, 1]], axis=1)
     several = okl.MultiOutput(okl.SelfTuning(BUDGET))
@@ -213,7 +214,7 @@ def test_units_do_not_matter():
 
 @pytest.mark.parametrize(("name", "span"), SPANS)
 def test_regret_stays_under_the_certificate(name, span, monkeypatch):
-    monkeypatch.setattr(self_tuning, "SPAN", span)
+    monkeypatch.setattr(constants, "SPAN", span)
     X, y = stream(name)
     run = okl.run(okl.SelfTuning(BUDGET), X, y)
     proof = run.certificate
@@ -252,12 +253,10 @@ def test_outliers_are_those_of_the_definition(name):
         naive_self_tuning.learned_label(y[t], *naive_self_tuning.label_range(y, t))
         for t in range(1500)
     ]
-    learner = okl.SelfTuning(1)
-    learner._open(1)
+    outliers = Outliers(1)
     for start in range(0, 1500, 77):
         part = y[start : start + 77, None]
-        assert_array_equal(learner._replace_outliers(part)[:, 0], expected[start : start + 77])
-        learner._played += len(part)
+        assert_array_equal(outliers.replace(part, start)[:, 0], expected[start : start + 77])
     if name == "plain":
         assert (np.array(expected) != y).sum() > 15
 
@@ -321,7 +320,7 @@ def test_constant_and_two_valued_labels_are_never_outliers():
 @pytest.mark.parametrize("span", [64, 10**6])
 def test_ranges_that_labels_no_longer_fill_are_forgotten(span, monkeypatch):
     """Control: spans that never end, so the largest label so far sets all rates for ever."""
-    monkeypatch.setattr(self_tuning, "SPAN", span)
+    monkeypatch.setattr(constants, "SPAN", span)
     X, y, _ = gentle(1600)
     constant, stuck, fading = np.full(1600, 7.0), y.copy(), y.copy()
     constant[700] = 1e6  # constant labels have no outliers
@@ -341,32 +340,35 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
 
     All are functions of the input: on the dictionary of the last restart, or (late) of today.
     """
-    end = max(t for t in (0, *self_tuning.RESTARTS) if t <= len(X))
+    end = max(t for t in (0, *constants.RESTARTS) if t <= len(X))
     past = end - end // 16
     S = naive_self_tuning.standardised(X, X[:past])
-    stage, found = self_tuning.RESTARTS.index(end) + 1, []
+    seeds, out = (seed, constants.RESTARTS.index(end) + 1), []
     median = naive_self_tuning.median_distance(S[:past])
     views = S, naive_self_tuning.normal_scores(S, past)
-    for i, (width, most, members, _) in enumerate(self_tuning.KERNELS):
-        sigma, coins = width * median, np.random.default_rng([seed, stage, i]).random(len(X))
-        rows, kernel = len(X) if late else past, partial(naive.gaussian, sigma=sigma)
-        atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, min(most, budget), coins)
-        Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
-        found += [(Z, lam, sigma) for lam, half_life in members if half_life is None]
     scales = naive_self_tuning.metrics(S[:past], y[:past], end)
-    for i, one in enumerate(self_tuning.TREES):
-        seeds = [seed, stage, len(self_tuning.KERNELS) + 1 + i]
-        parts = list(naive_self_tuning.leaf_spaces(
-            views, scales, past, one, seeds, budget, tree.DEEPEST, end, late=False
-        ))  # fmt: skip
-        blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
-        for block, (rows, Z, _) in zip(blocks, parts, strict=True):
-            block[rows] = Z
-        Z, width = np.concatenate(blocks, axis=1), parts[0][2]  # a function in each leaf
-        found += [(Z, lam, width) for lam, half_life in self_tuning.IN_LEAVES if half_life is None]
-    Z = np.column_stack([np.ones(len(X)), S])
-    found += [(Z, lam, None) for lam, half_life in self_tuning.LINEAR if half_life is None]
-    return found, y - naive_self_tuning.middle(y[:past])
+    for space in constants.SPACES:
+        sigma = None
+        if space.kernel == "linear":
+            Z = np.column_stack([np.ones(len(X)), S])
+        elif space.metric is None:
+            sigma = space.width * median
+            coins = np.random.default_rng([*seeds, space.coins]).random(len(X))
+            rows, kernel = len(X) if late else past, partial(naive.gaussian, sigma=sigma)
+            most = min(space.max_size, budget)
+            atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, most, coins)
+            Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
+        else:
+            parts = list(naive_self_tuning.leaf_spaces(
+                views, scales, past, space, [*seeds, space.coins], budget, constants.DEEPEST, end,
+                late=False,
+            ))  # fmt: skip
+            blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
+            for block, (rows, Z, _) in zip(blocks, parts, strict=True):
+                block[rows] = Z
+            Z, sigma = np.concatenate(blocks, axis=1), parts[0][2]  # a function in each leaf
+        out += [(Z, lam, sigma) for lam, half_life in space.ridges if half_life is None]
+    return out, y - naive_self_tuning.middle(y[:past])
 
 
 def least_losses(spaces, y, t):
@@ -443,11 +445,11 @@ def test_wide_inputs_take_no_more_than_their_budget_from_the_first_round_on(X):
     learner = okl.SelfTuning(budget=20)
     for x in X:
         learner.learn_one(x, 1.0)
-        assert all(group._U.shape[-1] <= 24 for group in learner._stage.groups)
+        assert all(group._U.shape[-1] <= 24 for group in learner._ensemble.groups)
 
 
 def test_memory_does_not_grow_after_the_last_restart(monkeypatch):
-    monkeypatch.setattr(self_tuning, "RESTARTS", (32, 128, 512, 2048))
+    monkeypatch.setattr(constants, "RESTARTS", (32, 128, 512, 2048))
     X, y = stream(n=2 * LONG)
     learner = okl.SelfTuning(BUDGET).partial_fit(X[:LONG], y[:LONG])
     before = len(pickle.dumps(learner))
@@ -478,7 +480,7 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
 
 def test_far_inputs_count_by_their_logarithm():
     past = np.random.default_rng(0).standard_normal((50, 1))
-    scales = finish(self_tuning.Scales.measure(past, np.ones((50, 1)), 50))
+    scales = finish(Scales.measure(past, np.ones((50, 1)), 50))
     x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
     Z = scales.transform(x)
     expected = naive_self_tuning.standardised(x[1:-1], past)
@@ -491,12 +493,13 @@ def test_far_inputs_count_by_their_logarithm():
 def test_trouble_in_a_leaf_names_its_round():
     X, y = stream()
     learner = okl.SelfTuning(BUDGET).partial_fit(X, y)
-    metric = learner._stage.scales.trees()[2]
-    z = (learner._stage.scales.transform(X) * metric.scales)[7]  # the first one in its leaf
+    group = learner._ensemble.groups[-2]
+    tree = learner._ensemble.scales.tree(group.space)
+    z = (learner._ensemble.scales.transform(X) * tree.scales)[7]  # the first one in its leaf
     node = 0
-    while node < len(metric.columns):
-        node = 2 * node + 1 + int(z[metric.columns[node]] > metric.thresholds[node])
-    learner._stage.groups[-2]._c[node - len(metric.columns)] = np.nan
+    while node < len(tree.columns):
+        node = 2 * node + 1 + int(z[tree.columns[node]] > tree.thresholds[node])
+    group._c[node - len(tree.columns)] = np.nan
     with pytest.raises(FloatingPointError, match=f"round {N + 8}: the forecast is not finite"):
         learner.partial_fit(X, y)
 
@@ -512,7 +515,8 @@ def test_what_it_and_its_members_say():
     assert learner.weights.shape == learner.member_losses.shape == (len(learner.members),)
     assert_allclose(learner.weights.sum(), 1.0)
     assert learner.leader == learner.members[int(learner.weights.argmax())]
-    maps = len(self_tuning.KERNELS) + learner._stage.scales.leaves.sum()
+    gaussian = sum(space.kernel == "Gaussian" for space in constants.SPACES)
+    maps = gaussian + learner._ensemble.scales.leaves.sum()
     assert 0 < learner.size <= maps * BUDGET
     names = [str(one) for one in learner.members]
     assert len(set(names)) == len(names) and names[-1] == "last label"
@@ -526,8 +530,8 @@ def test_what_it_and_its_members_say():
 
 def test_a_restart_does_not_bring_back_a_range_that_was_forgotten(monkeypatch):
     """Labels that are stuck far away are believed; two spans later their range is forgotten."""
-    monkeypatch.setattr(self_tuning, "SPAN", 64)
-    monkeypatch.setattr(self_tuning, "RESTARTS", (32, 128, 512, 1024))
+    monkeypatch.setattr(constants, "SPAN", 64)
+    monkeypatch.setattr(constants, "RESTARTS", (32, 128, 512, 1024))
     X, y, _ = gentle(1300)
     stuck = y.copy()
     stuck[300:320] = 1e5

@@ -8,7 +8,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import clone
-from oklnumba.learners.self_tuning.grid import Group
+from oklnumba.learners.self_tuning.members import Group
 from tests.battery import contents
 from tests.compiled import COMPILED
 

@@ -12,7 +12,7 @@ from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients,
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import checked
-from oklnumba.core.steps import Steps, finish
+from oklnumba.core.steps import Paced, finish
 
 ROWS = 128  # of a step of the fit, whose kernel values are in memory; gradients take twice as many
 FIRST = 256  # rows that must suit the kernel
@@ -81,7 +81,7 @@ def split_metric(name: str, value: Any) -> tuple[Any, np.ndarray | None]:
 def measure_scales(
     kernel: Kernel, X: np.ndarray, y: np.ndarray, w: np.ndarray, rng: np.random.Generator,
     lam: float = 1.0, atoms: int = 300, floor: float = 1e-3,
-) -> Steps[np.ndarray]:  # fmt: skip
+) -> Paced[np.ndarray]:  # fmt: skip
     """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``, in steps.
 
     sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2 is least among b and all f in the span of the kernel

@@ -6,10 +6,10 @@ from collections.abc import Generator
 from typing import TypeVar
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
+Paced = Generator[None, None, T]
 
 
-def finish(steps: Steps[T]) -> T:
+def finish(steps: Paced[T]) -> T:
     """Do all steps that are left in one go; return the result."""
     while True:
         try:

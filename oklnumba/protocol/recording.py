@@ -16,7 +16,7 @@ from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.self_tuning.learner import RESTARTS
+from oklnumba.learners.self_tuning.settings import RESTARTS
 from oklnumba.protocol.late import LateLabels
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given

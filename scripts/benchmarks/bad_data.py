@@ -19,7 +19,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.components import scaling
-from oklnumba.learners.self_tuning import learner as self_tuning
+from oklnumba.learners.self_tuning import outliers, settings
 from scripts.common import parse_args, publish
 
 N, QUICK_N = 10_000, 2000
@@ -130,11 +130,12 @@ def without_rule():
     with ExitStack() as stack:
         for module, names in (
             (scaling, ("FAR",)),
-            (self_tuning, ("FAR_INPUT", "LABEL_FAR", "LARGEST_LABEL")),
+            (settings, ("INPUT_OUTLIER", "LABEL_OUTLIER")),
+            (outliers, ("LABEL_OUTLIER", "MAX_LABEL")),
         ):
             for name in names:
                 stack.enter_context(patch.object(module, name, np.inf))
-        stack.enter_context(patch.object(self_tuning, "SPAN", 10 * N))  # ranges are kept
+        stack.enter_context(patch.object(settings, "SPAN", 10 * N))  # ranges are kept
         yield
 
 

@@ -21,9 +21,9 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.self_tuning import learner as self_tuning
+from oklnumba.learners.self_tuning import ensemble, restarts
+from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.learner import Stage
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
 from scripts.common import look, parse_args, publish
@@ -75,7 +75,7 @@ class LayersAsMade(Layers):
         super().play(k, F, *rest)
 
 
-class StageAsMade(Stage):
+class EnsembleAsMade(Ensemble):
     def replay(self, *rounds):
         self.layers.learns = False
         yield from super().replay(*rounds)
@@ -92,7 +92,8 @@ def mistakes(label: str, learner, stream, delay: int, batch: int) -> float:
     late = {"delay": delay, "batch": batch}
     if label == SCORED:
         LayersAsMade.made = deque()
-        with patch.multiple(self_tuning, Layers=LayersAsMade, Stage=StageAsMade):
+        layers = patch.object(ensemble, "Layers", LayersAsMade)
+        with layers, patch.object(restarts, "Ensemble", EnsembleAsMade):
             return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
     return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
 

@@ -6,37 +6,25 @@ import numpy as np
 
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, round_up_to_vector
-from oklnumba.hot.experts import (
-    AGGREGATING,
-    DYNAMIC,
-    EXPERT_STATE,
-    LARGEST,
-    LEARNED,
-    ML_POLY,
-    TALLY,
-    write_weights,
-)
+from oklnumba.hot.experts import EXPERT_STATE, LARGEST, LEARNED, TALLY, write_weights
 from oklnumba.hot.layers import layer_forecasts, layer_rounds
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.learners.awv import TOTALS
-from oklnumba.learners.self_tuning.grid import (
-    FADED,
-    ROWS,
-    Setting,
-    make_room,
+from oklnumba.learners.self_tuning.ridges import (
+    make_results,
+    make_ridges,
     measure_ridges,
-    prepare_ridges,
     require_done,
     settle_ridges,
 )
-
-# The aggregations of all members, (kind, share). The first has the guarantee, the second follows
-# drift, the third needs no scale of losses, the fourth learns that of the noise.
-FIRST = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (ML_POLY, 0.0), (DYNAMIC, 1e-3)
-# Ridge regression on the forecasts of members and aggregations, in units of the largest label.
-STACKS = Setting(10.0, None), Setting(10.0, 500)
-TOP = 0, 2  # aggregations of the first layer that ML-Poly weighs at last, with the regressions
-POSTERIOR = 3  # the one of the first layer whose weights say which member is likely the best now
+from oklnumba.learners.self_tuning.settings import (
+    BLOCK_ROWS,
+    FILLED,
+    FINAL_LAYER,
+    FIRST_LAYER,
+    POSTERIOR,
+    STACKS,
+)
 
 
 class Layers(State):
@@ -62,41 +50,48 @@ class Layers(State):
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(self, members: int, outputs: int):
-        self._columns = members + len(FIRST)  # with 0, without the last label
-        heights = len(TOP) + len(STACKS)  # forecasts that are weighed at last
+        self._columns = members + len(FIRST_LAYER)  # with 0, without the last label
+        heights = len(FINAL_LAYER) + len(STACKS)  # forecasts that are weighed at last
         r = round_up_to_vector(self._columns)
         self._make_state(
-            outputs=outputs, first=len(FIRST), experts=members, tally=TALLY,
+            outputs=outputs, first=len(FIRST_LAYER), experts=members, tally=TALLY,
             top_experts=heights, top_tally=TALLY, stacks=len(STACKS), r=r, one=1,
             spans=2, epochs=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         # What the compiled loops take of each output, and their workspace.
-        kinds, shares = np.array([kind for kind, _ in FIRST]), np.array([one for _, one in FIRST])
+        kinds, shares = (
+            np.array([kind for kind, _ in FIRST_LAYER]),
+            np.array([one for _, one in FIRST_LAYER]),
+        )
         self._aggregations = [
             (kinds, shares, *state)
             for state in zip(self._totals, self._squares, self._tally, strict=True)
         ]
         totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
-        self._ridges = prepare_ridges(STACKS, self._U, self._inv_d, self._c, totals)
+        self._ridges = make_ridges(STACKS, self._U, self._inv_d, self._c, totals)
         tops = zip(self._top_totals, self._top_squares, self._top_tally, strict=True)
-        self._tops = [(np.array(TOP), state) for state in tops]
-        forecasts, proofs = make_room(2 * len(STACKS), len(STACKS), 1)
-        first, targets = np.zeros((len(FIRST), ROWS)), np.zeros((ROWS, 1))
-        learned = np.zeros(ROWS), np.zeros(ROWS + 1), np.zeros(ROWS)  # labels, B, excess
+        self._tops = [(np.array(FINAL_LAYER), state) for state in tops]
+        forecasts, proofs = make_results(2 * len(STACKS), len(STACKS), 1)
+        first, targets = np.zeros((len(FIRST_LAYER), BLOCK_ROWS)), np.zeros((BLOCK_ROWS, 1))
+        learned = (
+            np.zeros(BLOCK_ROWS),
+            np.zeros(BLOCK_ROWS + 1),
+            np.zeros(BLOCK_ROWS),
+        )  # labels, B, excess
         self._weights = np.zeros(members)
         self._room = (
-            np.full(ROWS, r), self._weights,
-            (first, aligned_zeros(ROWS, r), targets, *learned),
-            (forecasts, np.zeros(ROWS), np.zeros((ROWS, 1)), proofs),
-            (np.zeros((ROWS, heights)), np.zeros(heights), np.zeros(ROWS), np.zeros(ROWS)),
+            np.full(BLOCK_ROWS, r), self._weights,
+            (first, aligned_zeros(BLOCK_ROWS, r), targets, *learned),
+            (forecasts, np.zeros(BLOCK_ROWS), np.zeros((BLOCK_ROWS, 1)), proofs),
+            (np.zeros((BLOCK_ROWS, heights)), np.zeros(heights), np.zeros(BLOCK_ROWS), np.zeros(BLOCK_ROWS)),
         )  # fmt: skip
 
     def play(
         self, k: int, F: np.ndarray, Y: np.ndarray, offset: float, proofs: np.ndarray,
         sums: tuple, out: tuple,
     ) -> None:  # fmt: skip
-        """Play n <= ROWS rounds of output k.
+        """Play n <= BLOCK_ROWS rounds of output k.
 
         F : (n, N), forecasts of the members, changed; Y : (n, K), labels less their offsets; others
         as in second_layer_rounds.
@@ -130,7 +125,7 @@ class Layers(State):
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
-        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / FADED):
+        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / FILLED):
             for name in EXPERT_STATE:
                 getattr(self, f"_{name}")[k, :POSTERIOR] = 0.0
                 getattr(self, f"_top_{name}")[k] = 0.0
@@ -143,7 +138,7 @@ class Layers(State):
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
         state = tuple(part[POSTERIOR] for part in self._aggregations[k][2:])
-        kind, share = FIRST[POSTERIOR]
+        kind, share = FIRST_LAYER[POSTERIOR]
         write_weights(kind, (SQUARED, LEARNED, share), 0, state, self._weights)
         return self._weights.copy()
 

@@ -1,0 +1,201 @@
+"""What each restart makes: scales, members in groups, and the layers that weigh them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
+from oklnumba.core.guard import run_together
+from oklnumba.core.health import Part, name_members
+from oklnumba.core.state import State
+from oklnumba.core.steps import Paced
+from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.layers import Layers
+from oklnumba.learners.self_tuning.members import Group, Member, Spans, name_forecasters
+from oklnumba.learners.self_tuning.ridges import make_results
+from oklnumba.learners.self_tuning.scales import Scales, find_scores
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
+
+
+def make_kernel(space: Space, scales: Scales) -> Kernel:
+    """Return the kernel of a space, in the units of the scaled inputs."""
+    if space.kernel == "linear":
+        return Linear()
+    sigma = scales.width(space)
+    return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
+
+
+class Ensemble(State):
+    """Members on the scales of one restart, and the layers that weigh them, for K labels a round.
+
+    ``loss`` and ``losses`` are the sums of the aggregate and of the members in the rounds that this
+    ensemble has played, replayed rounds included. ``replay_correction`` and ``replay_corrections``
+    correct them to the losses of the forecasts that were given at the time. ``best`` is the
+    certified member with the least comparator.
+    """
+
+    _STATE = {
+        "last": ("outputs",), "loss": ("outputs",), "losses": ("outputs", "experts"),
+        "replay_correction": ("outputs",), "replay_corrections": ("outputs", "experts"),
+        "best": ("outputs",),
+    }  # fmt: skip
+    _INTEGERS = frozenset({"best"})
+
+    def __init__(self, scales: Scales):
+        self.scales, self.replayed = scales, 0
+
+    def make_members(self, budget: int, rounds: float, seed: list[int]) -> Paced[None]:
+        """Make the members; ``rounds`` : as many as they can have played at the next restart."""
+        scales, d = self.scales, len(self.scales.mean)
+        self.groups, names = [], []
+        for space in settings.SPACES:
+            is_linear = space.kernel == "linear"
+            if not (is_linear or scales.median):
+                continue
+            kernel, tree = make_kernel(space, scales), scales.tree(space)
+            size = int(min(space.max_size, budget, rounds)) if d > budget or not is_linear else 0
+            spans = Spans(kernel, d, size, [*seed, space.coins], tree.leaves)
+            self.groups.append(Group(space, spans, tree, scales.signs))
+            names += name_forecasters(space, getattr(kernel, "sigma", None))
+            yield
+        names.append(Member("last label"))
+        self.members = [name for name in names if name is not None]
+        self._rows = np.array([i for i, name in enumerate(names) if name is not None])
+        self._share_results(len(names))
+        outputs = len(scales.offsets)
+        self.layers = Layers(len(self.members), outputs)
+        self._make_state(outputs=outputs, experts=len(self.members))
+
+    def _share_results(self, forecasts: int) -> None:
+        """Make one array of forecasts and one of certificates, into which all groups write."""
+        spaces = [group.space for group in self.groups]
+        ridges = [ridge for space in spaces for ridge in space.ridges]
+        self._certified = np.array([i for i, one in enumerate(ridges) if one.half_life is None])
+        self._results, self._certificates = make_results(
+            forecasts, len(ridges), len(self.scales.offsets)
+        )
+        self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
+        row = regression = 0
+        for group, space, sizes in zip(self.groups, spaces, self.sizes, strict=True):
+            rows = slice(row, row + space.forecasts)
+            regressions = slice(regression, regression + len(space.ridges))
+            group.write_to(self._results[rows], self._certificates[regressions], sizes)
+            row, regression = rows.stop, regressions.stop
+
+    # ---- rounds ----
+
+    def play(
+        self, X: np.ndarray, Y: np.ndarray, joins: bool, trace: Trace,
+        is_forecast_point: bool = False,
+    ) -> None:  # fmt: skip
+        """Play up to BLOCK_ROWS rounds; Y is less its offsets.
+
+        joins : whether inputs may join dictionaries. trace : arrays of shape (n, K).
+        is_forecast_point : whether ``forecast`` has just had the only round.
+        """
+        n, views = len(X), self._views(X, is_forecast_point)
+        run_together([partial(group.play, Z, Y, joins, is_forecast_point) for group, Z in views], n)
+        self._results[-1, 0] = self._last
+        self._results[-1, 1:n] = Y[:-1]
+        F = self._forecasts(n)
+        self._last[:] = Y[-1]
+        certificates = self._certificates[self._certified, :, :n]
+        sums = self._loss, self._losses, self._replay_correction, self._best
+        out = trace.predictions, *trace[2:6]
+        for k, offset in enumerate(self.scales.offsets.tolist()):
+            self.layers.play(k, F[k], Y, offset, certificates, sums, out)
+
+    def replay(self, X: np.ndarray, Y: np.ndarray, joins: bool, step: int) -> Paced[None]:
+        """Play the rounds of the past X, Y that were not replayed yet, and end spans between."""
+        while self.replayed < len(X):
+            start = self.replayed
+            if start > 0 and start % settings.SPAN == 0:
+                self.end_span()
+            # Few at first between single rounds: a leaf's factors get memory in its first one.
+            size = step if step == BLOCK_ROWS else min(step, 2 + start // 16)
+            end = start // settings.SPAN * settings.SPAN + settings.SPAN
+            rows = slice(start, min(start + size, end, len(X)))
+            labels = Y[rows] - self.scales.offsets
+            self.play(X[rows], labels, joins, Trace(*np.empty((6, *labels.shape))))
+            self.replayed = rows.stop
+            yield
+
+    def end_span(self) -> None:
+        """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
+        recent = self.layers.end_span(self.scales.signs)
+        for group in self.groups:
+            group.shrink_units(recent)
+
+    def choose(self, X: np.ndarray) -> None:
+        """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
+        run_together([partial(group.choose, Z) for group, Z in self._views(X)], len(X))
+
+    def _views(
+        self, X: np.ndarray, is_forecast_point: bool = False
+    ) -> list[tuple[Group, np.ndarray]]:
+        """Return each group and its view of X: standardised inputs, or their normal scores."""
+        if not is_forecast_point:  # else the views are those of the last call
+            scales, Z = self.scales, self.scales.transform(X)
+            scored = [group.space.normal_scores for group in self.groups]
+            scores = find_scores(Z, scales.knots, scales.scores) if any(scored) else Z
+            views = [scores if one else Z for one in scored]
+            self._last_views = list(zip(self.groups, views, strict=True))
+        return self._last_views
+
+    def _forecasts(self, n: int) -> np.ndarray:
+        """Return the members' forecasts of n rounds, which the groups have just made, (K, n, N)."""
+        return np.ascontiguousarray(self._results[self._rows, :n].transpose(2, 1, 0))
+
+    def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K)."""
+        for group, Z in self._views(X):
+            group.forecast(Z)
+        self._results[-1] = self._last
+        F = self._forecasts(len(X))
+        for k, offset in enumerate(self.scales.offsets.tolist()):
+            self.layers.forecast(k, F[k], offset, out)
+
+    # ---- what is known of the members, and saving ----
+
+    @property
+    def size(self) -> int:
+        """Atoms in all dictionaries together."""
+        return sum(group.spans.size for group in self.groups)
+
+    def weights(self) -> np.ndarray:
+        """Return the posterior of the members in the next round, (K, N)."""
+        return np.stack([self.layers.posterior(k) for k in range(len(self._loss))])
+
+    def best_members(self) -> list[str]:
+        """Return the certified member of each output with the least comparator."""
+        certified = [member for member in self.members if member.forecaster == "awv"]
+        return [str(certified[i]) for i in self._best]
+
+    def correct_losses(self, other: Ensemble) -> None:
+        """Take for the losses of rounds replayed here those of the ensemble that played them."""
+        total = other._loss + other._replay_correction
+        same = other._losses.shape == self._losses.shape
+        # Before there were these members, the learner's own loss stands for theirs.
+        losses = other.member_losses() if same else total[:, None]
+        self._replay_correction[:] = total - self._loss
+        self._replay_corrections[:] = losses - self._losses
+
+    def member_losses(self) -> np.ndarray:
+        """Return the members' losses as they forecast at the time, (K, N)."""
+        return self._losses + self._replay_corrections
+
+    def measure(self) -> list[Part]:
+        """Return the parts of all matrices."""
+        scales = self.layers.largest_labels()
+        parts = [(f"group {g}", group.measure(scales)) for g, group in enumerate(self.groups)]
+        return name_members([*parts, ("layers", self.layers.measure())])
+
+    def parts(self) -> dict[str, State]:
+        """Return everything with a state, by name."""
+        parts: dict[str, State] = {"ensemble": self, "layers": self.layers}
+        for g, group in enumerate(self.groups):
+            parts |= {f"spans{g}": group.spans, f"group{g}": group}
+        return parts

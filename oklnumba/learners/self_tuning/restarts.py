@@ -1,0 +1,111 @@
+"""Restarts: when a new ensemble is made of the past, and how its work is spread over single rounds."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from oklnumba.core.state import State
+from oklnumba.core.steps import Paced, finish
+from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.ridges import Trouble
+from oklnumba.learners.self_tuning.scales import Scales
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
+
+PAST = 0  # entry of the counts: rounds in the past
+
+
+class Restarts(State):
+    """The past, in memory up to the last restart, and the ensemble that is being made of it.
+
+    ``schedule`` : after each round with a restart, how many rounds its ensemble is made of.
+    """
+
+    _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
+
+    def __init__(self, d: int, outputs: int, budget: int, seed: int):
+        self._budget, self._seed = budget, seed
+        longest = max(settings.MAX_PAST // (8 * (d + outputs)), settings.FREE_RESTARTS)
+        ends = [end for end in settings.RESTARTS if end <= longest]
+        self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
+        self._make_state(counts=1, d=d, outputs=outputs)
+        self._steps: Paced[Ensemble] | None = None  # the work on the next ensemble, where begun
+
+    def are_over(self, played: int) -> bool:
+        """Return whether the last restart was before or after that round."""
+        return played >= max(self.schedule)
+
+    def before(self, played: int) -> int:
+        """Return the round of the last restart, 0 before the first."""
+        return max(end for end in (0, *self.schedule) if end <= played)
+
+    def rounds_to_stop(self, played: int) -> int:
+        """Return how many rounds may be played in one go: up to the next event of the schedule."""
+        span_end = played // settings.SPAN * settings.SPAN + settings.SPAN
+        stops = *self.schedule.values(), *self.schedule, span_end
+        return min(stop - played for stop in stops if stop > played)
+
+    def record(self, X: np.ndarray, Y: np.ndarray, played: int) -> None:
+        """Append the rounds after so many that were played to the past."""
+        total = played + len(X)
+        self._reserve({PAST: total})
+        self._inputs[played:total], self._labels[played:total] = X, Y
+        self._counts[PAST] = total
+
+    def replace_first_labels(self, replace) -> None:
+        """Judge the labels from before there was a range, when they are first needed."""
+        first = slice(0, settings.SHORT_WINDOW)
+        self._labels[first] = replace(self._labels[first])
+
+    def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
+        """Return the ensemble of the next round: a new one, if there is a restart now.
+
+        In single rounds some of the work on the next one is done. No result depends on how much.
+        """
+        end = next((end for end in self.schedule if end >= played), np.inf)
+        try:
+            if played == end:
+                new = finish(self._steps or self._build(end, BLOCK_ROWS))
+                new.correct_losses(ensemble)
+                ensemble, self._steps = new, None
+            elif single and played >= self.schedule.get(end, np.inf):
+                self._steps = self._steps or self._build(end, settings.STEP_ROWS)
+                count = settings.STEPS_PER_ROUND[settings.RESTARTS.index(end)]
+                for _ in islice(self._steps, count):
+                    pass
+        except Trouble as trouble:
+            raise Trouble(trouble.args[0], -1) from None  # in the last round played
+        if played == max(self.schedule):
+            self._free(PAST)
+        return ensemble
+
+    def make_ensemble(self, scales: Scales, end: int) -> Paced[Ensemble]:
+        """Return the ensemble, without rounds, that is in force after round ``end``."""
+        restarts = sum(restart <= end for restart in self.schedule)
+        rounds = (*self.schedule, np.inf)[restarts]
+        ensemble = Ensemble(scales)
+        yield from ensemble.make_members(self._budget, rounds, [self._seed, restarts])
+        return ensemble
+
+    def _build(self, end: int, step: int) -> Paced[Ensemble]:
+        """Return the ensemble that begins after round ``end``, once this round is played.
+
+        step : rows that are replayed in one go.
+        """
+        built = self.schedule[end]
+        X, Y = self._inputs[:built], self._labels[:built]
+        scales = yield from Scales.measure(X, Y, end)
+        ensemble = yield from self.make_ensemble(scales, end)
+        # Choosing takes less time per row than the replay; where rows are few, small steps fit too.
+        rows = min(2 * step, BLOCK_ROWS) if built > BLOCK_ROWS else step
+        for start in range(0, built, rows):
+            ensemble.choose(X[start : start + rows])
+            yield
+        yield from ensemble.replay(X, Y, False, step)
+        while ensemble.replayed < end:  # rounds played meanwhile; rows that may join take longer
+            n = int(self._counts[PAST])
+            yield from ensemble.replay(self._inputs[:n], self._labels[:n], True, step // 3)
+            yield
+        return ensemble

@@ -1,0 +1,242 @@
+"""What an ensemble takes from the past: scales, metrics, normal scores, and trees of the inputs.
+
+Each function that reads many rows pauses now and then: a restart is spread over single rounds.
+"""
+
+from __future__ import annotations
+
+from math import erfc, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from oklnumba.components.kernels import Gaussian, Laplacian
+from oklnumba.components.metric import measure_scales
+from oklnumba.components.scaling import measure_range, moments, replace_outliers
+from oklnumba.core.steps import Paced
+from oklnumba.hot.primitives.rows import distance_block
+from oklnumba.hot.self_tuning import write_scores, write_standardised
+from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.settings import SCORES, Space
+
+SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
+
+
+class Tree(NamedTuple):
+    """Scales of the inputs, and a tree that splits them so scaled."""
+
+    scales: np.ndarray  # (d,)
+    columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
+    thresholds: np.ndarray  # (leaves - 1,): the second if this input is larger
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves the tree has, a power of 2."""
+        return len(self.columns) + 1
+
+
+class Scales(NamedTuple):
+    """Scales of inputs and labels; before any data, as for inputs that are all equal."""
+
+    mean: np.ndarray  # (d,), of the inputs
+    scale: np.ndarray  # (d,); infinite before any data
+    offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
+    signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
+    median: float = 0.0  # distance of two inputs; 0: there are linear members only
+    metrics: np.ndarray = np.empty((0, 0))  # (M, d), in the order of PASSES
+    # Of the trees, one after the other: median distance of the scaled inputs, leaves, splits.
+    widths: np.ndarray = np.empty(0)
+    leaves: np.ndarray = np.empty(0, dtype=np.int64)
+    columns: np.ndarray = np.empty(0, dtype=np.int64)
+    thresholds: np.ndarray = np.empty(0)
+    # Normal scores are linear between knots.
+    knots: np.ndarray = np.empty((0, 0))  # (d, 33), infinite behind the last one
+    scores: np.ndarray = np.empty((0, 0))  # (d, 33)
+
+    @classmethod
+    def measure(cls, X: np.ndarray, Y: np.ndarray, rounds: int) -> Paced[Scales]:
+        """Return the scales of past rounds; trees grow as deep as ``rounds`` allow."""
+        if len(X) == 0:
+            d, zeros = X.shape[1], np.zeros(Y.shape[1])
+            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros)
+        mean, scale = yield from measure_moments(X)
+        scales = cls(mean, scale, *measure_labels(Y))
+        yield
+        Z = scales.transform(X)
+        yield
+        median = median_distance(Z, 1.0)
+        if median == 0.0:
+            return scales
+        yield
+        knots, scores, normal = yield from measure_scores(Z)
+        metrics, trees, widths = {}, [], []
+        for kernel in settings.PASSES:
+            metrics[kernel] = yield from measure_metric(kernel, Z, Y, rounds)
+        for space in find_trees():
+            view = normal if space.normal_scores else Z
+            trees.append((yield from grow_tree(view, metrics[space.metric], space, rounds)))
+            yield
+            widths.append(median_distance(view, metrics[space.metric], norm=1))
+        _, columns, thresholds = zip(*trees, strict=True)
+        return scales._replace(
+            median=median, metrics=np.stack(list(metrics.values())), widths=np.array(widths),
+            leaves=np.array([tree.leaves for tree in trees]), columns=np.concatenate(columns),
+            thresholds=np.concatenate(thresholds), knots=knots, scores=scores,
+        )  # fmt: skip
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Return the standardised inputs; columns that came later wait for the next restart."""
+        Z = np.empty((len(X), len(self.mean)))
+        write_standardised(X, self.mean, self.scale, Z)
+        return Z
+
+    def tree(self, space: Space) -> Tree:
+        """Return the tree of a space: a leaf of all inputs, as they are, where it has none."""
+        if space.metric is None:
+            return Tree(np.ones(len(self.mean)), np.empty(0, dtype=np.int64), np.empty(0))
+        i, metric = find_trees().index(space), list(settings.PASSES).index(space.metric)
+        stop = int((self.leaves[: i + 1] - 1).sum())
+        nodes = slice(stop - int(self.leaves[i]) + 1, stop)
+        return Tree(self.metrics[metric], self.columns[nodes], self.thresholds[nodes])
+
+    def width(self, space: Space) -> float:
+        """Return sigma of the kernel of a space."""
+        median = self.median if space.metric is None else self.widths[find_trees().index(space)]
+        return space.width * float(median)
+
+
+def find_trees() -> list[Space]:
+    """Return the spaces with a tree."""
+    return [space for space in settings.SPACES if space.metric is not None]
+
+
+# ---- inputs and labels ----
+
+
+def measure_moments(X: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray]]:
+    """Return mean and scale of each column, (d,), outliers left out."""
+    mean, scale = np.empty((2, X.shape[1]))
+    for some in cut_columns(X):
+        clipped = X[:, some].clip(-settings.MAX_INPUT, settings.MAX_INPUT)
+        usual = replace_outliers(clipped, *measure_range(clipped.T, settings.INPUT_OUTLIER))
+        mean[some], scale[some] = moments(usual)
+        yield
+    return mean, scale
+
+
+def measure_labels(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle of the usual labels, and whether all are -1 or +1, (K,) each."""
+    signs = np.isin(Y, (-1.0, 1.0)).all(axis=0)
+    usual = replace_outliers(Y, *measure_range(Y.T, settings.LABEL_OUTLIER))
+    # Halved first: the sum of two labels may be too large.
+    middles = np.where(signs, 0.0, 0.5 * usual.min(axis=0) + 0.5 * usual.max(axis=0))
+    return middles, signs.astype(float)
+
+
+def spread_rows(n: int, size: int) -> np.ndarray:
+    """Return at most ``size`` of the rows 0, ..., n - 1, evenly spread."""
+    return np.linspace(0, n - 1, min(n, size)).astype(int)
+
+
+def median_distance(X: np.ndarray, scales: np.ndarray | float, norm: int = 2) -> float:
+    """Return the median distance of pairs of scaled rows that differ, 0 if none do."""
+    X = X[spread_rows(len(X), settings.MEDIAN_ROWS)] * scales
+    distances = np.empty((len(X), len(X)))
+    distance_block(norm, X, np.ascontiguousarray(X.T), distances)
+    distances = distances[np.triu_indices(len(X), 1)]
+    distances = distances[distances > 0.0]
+    if len(distances) == 0:
+        return 0.0
+    median = float(np.median(distances if norm == 1 else np.sqrt(distances)))
+    return max(median, settings.LEAST_MEDIAN)
+
+
+def cut_columns(Z: np.ndarray) -> list[slice]:
+    """Return the columns of Z, as many at a time as one step sorts."""
+    n, d = Z.shape
+    some = max(settings.SORT_NUMBERS // n + 1, d // settings.SORT_STEPS)
+    return [slice(first, first + some) for first in range(0, d, some)]
+
+
+# ---- normal scores: each input by its rank, for skewed columns and heavy tails ----
+
+
+def measure_scores(Z: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return knots and the scores there, (d, 33) each, and the normal scores of Z.
+
+    The knots of a column are the quantiles at which a normal variable is SCORES. Equal knots count
+    once, with the mean of their scores. Scores are scaled to the deviation of the column.
+    """
+    knots = np.full((Z.shape[1], len(SCORES)), np.inf)
+    scores, normal = np.zeros_like(knots), np.empty_like(Z)
+    for some in cut_columns(Z):
+        part = np.ascontiguousarray(Z[:, some])
+        quantiles = np.quantile(part, SHARES, axis=0, method="inverted_cdf").T
+        for column, values in enumerate(quantiles, some.start):
+            distinct, which = np.unique(values, return_inverse=True)
+            knots[column, : len(distinct)] = distinct
+            scores[column, : len(distinct)] = np.bincount(which, SCORES) / np.bincount(which)
+        before, after = part.std(axis=0), find_scores(part, knots[some], scores[some]).std(axis=0)
+        units = np.divide(before, after, out=np.ones_like(after), where=after > 0.0)
+        scores[some] *= units[:, None]
+        normal[:, some] = find_scores(part, knots[some], scores[some])
+        yield
+    return knots, scores, normal
+
+
+def find_scores(Z: np.ndarray, knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the normal scores of Z: linear between knots, of slope 1 beyond."""
+    out = np.empty_like(Z)
+    write_scores(Z, knots, scores, out)
+    return out
+
+
+# ---- metrics and trees ----
+
+
+def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Paced[np.ndarray]:
+    """Return the scales of the inputs by the gradients of a kernel, (d,); ones in early rounds."""
+    norm = 2 if kernel == "Gaussian" else 1
+    n, d = Z.shape
+    few = Z[spread_rows(n, settings.WIDTH_ROWS)]
+    w, rng = np.ones(d), np.random.default_rng(n)
+    for rows in settings.PASSES[kernel] if rounds >= settings.METRIC_ROUNDS else ():
+        rows = min(rows, max(settings.PASS_NUMBERS // d, settings.LEAST_PASS_ROWS))
+        chosen = spread_rows(n, rows)
+        width = median_distance(few, w, norm)
+        fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
+        atoms = settings.METRIC_ATOMS
+        w = yield from measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=atoms)
+    return w
+
+
+def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> Paced[Tree]:
+    """Return the tree of a space: a power of 2 of leaves, each of the widest input at its median."""
+    rounds = min(rounds, settings.DEEPEST)
+    leaves = 1 << max(rounds // space.leaf_rounds, 1).bit_length() - 1
+    return Tree(scales, *(yield from split_at_medians(Z * scales, leaves)))
+
+
+def split_at_medians(Z: np.ndarray, leaves: int) -> Paced[tuple[np.ndarray, np.ndarray]]:
+    """Return columns and thresholds of a tree that splits the widest input at its median."""
+    columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
+    step = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_STEPS)
+    nodes, numbers = [Z], step
+    for node in range(leaves - 1):
+        rows = nodes[node]
+        if numbers >= step:
+            yield
+            numbers = 0
+        numbers += rows.size + settings.NODE_NUMBERS
+        nodes += [rows[:0], rows[:0]]
+        if len(rows) == 0 or not np.ptp(rows, axis=0).any():
+            continue
+        spreads = rows.std(axis=0)
+        widest = int(np.argmax(spreads > settings.SAME_SPREAD * spreads.max()))
+        column = rows[:, widest]
+        middle = np.median(column)
+        if not (column > middle).any():  # so that both sides have rows
+            middle = column[column < middle].max()
+        columns[node], thresholds[node] = widest, middle
+        nodes[-2:] = rows[column <= middle], rows[column > middle]
+    return columns, thresholds

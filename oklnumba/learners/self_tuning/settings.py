@@ -1,0 +1,128 @@
+"""The constants of SelfTuning: who its members are, how they are combined, and when things happen.
+
+docs/self_tuning.md tells how they were chosen. Times and memories are in rounds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oklnumba.components.scaling import FAR as INPUT_OUTLIER  # median deviations, as Standardizer
+from oklnumba.components.scaling import LARGEST as MAX_INPUT  # larger ones are clipped
+from oklnumba.hot.experts import AGGREGATING, DYNAMIC, ML_POLY
+
+__all__ = ["INPUT_OUTLIER", "MAX_INPUT"]
+
+# ---- members ----
+
+
+class Ridge(NamedTuple):
+    """A ridge regression; where nothing is forgotten, AWV plays beside it."""
+
+    lam: float
+    half_life: int | None = None  # None: nothing is forgotten
+
+    @property
+    def discount(self) -> float:
+        """The factor on the past in each round."""
+        return 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
+
+
+class Space(NamedTuple):
+    """Coordinates of a kernel, and the members that play on them."""
+
+    kernel: str  # "Gaussian", "Laplacian" or "linear"
+    coins: int  # a number of its own, which seeds the coins of its dictionaries
+    ridges: tuple[Ridge, ...]
+    aggressiveness: tuple[float, ...] = ()  # C of PA-I, in units of the largest label
+    steps: tuple[float, ...] = ()  # of gradient descent, over the squared length of the point
+    width: float = 1.0  # sigma, in median distances of the inputs
+    max_size: float = np.inf  # atoms in a dictionary, besides ``budget``
+    metric: str | None = None  # the kernel whose gradients give the metric; None: no metric
+    leaf_rounds: int | None = None  # one leaf of its tree for so many rounds; None: no tree
+    normal_scores: bool = False  # whether each input counts by its rank
+
+    @property
+    def forecasts(self) -> int:
+        """How many forecasts its members make, with AWV's of regressions that forget."""
+        return 2 * len(self.ridges) + len(self.aggressiveness) + len(self.steps)
+
+
+CAUTIOUS_AND_BOLD = 0.1, 1.0  # C of PA-I: one for noisy labels, one for labels without noise
+TWO_LAMS = Ridge(0.03), Ridge(0.3)  # little noise and much
+
+SPACES = (
+    # After a change, a narrow kernel that forgets: rough functions.
+    Space("Gaussian", 0, (Ridge(0.1, 250),), CAUTIOUS_AND_BOLD, width=0.5, max_size=200),
+    # Functions of average smoothness: one without forgetting, one for drift.
+    Space("Gaussian", 1, (Ridge(0.01), Ridge(0.01, 125)), CAUTIOUS_AND_BOLD),
+    # After a change, a wide kernel that forgets: smooth functions.
+    Space("Gaussian", 2, (Ridge(0.01, 250),), CAUTIOUS_AND_BOLD, width=2.0, max_size=200),
+    # Few atoms and the shortest memory: the first kernel to recover after a change.
+    Space("Gaussian", 3, (Ridge(0.1, 50),), max_size=100),
+    # Tables in which a few columns matter: a blunt metric, large leaves.
+    Space("Laplacian", 5, TWO_LAMS, metric="Gaussian", leaf_rounds=512),
+    # Tables with skewed columns: a sharp metric, columns by their ranks.
+    Space("Laplacian", 6, TWO_LAMS, metric="Laplacian", leaf_rounds=256, normal_scores=True),
+    # Labels with hardly any noise: many small leaves.
+    Space("Laplacian", 7, TWO_LAMS, metric="Laplacian", leaf_rounds=32, max_size=64),
+    # Linear functions, from standing still to fast drift; descent where none of the models is true.
+    Space(
+        "linear", 4, tuple(Ridge(lam, t) for lam in (0.001, 1.0) for t in (None, 100, 50, 20, 6)),
+        CAUTIOUS_AND_BOLD, steps=(0.3, 3.0),
+    ),
+)  # fmt: skip
+# Behind these is one more member, the last label: for labels that hardly ever change.
+
+KORS_ALPHA, KORS_BETA, KORS_EPS = 0.1, 1.0, 0.5  # of all dictionaries
+
+# ---- layers ----
+
+# Aggregations of all members, (kind, share). The first has the guarantee, the second follows drift,
+# the third needs no scale of losses, the fourth learns the variance of the noise.
+FIRST_LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (ML_POLY, 0.0), (DYNAMIC, 1e-3)
+POSTERIOR = 3  # the aggregation whose weights are ``SelfTuning.weights``
+# Regressions on the forecasts of members and first layer, in units of the largest label.
+STACKS = Ridge(10.0), Ridge(10.0, 500)
+FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with the regressions
+
+# ---- when things happen ----
+
+RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a new ensemble
+# A restart uses the first 15/16 of the past. In single rounds its work is spread over the last
+# 1/16: STEPS_PER_ROUND[i] steps of STEP_ROWS rows after each round, i the restart.
+RESTART_SHARE, STEPS_PER_ROUND, STEP_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
+MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
+BLOCK_ROWS = 512  # rounds whose coordinates and forecasts are in memory at a time
+
+# ---- labels ----
+
+LABEL_OUTLIER = 20.0  # median deviations from the median from which on labels are outliers:
+LONG_WINDOW, SHORT_WINDOW = 1024, 16  # of so many last labels, and of so few
+MEASURE_LABELS_EVERY = 8  # rounds
+MAX_LABEL = 1e70  # fourth powers of larger ones overflow
+SPAN = 1024  # rounds after which a range of labels is forgotten if the last two spans do not fill
+FILLED = 4.0  # ... one part of so many
+
+# ---- inputs: scales, metrics, trees ----
+
+LOG_FROM = 4.0  # standard deviations from which on inputs count by their logarithm
+SCORES = np.linspace(-3.0, 3.0, 33)  # normal scores of the quantiles that are measured
+METRIC_ROUNDS = 128  # all scales are 1 before so many
+# Rows of each pass of a metric, by its kernel. More passes are sharper; one metric of each kind
+# serves more tables than two alike.
+PASSES = {"Gaussian": (2048, 4096), "Laplacian": (1024, 1024, 1024, 1024, 2048)}
+METRIC_ATOMS = 500
+PASS_NUMBERS, LEAST_PASS_ROWS = 2**18, 512  # a pass has fewer rows if these have more numbers
+WIDTH_ROWS = 200  # rows whose distances give the width of the kernel of a pass
+MEDIAN_ROWS = 500  # rows whose distances give the median distance
+LEAST_MEDIAN = 1e-12  # below, all inputs but a few are equal on the common scale
+SAME_SPREAD = 1.0 - 1e-9  # spreads that differ by less are equal; the first column is split
+DEEPEST = 8192  # rounds; trees have no more leaves after more
+
+# Work of one step of a restart, in numbers read, and about the most steps for one task.
+SORT_NUMBERS, SORT_STEPS = 2**14, 8
+SPLIT_NUMBERS, SPLIT_STEPS = 2**16, 8
+NODE_NUMBERS = 2**12  # a node takes as long as so many numbers, besides its own
