@@ -19,7 +19,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.components import scaling
-from oklnumba.learners.self_tuning import outliers, settings
+from oklnumba.learners.self_tuning import settings
 from scripts.common import parse_args, publish
 
 N, QUICK_N = 10_000, 2000
@@ -130,8 +130,7 @@ def without_rule():
     with ExitStack() as stack:
         for module, names in (
             (scaling, ("FAR",)),
-            (settings, ("INPUT_OUTLIER", "LABEL_OUTLIER")),
-            (outliers, ("LABEL_OUTLIER", "MAX_LABEL")),
+            (settings, ("INPUT_OUTLIER", "LABEL_OUTLIER", "MAX_LABEL")),
         ):
             for name in names:
                 stack.enter_context(patch.object(module, name, np.inf))

@@ -84,7 +84,7 @@ class Layers(State):
             np.full(BLOCK_ROWS, r), self._weights,
             (first, aligned_zeros(BLOCK_ROWS, r), targets, *learned),
             (forecasts, np.zeros(BLOCK_ROWS), np.zeros((BLOCK_ROWS, 1)), proofs),
-            (np.zeros((BLOCK_ROWS, heights)), np.zeros(heights), np.zeros(BLOCK_ROWS), np.zeros(BLOCK_ROWS)),
+            (np.zeros((BLOCK_ROWS, heights)), np.zeros(heights), *np.zeros((2, BLOCK_ROWS))),
         )  # fmt: skip
 
     def play(

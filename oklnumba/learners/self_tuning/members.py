@@ -82,7 +82,7 @@ def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
 
 
 class Spans(State):
-    """The span of a dictionary by KORS of bounded size, one in each leaf; its coordinates after a 1.
+    """The span of a dictionary in each leaf, by KORS of bounded size; coordinates after a 1.
 
     The inputs themselves if ``max_size`` is 0. A point that joins in the midst of rounds adds its
     direction from the next round on. That coordinate is 0 in the rounds before, so only the
@@ -131,7 +131,7 @@ class Spans(State):
         return NO_COINS if self._full else self._coins.take(n)
 
     def end_block(self, chosen: bool = False) -> None:
-        """Look whether all dictionaries are full; ``chosen`` : these are the atoms to begin with."""
+        """Note whether all dictionaries are full; ``chosen`` : these are the first atoms."""
         if chosen:
             self._counts[:, hot.CHOSEN] = self._counts[:, hot.RANK]
         if not self._full and self.size == self._max_size * len(self._counts):

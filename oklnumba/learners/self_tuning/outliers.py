@@ -7,13 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.scaling import measure_range
 from oklnumba.core.state import State
-from oklnumba.learners.self_tuning.settings import (
-    LABEL_OUTLIER,
-    LONG_WINDOW,
-    MAX_LABEL,
-    MEASURE_LABELS_EVERY,
-    SHORT_WINDOW,
-)
+from oklnumba.learners.self_tuning import settings
 
 
 class Outliers(State):
@@ -32,24 +26,26 @@ class Outliers(State):
     _UNBOUNDED = frozenset({"recent", "price"})
 
     def __init__(self, outputs: int):
-        self._make_state(outputs=outputs, window=LONG_WINDOW, range=3)
+        self._make_state(outputs=outputs, window=settings.LONG_WINDOW, range=3)
         self._recent[:] = np.nan
-        self._range[:] = [[-MAX_LABEL], [0.0], [MAX_LABEL]]
+        self._range[:] = [[-settings.MAX_LABEL], [0.0], [settings.MAX_LABEL]]
 
     def replace(self, Y: np.ndarray, played: int) -> np.ndarray:
         """Return the labels to learn from, of the rounds after so many that were played."""
         n = len(Y)
         labels = np.concatenate([self._recent, Y])
-        first = max(SHORT_WINDOW - played, -played % MEASURE_LABELS_EVERY)
-        starts = np.arange(first, n, MEASURE_LABELS_EVERY)
+        first = max(settings.SHORT_WINDOW - played, -played % settings.MEASURE_LABELS_EVERY)
+        starts = np.arange(first, n, settings.MEASURE_LABELS_EVERY)
         self._recent[:] = labels[n:]
         if not len(starts):
             return self.replace_now(Y)
-        windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[starts]
-        middle, reach = measure_range(windows, LABEL_OUTLIER)
-        last_middle, last_reach = measure_range(windows[..., -SHORT_WINDOW:], LABEL_OUTLIER)
-        low = np.minimum(middle - reach, last_middle - last_reach).clip(min=-MAX_LABEL)
-        high = np.maximum(middle + reach, last_middle + last_reach).clip(max=MAX_LABEL)
+        windows = sliding_window_view(labels, settings.LONG_WINDOW, axis=0)[starts]
+        middle, reach = measure_range(windows, settings.LABEL_OUTLIER)
+        last_middle, last_reach = measure_range(
+            windows[..., -settings.SHORT_WINDOW :], settings.LABEL_OUTLIER
+        )
+        low = np.minimum(middle - reach, last_middle - last_reach).clip(min=-settings.MAX_LABEL)
+        high = np.maximum(middle + reach, last_middle + last_reach).clip(max=settings.MAX_LABEL)
         ranges = np.concatenate([self._range[None], np.stack([low, last_middle, high], axis=1)])
         self._range[:] = ranges[-1]
         which = np.searchsorted(starts, np.arange(n), side="right")
@@ -60,7 +56,7 @@ class Outliers(State):
         return keep_within(Y, *self._range)
 
     def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return what outliers cost up to each round, (n, K): the losses beyond the learned ones."""
+        """Return what outliers cost so far, (n, K): losses less those of the labels learned."""
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
         more[0] += self._price

@@ -1,7 +1,8 @@
-"""Restarts: when a new ensemble is made of the past, and how its work is spread over single rounds."""
+"""When a new ensemble is made of the past, and how its work is spread over single rounds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -54,7 +55,7 @@ class Restarts(State):
         self._inputs[played:total], self._labels[played:total] = X, Y
         self._counts[PAST] = total
 
-    def replace_first_labels(self, replace) -> None:
+    def replace_first_labels(self, replace: Callable[[np.ndarray], np.ndarray]) -> None:
         """Judge the labels from before there was a range, when they are first needed."""
         first = slice(0, settings.SHORT_WINDOW)
         self._labels[first] = replace(self._labels[first])

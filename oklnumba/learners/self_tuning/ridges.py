@@ -1,4 +1,4 @@
-"""Ridge regressions and AWV on shared rows: of each leaf of a space, and of each output of a layer."""
+"""Ridge regressions and AWV on shared rows, in each leaf of a space or for each output."""
 
 from __future__ import annotations
 

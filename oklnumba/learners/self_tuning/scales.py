@@ -211,7 +211,7 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Pa
 
 
 def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> Paced[Tree]:
-    """Return the tree of a space: a power of 2 of leaves, each of the widest input at its median."""
+    """Return the tree of a space, whose number of leaves is a power of 2."""
     rounds = min(rounds, settings.DEEPEST)
     leaves = 1 << max(rounds // space.leaf_rounds, 1).bit_length() - 1
     return Tree(scales, *(yield from split_at_medians(Z * scales, leaves)))
