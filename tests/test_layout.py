@@ -46,7 +46,10 @@ LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
 LONG_BODIES = {
     "hot.kons:sketched_kons_rounds": "a round in one piece: its steps share nearly all names",
 }
-MANY_ARGUMENTS = {"protocol.run:run": "the one call that plays, all but three by keyword"}
+MANY_ARGUMENTS = {
+    "protocol.run:run": "the one call that plays, all but three by keyword",
+    "data.streams:stream": "the one call that reads files, all but the first by keyword",
+}
 
 
 def imports(name):

@@ -316,7 +316,7 @@ def test_errors_take_one_line(capsys, table, folder, argv, words):
             "column 'b': inf; drop such rows or fill them in, or --drop a,b",
         ),
         ("1,2,1\n,,-1\n", "column 'a' has no value at row 1 of the stream, 'b' none soon"),
-        ("1,2,1\n1,3,\n", "column 'y' has no value at row 1"),
+        ("1,2,1\n1,3,\n", "row 1 (the first is 0) has no label in 'y'"),
         ("1,2,yes\n1,3,\n2,3,no\n", "row 1 (the first is 0) has no label in 'y'"),
         ("1,2,1\n1,3\n", "Expected 3 columns"),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba.core.checks import require_count, suggest
 from oklnumba.data import datasets
-from oklnumba.data.streams import LOOK_ROWS, Stream
+from oklnumba.data.streams import LOOK_ROWS, Stream, find_missing
 
 ROWS = 16384  # of a piece
 MOST_CLASSES = 100
@@ -112,7 +112,7 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
     rows, numbers, ended = 0, True, True
     for raw in source.open(ANY).labels():
         numbers = raw.dtype.kind in "iufb"
-        missing = raw == "" if raw.dtype.kind == "U" else raw != raw
+        missing = find_missing(raw)
         if missing.any():
             row = rows + int(np.argmax(missing))
             raise ValueError(

@@ -36,8 +36,12 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
     return array
 
 
-def as_rows(X: Any, width: int | None = None, name: str = "X") -> Any:
-    """Return X as ``as_inputs`` does, or sparse X as CSR float64 for ``cut_blocks``."""
+def as_rows(X: Any, width: int | None = None, name: str = "X", schema: Any = None) -> Any:
+    """Return X as ``as_inputs`` does, or sparse X as CSR float64 for ``cut_blocks``.
+
+    schema : the Schema by which named columns are read.
+    """
+    X = X if schema is None else schema.arrange(X)
     if not is_sparse(X):
         return as_inputs(X, width, name)
     _check_shape(X.shape, width, name)
@@ -52,8 +56,9 @@ def as_rows(X: Any, width: int | None = None, name: str = "X") -> Any:
     return rows
 
 
-def as_point(x: Any, width: int | None = None, name: str = "x") -> np.ndarray:
+def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = None) -> np.ndarray:
     """Return one input x as a C-contiguous float64 array of shape (1, d)."""
+    x = x if schema is None else schema.arrange(x)
     if is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
         x = x.toarray().ravel()
     array = _as_floats(x, name)
@@ -262,10 +267,18 @@ def _is_column(values: Any) -> bool:
 
 
 def column_names(frame: Any) -> list[Any]:
-    """Return the names of the columns of a frame, or of one row of it; [] for anything else."""
+    """Return the names of the columns of a frame, or of one row of it; [] for anything else.
+
+    A row is a dict, or a series of pandas unless its names are 0, 1, ..., as of any list.
+    """
     if is_frame(frame):
-        return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
-    return list(frame.index) if hasattr(frame, "iloc") else []
+        known = hasattr(frame, "shape")  # a lazy frame would have to find them
+        names = frame.column_names if hasattr(frame, "column_names") else known and frame.columns
+        return list(names) if known else []
+    if isinstance(frame, dict):
+        return list(frame)
+    names = list(frame.index) if hasattr(frame, "iloc") else []
+    return [] if names == list(range(len(names))) else names
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:

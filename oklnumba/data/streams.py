@@ -6,10 +6,16 @@ reads LIBSVM files.
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,18 +24,19 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.inputs import NUMBERS
+from oklnumba.core.inputs import NUMBERS, is_frame
+from oklnumba.core.schema import Schema, as_texts, find_values, list_names
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
 SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
 SUFFIXES |= {".svmlight": "libsvm"}
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 COMPRESSED = ".gz", ".bz2"
+PACKED = ".zip", ".xz", ".7z", ".zst"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 LOOK_ROWS = 100_000  # in which labels and encoded columns show their values
-MOST_VALUES = 100  # of an encoded column: rarer ones share a column
-TEXTS = "string", "large_string", "dictionary"
+TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
 Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, their labels
@@ -47,6 +54,12 @@ def stream(
     format: str | None = None,
     header: bool = True,
     width: int | None = None,
+    like: Any = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    skip: int | None = None,
+    zero_based: bool | None = None,
 ) -> Stream:
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
@@ -56,21 +69,23 @@ def stream(
 
     Parameters
     ----------
-    source : path, sequence of paths, or pyarrow Dataset
-        Parquet, CSV, Arrow IPC or LIBSVM files (text also as .gz or .bz2), or folders of them, read
-        in the order of their names.
+    source : path, sequence of paths, frame, or pyarrow Dataset
+        Parquet, CSV, Arrow IPC or LIBSVM files (text also as .gz or .bz2), patterns such as
+        ``"*.csv"``, or folders of them, read in the order of their names; "-" is a CSV on stdin.
+        Names of folders such as ``year=2021`` are a column. Frames of pandas, polars and pyarrow.
     label : str or int
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
-        none: their label comes first.
+        none: their label comes first. A missing label is NaN (None among several classes).
     columns : sequence of str or int, optional
-        Columns of X, in this order; only these are read. None: all but the label and ``drop``.
+        Columns of X, in this order; only these are read. None: all but the label, ``drop`` and the
+        index of pandas.
     encode : sequence of str or int
         Columns of texts or categories: after the others X has a column of 0 and 1 for each value in
-        the first 100,000 rows, by scikit-learn's OneHotEncoder. Other values later are all 0.
+        the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
     classes : sequence, optional
         Values of the label. Two of them, such as (0, 1) or ("no", "yes"): the first becomes -1 and
         the second +1. More: labels are left unchanged, for ``OneVsRest``. None: labels are numbers,
-        or texts, whose classes are those of the first 100,000 rows, sorted.
+        bools, or texts, whose classes are those of the first 100,000 rows, sorted.
     batch : int >= 1, optional
         Rows of a block (the last has the rest); None: the power of two that makes about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
@@ -79,6 +94,16 @@ def stream(
         Whether the first line of a CSV file has names; without, they are "f0", "f1", ...
     width : int >= 1, optional
         Number of columns of LIBSVM files; None: the largest index in them.
+    like : Learner, Run, Stream or Schema, optional
+        Read the columns that it was taught, in its order, with its values of encoded columns and
+        its classes; the label may be absent. A column that it does not know is refused unless
+        ``drop`` names it.
+    delimiter, decimal, encoding : str, optional
+        Of CSV files: between two values, in a number, and of the text; ",", "." and "utf-8".
+    skip : int, optional
+        Lines before the first of a CSV file.
+    zero_based : bool, optional
+        Whether the first column of LIBSVM files is 0; None: if a file has a column 0.
 
     Returns
     -------
@@ -104,33 +129,80 @@ def stream(
     if classes is not None:
         what = "two values of the label or more, each once, such as (0, 1)"
         classes = tuple(checks.require_different("classes", classes, 2, what))
-    if hasattr(source, "get_fragments"):  # a pyarrow Dataset
-        tables = _Tables(source, "a pyarrow Dataset", label, columns, classes, drop, encode)
-        return Stream(tables.name, tables.read, batch, tables.classes, tables.columns)
-    paths, kind = _list_files(source, format)
-    name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    if kind == "libsvm":
+    texts = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    for option, text in texts.items():
+        checks.require(text is None or isinstance(text, str), option, text, "a text")
+    skip = None if skip is None else checks.require_count("skip", skip, 0)
+    options = texts | {"skip": skip, "zero_based": zero_based, "width": width}
+    reading = {option: value for option, value in options.items() if value is not None}
+    reading |= {} if header else {"header": False}
+    known = like if isinstance(like, Schema | None) else getattr(like, "schema", None)
+    if known is None and like is not None:
+        raise ValueError(f"like is {checks.shown(like)}, which was not taught named columns")
+    if known is not None and (columns is not None or encode):
+        raise ValueError("like says which columns are read: leave out columns and encode")
+    if known is not None:
+        reading = known.reading | reading
+        known = replace(
+            known, reading=reading, classes=known.classes if classes is None else classes
+        )
+    dataset, name = _open_source(source, format, reading)
+    if isinstance(dataset, list):
         if label is not None or columns is not None or drop or encode:
             raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
-        load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
-        return Stream(name, partial(_read_libsvm, paths, width, load), batch, classes)
-    tables = _Tables(_open(paths, kind, header), name, label, columns, classes, drop, encode)
-    return Stream(name, tables.read, batch, tables.classes, tables.columns)
+        return _load_libsvm(
+            dataset, name, batch, classes if known is None else known.classes, reading
+        )
+    if known is None:
+        known = _find_schema(dataset, label, columns, drop, encode, classes, reading)
+    else:
+        known = _match_schema(dataset, known, label, drop)
+    return _read_tables(dataset, name, batch, known)
+
+
+def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
+    """Return the pyarrow Dataset of a source, or the paths of LIBSVM files, and its name."""
+    if hasattr(source, "get_fragments"):
+        return source, "a pyarrow Dataset"
+    if is_frame(source):
+        table = _import("pyarrow", "frames").table(source)
+        return import_module("pyarrow.dataset").dataset(table), "a frame"
+    paths, kind = _list_files(source, format)
+    name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
+    return paths if kind == "libsvm" else _open(paths, kind, reading), name
+
+
+def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
+    tables, read_as = _Tables(dataset, name, schema), partial(_read_tables, dataset, name, batch)
+    return Stream(name, tables.read, batch, schema.classes, schema.columns, schema, read_as)
 
 
 @dataclass(eq=False, repr=False)
 class Stream:
-    """Pairs (X, y) of blocks of rows, any number of times; ``columns``, ``classes``: if named."""
+    """Pairs (X, y) of blocks of rows, any number of times.
+
+    ``columns`` and ``classes`` are known if they have names; ``schema`` says what the rows mean.
+    """
 
     _name: str
     _source: Callable[[], Pieces]
     _batch: int | None = None
     classes: tuple | None = None
     columns: tuple[str, ...] | None = None
+    schema: Schema | None = None
+    _read_as: Callable[[Schema], Stream] | None = None
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
         return f"Stream({self._name}{width})"
+
+    def like(self, schema: Schema) -> Stream:
+        """Return the same rows, read by the schema of a learner."""
+        if self._read_as is None or schema == self.schema or not schema.columns:
+            return self
+        label = schema.label or self.schema.label
+        classes = schema.classes or self.schema.classes
+        return self._read_as(replace(schema, label=label, classes=classes))
 
     def count_rows(self) -> int | None:
         """Return the number of rows where the files say it, as Parquet does; else None."""
@@ -171,11 +243,19 @@ def _count_rows(d: int) -> int:
     return min(MOST_ROWS, 1 << max(0, (BLOCK_NUMBERS // d).bit_length() - 1))
 
 
+def find_missing(labels: np.ndarray) -> np.ndarray:
+    """Return which labels are NaN, None or an empty text, (n,)."""
+    if labels.dtype == object:
+        return np.array([one is None or one == "" for one in labels.tolist()], dtype=bool)
+    return labels != labels
+
+
 def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> np.ndarray:
-    """Return the labels as a learner takes them."""
+    """Return the labels as a learner takes them, NaN (or None among classes) if missing."""
     if classes is None:
         return labels.astype(np.float64, copy=False)
-    known = np.any([labels == value for value in classes], axis=0)
+    missing = find_missing(labels)
+    known = np.any([labels == value for value in classes], axis=0) | missing
     if not known.all():
         at = int(np.argmin(known))
         raise ValueError(
@@ -183,87 +263,142 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
             f"stream, not one of classes={classes!r}"
         )
     if len(classes) == 2:
-        return np.where(labels == classes[1], 1.0, -1.0)
+        return np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
+    if missing.any():
+        return np.where(missing, None, labels)
     return labels.astype(np.array(classes).dtype)
 
 
 # ---- readers, which yield pieces ----
 
 
-def _read_libsvm(paths: list[Path], width: int | None, load: Any) -> Pieces:
+def _load_libsvm(
+    paths: list[Path], name: str, batch: int | None, classes: tuple | None, reading: dict
+) -> Stream:
+    """Return the rows of LIBSVM files, which are loaded at once."""
+    load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
     try:
-        parts = load([str(path) for path in paths], n_features=width)
+        parts = load([str(path) for path in paths], zero_based=True)
     except ValueError as error:
-        raise ValueError(f"{', '.join(map(str, paths))} with width={width}: {error}") from error
-    for path, X, y in zip(paths, parts[::2], parts[1::2], strict=True):
+        raise ValueError(f"{', '.join(map(str, paths))}: {error}") from error
+    inputs, labels = parts[::2], parts[1::2]
+    has_zero = any((X.indices == 0).any() for X in inputs)
+    first = int(not reading.get("zero_based", has_zero))
+    found = inputs[0].shape[1] - first
+    width = reading.get("width", max(found, 1))
+    if found > width or (first and has_zero):
+        raise ValueError(
+            f"{name} has columns {int(not has_zero)} to {found + first - 1}, which do not fit "
+            f"width={width}, zero_based={not first}"
+        )
+    for X in inputs:
+        X.resize(X.shape[0], width + first)
+    schema = Schema((), classes=classes, reading={"zero_based": not first, "width": width})
+    pieces = partial(_cut_libsvm, paths, [X[:, first:] for X in inputs], labels)
+    return Stream(name, pieces, batch, classes, schema=schema)
+
+
+def _cut_libsvm(paths: list[Path], inputs: list[Any], labels: list[np.ndarray]) -> Pieces:
+    for path, X, y in zip(paths, inputs, labels, strict=True):
         rows = _count_rows(X.shape[1])
         for start in range(0, len(y), rows):
             yield str(path), X[start : start + rows].toarray(), y[start : start + rows]
 
 
+def _find_schema(
+    dataset: Any, label: Any, columns: Any, drop: Any, encode: Any, classes: tuple | None,
+    reading: dict[str, Any],
+) -> Schema:  # fmt: skip
+    """Return what the rows of a dataset mean, from arguments and the first rows."""
+    names = dataset.schema.names
+    if label is None:
+        raise ValueError(f"name the column of the labels: label=..., {_say_columns(names)}")
+    label = _find_column(label, names, "label")
+    encode = checks.require_list("encode", encode, "a list of names")
+    encode = [_find_column(one, names, "encode") for one in encode]
+    index = _find_index(dataset.schema)
+    wanted = [one for one in names if one not in (label, *encode, *index)]
+    if columns is not None:
+        columns = checks.require_list("columns", columns, "a list of one name or more")
+        wanted = [_find_column(one, names, "columns") for one in columns]
+    drop = _find_columns(drop, names)
+    numbers = [one for one in wanted if one not in drop]
+    every = [*numbers, *encode, label]
+    if len(every) == 1 or len(set(every)) < len(every):
+        raise ValueError(f"columns must be others than the label, each once, not {every[:-1]}")
+    kind = str(dataset.schema.field(label).type)
+    if classes is None and kind == "bool":
+        classes = (False, True)
+    ignored = tuple(one for one in names if one not in every)
+    schema = Schema(tuple(numbers), {}, label, classes, ignored, reading)
+    if not encode and (classes is not None or not kind.startswith(TEXTS)):
+        return schema
+    types = _choose_types(dataset, Schema((), dict.fromkeys(encode, ())))
+    first = _read_first(dataset, types, [*encode, label])
+    schema.categories.update({one: find_values(first.column(one)) for one in encode})
+    if classes is None and kind.startswith(TEXTS):
+        texts = sorted(set(as_texts(first.column(label)).to_pylist()) - {""})
+        what = "the texts of two classes or more in the first rows"
+        classes = tuple(checks.require_different(f"column {label!r}", texts, 2, what))
+    return replace(schema, classes=classes)
+
+
+def _read_first(dataset: Any, types: Any, columns: list[str]) -> Any:
+    """Return columns of the first rows."""
+    parts, rows = [], 0
+    for fragment in dataset.get_fragments():
+        part = fragment.scanner(schema=types, columns=columns).head(LOOK_ROWS - rows)
+        parts, rows = [*parts, part], rows + part.num_rows
+        if rows >= LOOK_ROWS:
+            break
+    return import_module("pyarrow").concat_tables(parts)
+
+
+def _match_schema(dataset: Any, known: Schema, label: Any, drop: Any) -> Schema:
+    """Return a known schema for a dataset, whose names must be the same, in any order."""
+    names = dataset.schema.names
+    if label is not None:
+        known = replace(known, label=_find_column(label, names, "label"))
+    out = {*_find_columns(drop, names), *_find_index(dataset.schema)} - {*known.needed}
+    return replace(known, ignored=tuple({*known.ignored, *out}))
+
+
+def _choose_types(dataset: Any, schema: Schema) -> Any:
+    """Return the Arrow schema in which a dataset is read; refuse columns that hold no numbers."""
+    found, arrow, odd = dataset.schema, import_module("pyarrow"), []
+    of_texts = getattr(getattr(dataset, "format", None), "default_extname", "") == "csv"
+    targets = [schema.label] if schema.classes is None and schema.label in found.names else []
+    for name in (*schema.names, *targets):
+        kind = str(found.field(name).type)
+        if not kind.startswith(NUMBERS):
+            odd.append(f"column {name!r} holds {kind}")
+        elif of_texts and kind != "bool":
+            place = found.get_field_index(name)
+            found = found.set(place, found.field(name).with_type(arrow.float64()))
+    for name in schema.categories if of_texts else ():  # 01 is a text there
+        found = found.set(found.get_field_index(name), arrow.field(name, arrow.string()))
+    if odd:
+        raise ValueError(
+            f"{', '.join(odd)}, no numbers; drop=[...] (--drop A,B) leaves columns out, "
+            "encode=[...] (--encode A,B) takes texts, classes=[...] names those of a label"
+        )
+    return found
+
+
 class _Tables:
     """The files of a pyarrow Dataset, read one by one, so that errors name the file."""
 
-    def __init__(
-        self, dataset: Any, name: str, label: Any, columns: Any, classes: tuple | None, drop: Any,
-        encode: Any,
-    ):  # fmt: skip
-        names = dataset.schema.names
-        if label is None:
-            raise ValueError(f"name the column of the labels: label=..., {_list_names(names)}")
-        self.label = _find_column(label, names, "label")
-        encode = checks.require_list("encode", encode, "a list of names")
-        self._encoded = [_find_column(one, names, "encode") for one in encode]
-        wanted = [n for n in names if n not in (self.label, *self._encoded)]
-        if columns is not None:
-            columns = checks.require_list("columns", columns, "a list of one name or more")
-            wanted = [_find_column(one, names, "columns") for one in columns]
-        drop = checks.require_list("drop", drop, "a list of names")
-        drop = [_find_column(one, names, "drop") for one in drop]
-        self._numbers = [n for n in wanted if n not in drop]
-        every = [*self._numbers, *self._encoded, self.label]
-        if len(every) == 1 or len(set(every)) < len(every):
-            raise ValueError(f"columns must be others than the label, each once, not {every[:-1]}")
-        self.name, self._dataset = name, dataset
-        if classes is None and str(dataset.schema.field(self.label).type).startswith(TEXTS):
-            first = dataset.head(LOOK_ROWS, columns=[self.label]).column(0).to_pylist()
-            texts = sorted({str(one) for one in first if one})  # a missing one is an error later
-            what = "the texts of two classes or more in the first rows"
-            classes = tuple(checks.require_different(f"column {self.label!r}", texts, 2, what))
-        self.classes, self._schema = classes, self._make_schema(any_label=classes is not None)
-        fields = {one: import_module("pyarrow.dataset").field(one) for one in every}
-        encoded = {one: fields[one].cast("string") for one in self._encoded}
-        self._fields, self.columns = fields | encoded, tuple(self._numbers)
-        if encoded:
-            one_hot = _import("sklearn.preprocessing", "encoded columns").OneHotEncoder
-            options = {"handle_unknown": "ignore", "max_categories": MOST_VALUES}
-            self._encoder = one_hot(sparse_output=False, **options)
-            self._encoder.fit(_as_texts(dataset.head(LOOK_ROWS, columns=encoded), encoded))
-            self.columns += tuple(self._encoder.get_feature_names_out(self._encoded).tolist())
-
-    def _make_schema(self, any_label: bool) -> Any:
-        """Return the schema with float64 columns; refuse those that hold no numbers."""
-        schema, double = self._dataset.schema, import_module("pyarrow").float64()
-        odd = []
-        for name in self._numbers if any_label else (*self._numbers, self.label):
-            kind = str(schema.field(name).type)
-            if not kind.startswith(NUMBERS):
-                odd.append(f"column {name!r} holds {kind}")
-            elif kind != "bool":  # Arrow files would not cast it
-                place = schema.get_field_index(name)
-                schema = schema.set(place, schema.field(name).with_type(double))
-        if odd:
-            raise ValueError(
-                f"{', '.join(odd)}, no numbers; drop=[...] (--drop A,B) leaves columns out, "
-                "encode=[...] (--encode A,B) takes texts, classes=[...] names those of a label"
-            )
-        return schema
+    def __init__(self, dataset: Any, name: str, schema: Schema):
+        schema.refuse_other_names(dataset.schema.names, name)
+        self.name, self._dataset, self._schema = name, dataset, schema
+        self._types = _choose_types(dataset, schema)
 
     def read(self) -> Pieces:
         """Yield batches of rows; an error names the file."""
-        names, row = [*self._numbers, self.label], 0
+        row, arrow, label = 0, import_module("pyarrow.dataset"), self._schema.label
+        has_label = label in self._types.names
+        names = [*self._schema.needed, *([label] if has_label else [])]
         options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
-        arrow = import_module("pyarrow.dataset")
         for fragment in self._dataset.get_fragments():
             where = getattr(fragment, "path", None) or self.name
             if isinstance(fragment, arrow.ParquetFileFragment):
@@ -272,33 +407,41 @@ class _Tables:
                     pre_buffer=False, use_buffered_stream=True
                 )
             try:
-                scanner = fragment.scanner(schema=self._schema, columns=self._fields, **options)
-                for batch in scanner.to_batches():
-                    *inputs, labels = _as_arrays(batch, names, row)
-                    labels = labels.astype(str) if labels.dtype == object else labels
+                types = self._types_of(fragment)
+                for batch in fragment.scanner(schema=types, columns=names, **options).to_batches():
                     if batch.num_rows:
-                        if self._encoded:
-                            inputs.append(self._encoder.transform(_as_texts(batch, self._encoded)))
-                        yield where, np.column_stack(inputs), labels
+                        X = self._as_numbers(batch, row)
+                        labels = np.full(len(X), np.nan)
+                        yield where, X, _as_labels(batch.column(label)) if has_label else labels
                     row += batch.num_rows
             except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
                 raise ValueError(f"{where}: {error}") from error
 
+    def _types_of(self, fragment: Any) -> Any:
+        """Return the Arrow schema of one file, whose columns may have types of their own."""
+        if getattr(getattr(self._dataset, "format", None), "default_extname", "csv") == "csv":
+            return self._types
+        own = {one.name: one for one in fragment.physical_schema}
+        return import_module("pyarrow").schema([own.get(one.name, one) for one in self._types])
 
-def _as_arrays(batch: Any, names: list[str], row: int) -> list[np.ndarray]:
-    """Return columns of a batch whose first row is ``row`` of the stream."""
-    gaps = [name for name in names if batch.column(name).null_count]
-    if gaps:
-        row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
-        what = f"column {gaps[0]!r} has no value at row {row} of the stream"
-        what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
-        raise ValueError(f"{what}; drop or impute")
-    return [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+    def _as_numbers(self, batch: Any, row: int) -> np.ndarray:
+        """Return the inputs of a batch whose first row is ``row`` of the stream."""
+        gaps = [name for name in self._schema.names if batch.column(name).null_count]
+        if gaps:
+            row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
+            what = f"column {gaps[0]!r} has no value at row {row} of the stream"
+            what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
+            raise ValueError(f"{what}; drop or impute")
+        numbers = [batch.column(name).cast("float64", safe=False) for name in self._schema.names]
+        numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
+        hot = self._schema.encode(batch) if self._schema.categories else []
+        return np.column_stack([*numbers, *hot])
 
 
-def _as_texts(table: Any, names: Iterable[str]) -> np.ndarray:
-    """Return columns of texts, None for missing ones, as objects, (n, columns)."""
-    return np.array([table.column(name).to_pylist() for name in names], dtype=object).T
+def _as_labels(column: Any) -> np.ndarray:
+    """Return labels as an array; texts as objects, None for missing ones."""
+    column = as_texts(column) if str(column.type).startswith(TEXTS) else column
+    return column.to_numpy(zero_copy_only=False)
 
 
 # ---- files and columns ----
@@ -314,22 +457,30 @@ def _import(module: str, what: str) -> Any:
 
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
+    if source == "-":
+        return [_spool(source)], format or "csv"
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
     what = "a file, a folder, a list of files or a pyarrow Dataset"
     checks.require(named and len(given) > 0, "source", source, what)
     paths: list[Path] = []
-    for one in map(Path, given):
-        if not one.exists():
+    for one in (Path(path).expanduser() for path in given):
+        found = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
+        if not found:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
-        inside = [p for p in sorted(one.rglob("*")) if p.is_file() and p.name[0] not in "._"]
-        paths += inside if one.is_dir() else [one]
+        for path in found:
+            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
+            paths += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
     if not paths:
         raise ValueError(f"{given[0]} has no files")
     kinds = set()
     for path in paths:
-        suffix = path.suffix if path.suffix not in COMPRESSED else path.with_suffix("").suffix
-        kinds.add(format or SUFFIXES.get(suffix.lower()))
+        suffix = path.suffix.lower()
+        if suffix in PACKED:
+            raise ValueError(f"{path} is packed as {suffix}: unpack it, or pack it as .gz")
+        suffix = path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
+        kinds.add(format or SUFFIXES.get(suffix) or (None if path.is_file() else "csv"))
+    paths = [path if path.is_file() else _spool(path) for path in paths]
     if None in kinds or len(kinds) > 1:
         raise ValueError(
             f"{paths[0]} and others: the suffixes do not name one format; pass format=, "
@@ -338,18 +489,25 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     return paths, kinds.pop()
 
 
-def _open(paths: list[Path], kind: str, header: bool) -> Any:
+def _open(paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
     """Return the pyarrow Dataset of some files."""
     arrow = _import("pyarrow.dataset", "Parquet, CSV and Arrow files")
     layout: Any = kind
+    header = reading.get("header", True)
     if kind in ("csv", "tsv"):
         csv = _import("pyarrow.csv", "CSV files")
+        delimiter = reading.get("delimiter", "," if kind == "csv" else "\t")
         layout = arrow.CsvFileFormat(
-            parse_options=csv.ParseOptions(delimiter="," if kind == "csv" else "\t"),
-            read_options=csv.ReadOptions(autogenerate_column_names=not header),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
+            read_options=csv.ReadOptions(
+                autogenerate_column_names=not header,
+                skip_rows=reading.get("skip", 0),
+                encoding=reading.get("encoding", "utf8"),
+            ),
         )
     try:
-        dataset = arrow.dataset([str(path) for path in paths], format=layout)
+        dataset = arrow.dataset([str(path) for path in paths], format=layout, partitioning="hive")
     except (OSError, ValueError) as error:
         raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from error
     names = dataset.schema.names
@@ -361,6 +519,18 @@ def _open(paths: list[Path], kind: str, header: bool) -> Any:
     return dataset
 
 
+_spooled: list[Any] = []  # files that end with the process
+
+
+def _spool(source: Any) -> Path:
+    """Return a temporary file with what stdin or a pipe holds."""
+    _spooled.append(file := tempfile.NamedTemporaryFile())
+    with nullcontext(sys.stdin.buffer) if source == "-" else open(source, "rb") as pipe:
+        shutil.copyfileobj(pipe, file)
+    file.flush()
+    return Path(file.name)
+
+
 def _find_column(one: Any, names: list[str], what: str) -> str:
     """Return the name of a column given by its name or its place."""
     if isinstance(one, int | np.integer) and -len(names) <= one < len(names):
@@ -368,10 +538,22 @@ def _find_column(one: Any, names: list[str], what: str) -> str:
     if names.count(one) != 1:
         hint = checks.suggest(str(one), set(names) - {one})
         count = names.count(one) or "no"
-        raise ValueError(f"{what}: there is {count} column {one!r}; {hint}{_list_names(names)}")
+        raise ValueError(f"{what}: there is {count} column {one!r}; {hint}{_say_columns(names)}")
     return one
 
 
-def _list_names(names: list[str]) -> str:
-    more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
-    return f"the columns are {', '.join(map(repr, names[:12]))}{more}"
+def _find_columns(drop: Any, names: list[str]) -> list[str]:
+    """Return the names of columns to leave out."""
+    drop = checks.require_list("drop", drop, "a list of names")
+    return [_find_column(one, names, "drop") for one in drop]
+
+
+def _find_index(schema: Any) -> list[str]:
+    """Return the columns that are an index of pandas: it is an order, not an input."""
+    pandas = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
+    index = [one for one in pandas.get("index_columns", []) if isinstance(one, str)]
+    return [*index, *(one for one in schema.names[:1] if one == "")]  # of to_csv
+
+
+def _say_columns(names: list[str]) -> str:
+    return f"the columns are {list_names(names)}"

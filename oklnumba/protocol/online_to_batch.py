@@ -76,8 +76,8 @@ class OnlineToBatch(Wrapper):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was played before, and play this stream; return self."""
         self._checked_params()
-        X = inputs.as_rows(X)
-        self._as_labels(y, X.shape[0])  # bad input changes nothing
+        rows = inputs.as_rows(X)
+        self._as_labels(y, rows.shape[0])  # bad input changes nothing
         return self.reset().partial_fit(X, y)
 
     def _start(self, d: int) -> None:
@@ -98,7 +98,7 @@ class OnlineToBatch(Wrapper):
 
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
         """Play one round; return self."""
-        return self.partial_fit(inputs.as_point(x, self._width), [y])
+        return self._learn_row(x, [y])
 
     def _draw(self, t: int) -> None:
         """Move the draws that are due to round t, and say when each moves again.
@@ -147,7 +147,7 @@ class OnlineToBatch(Wrapper):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the mean forecast of the functions drawn for the rows of X, shape (n,)."""
         self._refuse_unseen()
-        inputs.as_rows(X, self._width)  # f_1 takes inputs of any width
+        X = inputs.as_rows(X, self._width, schema=self._schema)  # f_1 takes inputs of any width
         rounds, times = np.unique(self._drawn, return_counts=True)
         parts = zip(rounds.tolist(), times.tolist(), strict=True)
         total = sum(count * self._functions[r].predict(X) for r, count in parts)
@@ -155,7 +155,7 @@ class OnlineToBatch(Wrapper):
 
     def predict_one(self, x: ArrayLike) -> float:
         """Return the mean forecast of the functions drawn for one point."""
-        return float(self.predict(inputs.as_point(x, self._width))[0])
+        return float(self.predict(inputs.as_point(x, self._width, schema=self._schema))[0])
 
     def _refuse_unseen(self) -> None:
         self._refuse_fault()

@@ -14,6 +14,7 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
 from oklnumba.core.params import to_spec
+from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.self_tuning.settings import RESTARTS
@@ -55,6 +56,7 @@ class Recorder:
     interrupted: bool = False
     clock: list[tuple[int, float]] = field(default_factory=list)
     saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
+    schema: Schema | None = None  # what the rows mean
     saved_at: float = field(default_factory=time.monotonic)
     saved_rounds: int = 0
 
@@ -148,9 +150,16 @@ class Recorder:
             "late": getattr(self.late, "words", ""),
             "first": self.first,
             "played": self.learner.rounds,
+            "schema": self.schema and self.schema.to_json(),
         }
 
     # ---- checkpoints ----
+
+    def find_rows(self) -> tuple[int | None, Schema | None]:
+        """Return width and schema of the rows so far, of the checkpoint or of the learner."""
+        if self.saved:
+            return self.saved[0]["width"], Schema.from_json(self.saved[0].get("schema"))
+        return self.learner._width, self.learner._schema
 
     def due(self) -> bool:
         """Say whether it is time for a checkpoint."""

@@ -20,6 +20,8 @@ from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import to_spec
+from oklnumba.core.schema import schema_of
+from oklnumba.data.streams import Stream
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.protocol.late import LateLabels
 from oklnumba.protocol.outside import adapt
@@ -43,16 +45,21 @@ def _pieces(
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
     as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
-    width = recorder.saved[0]["width"] if recorder.saved else recorder.learner._width
+    width, schema = recorder.find_rows()
     warned = bool(recorder.saved or recorder.learner.rounds)  # of the first rounds only
     if not chunked:
-        X = inputs.as_rows(X, width)
+        schema = schema_of(X) if width is None else schema
+        X = inputs.as_rows(X, width, schema=schema)
         labels = as_labels(y, X.shape[0], signs)
         if not warned:
             _warn_of_block(labels, 0)
+        recorder.schema = schema
         yield X, labels
         return
     first = 0
+    if isinstance(X, Stream):
+        X = X if schema is None else X.like(schema)
+        schema = X.schema if width is None else schema
     for i, chunk in enumerate(_chunks(iter(X), presses)):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(
@@ -60,11 +67,14 @@ def _pieces(
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
         try:
-            part = inputs.as_rows(chunk[0], width)
+            if width is None and schema is None:
+                schema = schema_of(chunk[0])
+            part = inputs.as_rows(chunk[0], width, schema=schema)
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_name_chunk(str(error), i, first)) from error
         warned = warned or _warn_of_block(labels, first)
+        recorder.schema = schema
         yield part, labels
         first, width = first + len(labels), part.shape[1]
 
@@ -301,7 +311,7 @@ def _play_piece(
     recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: Bar, presses: Presses
 ) -> bool:
     """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
-    start = 0
+    recorder.learner._schema, start = recorder.schema, 0
     while start < len(y):
         rows = 0 if presses.count else _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
         if rows == 0:

@@ -13,6 +13,7 @@ from oklnumba import theory
 from oklnumba.core.display import pandas_for, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
+from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.protocol.class_scores import ClassScores, count_rules, name_rules, score_classes
 from oklnumba.protocol.recording import SETTLED
@@ -107,6 +108,8 @@ class Run:
         Name of the loss, and the learner's repr.
     late : str
         How labels came, such as "delay=10"; "" if each came right after its forecast.
+    schema : Schema or None
+        What a row means: names, encoded values, classes; None for arrays.
     certificate : Certificate or None
         For AWV and ridge learners whose labels were not late: no theorem here covers late ones.
 
@@ -131,6 +134,7 @@ class Run:
         self.loss = meta["loss"]
         self.learner = meta["learner"]
         self.late = meta.get("late", "")
+        self.schema = Schema.from_json(meta.get("schema"))
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))

@@ -17,6 +17,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import checked
+from oklnumba.core.schema import schema_of
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
@@ -59,11 +60,11 @@ class Several(Wrapper):
 
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
-        return self.partial_fit(inputs.as_point(x, self._width), [y])
+        return self._learn_row(x, [y])
 
     def predict_one(self, x: ArrayLike) -> Any:
         """Return the class, or the forecasts (K,), if ``x`` came next; nothing changes."""
-        return self.predict(inputs.as_point(x, self._width))[0]
+        return self.predict(inputs.as_point(x, self._width, schema=self._schema_for(x)))[0]
 
     def _start(self, d: int) -> None:
         one = self._hyper.learner
@@ -101,6 +102,7 @@ class Several(Wrapper):
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
         self._refuse_fault()
+        X = inputs.as_rows(X, self._width, schema=self._schema)
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
@@ -261,7 +263,7 @@ class OneVsRest(Several):
         """Return the scores of the rows of X, shape (n, K), one column a class."""
         if self._learners:
             return self._forecast_outputs(X)
-        return np.zeros((inputs.as_rows(X).shape[0], len(self._names())))
+        return np.zeros((inputs.as_rows(X, schema=schema_of(X)).shape[0], len(self._names())))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""

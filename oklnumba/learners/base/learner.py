@@ -45,6 +45,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_compilable
 from oklnumba.core.params import Params, checked, clone, from_spec, to_spec
+from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
@@ -107,6 +108,7 @@ class Learner(State, Params):
     _single = None  # buffers of single rounds
     _looked_at = None  # the single input of the last forecast, where its round goes on from there
     _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
+    _schema = None  # what a row means, where the first rows had names
 
     # ---- the protocol ----
 
@@ -130,7 +132,7 @@ class Learner(State, Params):
             if single is not None and self._fault is None and single.take_point(x):
                 X = single.X
             else:
-                X = inputs.as_point(x, self._width)
+                X = inputs.as_point(x, self._width, schema=self._schema_for(x))
                 if not self._ready():
                     return 0.0
                 self._keep_single()
@@ -150,7 +152,7 @@ class Learner(State, Params):
         X : (n, d), dense or sparse.
         """
         with self._lock:
-            X = inputs.as_rows(X, self._width)
+            X = inputs.as_rows(X, self._width, schema=self._schema_for(X))
             out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
@@ -171,12 +173,14 @@ class Learner(State, Params):
             ):
                 X, label = single.X, single.y
             else:
-                X = inputs.as_point(x, self._width)
+                schema = self._schema_for(x)
+                X = inputs.as_point(x, self._width, schema=schema)
+                y = y if schema is None else schema.as_signs(y)
                 label = inputs.as_label(y, self._loss().classes)
             self._check_labels(label)
             if single is None or self._fault is not None:
                 self._begin(X.shape[1])
-                single = self._keep_single()
+                self._schema, single = schema, self._keep_single()
             X = X if X is single.X else inputs.scale_columns(X, self._scales)
             self._fault = INTERRUPTED
             try:
@@ -194,10 +198,12 @@ class Learner(State, Params):
         (n,), or (n, K) of ``MultiOutput``. Warns as ``okl.run`` does, before the first round.
         """
         with self._lock:
-            X = inputs.as_rows(X, self._width)
+            schema = self._schema_for(X)
+            X = inputs.as_rows(X, self._width, schema=schema)
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
             self._play_rows(X, y)
+            self._schema = schema
         return self
 
     @locked
@@ -360,6 +366,15 @@ class Learner(State, Params):
     # ---- labels, losses, advice ----
 
     @property
+    def schema(self) -> Schema | None:
+        """What a row means: names, encoded values, classes; None if it was taught arrays."""
+        return self._schema
+
+    def _schema_for(self, X: Any) -> Schema | None:
+        """Return the schema by which X is read: its own before any data."""
+        return schema_of(X) if self._width is None else self._schema
+
+    @property
     def _in_force(self) -> Any:
         """The hyper-parameters of the state; before any data, those that are set, checked."""
         return self._checked_params() if self._width is None else self._hyper
@@ -374,6 +389,7 @@ class Learner(State, Params):
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels of n rounds, -1 and +1 only if ``signs`` or the loss says so."""
+        y = y if self._schema is None else self._schema.as_signs(y)
         y = inputs.as_labels(y, n, signs or self._loss().classes)
         self._check_labels(y)
         return y
@@ -406,8 +422,12 @@ class Learner(State, Params):
             return []
         return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
 
+    def __repr__(self) -> str:
+        return super().__repr__() + (f" of {self._schema}" if self._schema else "")
+
     def _describe_data(self) -> dict[str, Any]:
-        return {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
+        shown = {"rounds played": self.rounds, "size": self.size} if self.rounds else {}
+        return shown | ({"rows": repr(self._schema)} if self._schema else {})
 
     # ---- what a run records ----
 
@@ -441,6 +461,7 @@ class Learner(State, Params):
         made_with = self if self._width is None else self._made_with()
         meta = {"spec": to_spec(made_with, arrays), "width": self._width, "rounds": self.rounds}
         meta["outputs"] = self._outputs
+        meta["schema"] = self._schema and self._schema.to_json()
         if self._width is not None:
             meta["state"] = {}
             for name, value in self._state().items():
@@ -481,6 +502,7 @@ class Learner(State, Params):
             self._open(meta["width"], meta["outputs"])
             self._played = meta["rounds"]
             self._restore(select_prefix("state_", arrays) | meta["state"])
+            self._schema = Schema.from_json(meta.get("schema"))
         except BaseException:
             self._clear()
             raise

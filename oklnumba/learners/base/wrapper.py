@@ -1,11 +1,12 @@
 """The base class of learners around another one."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import scale_columns
+from oklnumba.core.inputs import as_point, scale_columns
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -49,6 +50,14 @@ class Wrapper(Learner):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(scale_columns(X, self._inner._scales))
+
+    @locked
+    def _learn_row(self, x: Any, y: Any) -> Self:
+        """Play one round by ``partial_fit``; return self."""
+        schema = self._schema_for(x)
+        self.partial_fit(as_point(x, self._width, schema=schema), y)
+        self._schema = schema
+        return self
 
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()

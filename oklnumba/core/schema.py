@@ -1,0 +1,211 @@
+"""What a row means: the names of its columns, the values of those that are encoded, the classes.
+
+It is taken from the first rows that have names, and every later row is read by it. Arrays have no
+names, and are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+
+from oklnumba.core.checks import number, shown, suggest, warn
+from oklnumba.core.inputs import as_inputs, column_names, is_frame
+
+MOST_VALUES = 100  # of an encoded column: rarer ones count as other
+MOST_NAMED = 12  # columns in a message or a repr
+
+
+@dataclass(repr=False)
+class Schema:
+    """What the rows of a learner, a run or a stream mean.
+
+    Attributes
+    ----------
+    names : tuple
+        Columns of numbers, in the order of the array.
+    categories : dict of tuples of str
+        Values of each encoded column. After the numbers a row has 0 or 1 for each value. Other
+        values are 0 throughout; a missing value is "".
+    label : str or None
+        Column of the labels, in files.
+    classes : tuple or None
+        Values of the label; of two values the first is learned as -1, the second as +1.
+    ignored : tuple of str
+        Other columns of the first file, which are left out.
+    reading : dict
+        How files are read: the arguments of ``okl.stream`` that were given.
+    """
+
+    names: tuple[Any, ...]
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    label: str | None = None
+    classes: tuple[Any, ...] | None = None
+    ignored: tuple[str, ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+    _warned: set[str] = field(default_factory=set, compare=False)  # columns with new values
+
+    @property
+    def needed(self) -> tuple[Any, ...]:
+        """Names of the columns that a row must have."""
+        return *self.names, *self.categories
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Names of the columns of the array."""
+        pairs = ((name, one) for name, values in self.categories.items() for one in values)
+        return *self.names, *(f"{name}_{one}" for name, one in pairs)
+
+    def __repr__(self) -> str:
+        shorter = ", ..." if len(self.names) > MOST_NAMED else ""
+        parts = [", ".join(map(repr, self.names[:MOST_NAMED])) + shorter] if self.names else []
+        parts += [f"{name!r} ({len(values)} values)" for name, values in self.categories.items()]
+        if self.label is not None:
+            parts.append(f"label={self.label!r}")
+        if self.classes is not None:
+            parts.append(f"classes={self.classes!r}")
+        return f"Schema({', '.join(parts)})"
+
+    # ---- files ----
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON data."""
+        return {name: value for name, value in asdict(self).items() if name != "_warned"}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any] | None) -> Self | None:
+        """Return what ``to_json`` wrote; None of None."""
+        if data is None:
+            return None
+        lists = {name: tuple(v) for name, v in data.items() if isinstance(v, list | tuple)}
+        categories = {name: tuple(values) for name, values in data["categories"].items()}
+        return cls(**data | lists | {"categories": categories})
+
+    # ---- rows ----
+
+    def arrange(self, X: Any) -> Any:
+        """Return the columns of X that a row needs, in order: a frame, or numbers if encoded.
+
+        X without names is returned unchanged. A dict or a series is one row, (d,).
+        """
+        if not (found := column_names(X)):
+            return X
+        given = {plain_name(one): one for one in found}
+        same = tuple(plain_name(one) for one in found) == self.names
+        if same and not self.categories and is_frame(X):
+            return X
+        if len(given) < len(found):
+            raise ValueError(f"two columns have one name: {list_names(found)}; rename one of them")
+        self.refuse_other_names(given, "the row" if not is_frame(X) else "X")
+        names = [given[name] for name in self.names]
+        if not is_frame(X):
+            numbers = [_as_number(X[name], name) for name in names]
+            hot = self.encode({name: [X[given[name]]] for name in self.categories})
+            return np.concatenate([numbers, *hot], axis=None, dtype=np.float64)
+        numbers = X.select(names) if hasattr(X, "select") else X[names]
+        if not self.categories:
+            return numbers
+        hot = self.encode({name: X[given[name]] for name in self.categories})
+        return np.column_stack([as_inputs(numbers), *hot] if names else hot)
+
+    def encode(self, columns: Any) -> list[np.ndarray]:
+        """Return each encoded column as a column of 0 and 1 for each of its values, (n, values).
+
+        Other values are 0 throughout; the first one in a column is warned of.
+        """
+        arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+        hot = []
+        for name, known in self.categories.items():
+            texts = as_texts(columns[name])
+            places = compute.index_in(texts, value_set=arrow.array(known, "string"))
+            places = places.fill_null(-1).to_numpy(zero_copy_only=False)
+            hot.append(np.equal.outer(places, np.arange(len(known))).astype(np.float64))
+            rare = len(known) == MOST_VALUES  # others are expected
+            if places.min(initial=0) < 0 and not rare and name not in self._warned:
+                self._warned.add(name)
+                warn(
+                    f"column {name!r} has {texts[int(places.argmin())].as_py()!r}, which is not "
+                    f"among the values that the learner was taught: {list_names(known)}. Such "
+                    "values count as other: they are 0 in all columns of that name"
+                )
+        return hot
+
+    def refuse_other_names(self, given: Iterable[Any], what: str) -> None:
+        """Raise ValueError for columns that are missing or unknown."""
+        given, known = list(given), (*self.needed, *self.ignored, self.label)
+        missing = [name for name in self.needed if name not in given]
+        unknown = [name for name in given if name not in known]
+        if not missing and not unknown:
+            return
+        faults = [f"lacks {list_names(missing)}"] if missing else []
+        faults += [f"has {list_names(unknown)}, which the learner does not know"] if unknown else []
+        hint = suggest(str(unknown[0]), map(str, missing)) if missing and unknown else ""
+        raise ValueError(
+            f"{what} {' and '.join(faults)}; {hint}the learner was taught {list_names(self.needed)}"
+        )
+
+    # ---- labels ----
+
+    def as_signs(self, y: Any) -> Any:
+        """Return labels that are texts, where there are two classes, as -1 and +1."""
+        if self.classes is None or len(self.classes) != 2:
+            return y
+        values = np.asarray(y)
+        texts = values.dtype.kind in "UOT" and all(isinstance(one, str) for one in values.flat)
+        if texts and isinstance(self.classes[0], str):
+            known = np.isin(values.astype(str), self.classes)
+            if known.all():
+                return np.where(values == self.classes[1], 1.0, -1.0)
+            other = str(values[~known].flat[0])
+            raise ValueError(f"y has {other!r}, which is not one of the classes {self.classes}")
+        if values.dtype.kind in "iuf" and (np.isfinite(values) & (np.abs(values) != 1)).any():
+            raise ValueError(
+                f"y has numbers other than -1 and +1, as which this learner was taught "
+                f"{self.classes[0]!r} and {self.classes[1]!r}; pass -1 and +1"
+            )
+        return y
+
+
+def schema_of(X: Any) -> Schema | None:
+    """Return the schema of a frame, a dict or a series with names; None for anything else."""
+    names = tuple(plain_name(one) for one in column_names(X))
+    return Schema(names) if names else None
+
+
+def plain_name(name: Any) -> Any:
+    """Return the name of a column as a text or an integer, which JSON has."""
+    name = name.item() if isinstance(name, np.generic) else name
+    return name if isinstance(name, str | int) else str(name)
+
+
+def list_names(names: Iterable[Any]) -> str:
+    """Return the first names for a message."""
+    names = list(names)
+    more = f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(repr, names[:MOST_NAMED])) + more
+
+
+def _as_number(value: Any, name: Any) -> float:
+    if not (isinstance(value, bool | np.bool_) or number(value)):
+        raise ValueError(f"the row has {shown(value)} under {name!r}, where a finite number is due")
+    return float(value)
+
+
+# ---- encoded columns, by pyarrow ----
+
+
+def as_texts(values: Any) -> Any:
+    """Return a column of texts, categories, integers, ... as an Arrow array of texts."""
+    arrow = import_module("pyarrow")
+    return arrow.array(values, from_pandas=True).cast("string").fill_null("")
+
+
+def find_values(values: Any) -> tuple[str, ...]:
+    """Return the values of a column, the most frequent ones if they are many, sorted."""
+    counts = as_texts(values).value_counts().to_pylist()
+    counts.sort(key=lambda one: (-one["counts"], one["values"]))
+    return tuple(sorted(one["values"] for one in counts[:MOST_VALUES]))

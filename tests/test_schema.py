@@ -1,0 +1,226 @@
+"""What a row means is remembered: by learners, runs, streams, files, the command line, services."""
+
+import copy
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from oklnumba.core.params import clone
+from tests import battery
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.csv  # noqa: E402
+import pyarrow.feather  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+
+RNG = np.random.default_rng(0)
+EFFECT = {"Bern": 0.0, "Bonn": -2.0, "Oslo": 1.0, "Rome": 3.0}
+
+
+def sales(n, towns):
+    """Return a table of prices, towns and what was sold, which the towns decide."""
+    town, price = RNG.choice(towns, n), RNG.uniform(0, 1, n)
+    sold = price + np.array([EFFECT[one] for one in town])
+    return pd.DataFrame({"price": price, "town": town, "sold": sold})
+
+
+DAY1, DAY6 = sales(400, ["Bonn", "Oslo", "Rome"]), sales(60, ["Bern", "Bonn", "Oslo"])
+DAY6 = DAY6[["town", "sold", "price"]]  # another order, too
+ENCODED = np.column_stack([DAY6.price, *(DAY6.town == one for one in ("Bonn", "Oslo", "Rome"))])
+WRITERS = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+    "arrow": lambda frame, path: pyarrow.feather.write_feather(frame, path),
+}
+FRAMES = {"pandas": lambda f: f, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
+every_format = pytest.mark.parametrize("kind", WRITERS)
+every_frame = pytest.mark.parametrize("hold", FRAMES.values(), ids=FRAMES)
+
+
+def written(frame, path):
+    WRITERS[path.suffix[1:]](frame, path)
+    return path
+
+
+def make():
+    return okl.LinearRidge(lam=0.01)
+
+
+def train(tmp_path, kind="csv"):
+    """Return a model of the first day, saved and loaded."""
+    model, path = make(), written(DAY1, tmp_path / f"day1.{kind}")
+    okl.run(model, okl.stream(path, label="sold", encode=["town"]))
+    model.save(tmp_path / "model.npz")
+    return okl.load(tmp_path / "model.npz")
+
+
+def other_town():
+    return pytest.warns(UserWarning, match="'town' has 'Bern'.*'Bonn', 'Oslo', 'Rome'.*other")
+
+
+# ---- the next day ----
+
+
+@every_format
+def test_the_next_file_means_the_same(kind, tmp_path):
+    model, path = train(tmp_path), written(DAY6, tmp_path / f"day6.{kind}")
+    assert "of Schema('price', 'town' (3 values), label='sold')" in repr(model)
+    with other_town():
+        (found, y), *more = okl.stream(path, like=model)
+    assert not more
+    assert_array_equal(found, ENCODED)
+    assert_array_equal(y, DAY6.sold)
+    known = DAY6.town != "Bern"
+    errors = model.predict(found)[known] - DAY6.sold[known]
+    assert np.mean(errors**2) < 1e-4  # with categories of day 6 it is 10
+    with warnings.catch_warnings(action="ignore"):
+        run = okl.run(model, okl.stream(path, label="sold", encode=["town"]))  # as model reads it
+    plain = train(tmp_path)
+    assert_array_equal(run.predictions, okl.run(plain, ENCODED, DAY6.sold).predictions)
+    assert run.schema == model.schema == okl.stream(path, like=run).schema
+
+
+@every_frame
+def test_frames_and_rows_mean_the_same(hold, tmp_path):
+    model = train(tmp_path)
+    with other_town():
+        forecasts = model.predict(hold(DAY6))  # the label may be there
+    assert_array_equal(forecasts, model.predict(ENCODED))
+    rows = DAY6.drop(columns="sold").to_dict("records")
+    assert_allclose([model.predict_one(row) for row in rows], forecasts, rtol=1e-12)
+    assert model.predict_one(DAY6.iloc[3]) == model.predict_one(rows[3])
+    other = train(tmp_path)
+    with other_town():
+        other.partial_fit(hold(DAY6), DAY6.sold)
+    for row, sold in zip(rows, DAY6.sold, strict=True):
+        model.learn_one(row, sold)
+    assert_allclose(model.predict(ENCODED), other.predict(ENCODED), rtol=1e-9)
+
+
+@every_frame
+def test_a_frame_can_be_a_stream(hold, tmp_path):
+    model, expected = make(), train(tmp_path)
+    okl.run(model, okl.stream(hold(DAY1), label="sold", encode=["town"]))
+    assert battery.contents(model) == battery.contents(expected)
+
+
+def test_values_in_any_type(tmp_path):
+    codes = pd.DataFrame({"code": [1, 2, 3] * 20, "y": [1.0, 5.0, 2.0] * 20})
+    model = make()
+    okl.run(model, okl.stream(written(codes, tmp_path / "a.parquet"), label="y", encode=["code"]))
+    expected = model.predict(np.eye(3))
+    for kind in (float, "category", str, "Int64", object):
+        assert_array_equal(model.predict(codes[["code"]].astype(kind))[:3], expected)
+    for row in ({"code": 2}, {"code": "2"}, {"code": np.int64(2)}, {"code": 2.0}):
+        assert model.predict_one(row) == expected[1]
+    (found, _), *_ = okl.stream(written(codes, tmp_path / "b.csv"), like=model)
+    assert_array_equal(found[:3], np.eye(3))
+
+
+def test_a_checkpoint_keeps_the_categories_of_a_log_that_grows(tmp_path):
+    towns = np.array([f"t{k:03}" for k in RNG.permutation(100)])
+    log = pd.DataFrame({"town": np.tile(towns, 3), "y": np.tile(np.arange(100.0), 3)})
+    path, file, model = tmp_path / "log.csv", tmp_path / "run.npz", make()
+    log[:250].to_csv(path, index=False)
+    okl.run(model, okl.stream(path, label="y", encode=["town"]), checkpoint=file)
+    more = pd.DataFrame({"town": ["a", "b"] * 200, "y": [0.0, 1.0] * 200})
+    pd.concat([log, more]).to_csv(path, index=False)
+    again = make()
+    run = okl.run(again, okl.stream(path, label="y", encode=["town"]), checkpoint=file)
+    assert again.schema == model.schema and run.rounds == 700
+    assert np.abs(run.losses[200:300]).max() < 1.0  # each town is forecast as it was learned
+
+
+def test_one_warning_of_new_values(tmp_path):
+    model = train(tmp_path)
+    row = {"price": 0.5, "town": "Bern"}
+    with other_town():
+        model.predict_one(row)
+    with warnings.catch_warnings(action="error"):
+        assert model.predict_one(row) == model.predict_one([0.5, 0, 0, 0])
+        model.learn_one(row | {"town": None}, 1.0)
+        model.predict(DAY6)
+
+
+# ---- text labels ----
+
+
+def test_text_labels_keep_their_signs(tmp_path):
+    first = pd.DataFrame({"a": [-1.0, 1.0] * 50, "state": ["mild", "hot"] * 50})
+    model = okl.LinearRidge()
+    okl.run(model, okl.stream(written(first, tmp_path / "1.csv"), label="state"))
+    assert model.schema.classes == ("hot", "mild") and model.predict_one({"a": 1.0}) < 0
+    later = pd.DataFrame({"state": ["cold", "hot"], "a": [-1.0, 1.0]})
+    with pytest.raises(ValueError, match="'cold' at row 0.*not one of classes=..hot"):
+        okl.run(model, okl.stream(written(later, tmp_path / "2.csv"), label="state"))
+    (_, y), *_ = okl.stream(written(later[1:], tmp_path / "3.csv"), like=model)
+    assert y.tolist() == [-1.0]
+    model.learn_one({"a": 1.0}, "hot").partial_fit(later[["a"]], ["mild", "hot"])
+    with pytest.raises(ValueError, match="'cold', which is not one of the classes"):
+        model.learn_one({"a": 1.0}, "cold")
+    with pytest.raises(ValueError, match="other than -1 and .1, as which.*'hot' and 'mild'"):
+        model.partial_fit(later[["a"]], [0, 1])
+
+
+# ---- names ----
+
+NAMES = ["length", "width", "colour"]
+A = RNG.normal(size=(80, 3))
+Y = A @ [1.0, -2.0, 3.0]
+LEARNERS = {
+    "ridge": okl.LinearRidge(),
+    "standardized": okl.Standardized(okl.LinearRidge()),
+    "intervals": okl.Intervals(okl.LinearRidge()),
+    "self-tuning": okl.SelfTuning(),
+    "several outputs": okl.MultiOutput(okl.LinearRidge()),
+    "classes": okl.OneVsRest(okl.LinearRidge(), classes=[0, 1]),
+    "one drawn": okl.OnlineToBatch(okl.LinearRidge()),
+}
+
+
+def labels_of(learner):
+    if isinstance(learner, okl.MultiOutput):
+        return np.column_stack([Y, -Y])
+    return (Y > 0).astype(int) if isinstance(learner, okl.OneVsRest) else Y
+
+
+@every_frame
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_same_names_in_another_order(name, hold, tmp_path):
+    learner, plain = (clone(LEARNERS[name]) for _ in range(2))
+    frame, y = pd.DataFrame(A, columns=NAMES), labels_of(LEARNERS[name])
+    turned = frame[["colour", "length", "width"]]
+    plain.partial_fit(A, y)
+    learner.partial_fit(hold(frame[:30]), y[:30]).partial_fit(hold(turned[30:]), y[30:])
+    learner.save(tmp_path / "model.npz")
+    for one in (learner, okl.load(tmp_path / "model.npz"), copy.deepcopy(learner)):
+        assert one.schema.names == tuple(NAMES)
+        assert_array_equal(one.predict(hold(turned)), plain.predict(A))
+        assert_array_equal(one.predict_one(turned.iloc[0]), one.predict_one(A[0]))
+        assert_array_equal(one.predict_one(turned.iloc[0].to_dict()), one.predict_one(A[0]))
+        for call in ("predict_interval", "scores"):
+            if hasattr(one, call):
+                found = getattr(one, call)(hold(turned))
+                assert_array_equal(found, getattr(plain, call)(A))
+        with pytest.raises(ValueError, match="lacks 'width' and has 'breadth', which"):
+            one.predict(hold(turned.rename(columns={"width": "breadth"})))
+        with pytest.raises(ValueError, match="lacks 'width'; "):
+            one.predict_one({"length": 1.0, "colour": 2.0})
+    assert plain.schema is None
+    assert learner.reset().schema is None
+
+
+@every_frame
+def test_pieces_of_frames_in_another_order(hold):
+    frame = pd.DataFrame(A, columns=NAMES)
+    pairs = [(frame[:40], Y[:40]), (frame[NAMES[::-1]][40:], Y[40:])]
+    for options in ({}, {"delay": 3}, {"batch": 8}, {"labels": "optional"}):
+        learner, plain = make(), make()
+        run = okl.run(learner, [(hold(X), y) for X, y in pairs], **options)
+        assert_array_equal(run.predictions, okl.run(plain, A, Y, **options).predictions)
+        assert run.schema.names == tuple(NAMES)
