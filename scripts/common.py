@@ -23,29 +23,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
-from matplotlib.ticker import NullLocator  # noqa: E402
-from matplotlib.transforms import Bbox  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
 from oklnumba import datasets, plots  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
-BOUND, RATE = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and other closed forms
-THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
-BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
-LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts
-    "FrequentKONS": (SKY, "-", "o"),
-    "Pros-N-KONS": (VERMILLION, "-", "D"), "CON-KONS": (VERMILLION, "--", "d"),
-    "Sketched-KONS": (ORANGE, "-", "s"), "KONS": (BLACK, "-.", "h"),
-    "SelfTuning": (BLACK, "-", "*"), "Kernel-AWV": (BLACK, "-", "o"),
-    "KernelAWV": (BLACK, "-", "o"), "KernelRidge": (BLACK, "--", "s"),
-    "Nystrom": (GREEN, "-.", "^"), "M = 1": ("#9DC3E6", "-", "<"), "M = 2": ("#5AA3D8", "-", "v"),
-    "M = 4": ("#003A5D", "-", "s"), "PKAWV": (BLUE, "-", "o"),
-    "FOGD": (ORANGE, ":", "P"), "NOGD": (GREEN, "-.", "v"), "SkeGD": (PINK, ":", "X"),
-    "BOGD": (ORANGE, "--", "s"), "B(AO)2KS": (VERMILLION, (0, (7, 2)), "D"),
-    "POMD": (BLUE, "-", "o"), "OGD": (BLACK, "-", "^"), "SGD": (BLACK, "--", "^"),
-}  # fmt: skip
 N_JOBS = -1 if find_spec("joblib") else 1  # all cores where sweeps can have them
 
 
@@ -170,10 +153,22 @@ def save(figure, path) -> None:
     figure.savefig(path, dpi=200)
 
 
+def has_marks(axes) -> bool:
+    """Return whether an axes shows data: a finite value of a curve, or bars, dots, an image."""
+    curves = [line for line in axes.lines
+              if all(line.get_transform().contains_branch_seperately(axes.transData))]  # fmt: skip
+    values = [np.asarray(line.get_ydata(), dtype=float) for line in curves]
+    others = axes.collections, axes.patches, axes.images
+    return any(np.isfinite(y).any() for y in values) or any(map(len, others))
+
+
 def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         plots.shared_legend(figure, columns=legend)
+    empty = [i for i, axes in enumerate(figure.axes, start=1) if not has_marks(axes)]
+    if empty:
+        raise SystemExit(f"{args.stem}: panels {empty} of {len(figure.axes)} are empty")
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
     save(figure, args.output / f"{stem}.png")
     if args.rows:
@@ -183,62 +178,6 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     write_csv(args.output / f"{stem}.csv", rows)
     print_table(rows if table is None else table, *but)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
-
-
-def look(label: str) -> dict:
-    """Return the colour, dashes and marker of an algorithm, as keywords of ``Axes.plot``."""
-    label = label.replace("M=", "M = ")
-    found = next((looks for name, looks in LOOKS.items() if name in label), (BLACK, "-", "o"))
-    return dict(zip(("color", "linestyle", "marker"), found, strict=True))
-
-
-def explain(axes, label: str, **style) -> None:
-    """Name a style in the legend, in grey: what dashes or a marker mean in every colour."""
-    axes.plot([], [], label=label, **{"color": "0.4"} | style)
-
-
-def use_symlog(axes, linear: float) -> None:
-    """Make y logarithmic on both sides of 0, linear up to ``linear``, with plain numbers."""
-    axes.set_yscale("symlog", linthresh=linear)
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_locator(NullLocator())
-
-
-def name_points(axes, points, fontsize: float) -> None:
-    """Write names next to points, (name, x, y, colour), where no name and no point is.
-
-    First those that find room at their point, then the others, with a line to it. Points of no name
-    are kept clear. Limits and scales must be set, and the legend drawn.
-    """
-    axes.figure.draw_without_rendering()
-    unit, inside = axes.figure.dpi / 72.0, axes.get_window_extent()
-    dots = np.array([axes.transData.transform((x, y)) for _, x, y, _ in points])
-    taken = [Bbox.from_bounds(*(dot - 4.0 * unit), 8.0 * unit, 8.0 * unit) for dot in dots]
-    waiting = [i for i, point in enumerate(points) if point[0]]
-    angles = np.pi * np.array([0, 2, 1, 0.25, -0.25, 0.75, -0.75, 0.5, -0.5])
-    for most in (8.0, 80.0):  # points of distance
-        for i in list(waiting):
-            name, x, y, colour = points[i]
-            text = axes.annotate(name, (x, y), fontsize=fontsize)
-            width, height = text.get_window_extent().size
-            text.remove()
-            for far in np.arange(5.0, most, 4.0) * unit:
-                reach = far + width / 2.0, far + height / 3.0
-                middles = dots[i] + np.column_stack([np.cos(angles), np.sin(angles)]) * reach
-                boxes = [Bbox.from_bounds(u - width / 2.0, v - height / 2.0, width, height)
-                         for u, v in middles]  # fmt: skip
-                free = [box for box in boxes if not box.count_overlaps(taken)
-                        and inside.contains(*box.p0) and inside.contains(*box.p1)]  # fmt: skip
-                if free:
-                    break
-            if not free:
-                continue
-            taken.append(free[0])
-            waiting.remove(i)
-            line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
-            axes.annotate(name, (x, y), (free[0].p0 - dots[i]) / unit, color=colour,
-                          textcoords="offset points", fontsize=fontsize,
-                          arrowprops=line if most > 8.0 else None)  # fmt: skip
 
 
 def curve_rows(head, columns) -> list[dict]:

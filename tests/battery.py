@@ -309,40 +309,41 @@ WIDTHS = {"one column less": lambda a: a[..., :-1], "one more": lambda a: np.rep
 
 
 NAN, INF = float("nan"), float("inf")
-POSITIVE = [0, 0.0, -1, -0.5, NAN, INF, -INF, "text", None, [1.0], 1j]
-COUNT = [0, -1, 1.5, NAN, INF, "text", None, [1]]
+NO_NUMBER = [NAN, True, "text", None, [1.0], 1j]
 CHOICE = ["nonsense", "", 3, None, ["squared"]]
 OBJECT = ["text", 3, None, object()]
-BAD_VALUES = {
-    **dict.fromkeys(("lam", "mu", "alpha", "beta", "eta", "sigma", "alpha_tilde"), POSITIVE),
-    "B": [value for value in POSITIVE if value is not None],  # None: learned from the labels
-    "share": [1, 1.0, -0.1, NAN, INF, "text", None],
-    **dict.fromkeys(("C", "radius", "scale", "lipschitz"), [0.0, -1, NAN, "text", None]),
-    **dict.fromkeys(("gamma", "threshold", "zeta", "ald_scale", "rate_scale"), [-1.0, NAN, "text"]),
-    "discount": [0, 0.0, -0.5, 1.5, 1e-200, True, NAN, INF, "text", None],
-    "eps": [0, 1, 0.0, 1.0, -0.5, 1.5, NAN, INF, "text", None],
-    "probability": [0, 0.0, -0.5, 1.5, NAN, INF, "text", None],
-    "restart": [0, 1, "yes", None],
-    "p": [-1.0, 0.5, NAN, "text"],
-    **dict.fromkeys(
-        ("max_size", "budget", "rank", "n_frequencies", "sketch", "columns", "blocks", "period"),
-        COUNT,
-    ),
-    **dict.fromkeys(("horizon", "switch_size"), COUNT),
-    **dict.fromkeys(("seed", "degree", "hints"), [-1, 0.5, NAN, INF, "text", None]),
-    **dict.fromkeys(("loss", "forecaster", "kind", "schedule", "domain"), CHOICE),
-    **dict.fromkeys(("kernel", "features", "learner"), OBJECT),
-    **dict.fromkeys(("kernels", "learners"), [*OBJECT, [], [3]]),
-}
-BY_TYPE = {  # for names that the table does not have
-    float: [NAN, "text"],
-    int: [-1, 1.5, NAN, "text"],
-    str: CHOICE,
-    type(None): ["text", NAN],
-    bool: [],
+BAD_VALUES = {  # by the check that stands beside the hyper-parameter
+    "require_choice": CHOICE,
+    "require_flag": [0, 1, "yes", None],
+    "require_seed": [-1, 0.5, INF, *NO_NUMBER],
+    "check_kernel": OBJECT,
+    "check_features": OBJECT,
+    **dict.fromkeys(("check_kernels", "_check_learners"), [*OBJECT, [], [3]]),
+    "check_p": [-1.0, 0.5, *NO_NUMBER],
+    "_check_center": ["text", NAN],
 }
 
 
-def bad_values(name, default):
-    values = BAD_VALUES.get(name, BY_TYPE.get(type(default), []))
-    return [v for v in values if not (v is default or (v == default and v is not True))]
+def domain(part, name):
+    """Return the check of a hyper-parameter, what it is given, and whether None is allowed."""
+    (one,) = (one for one in part._declared if one.name == name)
+    check = one.metadata["check"]
+    given = getattr(check, "keywords", {})
+    return getattr(check, "func", check).__name__, given, one.metadata["optional"]
+
+
+def bad_values(part, name):
+    """Return values that the domain of a hyper-parameter does not have."""
+    check, given, optional = domain(part, name)
+    if check == "require_within":
+        low, high = map(float, given["interval"][1:-1].split(","))
+        ends = zip((low, high), given["interval"][:: len(given["interval"]) - 1], strict=True)
+        values = [end for end, bracket in ends if bracket in "()"]
+        beyond = np.nextafter((low, high), (-INF, INF)).tolist()
+        values += [*beyond, -INF, INF, *NO_NUMBER]
+    elif check == "require_count":
+        values = [given["least"] - 1, -1, given["least"] + 0.5, INF, *NO_NUMBER]
+    else:
+        is_word = isinstance(getattr(part, name), str)
+        values = BAD_VALUES.get(check, CHOICE if is_word else OBJECT)
+    return [value for value in values if not (optional and value is None)]

@@ -1,6 +1,5 @@
-"""The documentation: its examples run, and the errata, files and names that are cited exist."""
+"""The documentation: the errata, files and names that are cited exist."""
 
-import doctest
 import importlib
 import inspect
 import re
@@ -9,8 +8,9 @@ from operator import attrgetter
 import pytest
 
 import oklnumba as okl
-from tests.compiled import COMPILED, ROOT
+from tests.compiled import ROOT
 
+pytestmark = pytest.mark.quick
 ERRATA = ROOT / "docs/errata.md"
 PAGES = ".", "docs", "figures", "oklnumba/data"
 CITING = sorted(
@@ -46,14 +46,6 @@ def dangling(text, known, folder):
         if not any(place.is_file() and place.is_relative_to(ROOT) for place in places):
             absent.append(name)
     return sorted(cited(text) - set(known)), absent
-
-
-@pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
-def test_blocks_of_code_show_what_they_print(path):
-    found = doctest.testfile(str(path), module_relative=False)
-    assert found.failed == 0
-    assert found.attempted > 0 or ">>>" not in path.read_text(encoding="utf-8")
 
 
 def test_every_page_is_in_the_contents():

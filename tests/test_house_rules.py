@@ -14,6 +14,7 @@ from oklnumba.learners.base.learner import Learner
 from tests.battery import CLASSES
 from tests.compiled import ROOT, dispatchers
 
+pytestmark = pytest.mark.quick
 SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
 HOT = sorted((ROOT / "oklnumba" / "hot").rglob("*.py"))
 JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"

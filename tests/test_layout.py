@@ -9,6 +9,7 @@ import oklnumba as okl
 from oklnumba.core.params import Params
 from tests.compiled import ROOT
 
+pytestmark = pytest.mark.quick
 PACKAGE = ROOT / "oklnumba"
 FILES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path

@@ -13,6 +13,7 @@ import pytest
 import oklnumba as okl
 from tests.compiled import ROOT
 
+pytestmark = pytest.mark.quick
 SCRIPTS = {path.name: path for path in sorted((ROOT / "scripts").rglob("*.py"))}
 TESTS = [ROOT / "tests" / f"test_{name}.py" for name in ("datasets", "plots", "scripts")]
 MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory"]

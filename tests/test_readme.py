@@ -6,6 +6,7 @@ import pytest
 
 from tests.compiled import ROOT
 
+pytestmark = pytest.mark.quick
 DIGITS = 1.0 + 1e-5  # of the csv of the rivals
 KEPT = 5000, 10_000, 20_000  # rounds after which the csv has the averages, beside all
 SHORT = {  # names of rivals in README

@@ -42,12 +42,15 @@ def python(*command, env):
     )
 
 
-def test_reproduce_lists_the_scripts(env):
-    done = python(REPRODUCE, "--list", env=env)
+@pytest.mark.parametrize("call", [(REPRODUCE,), ("-m", "scripts.reproduce")])
+def test_reproduce_lists_the_scripts(env, call):
+    done = python(*call, "--list", env=env)
     assert done.returncode == 0, done.stderr
     listed = [line.split(".py:")[0] for line in done.stdout.splitlines()]
     told = [stem for stem, path in FILES.items() if "\nReproduces: " in path.read_text("utf-8")]
-    assert len(listed) >= 30 and listed == sorted(told)
+    assert len(listed) >= 30 and sorted(listed) == sorted(told)
+    folders = [FILES[stem].parent.name for stem in listed]
+    assert folders == sorted(folders, reverse=True)  # the papers first
     for stem in listed:  # nothing else in figures/ counts: reproduce.py writes there too
         assert (ROOT / f"figures/{stem}.csv").is_file(), stem
 
@@ -55,30 +58,53 @@ def test_reproduce_lists_the_scripts(env):
 @pytest.mark.parametrize(
     "status, options, exit_status, outcome",
     [
-        (0, [], 0, "ok"),
-        (3, [], 1, "FAILED (exit 3)"),
-        (77, [], 0, "skipped (no data)"),
-        (77, ["--all"], 1, "FAILED (no data)"),
+        (0, [], 0, ""),
+        (3, [], 1, ", FAILED (3)"),
+        (77, [], 0, ", skipped: no data"),
+        (77, ["--all"], 1, ", skipped: no data"),
     ],
 )
 def test_reproduce_reports_each_script(
-    tmp_path, monkeypatch, capfd, status, options, exit_status, outcome
+    tmp_path, monkeypatch, capsys, status, options, exit_status, outcome
 ):
-    name = "some2000_tab1.py"
     papers = tmp_path / "scripts/papers"
     papers.mkdir(parents=True)
     (papers.parent / "__init__.py").touch()
     (papers / "helper.py").write_text('"""Helps."""\nraise SystemExit(1)')
-    (papers / name).write_text(f'"""A.\n\nReproduces: b."""\nraise SystemExit({status})')
-    monkeypatch.syspath_prepend(REPRODUCE.parent)
-    reproduce = importlib.import_module("reproduce")
+    (papers / "some2000_tab1.py").write_text(
+        '"""A.\n\nReproduces: b."""\nimport pathlib, sys\n'
+        "for line in range(50):\n    print(line, 'x' * 200)\n"
+        "pathlib.Path(sys.argv[sys.argv.index('--output') + 1], 'a.png').touch()\n"
+        f"raise SystemExit({status})"
+    )
+    (tmp_path / "old.png").touch()
+    os.utime(tmp_path / "old.png", (0, 0))
+    reproduce = importlib.import_module("scripts.reproduce")
     monkeypatch.setattr(reproduce, "FOLDER", papers.parent)
-    monkeypatch.setattr(sys, "argv", ["reproduce.py", *options])
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", "--output", str(tmp_path), *options])
     assert reproduce.main() == exit_status
-    out = capfd.readouterr().out
-    assert outcome in out
-    ran = [line.split()[1] for line in out.splitlines() if line.startswith("--- ")]
-    assert ran == [name]
+    first, _, script, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("1 scripts") and script == f"1 of 1, some2000_tab1, 0 s{outcome}"
+    printed = lines[: lines.index("")]
+    assert len(printed) == (50 if status == 3 else 10) and printed[-1].startswith("49 x")
+    assert ("FAILED: some2000_tab1.py" in lines) == (exit_status == 1)
+    shown = lines[lines.index("Pictures to open:") + 1]
+    assert shown == f"  {tmp_path / 'a.png'}" and not any("old.png" in line for line in lines)
+
+
+def test_an_empty_panel_is_an_error(tmp_path):
+    common = script("common")
+    args = SimpleNamespace(stem="some2000_fig1", quick=True, rows=[], output=tmp_path)
+    fig, axes = okl.plots.figure(columns=2)
+    axes[0, 0].plot([1, 2], [1.0, np.nan])
+    axes[0, 1].axhline(1.0)
+    axes[0, 1].plot([1, 2], [np.nan, np.nan])
+    with pytest.raises(SystemExit, match=r"panels \[2\] of 2 are empty"):
+        common.publish(fig, [{"a": 1}], args)
+    assert not list(tmp_path.iterdir())
+    axes[0, 1].scatter([1.0], [2.0])
+    common.publish(fig, [{"a": 1}], args)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_without_data_nothing_is_drawn(tmp_path, env):

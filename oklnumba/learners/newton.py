@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
-from oklnumba.core.params import count, positive
+from oklnumba.core.params import count, positive, width
 from oklnumba.core.state import aligned_zeros, round_up_to_vector
 from oklnumba.hot.newton import SMALL, USED, newton_forecasts, newton_rounds, sketched_newton_rounds
 from oklnumba.hot.primitives.jit import NEED_ROOM
@@ -149,7 +149,7 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 
     loss: str = loss_field("squared")
     _: KW_ONLY
-    C: float = positive(1.0)
+    C: float = width(1.0)
     alpha: float = positive(1.0)
     eta: float | None = positive(None, optional=True)
 
@@ -190,7 +190,7 @@ class SketchedONS(_ProjectedStep):
     _: KW_ONLY
     alpha: float = positive(1.0)
     eta: float | None = positive(None, optional=True)
-    C: float = positive(1.0)
+    C: float = width(1.0)
     loss: str = loss_field("squared")
 
     def _start(self, d: int) -> None:

@@ -24,15 +24,8 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import OURS, RIVER, SKLEARN, VW, Batches, Own, Peer, Rows
-from scripts.common import (
-    available,
-    explain,
-    name_points,
-    parse_args,
-    publish,
-    read_csv,
-    write_csv,
-)
+from scripts.common import available, parse_args, publish, read_csv, write_csv
+from scripts.looks import explain, name_points
 
 ROWS, QUICK_ROWS = {"ijcnn1": 50_000, "cod-rna": 50_000}, {"magic04": 3000}
 SLOW_ROWS, REHEARSED_BY_SLOW = 10_000, 3000  # of slow peers

@@ -14,17 +14,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BOUND,
-    collect,
-    curve_rows,
-    explain,
-    look,
-    parse_args,
-    publish,
-    stream,
-    timed_run,
-)
+from scripts.common import collect, curve_rows, parse_args, publish, stream, timed_run
+from scripts.looks import BOUND, explain, look
 
 KERNEL_ROWS = 4000  # rounds of the exact learner, whose time grows with their cube
 SIGMA = {"casp": 1.0, "magic04": 2.0}

@@ -20,7 +20,8 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, available, parse_args, publish
+from scripts.common import available, parse_args, publish
+from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d

@@ -17,7 +17,8 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.streams import curved, drift, electricity_like, load_stream
-from scripts.common import BLACK, BLUE, BOUND, VERMILLION, available, explain, parse_args, publish
+from scripts.common import available, parse_args, publish
+from scripts.looks import BLACK, BLUE, BOUND, VERMILLION, explain
 
 COVERAGE, WINDOW = 0.9, 500
 N, QUICK_N, ROWS = 20_000, 3000, 5000  # made-up rounds; of --quick; of classes and the adversary

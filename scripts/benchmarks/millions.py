@@ -20,19 +20,8 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Own, Rows, combinations
-from scripts.common import (
-    PINK,
-    SKY,
-    exit_if_empty,
-    explain,
-    look,
-    memory_mb,
-    name_points,
-    parse_args,
-    publish,
-    run_in_process,
-    write_csv,
-)
+from scripts.common import exit_if_empty, memory_mb, parse_args, publish, run_in_process, write_csv
+from scripts.looks import PINK, SKY, explain, look, name_points
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner

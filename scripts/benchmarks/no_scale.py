@@ -15,7 +15,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import available, explain, parse_args, publish, stream
+from scripts.common import available, parse_args, publish, stream
+from scripts.looks import explain
 
 SETS = "casp", "cadata", "parkinsons", "magic04", "mushrooms", "ijcnn1"
 LAMS = 4.0 ** np.arange(-6, 7)

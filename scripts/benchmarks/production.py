@@ -26,7 +26,8 @@ from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.layers import Layers
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
-from scripts.common import look, parse_args, publish
+from scripts.common import parse_args, publish
+from scripts.looks import look
 
 QUICK_ROUNDS = 3000
 DELAYS, BATCHES = (0, 1, 10, 100), (1, 10, 100, 1000)

@@ -12,24 +12,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import (
-    BLACK,
-    BLUE,
-    BOUND,
-    GREEN,
-    ORANGE,
-    PINK,
-    SKY,
-    VERMILLION,
-    available,
-    collect,
-    curve_rows,
-    explain,
-    parse_args,
-    publish,
-    stream,
-    timed_run,
-)
+from scripts.common import available, collect, curve_rows, parse_args, publish, stream, timed_run
+from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, PINK, SKY, VERMILLION, explain
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}  # 1 on other sets
 LAM, C = 1.0, 1.0

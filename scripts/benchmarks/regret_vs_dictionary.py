@@ -15,7 +15,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLUE, N_JOBS, PINK, SKY, explain, look, parse_args, publish, save
+from scripts.common import N_JOBS, parse_args, publish, save
+from scripts.looks import BLUE, PINK, SKY, explain, look
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1

@@ -23,7 +23,8 @@ from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import FIGURES, explain, parse_args, publish, read_csv
+from scripts.common import FIGURES, parse_args, publish, read_csv
+from scripts.looks import explain
 
 RIVALS = "self_tuning_rivals"
 QUICK_ROWS = 5000  # of which self_tuning_rivals.csv has the errors too

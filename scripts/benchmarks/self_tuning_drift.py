@@ -16,7 +16,8 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import standardise_online
 from scripts.benchmarks.self_tuning import play
 from scripts.benchmarks.streams import DRIFT_ROUNDS, GAPS, Stream, drifts
-from scripts.common import BLACK, BLUE, PINK, parse_args, publish
+from scripts.common import parse_args, publish
+from scripts.looks import BLACK, BLUE, PINK
 
 DRAWS, QUICK_DRAWS = 6, 1
 QUICK_ROUNDS = 12_000

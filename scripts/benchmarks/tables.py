@@ -18,16 +18,8 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.streams import Stream, load_stream
-from scripts.common import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILLION,
-    available,
-    exit_if_empty,
-    parse_args,
-    publish,
-)
+from scripts.common import available, exit_if_empty, parse_args, publish
+from scripts.looks import BLACK, BLUE, GREEN, VERMILLION
 
 SETS = (
     "magic04", "ijcnn1", "spambase", "phishing", "german", "casp", "cadata", "parkinsons", "a9a",

@@ -16,22 +16,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BLACK,
-    BLUE,
-    BOUND,
-    ORANGE,
-    PINK,
-    RATE,
-    SKY,
-    THEORY,
-    collect,
-    curve_rows,
-    explain,
-    parse_args,
-    publish,
-    use_symlog,
-)
+from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, RATE, SKY, THEORY, explain, use_symlog
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)

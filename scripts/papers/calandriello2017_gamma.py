@@ -17,17 +17,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BOUND,
-    ORANGE,
-    RATE,
-    THEORY,
-    collect,
-    cpu_clock,
-    look,
-    stream,
-    use_symlog,
-)
+from scripts.common import collect, cpu_clock, stream
+from scripts.looks import BOUND, ORANGE, RATE, THEORY, look, use_symlog
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

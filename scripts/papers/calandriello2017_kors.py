@@ -14,23 +14,12 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BLUE,
-    BOUND,
-    GREEN,
-    PINK,
-    RATE,
-    THEORY,
-    collect,
-    explain,
-    parse_args,
-    publish,
-    stream,
-)
+from scripts.common import collect, parse_args, publish, stream
+from scripts.looks import BLUE, BOUND, GREEN, PINK, RATE, THEORY, explain
 from scripts.papers.calandriello2017 import BUNDLED
 
 DELTA, EPS = 0.1, 0.5
-ROWS, QUICK_ROWS = (250, 500, 1000, 2000, 4000), (250, 500, 1000)
+ROWS, QUICK_ROWS = (250, 500, 1000, 2000, 4000), (250, 500)
 ALPHAS = (1.0, 10.0, 100.0)
 ALPHA = 10.0  # of the accuracy panels, on the longest stream
 ASKED = (0.1, 0.2, 0.35, 0.5, 0.9)

@@ -12,7 +12,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLACK, BLUE, ORANGE, PINK, collect, stream, use_symlog
+from scripts.common import collect, stream
+from scripts.looks import BLACK, BLUE, ORANGE, PINK, use_symlog
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 SIGMA = okl.losses.get("squared").curvature(C)

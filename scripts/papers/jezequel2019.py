@@ -13,11 +13,11 @@ from scripts.common import (
     collect,
     cpu_clock,
     curve_rows,
-    look,
     parse_args,
     publish,
     published_rows,
 )
+from scripts.looks import look
 
 DEGREES = (2, 3, 4)
 CENTRED = 2500  # features; a larger centred basis, which is ours, is not run

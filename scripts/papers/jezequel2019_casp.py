@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, look, parse_args, publish
+from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.looks import look
 from scripts.papers.jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2

@@ -15,7 +15,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLUE, GREEN, ORANGE, VERMILLION, curve_rows, parse_args, publish
+from scripts.common import curve_rows, parse_args, publish
+from scripts.looks import BLUE, GREEN, ORANGE, VERMILLION
 
 GAMMAS = {0.25: "0.25", sqrt(2.0) - 1.0: "sqrt(2) - 1", 0.75: "0.75"}
 POINTS = 2001

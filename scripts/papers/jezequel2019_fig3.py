@@ -20,7 +20,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BOUND, collect, curve_rows, look, parse_args, print_table, publish
+from scripts.common import collect, curve_rows, parse_args, print_table, publish
+from scripts.looks import BOUND, look
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, POINTS, published
 
 D, ROUNDS, QUICK_ROUNDS = 5, 80, 25

@@ -20,17 +20,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    RATE,
-    THEORY,
-    collect,
-    cpu_clock,
-    explain,
-    fit_exponent,
-    look,
-    parse_args,
-    publish,
-)
+from scripts.common import collect, cpu_clock, fit_exponent, parse_args, publish
+from scripts.looks import RATE, THEORY, explain, look
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
 SEEDS, QUICK_SEEDS = 3, 1

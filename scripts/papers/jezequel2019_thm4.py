@@ -17,8 +17,9 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLACK, BLUE, GREEN, ORANGE, RATE, collect, explain, parse_args, publish
+from scripts.common import collect, parse_args, publish
 from scripts.common import timed_run as play
+from scripts.looks import BLACK, BLUE, GREEN, ORANGE, RATE, explain
 
 DIMENSIONS, RADIUS = (1, 2, 3, 4), 0.5  # R / sigma
 SIZES = 10 ** np.arange(2, 13)

@@ -10,8 +10,6 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import (
-    BLACK,
-    BLUE,
     N_JOBS,
     available,
     cpu_clock,
@@ -20,6 +18,7 @@ from scripts.common import (
     publish,
     published_rows,
 )
+from scripts.looks import BLACK, BLUE
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 TUNING_SEED = 1000  # of the permutation on which steps are tuned, not one of those of the table

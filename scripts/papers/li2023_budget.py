@@ -13,17 +13,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BOUND,
-    GREEN,
-    RATE,
-    THEORY,
-    VERMILLION,
-    collect,
-    look,
-    parse_args,
-    publish,
-)
+from scripts.common import collect, parse_args, publish
+from scripts.looks import BOUND, GREEN, RATE, THEORY, VERMILLION, look
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
 QUICK_LARGEST = 800

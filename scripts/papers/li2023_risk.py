@@ -19,17 +19,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BLACK,
-    BLUE,
-    BOUND,
-    GREEN,
-    ORANGE,
-    collect,
-    explain,
-    parse_args,
-    publish,
-)
+from scripts.common import collect, parse_args, publish
+from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, explain
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
 STREAMS, QUICK_STREAMS = 24, 4

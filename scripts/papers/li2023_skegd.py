@@ -11,19 +11,8 @@ Data: as li2023_tab2 and li2023_tab4.
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    SKY,
-    THEORY,
-    VERMILLION,
-    collect,
-    explain,
-    publish,
-)
+from scripts.common import collect, publish
+from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, THEORY, VERMILLION, explain
 from scripts.papers.li2023 import (
     A9A,
     EXPONENTS,

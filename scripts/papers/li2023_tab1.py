@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import RATE, collect, explain, fit_exponent, look, parse_args, publish
+from scripts.common import collect, fit_exponent, parse_args, publish
+from scripts.looks import RATE, explain, look
 from scripts.papers.jezequel2019_tab1 import play
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]

@@ -17,18 +17,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import (
-    BLACK,
-    BLUE,
-    BOUND,
-    ORANGE,
-    collect,
-    curve_rows,
-    explain,
-    parse_args,
-    publish,
-    use_symlog,
-)
+from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.looks import BLACK, BLUE, BOUND, ORANGE, explain, use_symlog
 
 D = 20
 LAM = 0.5

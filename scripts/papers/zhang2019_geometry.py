@@ -16,7 +16,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import BLACK, BLUE, BOUND, ORANGE, PINK, collect, explain, parse_args, publish
+from scripts.common import collect, parse_args, publish
+from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, explain
 
 SEEDS = 5
 NOISE = 0.5  # labels are off by at most this

@@ -19,18 +19,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import oco, plots, theory
-from scripts.common import (
-    BLACK,
-    BLUE,
-    BOUND,
-    ORANGE,
-    VERMILLION,
-    curve_rows,
-    explain,
-    parse_args,
-    publish,
-    use_symlog,
-)
+from scripts.common import curve_rows, parse_args, publish
+from scripts.looks import BLACK, BLUE, BOUND, ORANGE, VERMILLION, explain, use_symlog
 
 BEST = "best rebalanced (hindsight)"
 BOLD = "ONS, alpha~ = 1/2, L = 1"  # beyond the constants of Theorem 6: no bound is claimed
