@@ -338,6 +338,7 @@ BOUNDS = {
     "KONS Theorem 1 (logistic)": theorem_1("logistic"),
     "KONS Theorem 1 (hinge, eta_t = 1 / (L C sqrt(t)))": theorem_1("hinge", without_curvature),
     "KONS Theorem 1 (absolute, the same)": theorem_1("absolute", without_curvature),
+    "KONS Theorem 1 (quantile of 0.9, the same)": theorem_1("quantile(0.9)", without_curvature),
     "KONS Theorem 3 (Sketched-KONS, gamma = 1)": theorem_1("squared", sketched),
 }
 

@@ -15,7 +15,15 @@ N = 300 if COMPILED else 80
 ROUNDS = 300 if COMPILED else 100
 long_run = pytest.mark.skipif(not COMPILED, reason="far too long without the JIT")
 KERNEL = okl.Gaussian(0.8)
-LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive"]
+LOSSES = [
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "squared",
+    "epsilon_insensitive",
+    "huber",
+    "quantile(0.9)",
+]
 
 
 def stream(n=N, classes=True, seed=0):

@@ -77,7 +77,9 @@ def test_the_interval_holds_before_the_gradients_have_converged(steps, monkeypat
     assert widths[-1] > 1e-2  # and says how far it has come
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "absolute"])
+@pytest.mark.parametrize(
+    "loss", ["hinge", "logistic", "squared_hinge", "absolute", "huber", "quantile(0.9)"]
+)
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
 def test_intervals_of_other_losses(loss, lam):
     kernel = okl.Gaussian(0.7)

@@ -97,6 +97,8 @@ LEARNERS = {
     "squared_hinge": okl.KONS(KERNEL, loss="squared_hinge"),
     "absolute": okl.FOGD(loss="absolute"),
     "epsilon_insensitive": okl.FOGD(loss="epsilon_insensitive"),
+    "huber": okl.FOGD(loss="huber"),
+    "quantile(0.9)": okl.KernelOGD(KERNEL, loss="quantile(0.9)"),
 }
 
 
@@ -104,7 +106,7 @@ def least(K, y, lam, loss):
     """Return min_f sum loss + lam |f|^2 by general solvers of SciPy in the primal."""
     rule = okl.losses.get(loss)
     F = naive.gram_features(K)
-    if rule.name in ("logistic", "squared_hinge"):
+    if rule.name in ("logistic", "squared_hinge", "huber"):
         value = naive.LOSS_VALUES[loss]
         found = scipy.optimize.minimize(
             lambda w: value(F @ w, y).sum() + lam * w @ w,
@@ -118,8 +120,11 @@ def least(K, y, lam, loss):
     n, tube = len(y), 0.1 if loss == "epsilon_insensitive" else 0.0
     sides = [np.diag(y)] if loss == "hinge" else [np.eye(n), -np.eye(n)]
     rights = [np.ones(n)] if loss == "hinge" else [y - tube, -y - tube]
-    G = np.vstack([np.hstack([side @ F, np.eye(n)]) for side in sides])
-    right = np.concatenate(rights)
+    weights = [0.9, 0.1] if loss == "quantile(0.9)" else [1.0] * len(sides)
+    G = np.vstack(
+        [np.hstack([w * side @ F, np.eye(n)]) for w, side in zip(weights, sides, strict=True)]
+    )
+    right = np.concatenate([w * right for w, right in zip(weights, rights, strict=True)])
     found = scipy.optimize.minimize(
         lambda v: lam * v[:n] @ v[:n] + v[n:].sum(),
         np.concatenate([np.zeros(n), np.full(n, 2.0 + np.abs(y).max())]),

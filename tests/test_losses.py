@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import oklnumba as okl
 from oklnumba import losses
 from oklnumba.hot.primitives.losses import (
     ABSOLUTE,
@@ -17,7 +18,8 @@ from oklnumba.hot.primitives.losses import (
 )
 from tests import naive
 
-every_loss = pytest.mark.parametrize("loss", losses.LOSSES.values(), ids=lambda loss: loss.name)
+EVERY = [*losses.LOSSES.values(), losses.get("quantile(0.9)")]
+every_loss = pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.name)
 
 
 def labels(loss, C):
@@ -90,6 +92,29 @@ def test_loss_derivative_is_zero_at_a_kink():
         assert loss_derivative(HINGE, y, y) == 0.0
         assert loss_derivative(HINGE, y * np.nextafter(1.0, 0.0), y) == -y
         assert loss_derivative(SQUARED_HINGE, y, y) == 0.0
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("learner", [okl.OGD(0.5, schedule="sqrt"), okl.CoinBetting()])
+def test_the_quantile_loss_finds_the_quantile(learner, level):
+    learner.reset().set_params(loss=f"quantile({level})")
+    rng = np.random.default_rng(0)
+    y = rng.exponential(size=6000)
+    forecasts = okl.run(learner, np.ones((6000, 1)), y).predictions[2000:]
+    assert np.mean(y[2000:] <= forecasts) == pytest.approx(level, abs=0.03)
+    assert forecasts.mean() == pytest.approx(-np.log(1.0 - level), rel=0.12)
+
+
+def test_levels():
+    assert losses.get("quantile").value([1.0], [3.0]) == losses.get("quantile(0.5)").value(
+        [1.0], [3.0]
+    )
+    assert losses.get("quantile(.25)").lipschitz(1.0) == 0.75
+    for name in ("quantile(0)", "quantile(1)", "quantile(1.5)"):
+        with pytest.raises(ValueError, match="level between 0 and 1"):
+            okl.FOGD(loss=name)
+    with pytest.raises(ValueError, match=r"loss must be one of .*quantile\(0.9\)"):
+        okl.FOGD(loss="quantile(high)")
 
 
 @pytest.mark.parametrize("margin", [1e-12, 30.0, 40.0, 700.0, 1e4, 1e300])

@@ -56,7 +56,13 @@ MISTAKES = [
     ("okl.datasets.load('magic4')", VALUE, "'magic4'", "did you mean 'magic04'?"),
     # values out of range, or of another kind
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
-    ("okl.FOGD(loss='huber')", VALUE, "loss must be one of squared, absolute", "hinge", "'huber'"),
+    (
+        "okl.FOGD(loss='hubber')",
+        VALUE,
+        "loss must be one of squared, absolute",
+        "hinge",
+        "'hubber'",
+    ),
     ("okl.POMDR(k, budget=401)", VALUE, "budget must be even", "401"),
     ("okl.FOGD(seed=None)", VALUE, "seed must be an integer >= 0", "None"),
     ("okl.Gaussian(sigma=X[0])", VALUE, "sigma must be a number > 0", "an array of shape (3,)"),

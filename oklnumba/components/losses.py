@@ -1,14 +1,19 @@
 """Convex losses of a forecast: value, derivative, curvature and Lipschitz constant.
 
 With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, epsilon_insensitive
-max(|y - f| - 0.1, 0), hinge max(1 - m, 0), squared_hinge max(1 - m, 0)^2 and logistic
-log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.1 scale the labels.
+max(|y - f| - 0.1, 0), huber |y - f|^2 / 2 up to |y - f| = 1 and |y - f| - 1/2 beyond,
+"quantile(q)" max(q (y - f), (q - 1) (y - f)) for a level q in (0, 1), whose best forecast is the
+q-quantile ("quantile": q = 0.5), hinge max(1 - m, 0), squared_hinge max(1 - m, 0)^2 and logistic
+log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.1, or another corner
+of huber than 1, scale the labels.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import exp, sqrt
 
 import numpy as np
@@ -74,15 +79,28 @@ def _squared_hinge_curvature(C: float) -> float:
     return (3 * C - 1) / (8 * C * C * (1 + C)) if C > 1 else 1 / (2 * (1 + C) ** 2)
 
 
-def _logistic_values(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _compiled_values(code: int, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
     values = np.empty(len(y))
-    # NumPy's exp has other bits on other processors.
-    hot.loss_values(hot.LOGISTIC, forecast, y, values)
+    hot.loss_values(code, forecast, y, values)
     return values
 
 
 def _shortfall(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(1.0 - y * forecast, 0.0)
+
+
+def _huber_values(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+    apart = np.abs(y - forecast)
+    return np.where(apart <= 1.0, 0.5 * apart * apart, apart - 0.5)
+
+
+def _make_quantile(level: float, name: str) -> Loss:
+    step = round(level * hot.LEVELS)
+    if not 0 < step < hot.LEVELS:
+        raise ValueError(f"loss {name!r} must have a level between 0 and 1, such as quantile(0.9)")
+    q, code = step / hot.LEVELS, hot.QUANTILE + step
+    values = partial(_compiled_values, code)  # compiled loops multiply by 1 / LEVELS
+    return Loss(name, code, False, values, lambda C: 0.0, lambda C: max(q, 1.0 - q))
 
 
 # Values in NumPy, where it has the bits of hot/primitives/losses.py: every run records them, and
@@ -94,12 +112,16 @@ LOSSES = {loss.name: loss for loss in (
          lambda f, y: np.abs(y - f), lambda C: 0.0, lambda C: 1.0),
     Loss("epsilon_insensitive", hot.EPSILON_INSENSITIVE, False,
          lambda f, y: np.maximum(np.abs(y - f) - hot.TUBE, 0.0), lambda C: 0.0, lambda C: 1.0),
+    Loss("huber", hot.HUBER, False, _huber_values,
+         lambda C: 1 / (4 * C * C) if C <= 0.5 else 0.0, lambda C: min(2 * C, 1.0)),
+    _make_quantile(0.5, "quantile"),
     Loss("hinge", hot.HINGE, True,
          _shortfall, lambda C: 0.0, lambda C: 1.0),
     Loss("squared_hinge", hot.SQUARED_HINGE, True,
          lambda f, y: _shortfall(f, y) ** 2, _squared_hinge_curvature, lambda C: 2 * (1 + C)),
     Loss("logistic", hot.LOGISTIC, True,
-         _logistic_values, lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
+         partial(_compiled_values, hot.LOGISTIC),  # NumPy's exp has other bits elsewhere
+         lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
 )}  # fmt: skip
 
 
@@ -110,10 +132,16 @@ def get(name: str) -> Loss:
     --------
     >>> okl.losses.get("hinge").value([0.5, -1.0], [1.0, 1.0])
     array([0.5, 2. ])
+    >>> okl.losses.get("quantile(0.9)").value([0.0, 0.0], [1.0, -1.0])
+    array([0.9, 0.1])
     """
-    if not isinstance(name, str) or name not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, but is {shown(name)}")
-    return LOSSES[name]
+    if isinstance(name, str) and name in LOSSES:
+        return LOSSES[name]
+    level = re.fullmatch(r"quantile\((\d*\.?\d+)\)", name) if isinstance(name, str) else None
+    if level is None:
+        names = ", ".join(LOSSES).replace("quantile", "quantile, quantile(0.9)")
+        raise ValueError(f"loss must be one of {names}, but is {shown(name)}")
+    return _make_quantile(float(level[1]), name)
 
 
 @formula

@@ -8,11 +8,16 @@ import scipy
 from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
 from oklnumba.core.display import brief
-from oklnumba.hot.primitives.losses import TUBE, loss_derivatives
+from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative solver
 GAP = 1e-6  # largest share of the objective by which an iterative solver may miss the best
 BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
+
+
+def in_dual(loss: Loss) -> bool:
+    """Say whether the best function for a loss is found in the dual: it has a kink."""
+    return loss.name in BOXES or loss.code >= QUANTILE
 
 
 class Comparator(NamedTuple):
@@ -65,7 +70,7 @@ def best_weights(
         A[np.diag_indices_from(A)] += lam
         weights = _with_dual(F, y, lam, loss, cholesky.solve_positive(A, F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
-    solve = _solve_dual if loss.name in BOXES else _solve_primal
+    solve = _solve_dual if in_dual(loss) else _solve_primal
     for _ in range(RESTARTS):  # with a new memory L-BFGS often goes on from where it stopped
         weights = solve(F, y, lam, loss, start)
         best = _evaluate(F, y, lam, loss, weights)
@@ -117,12 +122,16 @@ def _solve_dual(
 ) -> Weights:
     """Maximise the dual of a loss with a kink, c'b - |F'a|^2 / (4 lam) over a box; w = F'a/(2 lam).
 
-    Hinge: a = b, c = y, 0 <= y_i b_i <= 1; absolute: |b_i| <= 1; epsilon-insensitive: a = b+ - b-,
+    Hinge: a = b, c = y, 0 <= y_i b_i <= 1; absolute: |b_i| <= 1; quantile of level q: q - 1 <= b_i
+    <= q; epsilon-insensitive: a = b+ - b-,
     c = (y - eps, -y - eps), 0 <= b <= 1.
     """
     n = len(y)
     low, high, c = np.full(n, -1.0), np.ones(n), y
-    if loss.name == "hinge":
+    if loss.code >= QUANTILE:
+        slope = loss.derivative(0.0, 1.0)  # -level
+        low, high = np.full(n, -1.0 - slope), np.full(n, -slope)
+    elif loss.name == "hinge":
         low, high = np.minimum(y, 0.0), np.maximum(y, 0.0)
     elif loss.name == "epsilon_insensitive":
         low, high, c = np.zeros(2 * n), np.ones(2 * n), np.concatenate([y - TUBE, -y - TUBE])
@@ -147,7 +156,7 @@ def _solve_dual(
 
 def extend_state(state: np.ndarray, loss: Loss, before: int, n: int) -> np.ndarray:
     """Return the state of a solution for ``before`` rounds as a start for n."""
-    if loss.name not in BOXES:
+    if not in_dual(loss):
         return state
     halves = state.reshape(-1, before)
     return np.concatenate([halves, np.zeros((len(halves), n - before))], axis=1).ravel()

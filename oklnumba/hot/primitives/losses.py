@@ -2,10 +2,11 @@
 
 import math
 
-from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import hot
 
-SQUARED, ABSOLUTE, HINGE, SQUARED_HINGE, LOGISTIC, EPSILON_INSENSITIVE = range(6)
+SQUARED, ABSOLUTE, HINGE, SQUARED_HINGE, LOGISTIC, EPSILON_INSENSITIVE, HUBER = range(7)
+QUANTILE, LEVELS = 10**9, 10**6  # QUANTILE + k is the quantile loss of level k / LEVELS
 TUBE = 0.1  # half the width of the tube in which the epsilon-insensitive loss is 0
 
 
@@ -19,6 +20,11 @@ def loss_value(code, forecast, y):
         return abs(apart)
     if code == EPSILON_INSENSITIVE:
         return larger(abs(apart) - TUBE, 0.0)
+    if code == HUBER:
+        return 0.5 * apart * apart if abs(apart) <= 1.0 else abs(apart) - 0.5
+    if code >= QUANTILE:
+        level = (code - QUANTILE) / LEVELS
+        return level * apart if apart >= 0.0 else (level - 1.0) * apart
     margin = y * forecast
     short = larger(1.0 - margin, 0.0)
     if code == HINGE:
@@ -37,6 +43,11 @@ def loss_derivative(code, forecast, y):
         if abs(y - forecast) <= (TUBE if code == EPSILON_INSENSITIVE else 0.0):
             return 0.0
         return 1.0 if forecast > y else -1.0
+    if code == HUBER:
+        return larger(-1.0, smaller(1.0, forecast - y))
+    if code >= QUANTILE:
+        level = (code - QUANTILE) / LEVELS
+        return 0.0 if forecast == y else -level if forecast < y else 1.0 - level
     margin = y * forecast
     if code == HINGE:
         return -y if margin < 1.0 else 0.0
