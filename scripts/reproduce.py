@@ -92,7 +92,7 @@ def main() -> int:
         jobs = {pool.submit(run, path, options, env): path for path in chosen}
         for number, job in enumerate(as_completed(jobs), start=1):
             (status, lines, seconds), path = job.result(), jobs[job]
-            outcome = {0: "", NO_DATA: ", skipped: no data"}.get(status, f", FAILED ({status})")
+            outcome = {0: "", NO_DATA: ", skipped"}.get(status, f", FAILED ({status})")
             if status and (status != NO_DATA or args.all):
                 failed.append(path.name)
             print(f"\n{number} of {len(chosen)}, {path.stem}, {seconds:.0f} s{outcome}")

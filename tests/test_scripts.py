@@ -60,8 +60,8 @@ def test_reproduce_lists_the_scripts(env, call):
     [
         (0, [], 0, ""),
         (3, [], 1, ", FAILED (3)"),
-        (77, [], 0, ", skipped: no data"),
-        (77, ["--all"], 1, ", skipped: no data"),
+        (77, [], 0, ", skipped"),
+        (77, ["--all"], 1, ", skipped"),
     ],
 )
 def test_reproduce_reports_each_script(
