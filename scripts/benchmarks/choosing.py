@@ -47,20 +47,17 @@ LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD
 GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
 CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
     ("nothing is known, or not enough to tune", SELF, "magic04"),
-    ("the same, real labels", SELF, "casp"),
     ("the concept changes, nobody knows how fast", SELF, DRIFTS[1]),
     ("several classes", SELF, "digits, 10 classes"),
-    ("a few thousand rounds, several classes, exact kernel", "KernelAWV", "digits, 10 classes"),
+    ("the same, a few thousand rounds", "KernelAWV", "digits, 10 classes"),
     ("no drift, any d, a tenth of SelfTuning's latency", "NystromAWV", "magic04"),
     ("no drift, d up to 20 or so, a microsecond a round", "PKAWV, Taylor", "magic04"),
-    ("the same, up to 600 monomials", "PKAWV, Taylor", "ijcnn1"),
-    ("no drift, memory known beforehand, any d", "PKAWV, Fourier", "casp"),
-    ("a few kilobytes, a microsecond a round, curved", "FOGD", "ijcnn1"),
+    ("no drift, fixed memory, any d", "PKAWV, Fourier", "casp"),
+    ("a few kilobytes, a microsecond a round", "FOGD", "ijcnn1"),
     ("the same, drift", "FOGD", DRIFTS[1]),
     ("hinge loss, a budget of atoms", "POMDR", "magic04"),
-    ("a bound after every round, memory known beforehand", "FrequentKONS", "magic04"),
+    ("a bound after every round, fixed memory", "FrequentKONS", "magic04"),
     ("many inputs that separate the classes", "OGD", "mushrooms"),
-    ("linear and drifting, least time", "OGD", DRIFTS[0]),
     ("inputs and labels are chosen against you", "KernelAWV", GAME),
 )
 ABOUT = {
