@@ -116,3 +116,11 @@ def test_what_is_short():
     assert short(np.zeros((3, 4))) == "<array (3, 4)>"
     assert short(pd.DataFrame(np.zeros((3, 4)))) == "<DataFrame (3, 4)>"
     assert short(KERNEL) == "Gaussian(sigma=1.0)" and short("a") == "'a'"
+
+
+def test_numbers_and_texts_of_numpy_are_shown_plainly():
+    classes = list(np.array(["x", "y"]))
+    learner = okl.OneVsRest(okl.LinearAWV(), classes=classes)
+    assert repr(learner).endswith("classes=['x', 'y'])")
+    assert repr(okl.Gaussian(np.float64(2.0))) == "Gaussian(sigma=2.0)"
+    assert repr(learner.partial_fit([[1.0]], ["y"]).predict_one([1.0])) == "'y'"

@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import oklnumba as okl
@@ -196,3 +197,16 @@ def test_progress_of_short_runs():
     fig.savefig(io.BytesIO())
     with pytest.raises(ValueError, match="no rounds"):
         okl.run(okl.KernelAWV(okl.Gaussian()), iter([])).plot()
+
+
+def test_importance_takes_learners_and_estimators():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    learner = okl.SelfTuning().partial_fit(frame, np.sin(3 * X[:, 1]))
+    model = okl.interop.OnlineRegressor(shuffle=False).fit(frame, np.sin(3 * X[:, 1]))
+    for one, first in ((learner, "b"), (model, "b"), (learner.importance, "x1")):
+        figure = okl.plots.importance(one)
+        names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        assert names[0] == first
+        shares = [bar.get_width() for bar in figure.axes[0].patches]
+        np.testing.assert_allclose(shares, 100.0 * np.sort(learner.importance)[::-1])

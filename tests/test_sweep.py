@@ -390,6 +390,9 @@ def test_means_pivots_and_looks():
     np.testing.assert_allclose(means["mean_loss_sd"], 0.5**0.5)
     assert means["failed"].tolist() == [1, 0, 0, 0]
     assert table.pivot().rows == [{"data": d, "x": 1.5, "y": 3.5} for d in "ab"]
+    broken = [row | {"error": "ValueError: no"} if row["learner"] == "y" else row for row in table]
+    assert okl.Table(broken).pivot().rows == [{"data": d, "x": 1.5, "y": "failed"} for d in "ab"]
+    assert "failed" in repr(okl.Table(broken).pivot())
     with pytest.raises(ValueError, match="holds no numbers"):
         table.pivot("note")
     assert repr(okl.Table(rows * 5)).endswith("... 40 rows") and repr(okl.Table([]))

@@ -38,6 +38,8 @@ def short(value: Any) -> str:
     """Return repr(value), or only the shape of an array or a frame too large to read."""
     if isinstance(value, np.generic):
         value = value.item()
+    if type(value) is list:
+        return f"[{', '.join(map(short, value))}]"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
         return f"<{type(value).__name__.removeprefix('nd')} {shape}>"

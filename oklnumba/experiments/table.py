@@ -116,7 +116,7 @@ class Table:
     ) -> Self:
         """Return the means of a column, with one row and one column per value of two others.
 
-        Rows with an error are left out.
+        Rows with an error are left out of a mean; where all have one, the cell is "failed".
         """
         self._require(values, rows, columns)
         if self[values].dtype.kind not in "bif":
@@ -124,7 +124,9 @@ class Table:
         out: dict[Any, dict[str, Any]] = {}
         for (row, column), group in self._group([rows, columns]).items():
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
-            cell = float(np.mean(good)) if good else None  # type: ignore[arg-type]
+            cell: Any = float(np.mean(good)) if good else None  # type: ignore[arg-type]
+            if all(r.get("error") for r in group):
+                cell = "failed"
             out.setdefault(row, {rows: row})[str(column)] = cell
         return type(self)(out.values(), self.about)
 

@@ -194,19 +194,28 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
 
 
-def importance(values: ArrayLike, names: Sequence[str] | None, axes: Axes, most: int = 20) -> None:
-    """Draw how much inputs matter, the largest on top, in % of the sum.
+def importance(
+    values: Any, names: Sequence[str] | None = None, axes: Axes | None = None, most: int = 20
+) -> Figure:
+    """Draw how much inputs matter, the largest on top, in % of the sum; return the figure.
 
-    ``values`` : ``SelfTuning.importance`` or ``feature_importances_``, (d,); ``names`` : of the
-    columns, such as ``feature_names_in_``, None for x0, x1, ...; ``most`` : inputs shown.
+    ``values`` : a ``SelfTuning``, an estimator, or numbers of shape (d,); ``names`` : of the
+    columns, None for those that it remembers, or x0, x1, ...; ``axes`` : None for a new figure;
+    ``most`` : inputs shown.
 
     Examples
     --------
-    >>> fig, axes = okl.plots.figure(columns=1)
-    >>> okl.plots.importance([0.2, 0.8], ["age", "income"], axes[0, 0])
-    >>> [label.get_text() for label in axes[0, 0].get_yticklabels()]
+    >>> figure = okl.plots.importance([0.2, 0.8], ["age", "income"])
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['income', 'age']
     """
+    if axes is None:
+        axes = figure(columns=1)[1][0, 0]
+    if names is None:
+        schema = getattr(values, "schema", None)
+        names = schema.columns if schema else getattr(values, "feature_names_in_", None)
+    for name in ("importance", "feature_importances_"):
+        values = getattr(values, name, values)
     values = np.asarray(values, dtype=float)
     checks.require(values.ndim == 1 and len(values) > 0, "values", values, "of shape (d,)")
     names = [f"x{i}" for i in range(len(values))] if names is None else list(names)
@@ -218,6 +227,7 @@ def importance(values: ArrayLike, names: Sequence[str] | None, axes: Axes, most:
     axes.invert_yaxis()
     tidy(axes, "importance (%)", "")
     axes.grid(False, axis="y")
+    return axes.figure
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
