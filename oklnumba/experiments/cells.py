@@ -149,20 +149,22 @@ def count_bytes(player: Learner) -> int | None:
 # ---- play many ----
 
 
-def play_all(table: Sequence[Cell], options: Options) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the index of each cell and its columns, in the order in which the runs end."""
+def call_all(
+    function: Callable, items: Sequence[tuple], n_jobs: int | None
+) -> Iterator[tuple[int, Any]]:
+    """Yield the index of each tuple of arguments and what the function returns, as calls end."""
     if find_spec("joblib") is None:
-        yield from ((i, play(cell, options)) for i, cell in enumerate(table))
+        yield from ((i, function(*arguments)) for i, arguments in enumerate(items))
         return
     from joblib import Parallel, delayed
 
-    given = {} if options.n_jobs is None else {"n_jobs": options.n_jobs}  # or parallel_config
+    given = {} if n_jobs is None else {"n_jobs": n_jobs}  # or parallel_config
     parallel = Parallel(prefer="threads", return_as="generator_unordered", batch_size=1, **given)
-    yield from parallel(delayed(_play_numbered)(i, cell, options) for i, cell in enumerate(table))
+    yield from parallel(delayed(_call)(function, i, one) for i, one in enumerate(items))
 
 
-def _play_numbered(i: int, cell: Cell, options: Options) -> tuple[int, dict[str, Any]]:
-    return i, play(cell, options)
+def _call(function: Callable, i: int, arguments: tuple) -> tuple[int, Any]:
+    return i, function(*arguments)
 
 
 # ---- files ----

@@ -86,7 +86,7 @@ def sweep(
     n_jobs : int, optional
         Runs played at the same time, as in joblib (``pip install joblib``): -1 for all
         cores; None for one, or what ``joblib.parallel_config(backend, n_jobs=...)`` sets, "loky" or
-        "dask" for processes. The default backend is threads.
+        "dask" for processes (docs/experiments.md). The default backend is threads.
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
         permutation, options, name of ``measure`` and versions. Failed runs are played again.
@@ -145,7 +145,8 @@ def sweep(
 def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
     rows = play_cells(table, options)
-    return Table(rows, lam and {"lam": lam, "best": add_regret(table, rows, lam)})
+    best = lam and add_regret(table, rows, lam, options.n_jobs)
+    return Table(rows, lam and {"lam": lam, "best": best})
 
 
 # ---- arguments ----
@@ -312,7 +313,8 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
         find_blas().limit(limits=1, user_api="blas"),
     ):
         compile_loops(waiting, options.of_run)
-        for k, columns in cells.play_all(waiting, options):
+        calls = [(cell, options) for cell in waiting]
+        for k, columns in cells.call_all(cells.play, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
@@ -353,20 +355,32 @@ def choose(
     return {place: min(scores, key=itemgetter(0))[1] for place, scores in found.items()}
 
 
-def add_regret(table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty) -> dict[str, float]:
+def add_regret(
+    table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, n_jobs: int | None
+) -> dict[str, float]:
     """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss"."""
-    best: dict[str, float] = {}
-    for (stream, *_), row in zip(table, rows, strict=True):
-        if row["error"] or row["n"] < len(stream.X):
-            continue
-        place = f"{row['data']}, {row['loss']}"
-        try:
-            if place not in best:
-                own = lam[row["loss"]] if isinstance(lam, Mapping) else lam
-                hindsight = theory.Hindsight(stream.kernel, stream.X, stream.y, own, row["loss"])
-                found = hindsight.comparator()
-                best[place] = float(found.loss + own * found.norm**2)
+    whole = [
+        (f"{row['data']}, {row['loss']}", row, cell.stream)
+        for cell, row in zip(table, rows, strict=True)
+        if not row["error"] and row["n"] == len(cell.stream.X)
+    ]
+    wanted = {place: (stream, lam, row["loss"]) for place, row, stream in whole}
+    places, best = list(wanted), {}
+    for k, found in cells.call_all(find_best, list(wanted.values()), n_jobs):
+        best[places[k]] = found
+    for place, row, _ in whole:
+        if isinstance(best[place], str):
+            row["error"] = f"no regret: {best[place]}"
+        else:
             row["regret"] = row["total_loss"] - best[place]
-        except (ValueError, FloatingPointError, KeyError) as error:
-            row["error"] = f"no regret: {type(error).__name__}: {error}"
-    return best
+    return {place: best[place] for place in places if not isinstance(best[place], str)}
+
+
+def find_best(stream: Stream, lam: Penalty, loss: str) -> float | str:
+    """Return min_f sum loss + lam |f|^2 of a stream, or why there is none."""
+    try:
+        lam = lam[loss] if isinstance(lam, Mapping) else lam
+        best = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
+        return float(best.loss + lam * best.norm**2)
+    except (ValueError, FloatingPointError, KeyError) as error:
+        return f"{type(error).__name__}: {error}"

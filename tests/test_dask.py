@@ -1,0 +1,52 @@
+"""Sweeps on a Dask cluster of two worker processes: the table of one process."""
+
+import os
+
+import joblib
+import numpy as np
+import pytest
+
+import oklnumba as okl
+
+distributed = pytest.importorskip("distributed")
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (200, 2))
+Y = np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)
+KERNEL = okl.Gaussian(0.7)
+
+
+def play():
+    return okl.sweep(
+        {"FOGD": okl.FOGD(n_frequencies=20), "exact": okl.KernelAWV(KERNEL)},
+        {"curved": (X, Y), "straight": (X, np.sign(X[:, 0]))},
+        permutations=2, kernel=KERNEL, regret=1.0, measure=name_process,
+    )  # fmt: skip
+
+
+def play_sizes():
+    learners = {"NystromAWV": okl.NystromAWV(KERNEL), "exact": okl.KernelAWV(KERNEL)}
+    return okl.regret_vs_size(learners, X, Y, KERNEL, lam=1.0, seeds=2, sizes=[10])
+
+
+def name_process(learner, run):
+    return {"process": os.getpid()}
+
+
+@pytest.mark.filterwarnings("ignore")  # of Dask's own start
+def test_a_cluster_gives_the_table_of_one_process():
+    here, sizes_here = play(), play_sizes()
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        there, sizes_there = play(), play_sizes()
+    assert not any(there["error"]) and set(here["process"]) == {os.getpid()}
+    assert os.getpid() not in set(there["process"])
+    for name in ("mean_loss", "mistakes", "regret", "size", "total_loss"):
+        np.testing.assert_array_equal(np.array(there[name], float), np.array(here[name], float))
+    np.testing.assert_allclose(
+        np.array(sizes_there["regret"], float), np.array(sizes_here["regret"], float), rtol=1e-9
+    )
