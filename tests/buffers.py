@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from oklnumba.hot.awv import awv_forecasts, awv_rounds, factor_late
-from oklnumba.hot.primitives.udu import LANES, TOGETHER
+from oklnumba.hot import awv
+from oklnumba.hot.primitives import factor
+from oklnumba.hot.primitives.udu import LANES, TOGETHER, Forgetting
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 13)  # around the unrolled strides
 # What buffers hold beyond their valid part. NaN shows what is read there, a number what is written.
@@ -49,28 +50,30 @@ class Factor:
     Behind the columns in use there are ``spare`` others, which it must leave alone.
     """
 
-    def __init__(self, r, lam, ridge=0.0, discount=1.0, outputs=1, spare=0):
+    def __init__(self, r, lam, ridge=False, discount=1.0, outputs=1, spare=0):
         self.r, self.ridge = r, ridge
         self.used = -(-r // LANES) * LANES
         self.cap = self.used + spare
         self.U, self.c = np.eye(self.cap), np.zeros((outputs, self.cap))
         self.inv_d = np.full(self.cap, 1 / lam)
-        self.setting = 1 / discount, 1 / lam
-        self.work = poisoned(2 * TOGETHER + 1, self.cap), poisoned(TOGETHER)
-        self.late = np.zeros(2, dtype=np.int64), poisoned(4, self.cap)
+        self.forgetting = Forgetting(discount, 1 / discount, 1 / lam)
+        p, beta = poisoned(TOGETHER, self.cap), poisoned(TOGETHER, self.cap)
+        self.sweep = factor.Sweep(p, beta, poisoned(self.cap), poisoned(TOGETHER))
+        vectors = [poisoned(self.cap) for _ in range(3)]
+        self.pending = factor.Pending(np.zeros(2, dtype=np.int64), *vectors)
         self.forecasts, self.ridge_forecasts, self.shrinks = [], [], []
 
     def padded(self, Z):
         return np.ascontiguousarray(np.pad(Z, ((0, 0), (0, self.cap - self.r))))
 
-    def span(self, Z):
-        return 0, len(Z), self.used
-
-    def arguments(self):
-        return (self.U, self.inv_d, self.c, self.late), self.setting, self.work, self.ridge
+    def arguments(self, n):
+        span = awv.Span(0, n, self.used, self.used)
+        arrays = factor.Factor(self.U, self.inv_d, self.c, self.pending)
+        return span, arrays, self.forgetting, self.sweep, self.ridge
 
     def out(self, n):
-        return *(poisoned(n, len(self.c)) for _ in range(2)), poisoned(n), poisoned(n, len(self.c))
+        shape = n, len(self.c)
+        return awv.Rounds(poisoned(*shape), poisoned(*shape), poisoned(n), poisoned(*shape))
 
     def flat(self, found):
         return found[:, 0] if len(self.c) == 1 else found
@@ -78,20 +81,18 @@ class Factor:
     def play(self, Z, y):
         out = self.out(len(Z))
         Y = y.reshape(len(Z), len(self.c))
-        played, status = awv_rounds(
-            self.padded(Z), Y, self.span(Z), *self.arguments(), self.used, out
-        )
-        self.forecasts.extend(self.flat(out[0])[:played])
-        self.ridge_forecasts.extend(self.flat(out[1])[:played])
-        self.shrinks.extend(out[2][:played])
+        played, status = awv.awv_rounds(self.padded(Z), Y, *self.arguments(len(Z)), out)
+        self.forecasts.extend(self.flat(out.forecasts)[:played])
+        self.ridge_forecasts.extend(self.flat(out.ridge)[:played])
+        self.shrinks.extend(out.shrinks[:played])
         return played, status
 
     def forecast(self, Z):
         out = self.out(len(Z))
-        awv_forecasts(self.padded(Z), self.span(Z), *self.arguments(), out[:3])
-        return self.flat(out[0])
+        awv.awv_forecasts(self.padded(Z), *self.arguments(len(Z)), out)
+        return self.flat(out.forecasts)
 
     def state(self):
-        factor_late(self.arguments()[0], self.setting)
+        factor.finish_pending(*self.arguments(0)[1:4])
         parts = self.U, self.inv_d, self.c, self.forecasts, self.ridge_forecasts, self.shrinks
         return np.concatenate([np.ravel(part) for part in parts])

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import oklnumba as okl
-from oklnumba.hot.awv import RIDGE, certify
+from oklnumba.hot.awv import RIDGE, Certificate, Rounds, certify
 from oklnumba.hot.primitives.jit import NOT_FINITE
 from tests import naive, naive_linear
 from tests.buffers import Factor, poisoned
@@ -110,9 +110,10 @@ def test_certify_against_plain_sums_and_in_two_parts(ridge, discount):
     shrinks, growths = 1 + rng.random(n), 0.01 * rng.random((n, 2))
     totals = np.zeros((2, 6))
     totals[:, RIDGE] = ridge
-    proof = poisoned(3, n, 2)
+    out = Rounds(F, poisoned(n, 2), shrinks, growths)
+    certificate = Certificate(totals, *poisoned(3, n, 2))
     for first, stop in ((0, 5), (5, n)):
-        certify(Y, (first, stop, 0), F, shrinks, growths, discount, totals, tuple(proof))
+        certify(Y, first, stop, out, discount, certificate)
     rounds = np.arange(n)
     weights = np.tril(discount ** np.abs(rounds[:, None] - rounds))
     s = shrinks[:, None]
@@ -120,9 +121,10 @@ def test_certify_against_plain_sums_and_in_two_parts(ridge, discount):
     loss = weights @ (Y - F) ** 2
     comparator = weights @ ((Y - m) ** 2 / s - growths)
     bound = weights @ (Y**2 * (1 - 1 / s) + growths) + 1e-12 * loss  # for rounding
-    np.testing.assert_allclose(proof[0], loss, rtol=1e-13)
-    np.testing.assert_allclose(proof[1], comparator, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(proof[2], np.full((n, 2), np.nan) if ridge else bound, rtol=1e-13)
+    expected = np.full((n, 2), np.nan) if ridge else bound
+    np.testing.assert_allclose(certificate.loss, loss, rtol=1e-13)
+    np.testing.assert_allclose(certificate.comparator, comparator, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(certificate.bound, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -123,7 +123,7 @@ def test_long_silence_neither_underflows_nor_overflows(lam, discount):
     assert factor.inv_d[0] == pytest.approx(1 / max(heard, lam), rel=1e-9)
     # without the floor the penalty has no digits left, and novelty is infinite
     bare = Factor(r, lam, discount=discount)
-    bare.setting = 1 / discount, np.inf
+    bare.forgetting = bare.forgetting._replace(inv_floor=np.inf)
     assert bare.play(Z, y)[1] == NOT_FINITE
 
 

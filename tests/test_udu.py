@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from oklnumba.hot.awv import LATE
+from oklnumba.hot.primitives.factor import ROUND
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, solve_rounds
 from tests import naive
@@ -14,7 +14,7 @@ from tests.buffers import Factor
 from tests.compare import close
 from tests.compiled import COMPILED
 
-FACTORS = list(itertools.product((1, 4, 8, 11, 20), (1.0, 1e-3), (0.0, 1.0)))
+FACTORS = list(itertools.product((1, 4, 8, 11, 20), (1.0, 1e-3), (False, True)))
 
 
 @pytest.mark.parametrize("r, lam, ridge", FACTORS)
@@ -88,7 +88,7 @@ def test_forecasts_between_the_rounds_change_no_bit_of_the_state(r, lam, ridge, 
             looking.forecast(Z[one])
         count = 4 if t % 11 == 10 else 1
         looking.play(Z[t : t + count], y[t : t + count])
-        late, t = late + int(looking.late[0][LATE] > 0), t + count
+        late, t = late + int(looking.pending.columns[ROUND] > 0), t + count
     assert 10 < late < n - 5
     np.testing.assert_array_equal(looking.state(), whole.state())
 

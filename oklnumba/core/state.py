@@ -9,14 +9,16 @@ import json
 import mmap
 import threading
 from collections.abc import Callable
+from functools import cache
 from math import prod
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 
 import numpy as np
 
 from oklnumba.core.guard import locked
 from oklnumba.hot.primitives.jit import NEED_ROOM
-from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER
+from oklnumba.hot.primitives.udu import LANES, TILE
 
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 # Numbers between two arrays. Where one starts within four vectors after another, 256 bytes, loops
@@ -25,7 +27,6 @@ APART = 64
 SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
 FEWEST_LINES = 3  # by which they are kept apart
 BLOCK_ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
-LARGE = 600  # columns of a factor from which more rounds share a pass over it
 
 OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
 INTERRUPTED = RuntimeError(
@@ -79,18 +80,6 @@ def pad_row_length(n: int) -> int:
     return max(n, lines * LANES)
 
 
-def make_late(factors: tuple[int, ...], columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what passes over U leave, of factors of this shape, () for one (hot/awv.py)."""
-    return np.zeros((*factors, 2), dtype=np.int64), aligned_zeros(*factors, 4, columns)
-
-
-def sweep_workspace(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return workspace for the sweeps of a factor U' D U (hot/awv.py)."""
-    # A large factor does not fit in the cache: more rounds share a pass. The bits are the same.
-    rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
-    return aligned_zeros(2 * rounds + 1, U.shape[1]), aligned_zeros(rounds)
-
-
 def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
     """Return the axes of the arrays that the NamedTuples of a loop declare, by name.
 
@@ -104,6 +93,11 @@ def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
         for name, hint in fields.items()
         if hasattr(hint, "__metadata__")
     }
+
+
+@cache
+def _fields_of(layout: type) -> attrgetter:
+    return attrgetter(*[f"_{name}" for name in layout._fields])
 
 
 def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
@@ -232,7 +226,7 @@ class State:
 
     def _gather(self, layout: type) -> Any:
         """Return a NamedTuple of a loop, each field ``name`` from the attribute ``_name``."""
-        return layout(*[getattr(self, f"_{name}") for name in layout._fields])
+        return layout._make(_fields_of(layout)(self))
 
     # ---- saving ----
 

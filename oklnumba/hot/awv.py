@@ -9,15 +9,8 @@ PKAWV on fixed features (Jezequel, Gaillard and Rudi 2019, "pkawv", Algorithm 1;
         b_t = b_{t-1} + y_t z_t
 
 Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, and no drift. With
-p = U^-T z_t the ridge forecast is m = p.c and AWV's m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A discount
-g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
-
-U is read once in a single forecast and its round: the forecast leaves p, from which the round finds
-1 / D and c, and U waits for the next pass over it, mostly that of the next forecast. So ``factor``
-is U (cap, cap) and inv_d (cap,), of g A (the past, discounted for the next round; at first I and
-1 / lam), c (K, cap), and what a pass leaves: widths (2,), columns of the LATE round, which U and
-inv_d lack, and of the row LOOKED at last, 0 for none; and rows (4, cap), these two, the latter's p,
-and workspace. U and inv_d by themselves are those of all rounds after ``factor_late``.
+p = U^-T z_t the ridge forecast is m = p.c, and AWV's is m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A
+discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
 
 Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a round:
 
@@ -25,235 +18,179 @@ Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a
     yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 """
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.primitives.factor import add_rounds, count_together, solve_points
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, Array, hot
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
-from oklnumba.hot.primitives.udu import (
-    SWEEP,
-    factor_and_solve,
-    factor_rounds,
-    find_pivots,
-    ridge_forecast,
-    ridge_learn,
-    solve_rounds,
-)
+from oklnumba.hot.primitives.udu import ridge_forecast, ridge_learn
 
-# The certificate's running totals: loss, penalised loss of the best function, what AWV may lose
-# more, what growing spaces took off, max |y|, and 1 for ridge forecasts, which have no bound.
+ROUNDING = 1e-12  # of the sums below, as a share of the loss: regret and bound may be equal
+
+
+class Span(NamedTuple):
+    """Rounds first to stop, and the columns of their features."""
+
+    first: int
+    stop: int
+    r: int  # columns in use, a multiple of LANES: zeros follow the last feature
+    compared: int  # of these, the first ones: the columns of the functions to compare with
+
+
+class Rounds(NamedTuple):
+    """What each round writes; K labels a round."""
+
+    forecasts: Array  # (n, K)
+    ridge: Array  # (n, K): m = z' A_{t-1}^-1 b_{t-1}
+    shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z
+    growth: Array  # (n, K): what the columns beyond ``compared`` take off the best function's loss
+
+
+class Certificate(NamedTuple):
+    """The certificate after each round, and the sums it comes from."""
+
+    totals: Annotated[Array, "outputs", "totals"]
+    loss: Array  # (n, K)
+    comparator: Array  # (n, K): penalised loss of the best function so far
+    bound: Array  # (n, K), on the difference
+
+
+# Totals: loss; penalised loss of the best function; bound on AWV's extra loss; comparator gained by
+# new columns; max |y|; 1 if ridge, which has no bound.
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
-LATE, LOOKED, SOLVED, BETA = range(4)  # rows, the first two also widths, that a pass leaves
-ROUNDING = 1e-12  # of these sums, as a share of the loss: regret and bound may be equal
+
+
+class KernelAWVState(NamedTuple):
+    """The state of Kernel-AWV beside L."""
+
+    past: Annotated[Array, "d", ATOMS]  # inputs
+    u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
+    totals: Annotated[Array, "outputs", "totals"]
+    counts: Annotated[Array, "counts"]
 
 
 @hot
-def factor_late(factor, setting):
-    """Take the late round into U and inv_d, if there is one; ``setting`` as in awv_rounds."""
-    U, inv_d, _, (widths, kept) = factor
-    if widths[LATE] > 0:
-        a = kept[SOLVED]
-        a[0] = 1.0
-        factor_rounds(U, inv_d, setting, kept, kept[BETA:], a, 1, widths[LATE])
-        widths[LATE] = 0
+def late_growth(y, m, a, p, beta, c, compared, r):
+    """Return what columns from ``compared`` on take off the best function's loss in a round.
 
-
-@hot
-def look_at(rounds, factor, setting, r):
-    """Turn z = rounds[0] into p = U^-T z, and keep both for the round of z, which may follow."""
-    U, inv_d, _, (widths, kept) = factor
-    p = rounds[0]
-    for j in range(r):
-        kept[LOOKED, j] = p[j]
-    if widths[LATE] == r:
-        factor_and_solve(U, inv_d, setting, kept[LATE], kept[BETA], p, r)
-        widths[LATE] = 0
-    else:
-        factor_late(factor, setting)
-        solve_rounds(U, rounds, 1, r)
-    widths[LOOKED] = r
-    for j in range(r):
-        kept[SOLVED, j] = p[j]
-
-
-@hot
-def take_looked_at(z, late, r):
-    """Make z the late row if it is the one looked at last; say whether it is. Forget that one."""
-    widths, kept = late
-    same = widths[LOOKED] == r
-    widths[LOOKED] = 0
-    if same:
-        for j in range(r):
-            same = same & (z[j] == kept[LOOKED, j])
-            kept[LATE, j] = z[j]
-    if same:
-        widths[LATE] = r
-    return same
-
-
-@hot
-def late_gain(y, m, a, p, beta, c, own, r):
-    """Return what columns from ``own`` on take off the best function's loss in a round.
-
-    (y - m)^2 / a of all columns less that of the first ``own``; 1 - p beta is a / a' of udu.py.
+    It is (y - m)^2 / a of all columns less that of the first ones, for which p, beta and the a of
+    udu.py stop there: 1 - p beta = a / a'.
     """
-    own_m, own_a = m, a
-    for j in range(own, r):
-        own_m -= p[j] * c[j]
-        own_a *= 1.0 - p[j] * beta[j]
-    return (y - m) * (y - m) / a - (y - own_m) * (y - own_m) / own_a
+    first_m, first_a = m, a
+    for j in range(compared, r):
+        first_m -= p[j] * c[j]
+        first_a *= 1.0 - p[j] * beta[j]
+    return (y - m) * (y - m) / a - (y - first_m) * (y - first_m) / first_a
 
 
 @hot
-def awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out):
-    """Play AWV (pkawv Algorithm 1) or ridge rounds on features, with K labels a round.
+def awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out):
+    """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
-    Z : (n, >= r), zero from the last feature up to r; Y : (n, K); span : (first, stop, r), the
-    rounds from first up to stop are played on r columns, a multiple of LANES; setting : (1 / g,
-    1 / lam), g the discount; work : (2 T + 1, cap) and (T,), for T rounds that share a pass over U,
-    T a multiple of SWEEP (any T gives the same bits); ridge : 1 for ridge forecasts, 0 for AWV; own
-    : columns of the functions to compare with, the others (own < r) serve the forecasts only; out :
-    forecasts and ridge forecasts m (n, K), shrinks a = 1 + z' (g A)^-1 z (n,), and growth (n, K) of
-    certify, written if own < r.
+    Z : (n, >= r); Y : (n, K). Any number T of rounds that share a pass gives the same bits.
+    ``growth`` is written if compared < r.
     """
-    U, inv_d, c, late = factor
-    rows, a = work
-    t, stop, r = span
-    together = a.shape[0]
-    rounds, betas, scan = rows, rows[together:], rows[2 * together]
-    forecasts, ridge_forecasts, shrinks, growth = out
-    while t < stop:
-        count = (stop - t) // SWEEP * SWEEP or 1
-        if count > together:
-            count = together
-        if count == 1 and take_looked_at(Z[t], late, r):
-            for j in range(r):
-                rounds[0, j] = late[1][SOLVED, j]
-            a[0] = find_pivots(rounds[0], inv_d, setting, betas[0], r)
-        else:
-            factor_late(factor, setting)
-            late[0][LOOKED] = 0
-            for s in range(count):
-                a[s] = 1.0
-                for j in range(r):
-                    rounds[s, j] = Z[t + s, j]
-            factor_rounds(U, inv_d, setting, rounds, betas, a, count, r)  # A_t = g A_{t-1} + z z'
+    t, r, compared = span.first, span.r, span.compared
+    while t < span.stop:
+        count = count_together(span.stop - t, sweep)
+        add_rounds(Z, t, count, r, factor, forgetting, sweep)  # A_t = g A_{t-1} + z_t z_t'
         for s in range(count):
-            p, beta = rounds[s], betas[s]
-            shrinks[t + s] = a[s]
+            p, beta = sweep.p[s], sweep.beta[s]
+            out.shrinks[t + s] = sweep.a[s]
             for k in range(Y.shape[1]):
-                y, ck = Y[t + s, k], c[k]
-                m = ridge_forecast(p, ck, scan, r)  # z' (g A_{t-1})^-1 g b_{t-1}
-                if not abs(m / a[s]) < np.inf:
+                y, c, a = Y[t + s, k], factor.c[k], sweep.a[s]  # a: or 1 / a is computed once
+                m = ridge_forecast(p, c, sweep.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
+                if not abs(m / a) < np.inf:
                     return t + s, NOT_FINITE
-                ridge_forecasts[t + s, k] = m
-                forecasts[t + s, k] = m if ridge else m / a[s]  # z' A_t^-1 g b_{t-1}, eq. 4
-                if own < r:
-                    growth[t + s, k] = late_gain(y, m, a[s], p, beta, ck, own, r)
-                ridge_learn(y, beta, ck, scan, r)  # b_t = g b_{t-1} + y_t z
+                out.ridge[t + s, k] = m
+                out.forecasts[t + s, k] = m if is_ridge else m / a  # z_t' A_t^-1 g b_{t-1}, eq. 4
+                if compared < r:
+                    out.growth[t + s, k] = late_growth(y, m, a, p, beta, c, compared, r)
+                ridge_learn(y, beta, c, sweep.scan, r)  # b_t = g b_{t-1} + y_t z_t
         t += count
-    return stop, DONE
+    return span.stop, DONE
 
 
 @hot
-def awv_forecasts(Z, span, factor, setting, work, ridge, out):
-    """Write what AWV or ridge would forecast for these rows of Z; arguments as in awv_rounds."""
-    U, inv_d, c, _ = factor
-    rows, a = work
-    t, stop, r = span
-    together = a.shape[0]
-    rounds, scan = rows, rows[2 * together]
-    forecasts, ridge_forecasts, shrinks = out
-    while t < stop:
-        count = (stop - t) // SWEEP * SWEEP or 1
-        if count > together:
-            count = together
+def awv_forecasts(Z, span, factor, forgetting, sweep, is_ridge, out):
+    """Write what AWV or ridge would forecast for these rows of Z, growth excepted."""
+    t, r, c, inv_d = span.first, span.r, factor.c, factor.inv_d
+    while t < span.stop:
+        count = count_together(span.stop - t, sweep)
+        solve_points(Z, t, count, r, factor, forgetting, sweep)
         for s in range(count):
+            p, a = sweep.p[s], 1.0
             for j in range(r):
-                rounds[s, j] = Z[t + s, j]
-        if count == 1:
-            look_at(rounds, factor, setting, r)
-        else:
-            factor_late(factor, setting)
-            solve_rounds(U, rounds, count, r)
-        for s in range(count):
-            p = rounds[s]
-            shrink = 1.0
-            for k in range(r):
-                shrink += inv_d[k] * p[k] * p[k]
-            shrinks[t + s] = shrink
+                a += inv_d[j] * p[j] * p[j]
+            out.shrinks[t + s] = a
             for k in range(c.shape[0]):
-                m = ridge_forecast(p, c[k], scan, r)
-                ridge_forecasts[t + s, k] = m
-                # Read from memory, so that the compiler does not multiply by one 1 / shrink.
-                forecasts[t + s, k] = m if ridge else m / shrinks[t + s]
+                m = ridge_forecast(p, c[k], sweep.scan, r)
+                out.ridge[t + s, k] = m
+                # a from memory, or the compiler multiplies by one 1 / a.
+                out.forecasts[t + s, k] = m if is_ridge else m / out.shrinks[t + s]
         t += count
 
 
 @hot
-def certify(Y, span, forecasts, shrinks, growth, discount, totals, proof):
+def certify(Y, first, stop, rounds, discount, certificate):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
-    With m the ridge forecast and s the shrink, a round adds (y - m)^2 / s to the penalised loss of
-    the best function in hindsight, and y^2 z' A_t^-1 z = y^2 (1 - 1/s) to the bound, which the
-    proof takes up to max y^2 log s. A discount multiplies all sums before the round; the bound
-    holds, as (y - m/s)^2 - (y - m)^2 / s = y^2 (1 - 1/s) - (m/s)^2 (s - 1) whatever the past.
-
-    growth : (n, K), what a growing space took off that loss; totals : (K, 6), in place; others as
-    in awv_rounds; proof : loss, comparator and bound after each round, (n, K), written.
+    A round adds (y - m)^2 / a to the penalised loss of the best function in hindsight, and
+    y^2 z' A_t^-1 z = y^2 (1 - 1/a) to the bound: the paper bounds their sum by max y^2 log a. A
+    discount multiplies all sums before the round. The bound holds whatever the past, for
+    (y - m/a)^2 - (y - m)^2 / a = y^2 (1 - 1/a) - (m/a)^2 (a - 1).
     """
-    loss, comparator, bound = proof
+    loss, comparator, bound = certificate.loss, certificate.comparator, certificate.bound
     for k in range(Y.shape[1]):
-        total = totals[k]
-        ridge = total[RIDGE]
-        for t in range(span[0], span[1]):
+        total = certificate.totals[k]
+        is_ridge = total[RIDGE] > 0.0
+        for t in range(first, stop):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
-                for entry in range(LOSS, GROWTH + 1):
-                    total[entry] *= discount
-            s, y, forecast, grown = shrinks[t], Y[t, k], forecasts[t, k], growth[t, k]
-            m = forecast if ridge else forecast * s
-            apart, from_ridge = y - forecast, y - m
-            total[LOSS] += apart * apart
-            total[BEST] += from_ridge * from_ridge / s - grown
-            total[EXCESS] += y * y * ((s - 1.0) / s)
-            total[GROWTH] += grown
+                for i in range(LOSS, GROWTH + 1):
+                    total[i] *= discount
+            a, y, forecast = rounds.shrinks[t], Y[t, k], rounds.forecasts[t, k]
+            m, growth = forecast if is_ridge else forecast * a, rounds.growth[t, k]
+            total[LOSS] += (y - forecast) * (y - forecast)
+            total[BEST] += (y - m) * (y - m) / a - growth
+            total[EXCESS] += y * y * ((a - 1.0) / a)
+            total[GROWTH] += growth
             total[LARGEST] = larger(total[LARGEST], abs(y))
-            loss[t, k] = total[LOSS]
-            comparator[t, k] = total[BEST]
+            loss[t, k], comparator[t, k] = total[LOSS], total[BEST]
             rounded = ROUNDING * total[LOSS]
-            bound[t, k] = np.nan if ridge else total[EXCESS] + total[GROWTH] + rounded
+            bound[t, k] = np.nan if is_ridge else total[EXCESS] + total[GROWTH] + rounded
 
 
 @hot
-def awv_certified_rounds(
-    Z, Y, span, factor, setting, work, ridge, own, discount, totals, out, proof
-):
-    """Play rounds as awv_rounds does, then certify them; growth is zeros if own = r."""
-    played, status = awv_rounds(Z, Y, span, factor, setting, work, ridge, own, out)
+def awv_certified_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out, certificate):
+    """Play rounds as awv_rounds does, then certify them; growth is zeros if compared = r."""
+    played, status = awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out)
     if status == DONE:
-        certify(Y, span, out[0], out[2], out[3], discount, totals, proof)
+        certify(Y, span.first, span.stop, out, forgetting.discount, certificate)
     return played, status
 
 
 @hot
-def kernel_awv_labels(L, u, Y, first, lam, ridge, forecasts, shrinks):
-    """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are known, with K labels a round.
+def kernel_awv_labels(L, u, Y, first, lam, is_ridge, out):
+    """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are written, with K labels a round.
 
-    AWV is ridge with the point (x_t, 0) added; that point's coefficient is -m / s, s = L_tt^2, so
-    the last equation of the system gives m lam / s.
+    AWV is ridge with the point (x_t, 0) added. That point's coefficient is -m / L_tt^2, so the last
+    equation of the system gives m lam / L_tt^2.
 
-    L : (cap, cap), lower factor of K + lam I; u : (K, cap), L^-1 y of each output, in place; Y :
-    labels of the rows first, first + 1, ... of L. A label is read after its forecast is written.
+    L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
+    first + 1, ... of L. A label is read after its forecast is written.
     """
     for i in range(Y.shape[0]):
         t = first + i
         for k in range(Y.shape[1]):
             m = dot(L[t, :t], u[k, :t], t)
-            pivot = L[t, t]  # read for each k, so that no one multiplies by one 1 / pivot
-            shrinks[i] = pivot * pivot / lam
-            forecasts[i, k] = m if ridge else m * lam / (pivot * pivot)
-            u[k, t] = (Y[i, k] - m) / pivot
+            L_tt = L[t, t]  # read for each k, or the compiler multiplies by one 1 / L_tt
+            out.shrinks[i], out.ridge[i, k] = L_tt * L_tt / lam, m
+            out.forecasts[i, k] = m if is_ridge else m * lam / (L_tt * L_tt)
+            u[k, t] = (Y[i, k] - m) / L_tt
 
 
 @hot
@@ -269,14 +206,14 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 
 
 @hot
-def kernel_awv_forecasts(rows, corners, L, u, t, lam, ridge, forecasts):
+def kernel_awv_forecasts(rows, deltas, u, t, lam, is_ridge, forecasts):
     """Write what Kernel-AWV or ridge would forecast.
 
-    rows : (n, t), L^-1 k(x, past); corners : (n,), k(x, x), replaced by k(x, x) - |row|^2.
+    rows : (n, t), L^-1 k(x, past); deltas : (n,), k(x, x), replaced by k(x, x) - |row|^2.
     """
     for i in range(rows.shape[0]):
-        rest = larger(corners[i] - dot(rows[i], rows[i], t), 0.0)  # negative only by rounding
-        corners[i] = rest
+        # Read from memory, or the compiler multiplies by one 1 / (lam + delta).
+        deltas[i] = larger(deltas[i] - dot(rows[i], rows[i], t), 0.0)  # < 0 only by rounding
         for k in range(u.shape[0]):
             m = dot(rows[i], u[k], t)
-            forecasts[i, k] = m if ridge else m * lam / (lam + corners[i])
+            forecasts[i, k] = m if is_ridge else m * lam / (lam + deltas[i])

@@ -21,7 +21,7 @@ coordinates Phi (cap_n, cap) of past rounds; ``factor``: as in awv.py. corner is
 
 import math
 
-from oklnumba.hot.awv import LOOKED, awv_rounds, certify, factor_late, look_at
+from oklnumba.hot.awv import Span, awv_rounds, certify
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
@@ -32,6 +32,7 @@ from oklnumba.hot.primitives.dictionary import (
     span_grow,
 )
 from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.factor import finish_pending, forget_point, solve_points
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -200,20 +201,19 @@ def nystrom_rows(X, Y, first, coins, known, points, out):
 
 
 @hot
-def nystrom_awv_rounds(rows, Y, span, regression, out):
+def nystrom_awv_rounds(rows, Y, first, end, regression, out):
     """Play Nystrom-AWV (pkawv Algorithm 2) on rounds that nystrom_rows has written.
 
-    span : the first of them and the one after the last; others as in nystrom_awv_play.
+    first, end : the first of them and the one after the last; others as in nystrom_awv_play.
     """
     Z, ranks, borders, gains, _ = rows
-    lam, factor, setting, work, ridge = regression
-    U, inv_d, c, _ = factor
-    growth, moments = out[3], work[0][work[0].shape[0] - 1]
-    t, growths = span[0], 0
-    while t < span[1]:
+    lam, factor, forgetting, sweep, is_ridge = regression
+    growth, moments = out.growth, sweep.scan
+    t, growths = first, 0
+    while t < end:
         old, rank = ranks[t], ranks[t + 1]
         stop = t + 1
-        while stop < span[1] and ranks[stop + 1] == rank:
+        while stop < end and ranks[stop + 1] == rank:
             stop += 1
         for s in range(t, stop):
             for k in range(growth.shape[1]):
@@ -222,14 +222,13 @@ def nystrom_awv_rounds(rows, Y, span, regression, out):
             for j in range(old):
                 moments[j] = borders[growths, j]
             corner = borders[growths, old] + lam  # lam |w|^2 has one coordinate more
-            factor_late(factor, setting)
-            if not border_factor(U, inv_d, c, moments, corner, growth[t], old):
+            finish_pending(factor, forgetting, sweep)
+            if not border_factor(factor.U, factor.inv_d, factor.c, moments, corner, growth[t], old):
                 return t, NOT_POSITIVE
             growths += 1
         width = (larger(rank, 1) + LANES - 1) // LANES * LANES
-        played, status = awv_rounds(
-            Z, Y, (t, stop, width), factor, setting, work, ridge, width, out
-        )
+        span = Span(t, stop, width, width)
+        played, status = awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out)
         if status != DONE:
             return played, status
         t = stop
@@ -237,7 +236,7 @@ def nystrom_awv_rounds(rows, Y, span, regression, out):
 
 
 @hot
-def nystrom_awv_play(X, Y, first, coins, known, points, rows, regression, out, totals, proof):
+def nystrom_awv_play(X, Y, first, coins, known, points, rows, regression, out, certificate):
     """Play the rounds of a block from row ``first`` on, with their certificate.
 
     The dictionary sees rounds until it needs room, then these are played on its span.
@@ -246,16 +245,15 @@ def nystrom_awv_play(X, Y, first, coins, known, points, rows, regression, out, t
     (discount, rule of joining_probability, largest size), counts, dictionary, past, and work, (8,
     cap) and (2, cap_n); rows : coordinates (>= n, cap), zero up to whole vectors, ranks (> n,)
     before and after each round, moments (g, cap) and gains (g, K) of add_atom for up to g growths,
-    and sizes (n,); regression : lam, and factor, setting, work and ridge of awv_rounds; out :
-    forecasts (n, K), ridge forecasts (>= n, K), shrinks (>= n,) and growth (>= n, K); totals and
-    proof as in certify. Returns the next row and a status.
+    and sizes (n,); regression : lam, and factor, forgetting, sweep and is_ridge of awv_rounds.
+    Returns the next row and a status.
     """
     while first < X.shape[0]:
         seen, why = nystrom_rows(X, Y, first, coins, known, points, rows)
-        played, status = nystrom_awv_rounds(rows, Y, (first, seen), regression, out)
+        played, status = nystrom_awv_rounds(rows, Y, first, seen, regression, out)
         if status != DONE:
             return played, status
-        certify(Y, (first, seen, 0), out[0], out[2], out[3], points[1][0], totals, proof)
+        certify(Y, first, seen, out, points[1][0], certificate)
         if why != DONE:
             return seen, why
         first = seen
@@ -272,9 +270,10 @@ def nystrom_awv_forecasts(X, coin, points, regression, forecasts):
     Arguments as in nystrom_awv_play.
     """
     kernel, setting, counts, dictionary, past, work = points
-    lam, factor, forgetting, _, ridge = regression
-    R, (U, inv_d, c, (widths, _)), (rows, columns) = dictionary[4], factor, work
-    q, p, moments, scan, shrink = rows[2], rows[4], rows[5], rows[6], rows[7]
+    lam, factor, forgetting, sweep, is_ridge = regression
+    R, (rows, columns) = dictionary[4], work
+    U, inv_d, c, p = factor.U, factor.inv_d, factor.c, sweep.p[0]
+    q, moments = rows[2], rows[5]
     stored, old_rank = counts[PAST], counts[RANK]
     for t in range(X.shape[0]):
         rank = old_rank
@@ -287,23 +286,21 @@ def nystrom_awv_forecasts(X, coin, points, regression, forecasts):
             square = write_span_column(
                 kernel, x, past, setting[0], stored, q, rho, rank, columns, moments, gains
             )
-            factor_late(factor, forgetting)
+            finish_pending(factor, forgetting, sweep)
             if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
                 q[rank] = own_coordinate(rho, corner)
                 rank += 1
         padded = pad(q, rank)
-        for k in range(padded):  # q is kept for nystrom_rows
-            p[k] = q[k]
-        look_at(rows[4:], factor, forgetting, padded)
+        solve_points(rows, 2, 1, padded, factor, forgetting, sweep)
         a = 1.0
         for k in range(padded):
             a += inv_d[k] * p[k] * p[k]
-        shrink[0] = a  # in memory, so that the compiler does not multiply by one 1 / a
+        sweep.a[0] = a  # in memory, so that the compiler does not multiply by one 1 / a
         for k in range(c.shape[0]):
-            forecast = ridge_forecast(p, c[k], scan, padded)
-            forecasts[t, k] = forecast if ridge else forecast / shrink[0]
+            forecast = ridge_forecast(p, c[k], sweep.scan, padded)
+            forecasts[t, k] = forecast if is_ridge else forecast / sweep.a[0]
         if rank > old_rank:
-            widths[LOOKED] = 0  # it was by another U
+            forget_point(factor.pending)  # its p is by another U
             U[:old_rank, old_rank] = 0.0
             inv_d[old_rank] = 1.0 / lam
             c[:, old_rank] = 0.0

@@ -25,7 +25,7 @@ The arrays of a group of N regressions and M rules, K labels a round, in L leave
                 R = diag(1 / scales) U; row and b (cap,), and (TOGETHER, cap), workspace
     coordinates Z (n, > cap), 1 for the intercept, the coordinates, zeros up to whole vectors;
                 columns (n,), how many these are; sizes (n,), atoms after the round
-    ridges      settings (N, 3), 1 / discount, 1 / lam and the discount; factors as in awv.py, (L,
+    ridges      settings (N, 3), the numbers of Forgetting; factors as in awv.py, (L,
                 N, ...); totals (L, N, K, 6); workspace as in awv_rounds
     rules       codes (M,), rates (M,), signs (K,), weights (L, M, K, cap) and largest (L, M, K)
     own         labels (n, K) and coins (n,), so sorted; forecasts (2 N + M, n, K), of ridge and AWV
@@ -37,7 +37,7 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.awv import awv_certified_rounds, awv_forecasts
+from oklnumba.hot.awv import Certificate, Rounds, Span, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     joining_probability,
@@ -46,10 +46,11 @@ from oklnumba.hot.primitives.dictionary import (
     span_grow,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.factor import Factor, Pending
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
-from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
+from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, Forgetting, pad, solve_rounds
 
 RANK, CHOSEN = 1, 2  # entries of the counts after ATOMS: rank of the span, now and when chosen
 ORDER, LEAF = 0, 1  # of the integers that a block leaves
@@ -259,8 +260,14 @@ def count_equal(columns, start, stop):
 @hot
 def take_factor(factors, leaf, i):
     """Return the factor of regression i in a leaf."""
-    U, inv_d, c, (widths, kept) = factors
-    return U[leaf, i], inv_d[leaf, i], c[leaf, i], (widths[leaf, i], kept[leaf, i])
+    pending = factors.pending
+    return Factor(
+        factors.U[leaf, i], factors.inv_d[leaf, i], factors.c[leaf, i],
+        Pending(
+            pending.columns[leaf, i], pending.z[leaf, i], pending.point[leaf, i],
+            pending.p[leaf, i],
+        ),
+    )  # fmt: skip
 
 
 @hot
@@ -282,10 +289,10 @@ def ridge_rounds(Z, columns, Y, span, lasting, ridges, leaf, out):
                     growth[t, k] = 0.0
         for i in range(settings.shape[0]):
             played, status = awv_certified_rounds(
-                Z, Y, (start, stop, r), take_factor(factors, leaf, i),
-                (settings[i, 0], settings[i, 1]), work, 0.0, own, settings[i, 2], totals[leaf, i],
-                (forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
-                (proofs[i, 0], proofs[i, 1], proofs[i, 2]),
+                Z, Y, Span(start, stop, r, own), take_factor(factors, leaf, i),
+                Forgetting(settings[i, 0], settings[i, 1], settings[i, 2]), work, False,
+                Rounds(forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
+                Certificate(totals[leaf, i], proofs[i, 0], proofs[i, 1], proofs[i, 2]),
             )  # fmt: skip
             if status != DONE:
                 return played, status
@@ -297,15 +304,15 @@ def ridge_rounds(Z, columns, Y, span, lasting, ridges, leaf, out):
 def ridge_forecasts(Z, columns, span, ridges, leaf, out):
     """Write what the regressions would forecast; arguments as in ridge_rounds."""
     settings, factors, _, work = ridges
-    forecasts, shrinks, _, _ = out
+    forecasts, shrinks, growth, _ = out
     start = span[0]
     while start < span[1]:
         r, stop = columns[start], count_equal(columns, start, span[1])
         for i in range(settings.shape[0]):
             awv_forecasts(
-                Z, (start, stop, r), take_factor(factors, leaf, i),
-                (settings[i, 0], settings[i, 1]), work, 0.0,
-                (forecasts[2 * i + 1], forecasts[2 * i], shrinks),
+                Z, Span(start, stop, r, r), take_factor(factors, leaf, i),
+                Forgetting(settings[i, 0], settings[i, 1], settings[i, 2]), work, False,
+                Rounds(forecasts[2 * i + 1], forecasts[2 * i], shrinks, growth),
             )  # fmt: skip
         start = stop
 

@@ -17,24 +17,25 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features, NystromFeatures, features_field
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
+from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import (
     BLOCK_ROWS,
     FeatureRows,
     aligned_zeros,
-    make_late,
+    axes_of,
     round_up_to_vector,
-    sweep_workspace,
 )
 from oklnumba.hot import awv as hot
+from oklnumba.hot.awv import Certificate, KernelAWVState, Rounds, Span
+from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
-from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
-from oklnumba.learners.base.single import SingleRound
+from oklnumba.learners.base.single import SingleRound, enter
 
 REMEDY = "raise lam, or scale the inputs and labels"
 FORECASTERS = "awv", "ridge"
@@ -46,10 +47,17 @@ def name_space(space: str, discount: float) -> str:
     return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-def settle(factor: tuple, forgetting: tuple[float, float]) -> None:
-    """Take a round that waits for the next pass over U into it, and into inv_d."""
-    if factor[3][0][hot.LATE]:
-        hot.factor_late(factor, forgetting)
+def make_workspace(n: int, outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return room for the ridge forecasts, shrinks and growth (0) of n rounds."""
+    return np.empty((n, outputs)), np.empty(n), np.zeros((n, outputs))
+
+
+def bind_outputs(
+    trace: Trace, workspace: tuple[np.ndarray, ...], totals: np.ndarray
+) -> tuple[Rounds, Certificate]:
+    """Return where AWV rounds and their certificate write: into a trace and workspace."""
+    columns = [part.reshape(-1, len(totals)) for part in (trace.predictions, *trace[2:5])]
+    return Rounds(columns[0], *workspace), Certificate(totals, *columns[1:])
 
 
 class KernelAWV(cholesky.GrowingFactor, Learner):
@@ -82,10 +90,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
     0.194822
     """
 
-    _STATE = {
-        "u": ("outputs", ATOMS), "past": ("d", ATOMS), "totals": ("outputs", "totals"),
-        "counts": ("counts",),
-    }  # fmt: skip
+    _STATE = axes_of(KernelAWVState)
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
     _certified, _several = 3, True
@@ -99,7 +104,8 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
     def _start(self, d: int) -> None:
         self._lam, self._kernel = self._hyper.lam, self._hyper.kernel._code()
         self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
-        self._ridge = self._totals[:, hot.RIDGE] = float(self._forecaster == "ridge")
+        self._is_ridge = self._forecaster == "ridge"
+        self._totals[:, hot.RIDGE] = self._is_ridge
 
     def _space(self) -> str:
         return f"the RKHS of {self._given.kernel!r}"
@@ -108,18 +114,17 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
         self._reserve_ahead()
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b + 1})  # the last one is for forecasts
-        Y, shrinks = y.reshape(b, self._outputs), np.empty(b)
-        forecasts = trace.predictions.reshape(Y.shape)
+        out, certificate = bind_outputs(trace, make_workspace(b, self._outputs), self._totals)
         if status := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, status - 1)
-        hot.kernel_awv_labels(self._L, self._u, Y, t, self._lam, self._ridge, forecasts, shrinks)
-        finite = np.isfinite(forecasts).all(axis=1) & np.isfinite(shrinks)
+        Y = y.reshape(b, self._outputs)
+        play = enter(hot.kernel_awv_labels)
+        play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
+        finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.shrinks)
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        growth = np.zeros(Y.shape)  # the space does not grow
-        proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
-        hot.certify(Y, (0, b, 0), forecasts, shrinks, growth, 1.0, self._totals, proof)
+        enter(hot.certify)(Y, 0, b, out, 1.0, certificate)
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
@@ -133,20 +138,21 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
             return cholesky.append_rows(self._L, t, b)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        t, n, setting = self._played, len(X), (self._lam, self._ridge)
+        t, n, lam = self._played, len(X), self._lam
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
-            # As in a round, which overwrites what a label of 0 leaves.
-            Y, shrinks = np.zeros_like(forecasts), np.empty(1)
-            hot.kernel_awv_labels(self._L, self._u, Y, t, *setting, forecasts, shrinks)
+            # As in a round. The round overwrites what the label 0 writes.
+            Y, out = np.zeros_like(forecasts), Rounds(forecasts, *make_workspace(1, self._outputs))
+            play = enter(hot.kernel_awv_labels)
+            play(self._L, self._u, Y, t, lam, self._is_ridge, out)
             self._looked_at = self._single_input(X)
         else:
-            rows, corners = np.empty((n, t)), np.empty(n)
+            rows, deltas = np.empty((n, t)), np.empty(n)
             kernel_block(self._kernel, X, self._past, t, rows)
             with cholesky.limit_threads(t, n):
                 cholesky.solve_rows(self._L, rows, t)
-            kernel_diags(self._kernel, X, corners)
-            hot.kernel_awv_forecasts(rows, corners, self._L, self._u, t, *setting, forecasts)
+            kernel_diags(self._kernel, X, deltas)
+            hot.kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:
@@ -185,9 +191,7 @@ class KernelRidge(KernelAWV):
 class FeatureRidge(Learner):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
-    _STATE = {
-        "U": ("r", "r"), "inv_d": ("r",), "c": ("outputs", "r"), "totals": ("outputs", "totals"),
-    }  # fmt: skip
+    _STATE = axes_of(Factor, Certificate)
     _PADDED = frozenset({"U"})
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
@@ -216,30 +220,25 @@ class FeatureRidge(Learner):
             ) from None
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / lam
-        ridge = self._totals[:, hot.RIDGE] = float(forecaster == "ridge")
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
-        factor = self._U, self._inv_d, self._c, make_late((), room)
-        work = sweep_workspace(self._U)
-        # 1 / discount and 1 / the floor of D; without a discount there is no floor.
-        forgetting = NO_DISCOUNT if discount == 1.0 else (1.0 / discount, 1.0 / lam)
-        self._setting = factor, forgetting, work, ridge
-        shape = BLOCK_ROWS, self._outputs
-        # Workspace: ridge forecasts, shrinks, and the growth of the space, which does not grow.
-        self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.zeros(shape)
+        self._is_ridge = forecaster == "ridge"
+        self._totals[:, hot.RIDGE] = self._is_ridge
+        self._pending, self._sweep = make_pending((), room), make_sweep(self._U)
+        self._factor, self._forgetting = self._gather(Factor), make_forgetting(discount, lam)
+        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
 
-    def _round_arguments(self, trace: Trace, n: int) -> tuple:
-        """Return the arguments of awv_certified_rounds after the labels."""
-        out = trace.predictions.reshape(-1, self._outputs), *self._rounds_room
-        proof = tuple([part.reshape(-1, self._outputs) for part in trace[2:5]])
-        span, discount = (0, n, self._room), self._hyper.discount
-        return span, *self._setting, self._room, discount, self._totals, out, proof
+    def _arguments(self, n: int) -> tuple:
+        """Return the arguments of awv_forecasts between the features and what it writes."""
+        span = Span(0, n, self._room, self._room)
+        return span, self._factor, self._forgetting, self._sweep, self._is_ridge
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
-        """Return the arguments of single rounds: of forecasts, and of rounds. Made once."""
-        if single.kept is None:
-            span, *rest = self._round_arguments(single.trace, 1)
-            single.kept = (span, *self._setting, rest[-2][:3]), (span, *rest)
-        return single.kept
+        """Return the arguments of a single forecast and of a single round. Made once."""
+        if single.arguments is None:
+            out, certificate = bind_outputs(single.trace, self._workspace, self._totals)
+            forecast = *self._arguments(1), out
+            single.arguments = forecast, (*forecast, certificate)
+        return single.arguments
 
     def _play(
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
@@ -247,28 +246,28 @@ class FeatureRidge(Learner):
         """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
         n, single = len(X), self._single
         Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
-        loop = hot.awv_certified_rounds
         if single is not None and trace is single.trace:
-            loop, arguments = single.enter(loop), self._single_arguments(single)[1]
+            arguments = self._single_arguments(single)[1]
         else:
-            arguments = self._round_arguments(trace, n)
+            arguments = *self._arguments(n), *bind_outputs(trace, self._workspace, self._totals)
             trace.sizes.fill(self._r)
-        self._count_rounds(n, *loop(Z, y.reshape(n, self._outputs), *arguments))
+        play = enter(hot.awv_certified_rounds)
+        self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single
         Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
         self._looked_at = self._single_input(X)
         if n == 1 and single is not None:
-            single.enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
+            enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
-        out = forecasts.reshape(n, self._outputs), *self._rounds_room[:2]
-        hot.awv_forecasts(Z, (0, n, self._room), *self._setting, out)
+        out = Rounds(forecasts.reshape(n, self._outputs), *self._workspace)
+        enter(hot.awv_forecasts)(Z, *self._arguments(n), out)
         return forecasts
 
     def _settle(self) -> None:
-        settle(*self._setting[:2])
+        settle(self._factor, self._forgetting, self._sweep)
 
     def _matrices(self) -> list[Part]:
         self._settle()

@@ -92,7 +92,7 @@ class GrowingPKAWV(FeatureRidge):
         self._start_features(features._writer(d), p.forecaster, counts=2, d=d)
         self._counts[DEGREE], self._kind = degree, features.kind
         if self._single is not None:
-            self._single.kept = None  # arguments of loops, which hold the arrays before
+            self._single.arguments = None  # they hold the arrays of the smaller degree
 
     def _space(self) -> str:
         return name_space(f"the {self._r} {self._kind}", self._hyper.discount)

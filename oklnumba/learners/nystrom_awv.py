@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba.components.dictionaries import check_sampler, joining_rule
 from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import (
     checked,
@@ -22,16 +23,21 @@ from oklnumba.core.state import (
     BLOCK_ROWS,
     Coins,
     aligned_zeros,
-    make_late,
     pad_row_length,
     round_up_to_vector,
-    sweep_workspace,
 )
 from oklnumba.hot.awv import LARGEST, RIDGE
 from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_play
+from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.learners.awv import FORECASTERS, REMEDY, TOTALS, name_space, settle
+from oklnumba.learners.awv import (
+    FORECASTERS,
+    REMEDY,
+    TOTALS,
+    bind_outputs,
+    make_workspace,
+    name_space,
+)
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 
@@ -137,12 +143,13 @@ class NystromAWV(Learner):
         self._kernel, self._setting = p.kernel._code(), (p.discount, rule, largest)
         self._coins = Coins(p.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=TOTALS)
-        self._forgetting = NO_DISCOUNT if p.discount == 1.0 else (1.0 / p.discount, 1.0 / p.lam)
-        self._ridge = self._totals[:, RIDGE] = float(p.forecaster == "ridge")
-        shape = BLOCK_ROWS, self._outputs
-        # Workspace: ridge forecasts, shrinks, and what growths of the span take off the loss.
-        self._rounds_room = np.empty(shape), np.empty(BLOCK_ROWS), np.empty(shape)
-        self._late = make_late((), 0)
+        self._forgetting, self._is_ridge = (
+            make_forgetting(p.discount, p.lam),
+            p.forecaster == "ridge",
+        )
+        self._totals[:, RIDGE] = self._is_ridge
+        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
+        self._pending, self._sweep = make_pending((), 0), make_sweep(self._U)
         self._reserve({ATOMS: 1, PAST: 1})
 
     def _space(self) -> str:
@@ -165,8 +172,8 @@ class NystromAWV(Learner):
             ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
-                "late": make_late((), cap),
-                "work": aligned_zeros(8, cap), "sweeps": sweep_workspace(U),
+                "pending": make_pending((), cap),
+                "work": aligned_zeros(6, cap), "sweep": make_sweep(U),
                 "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),
                 "looked_at": None,  # what the last forecast left was in ``work``
             }  # fmt: skip
@@ -178,22 +185,19 @@ class NystromAWV(Learner):
         past, work = (self._past, self._labels, self._Phi), (self._work, self._columns)
         return (
             (self._kernel, self._setting, self._counts, dictionary, past, work),
-            (self._hyper.lam, self._factor(), self._forgetting, self._sweeps, self._ridge),
+            (self._hyper.lam, self._gather(Factor), self._forgetting, self._sweep, self._is_ridge),
         )
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out = trace.predictions.reshape(Y.shape), *self._rounds_room
-        proof = tuple([part.reshape(Y.shape) for part in trace[2:5]])
+        out, certificate = bind_outputs(trace, self._workspace, self._totals)
         play = self._loop(nystrom_awv_play, X)
 
         def rounds(first: int) -> tuple[int, int]:
             points, regression = self._arguments()
             known, rows = self._just_looked_at(X), (*self._seen, trace.sizes)
-            return play(
-                X, Y, first, coins, known, points, rows, regression, out, self._totals, proof
-            )
+            return play(X, Y, first, coins, known, points, rows, regression, out, certificate)
 
         self._play_rounds(n, rounds)
         if self.size == self._hyper.max_size and self._rooms[PAST] > 0:
@@ -209,12 +213,8 @@ class NystromAWV(Learner):
         self._looked_at = self._single_input(X)
         return forecasts
 
-    def _factor(self) -> tuple:
-        """Return the factor as the compiled loops take it."""
-        return self._U, self._inv_d, self._c, self._late
-
     def _settle(self) -> None:
-        settle(self._factor(), self._forgetting)
+        settle(self._gather(Factor), self._forgetting, self._sweep)
 
     def _matrices(self) -> list[Part]:
         self._settle()

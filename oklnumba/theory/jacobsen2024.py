@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require, require_discount
-from oklnumba.core.state import aligned_zeros, make_late, round_up_to_vector, sweep_workspace
-from oklnumba.hot.awv import awv_rounds
+from oklnumba.core.factors import make_pending, make_sweep
+from oklnumba.core.state import aligned_zeros, round_up_to_vector
+from oklnumba.hot.awv import Rounds, Span, awv_rounds
+from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.theory.arguments import checked
 
@@ -80,20 +82,18 @@ class _Factor:
         self.r, room = r, round_up_to_vector(r)
         self.Z = aligned_zeros(1, room)
         self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
-        self.late, self.work = make_late((), room), sweep_workspace(self.U)
-        self.out = np.empty((1, 1)), np.empty((1, 1)), np.empty(1), np.empty((1, 1))
+        self.factor = Factor(self.U, self.inv_d, self.c, make_pending((), room))
+        self.span, self.sweep = Span(0, 1, room, room), make_sweep(self.U)
+        self.out = Rounds(np.empty((1, 1)), np.empty((1, 1)), np.empty(1), np.empty((1, 1)))
 
     def play(self, z: np.ndarray, label: float) -> float:
         """Play a round and return its shrink 1 + z' A^-1 z."""
         self.Z[0, : self.r] = z
-        Y, factor = np.array([[label]]), (self.U, self.inv_d, self.c, self.late)
-        room = self.Z.shape[1]
-        _, status = awv_rounds(
-            self.Z, Y, (0, 1, room), factor, NO_DISCOUNT, self.work, 0.0, room, self.out
-        )
+        rule = NO_DISCOUNT, self.sweep, False
+        _, status = awv_rounds(self.Z, np.array([[label]]), self.span, self.factor, *rule, self.out)
         if status:
             raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
-        return float(self.out[2][0])
+        return float(self.out.shrinks[0])
 
     def evaluate(self, u: np.ndarray) -> float:
         """Return the penalised loss of u less its minimum, sum_k D_k (U_k.u - c_k)^2."""

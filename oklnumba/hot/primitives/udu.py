@@ -1,5 +1,7 @@
 """The U' D U factor of ridge regression, swept once for several rounds."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
@@ -11,29 +13,38 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 #     p = z_k;  a' = a + p^2 / D_k;  beta = p / (D_k a');  D_k <- D_k a' / a;  a <- a'
 #     for j > k:   z_j -= p U_kj;   U_kj += beta z_j
 #
-# That is r^2 fused products a round, half of what the inverse takes, and it is backward stable: no
-# drift, and small lam is no danger. In the end p = U^-T z (left in z's place) and a = 1 + z' A^-1 z
-# (A before the round). With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c and the AWV
-# forecast m / a.
+# These r^2 fused products a round are half of those for the inverse. The update is backward stable:
+# nothing drifts, and small lam is no danger. In the end z has become p = U^-T z, and
+# a = 1 + z' A^-1 z, A before the round. With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c
+# and the AWV forecast m / a.
 #
-# A discount g of the past takes A to g A + z z'. It is local to a row of U, D_k <- g D_k but kept
-# >= lam, and is done at the end of the round before: inv_d is 1 / D of the past as the next round
-# finds it, discounted. (lam I is the floor, so the first round finds it as it is.) c stays as it
-# is, for b is discounted too. Where the floor bites it adds delta_k u_k u_k' to A, u_k the row of
-# U: the penalty delta_k (u_k.w - c_k)^2, which vanishes at the present estimate, so that neither
-# that nor the minimum changes. With the pair (1, inf) the product and the minimum return D_k as it
-# is, to the bit. (With (1, 1 / lam) nearly so: the floor is lam up to rounding.)
+# A discount g of the past takes A to g A + z z': D_k <- g D_k, but D_k stays >= lam. We discount at
+# the end of the round before, so inv_d is 1 / D of the past, discounted for the next round. (The
+# first round needs no discount, for lam is the floor.) c does not change, for b is discounted too.
+# Where the floor acts it adds delta_k u_k u_k' to A, u_k the row of U: the penalty
+# delta_k (u_k.w - c_k)^2. It is 0 at the present estimate, so neither the estimate nor the minimum
+# changes. With NO_DISCOUNT D_k keeps its bits.
 #
 # A sweep of three rounds reads and writes U once. It takes TILE rows of U at a time: first the
-# corner on the diagonal, number by number, then the columns to its right, as vectors. Every entry
-# sees the same fused products in the same order as in three sweeps of one round: the results are
-# the same bits, however a stream is cut.
+# triangle on the diagonal, number by number, then the columns to its right, as vectors. Every entry
+# goes through the same fused products in the same order as in three sweeps of one round: the bits
+# are the same, however a stream is cut.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
-NO_DISCOUNT = 1.0, np.inf  # 1 / discount and 1 / lam, the largest 1 / D that a discount leaves
+
+
+class Forgetting(NamedTuple):
+    """The discount g of the past, and the floor of D."""
+
+    discount: float  # g
+    inv_discount: float  # 1 / g
+    inv_floor: float  # 1 / lam, the largest 1 / D after a discount
+
+
+NO_DISCOUNT = Forgetting(1.0, 1.0, np.inf)
 
 
 @hot
@@ -47,7 +58,7 @@ def pad(q, rank):
 
 @hot
 def ridge_forecast(p, c, scan, r):
-    """Return p . c in four running sums, which are left in ``scan`` for ridge_learn."""
+    """Return p . c. Its running sums, of four parts, go to ``scan`` for ridge_learn."""
     q = r // 4
     s0 = s1 = s2 = s3 = 0.0
     for k in range(q):
@@ -66,17 +77,17 @@ def ridge_forecast(p, c, scan, r):
 def ridge_learn(y, beta, c, scan, r):
     """Bring c = D^-1 U^-T sum y z up to date: c_k += beta_k (y - sum_{i<=k} p_i c_i)."""
     q = r // 4
-    rest = y
+    residual = y
     for part in range(4):
         ck = c[part * q : (part + 1) * q]
         bk = beta[part * q : (part + 1) * q]
         sk = scan[part * q : (part + 1) * q]
         for k in range(q):
-            ck[k] += bk[k] * (rest - sk[k])
-        rest -= sk[q - 1]
+            ck[k] += bk[k] * (residual - sk[k])
+        residual -= sk[q - 1]
 
 
-# ---- the corner ----
+# ---- the triangle on the diagonal ----
 
 
 @exact
@@ -86,65 +97,65 @@ def four(row, k):
 
 
 @exact
-def read_corner(U, inv_d, k):
+def read_triangle(U, inv_d, k):
     """Return 1 / D of rows k to k + 3, and the six entries of U between these rows."""
     u0, u1, u2 = U[k], U[k + 1], U[k + 2]
     return four(inv_d, k), (u0[k + 1], u0[k + 2], u0[k + 3], u1[k + 2], u1[k + 3], u2[k + 3])
 
 
 @exact
-def write_corner(U, inv_d, k, corner):
-    """Write what read_corner returned."""
-    d, u = corner
+def write_triangle(U, inv_d, k, triangle):
+    """Write what read_triangle returned."""
+    d, u = triangle
     u0, u1, u2 = U[k], U[k + 1], U[k + 2]
     inv_d[k], inv_d[k + 1], inv_d[k + 2], inv_d[k + 3] = d
     u0[k + 1], u0[k + 2], u0[k + 3], u1[k + 2], u1[k + 3], u2[k + 3] = u
 
 
 @exact
-def learn_pivot(p, a, inv_d, setting):
+def learn_pivot(p, a, inv_d, forgetting):
     """Return a', beta and the new 1 / D, discounted, of the row where a round has the entry p."""
-    inv_discount, inv_lam = setting
     gain = inv_d * p
-    following = gain * p + a
-    inverse = 1.0 / following
-    kept, ceiling = inv_d * inv_discount * a, inv_lam * following  # need no division
-    return following, gain * inverse, (ceiling if ceiling < kept else kept) * inverse
+    new_a = gain * p + a
+    inverse = 1.0 / new_a
+    # Both are 1 / D times a', so that there is one division.
+    discounted, highest = inv_d * forgetting.inv_discount * a, forgetting.inv_floor * new_a
+    return new_a, gain * inverse, (highest if highest < discounted else discounted) * inverse
 
 
 @exact
-def learn_corner(z, beta, k, a, corner, setting):
-    """Take one round through the corner that read_corner returned. Returns a and the corner.
+def learn_triangle(z, beta, k, a, triangle, forgetting):
+    """Take one round through the triangle that read_triangle returned. Returns a and the triangle.
 
     z, beta : (cap,), whose entries k to k + 3 are written.
     """
-    (d0, d1, d2, d3), (u01, u02, u03, u12, u13, u23) = corner
+    (d0, d1, d2, d3), (u01, u02, u03, u12, u13, u23) = triangle
     p0, p1, p2, p3 = four(z, k)
-    a, b0, d0 = learn_pivot(p0, a, d0, setting)
+    a, b0, d0 = learn_pivot(p0, a, d0, forgetting)
     p1 -= p0 * u01
     u01 += b0 * p1
     p2 -= p0 * u02
     u02 += b0 * p2
     p3 -= p0 * u03
     u03 += b0 * p3
-    a, b1, d1 = learn_pivot(p1, a, d1, setting)
+    a, b1, d1 = learn_pivot(p1, a, d1, forgetting)
     p2 -= p1 * u12
     u12 += b1 * p2
     p3 -= p1 * u13
     u13 += b1 * p3
-    a, b2, d2 = learn_pivot(p2, a, d2, setting)
+    a, b2, d2 = learn_pivot(p2, a, d2, forgetting)
     p3 -= p2 * u23
     u23 += b2 * p3
-    a, b3, d3 = learn_pivot(p3, a, d3, setting)
+    a, b3, d3 = learn_pivot(p3, a, d3, forgetting)
     z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
     beta[k], beta[k + 1], beta[k + 2], beta[k + 3] = b0, b1, b2, b3
     return a, ((d0, d1, d2, d3), (u01, u02, u03, u12, u13, u23))
 
 
 @exact
-def solve_corner(U, z, k):
-    """Take one round through the corner at k without learning. z : (cap,), in place."""
-    (u01, u02, u03, u12, u13, u23) = read_corner(U, z, k)[1]
+def solve_triangle(U, z, k):
+    """Take one round through the triangle at k without learning. z : (cap,), in place."""
+    (u01, u02, u03, u12, u13, u23) = read_triangle(U, z, k)[1]
     p0, p1, p2, p3 = four(z, k)
     p1 -= p0 * u01
     p2 -= p0 * u02
@@ -155,7 +166,7 @@ def solve_corner(U, z, k):
     z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
 
 
-# ---- the columns right of the corner ----
+# ---- the columns right of the triangle ----
 
 
 @exact
@@ -202,7 +213,7 @@ def learn_columns(rows, z, p, beta, n):
 
 @exact_apart
 def learn_sweeps(rows, rounds, betas, k, count, r):
-    """Take whole sweeps of three rounds through the columns right of the corner at k.
+    """Take whole sweeps of three rounds through the columns right of the triangle at k.
 
     rows : k to k + 3 of the factor, from column k + 4 on; rounds, betas : as in factor_rounds.
     """
@@ -246,12 +257,12 @@ def solve_columns_3(rows, rounds, p, n):
 
 
 @exact_apart
-def learn_and_solve_columns(rows, late, p, beta, z, q, n):
-    """Take the round ``late`` through n columns of four rows, then z without learning."""
+def learn_and_solve_columns(rows, first, p, beta, z, q, n):
+    """Take the round ``first`` through n columns of four rows, then z without learning."""
     u0, u1, u2, u3 = rows
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
-        u, late[j] = learn_column(u, late[j], p, beta)
+        u, first[j] = learn_column(u, first[j], p, beta)
         z[j] = solve_column(u, z[j], q)
         u0[j], u1[j], u2[j], u3[j] = u
 
@@ -260,43 +271,43 @@ def learn_and_solve_columns(rows, late, p, beta, z, q, n):
 
 
 @exact
-def find_pivots(p, inv_d, setting, beta, r):
-    """Return a of a round whose p is known, and write its beta. It changes no factor."""
+def find_pivots(p, inv_d, forgetting, beta, r):
+    """Return a of the round with this p = U^-T z, and write its beta. The factor stays."""
     a = 1.0
     for k in range(r):
-        a, beta[k], _ = learn_pivot(p[k], a, inv_d[k], setting)
+        a, beta[k], _ = learn_pivot(p[k], a, inv_d[k], forgetting)
     return a
 
 
 @exact_apart
-def factor_and_solve(U, inv_d, setting, late, beta, z, r):
-    """Add the round ``late`` to the factor, then turn z into U^-T z, in one pass over U.
+def factor_and_solve(U, inv_d, forgetting, first, beta, z, r):
+    """Add the round ``first`` to the factor, then turn z into U^-T z, in one pass over U.
 
-    late : (cap,), replaced by its p; beta : (cap,), written.
+    first : (cap,), replaced by its p; beta : (cap,), written.
     """
     a = 1.0
     for k in range(0, r, TILE):
         i = k + TILE
-        a, corner = learn_corner(late, beta, k, a, read_corner(U, inv_d, k), setting)
-        write_corner(U, inv_d, k, corner)
-        solve_corner(U, z, k)
-        p, b, q = four(late, k), four(beta, k), four(z, k)
-        learn_and_solve_columns(rows_after(U, k, r), late[i:r], p, b, z[i:r], q, r - i)
+        a, triangle = learn_triangle(first, beta, k, a, read_triangle(U, inv_d, k), forgetting)
+        write_triangle(U, inv_d, k, triangle)
+        solve_triangle(U, z, k)
+        p, b, q = four(first, k), four(beta, k), four(z, k)
+        learn_and_solve_columns(rows_after(U, k, r), first[i:r], p, b, z[i:r], q, r - i)
 
 
 @exact_apart
-def factor_rounds(U, inv_d, setting, rounds, betas, a, count, r):
+def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
     """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
 
     Each TILE rows of U meet all the sweeps while they are in the cache. U : (cap, cap); inv_d :
-    (cap,); setting : (1 / discount, 1 / lam), NO_DISCOUNT for none; rounds, betas : (>= count,
-    cap); a : (>= count,), the arrays modified in place; r : columns in use, a multiple of LANES.
+    (cap,); rounds : (>= count, cap), replaced by p; betas : (>= count, cap), written; a : (>=
+    count,), 1 before; r : columns in use, a multiple of LANES.
     """
     for k in range(0, r, TILE):
-        rows, corner = rows_after(U, k, r), read_corner(U, inv_d, k)
+        rows, triangle = rows_after(U, k, r), read_triangle(U, inv_d, k)
         for s in range(count):
-            a[s], corner = learn_corner(rounds[s], betas[s], k, a[s], corner, setting)
-        write_corner(U, inv_d, k, corner)
+            a[s], triangle = learn_triangle(rounds[s], betas[s], k, a[s], triangle, forgetting)
+        write_triangle(U, inv_d, k, triangle)
         if count == 1:
             i, z, beta = k + TILE, rounds[0], betas[0]
             learn_columns(rows, z[i:r], four(z, k), four(beta, k), r - i)
@@ -312,12 +323,12 @@ def solve_rounds(U, rounds, count, r):
         rows = rows_after(U, k, r)
         if count == 1:
             z = rounds[0]
-            solve_corner(U, z, k)
+            solve_triangle(U, z, k)
             solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
             z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
-            solve_corner(U, z0, k)
-            solve_corner(U, z1, k)
-            solve_corner(U, z2, k)
+            solve_triangle(U, z0, k)
+            solve_triangle(U, z1, k)
+            solve_triangle(U, z2, k)
             p = four(z0, k), four(z1, k), four(z2, k)
             solve_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)

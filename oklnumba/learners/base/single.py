@@ -12,6 +12,17 @@ from oklnumba.hot.primitives.jit import entry
 from oklnumba.hot.primitives.linalg import REFUSED, SAME, take_finite
 
 FLOAT64 = np.dtype(np.float64)
+ENTRIES: dict[Callable, Callable] = {}  # machine code of loops
+
+
+def enter(loop: Callable) -> Callable:
+    """Return what calls a loop without a look at types, which must be the same in all calls."""
+    return ENTRIES.get(loop) or partial(_enter_first, loop)
+
+
+def _enter_first(loop: Callable, *arguments: Any) -> Any:
+    ENTRIES[loop] = entry(loop, arguments)
+    return ENTRIES[loop](*arguments)
 
 
 class SingleRound:
@@ -19,15 +30,26 @@ class SingleRound:
 
     A plain point or label is checked and copied here; ``core.inputs`` says what is wrong with
     others. ``inputs`` counts the different inputs: what was made of one holds until it changes.
-    ``kept`` is the learner's own, arguments of its loops; ``entries`` is the machine code of loops
+    ``arguments`` are those of the learner's loops; ``entries`` is the machine code of loops
     by their ids, in weak references, so that the size of a learner does not include numba.
     """
 
-    __slots__ = ("X", "classes", "entries", "inputs", "kept", "scales", "take", "trace", "x", "y")
+    __slots__ = (
+        "X",
+        "arguments",
+        "classes",
+        "entries",
+        "inputs",
+        "scales",
+        "take",
+        "trace",
+        "x",
+        "y",
+    )
 
     def __init__(self, d: int, classes: bool, trace: Any, scales: np.ndarray | None):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
-        self.x, self.classes, self.kept, self.inputs = self.X[0], classes, None, 0
+        self.x, self.classes, self.arguments, self.inputs = self.X[0], classes, None, 0
         self.scales = scales
         self.entries: dict[int, ref[Callable]] = {}
         self.take = ref(entry(take_finite, (self.x, self.x)))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.core.factors import make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.state import make_late, sweep_workspace
-from oklnumba.hot.awv import LATE
+from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.jit import DONE, entry
-from oklnumba.learners.awv import settle
+from oklnumba.hot.primitives.udu import Forgetting
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge
 
 ENTRIES: dict[Callable, Callable] = {}  # machine code of loops
@@ -46,24 +46,25 @@ def make_ridges(
     ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
 ) -> tuple:
     """Return regressions of several leaves as ridge_rounds takes them."""
-    numbers = np.array([(1.0 / one.discount, 1.0 / one.lam, one.discount) for one in ridges])
-    inv_d[:] = numbers[:, 1:2]
-    factors = U, inv_d, c, make_late(U.shape[:2], U.shape[-1])
-    return numbers, factors, totals, sweep_workspace(U[0, 0])
+    numbers = np.array([(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges])
+    inv_d[:] = numbers[:, 2:]
+    factors = Factor(U, inv_d, c, make_pending(U.shape[:2], U.shape[-1]))
+    return numbers, factors, totals, make_sweep(U[0, 0])
 
 
 def settle_ridges(ridges: tuple) -> None:
-    """Add rounds that wait for the next pass over U to it, and to inv_d."""
-    numbers, (U, inv_d, c, (widths, kept)), *_ = ridges
-    for at in zip(*widths[..., LATE].nonzero(), strict=True):
-        settle((U[at], inv_d[at], c[at], (widths[at], kept[at])), tuple(numbers[at[1], :2]))
+    """Add rounds that wait for the next pass over U to U and inv_d."""
+    numbers, (*matrices, pending), _, sweep = ridges
+    for at in zip(*pending.columns[..., ROUND].nonzero(), strict=True):
+        factor = Factor(*[a[at] for a in matrices], Pending(*[a[at] for a in pending]))
+        settle(factor, Forgetting(*numbers[at[1]].tolist()), sweep)
 
 
 def measure_ridges(
     names: list[str], ridges: tuple, leaf: int, r: int, scales: Sequence[float]
 ) -> tuple[list[Part], list[np.ndarray]]:
     """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
-    parts, functions, (U, inv_d, c, _) = [], [], ridges[1]
+    parts, functions, (U, inv_d, c) = [], [], ridges[1][:3]
     for i, name in enumerate(names):
         unit = U[leaf, i, :r, :r].copy()
         np.fill_diagonal(unit, 1.0)  # which no round reads or writes

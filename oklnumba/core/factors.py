@@ -1,0 +1,33 @@
+"""Buffers of factors U' D U (hot/primitives/factor.py)."""
+
+import numpy as np
+
+from oklnumba.core.state import aligned_zeros
+from oklnumba.hot.primitives.factor import ROUND, Factor, Pending, Sweep, finish_pending
+from oklnumba.hot.primitives.udu import NO_DISCOUNT, TOGETHER, Forgetting
+
+LARGE = 600  # columns of a factor from which on more rounds share a pass over it
+
+
+def make_pending(factors: tuple[int, ...], columns: int) -> Pending:
+    """Return room for the pending rounds of factors in an array of this shape, () for one."""
+    return Pending(np.zeros((*factors, 2), dtype=np.int64), *aligned_zeros(3, *factors, columns))
+
+
+def make_sweep(U: np.ndarray) -> Sweep:
+    """Return workspace for the passes over a factor."""
+    # A large factor does not fit in the cache: more rounds share a pass. The bits are the same.
+    rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
+    rows = aligned_zeros(2 * rounds + 1, U.shape[1])
+    return Sweep(rows[:rounds], rows[rounds:-1], rows[-1], aligned_zeros(rounds))
+
+
+def make_forgetting(discount: float, lam: float) -> Forgetting:
+    """Return the discount of A = lam I + ...; without one there is no floor either."""
+    return NO_DISCOUNT if discount == 1.0 else Forgetting(discount, 1.0 / discount, 1.0 / lam)
+
+
+def settle(factor: Factor, forgetting: Forgetting, sweep: Sweep) -> None:
+    """Add the pending round, if there is one, to U and D."""
+    if factor.pending.columns[ROUND]:
+        finish_pending(factor, forgetting, sweep)

@@ -1,0 +1,127 @@
+"""The factor of AWV and ridge regression, and rounds that wait for the next pass over it.
+
+A pass over U (udu.py) takes most of the time of a round. A single forecast and its round share one.
+solve_points computes p = U^-T z and keeps z and p. Then add_rounds, given the same z, updates 1 / D
+only; U waits for the next pass, mostly that of the next forecast. ``finish_pending`` brings U up to
+date at once, before other code reads it. The bits are those of rounds without forecasts.
+"""
+
+from typing import Annotated, NamedTuple
+
+from oklnumba.hot.primitives.jit import Array, hot
+from oklnumba.hot.primitives.udu import (
+    SWEEP,
+    factor_and_solve,
+    factor_rounds,
+    find_pivots,
+    solve_rounds,
+)
+
+
+class Pending(NamedTuple):
+    """A round that U and D lack, and the point that was forecast last."""
+
+    columns: Array  # (2,): of z and of point; 0: there is none
+    z: Array  # (cap,)
+    point: Array  # (cap,)
+    p: Array  # (cap,): U^-T point
+
+
+ROUND, POINT = range(2)  # entries of Pending.columns
+
+
+class Factor(NamedTuple):
+    """A = U' D U of the past, discounted for the next round, and c = D^-1 U^-T b."""
+
+    U: Annotated[Array, "r", "r"]  # unit upper triangular
+    inv_d: Annotated[Array, "r"]  # 1 / D
+    c: Annotated[Array, "outputs", "r"]
+    pending: Pending
+
+
+class Sweep(NamedTuple):
+    """Workspace of the T rounds, T a multiple of SWEEP, that share a pass over U."""
+
+    p: Array  # (T, cap): U^-T z
+    beta: Array  # (T, cap)
+    scan: Array  # (cap,): of ridge_forecast
+    a: Array  # (T,): 1 + z' A^-1 z
+
+
+@hot
+def copy_row(z, out, r):
+    """Write the first r entries of z."""
+    for j in range(r):
+        out[j] = z[j]
+
+
+@hot
+def count_together(remaining, sweep):
+    """Return how many of the remaining rounds share the next pass: whole sweeps, or one."""
+    count = remaining // SWEEP * SWEEP or 1
+    return count if count < sweep.a.shape[0] else sweep.a.shape[0]
+
+
+@hot
+def finish_pending(factor, forgetting, sweep):
+    """Add the pending round, if there is one, to U and D."""
+    r = factor.pending.columns[ROUND]
+    if r > 0:
+        copy_row(factor.pending.z, sweep.p[0], r)
+        sweep.a[0] = 1.0
+        factor_rounds(factor.U, factor.inv_d, forgetting, sweep.p, sweep.beta, sweep.a, 1, r)
+        factor.pending.columns[ROUND] = 0
+
+
+@hot
+def forget_point(pending):
+    """Forget the point that was forecast last: another U is going to be in force."""
+    pending.columns[POINT] = 0
+
+
+@hot
+def is_point(z, pending, r):
+    """Return whether z is the point that was forecast last."""
+    same = pending.columns[POINT] == r
+    if same:
+        for j in range(r):
+            same = same & (z[j] == pending.point[j])
+    return same
+
+
+@hot
+def add_rounds(Z, t, count, r, factor, forgetting, sweep):
+    """Add rounds t to t + count to A, and write their p, beta and a: one pass over U, or none."""
+    pending = factor.pending
+    if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p; U is for the next pass
+        copy_row(Z[t], pending.z, r)
+        copy_row(pending.p, sweep.p[0], r)
+        sweep.a[0] = find_pivots(sweep.p[0], factor.inv_d, forgetting, sweep.beta[0], r)
+        pending.columns[ROUND] = r
+    else:
+        finish_pending(factor, forgetting, sweep)
+        for s in range(count):
+            copy_row(Z[t + s], sweep.p[s], r)
+            sweep.a[s] = 1.0
+        factor_rounds(factor.U, factor.inv_d, forgetting, sweep.p, sweep.beta, sweep.a, count, r)
+    forget_point(pending)
+
+
+@hot
+def solve_points(Z, t, count, r, factor, forgetting, sweep):
+    """Write p = U^-T z of rows t to t + count of Z; keep that of a single one for its round."""
+    pending = factor.pending
+    if count == 1 and pending.columns[ROUND] == r:
+        p, beta = sweep.p[0], sweep.beta[0]
+        copy_row(Z[t], p, r)
+        factor_and_solve(factor.U, factor.inv_d, forgetting, pending.z, beta, p, r)
+        pending.columns[ROUND] = 0
+    else:
+        finish_pending(factor, forgetting, sweep)
+        for s in range(count):
+            copy_row(Z[t + s], sweep.p[s], r)
+        solve_rounds(factor.U, sweep.p, count, r)
+    if count == 1:
+        copy_row(Z[t], pending.point, r)
+        copy_row(sweep.p[0], pending.p, r)
+        pending.columns[POINT] = r
