@@ -184,13 +184,12 @@ def draw(rows):
             pair, ("delay", "batch"), ("batch", "delay"), (0, 1), strict=True
         ):
             own = [r for r in rows if r["stream"] == name and r["measure"] == "mistakes (%)"]
-            own = [r for r in own if r[other] == 1 - least]
+            own = [r for r in own if r[other] == 1 - least and r["learner"] != LAST]
             for label in dict.fromkeys(r["learner"] for r in own):
                 points = [(r[key], float(r["value"])) for r in own if r["learner"] == label]
                 style = look(label) | VARIANTS.get(label, {}) | {"markersize": 4, "linewidth": 1.2}
                 ax.plot(*zip(*points, strict=True), label=label, **style)
             ax.set_xscale("symlog", linthresh=1.0)
-            ax.set_ylim(0, None)
             last = name == names[-1]
             what = "delay of labels (rows)" if key == "delay" else "rows in a batch"
             plots.tidy(ax, what if last else "", "mistakes (%)" if key == "delay" else "", name)

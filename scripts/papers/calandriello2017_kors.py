@@ -37,7 +37,7 @@ SAMPLERS = {
 }
 AXES = (
     ("online effective dimension", "points kept"), ("requested eps", "measured eps"),
-    ("points kept", "measured eps"), ("points kept", "projection gap / alpha"),
+    ("points kept", "projection gap / alpha"),
 )  # fmt: skip
 
 
@@ -139,12 +139,11 @@ def draw(axes, name: str, rows) -> None:
     axes[1].plot(ASKED, ASKED, label="measured = requested", linestyle=RATE, **THEORY)
     for sampler, (text, style) in SAMPLERS.items():
         own = {"part": "samplers", "sampler": sampler}
-        _, size, *found = collect(rows, "setting", "size", "measured", "gap", **own)
-        for ax, values in zip(axes[2:], found, strict=True):
-            plots.band(ax, np.median(size, axis=0), values, text, style)
+        _, size, gap = collect(rows, "setting", "size", "gap", **own)
+        plots.band(axes[2], np.median(size, axis=0), gap, text, style)
     enough = 1.0 / (1.0 - EPS)  # of a dictionary with measured eps <= EPS
-    axes[3].axhline(enough, label="1 / (1 - eps) at eps = 0.5", linestyle="-.", **THEORY)
-    for ax, text, title in zip(axes, AXES, (name, "", "", ""), strict=True):
+    axes[2].axhline(enough, label="1 / (1 - eps) at eps = 0.5", linestyle="-.", **THEORY)
+    for ax, text, title in zip(axes, AXES, (name, "", ""), strict=True):
         plots.tidy(ax, *text, title, log="xy")
 
 
@@ -177,7 +176,7 @@ def measure(quick: bool) -> list[dict]:
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     numbers = args.rows or measure(args.quick)
-    fig, axes = plots.figure(rows=4, columns=len(BUNDLED), row_height=1.9)
+    fig, axes = plots.figure(rows=3, columns=len(BUNDLED), row_height=1.9)
     for column, name in zip(axes.T, BUNDLED, strict=True):
         draw(list(column), name, [row for row in numbers if row["dataset"] == name])
     explain(axes[0, 0], "0", marker="v", linestyle="", markersize=3.5)

@@ -29,6 +29,7 @@ VARIANTS = {
 }
 KONS = {"color": BLACK, "linestyle": "-.", "linewidth": 1.3}
 PARTS = {"regret": "regret (squared loss)", "R_G": "R_G", "R_D": "R_D, with its sign"}
+SHOWN = ("regret", "R_D")
 
 
 def measure(name: str, sigma: float, n: int, args) -> list[dict]:
@@ -67,7 +68,7 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
 
 
 def draw(axes, name: str, rows) -> None:
-    for ax, (part, ylabel) in zip(axes, PARTS.items(), strict=True):
+    for ax, part in zip(axes, SHOWN, strict=True):
         if part == "R_D":
             use_symlog(ax, 10.0)
         exact = next(row[part] for row in rows if row["algorithm"] == "KONS")
@@ -77,9 +78,9 @@ def draw(axes, name: str, rows) -> None:
             plots.band(ax, *collect(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
         below = "gamma" if ax is axes[-1] else ""
-        plots.tidy(ax, below, ylabel, title, log="x" if part == "R_D" else "xy")
+        plots.tidy(ax, below, PARTS[part], title, log="x" if part == "R_D" else "xy")
 
 
 if __name__ == "__main__":
     columns = "sketch", "bound", *PARTS, "R_D_sd", "largest R_D"
-    reproduce(__doc__, len(PARTS), measure, draw, *columns)
+    reproduce(__doc__, len(SHOWN), measure, draw, *columns)

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -30,24 +31,23 @@ SCALINGS = {"[-1,1]": (-1.0, 1.0), "[0,1]": (0.0, 1.0)}
 KERNEL_ROWS = 32_768
 FIRST = 200  # first round drawn; before it the averages are noise
 
-DOTTED = (0, (5, 1, 1, 1))
-STYLES = {  # a shade for each degree: the published basis solid, ours dashed
-    label: look(label) | {"markersize": 2.5, "markevery": 6} | more
+STYLES = {  # of what is drawn; the csv has the other degrees, centred bases, KORS as published
+    label: look(label) | {"markersize": 2.5, "markevery": 6, "linewidth": 1.3} | more
     for label, more in {
         "KernelRidge": {"linestyle": "-", "linewidth": 1.8, "marker": ""},
-        "Nystrom": {"linestyle": DOTTED},
-        "FOGD": {"linestyle": ":", "linewidth": 1.8},
-        "Pros-N-KONS": {"linestyle": DOTTED},
-        "Nystrom, KORS as listed": {"linestyle": "-"},
-        "Pros-N-KONS, KORS as listed": {"linestyle": "-"},
-        **{f"PKAWV M={degree}": {} for degree in DEGREES},
-        **{f"PKAWV M={degree} centred (ours)": {"linestyle": "--"} for degree in DEGREES},
+        "Nystrom, KORS as listed": {},
+        "PKAWV M=2": {},
+        "PKAWV M=3": {},
+        "FOGD": {},
+        "Pros-N-KONS, KORS as listed": {},
     }.items()
 }
+SHOWN = ("average_loss", "[-1,1]"), ("average_loss", "[0,1]"), ("seconds", "[0,1]")
 
 AUTHORS = "the authors' run"
 POINTS = {"linestyle": "", "markersize": 4.2, "mfc": "white", "zorder": 3}  # of the authors
-# Our labels of the curves in the authors' notebooks.
+# Names of the pictures in the authors' notebooks, and our labels of their curves.
+PICTURES = {"average_loss": "average squared loss", "seconds": "cumulative seconds"}
 CURVES = {
     "FODG": "FOGD",
     "pros_n_kons": "Pros-N-KONS, KORS as listed",
@@ -144,27 +144,26 @@ def order(panel: Panel, scaling: str, runs) -> str:
 
 
 def draw(rows, panels):
-    """Draw a row of panels, loss and time, for each data set and scaling of the rows."""
-    jobs = dict.fromkeys((r["dataset"], r["scaling"]) for r in rows)
-    jobs = [job for job in jobs if job[0] in {panel.name for panel in panels}]
-    figure, axes = plots.figure(rows=len(jobs), columns=2, row_height=2.1)
-    for pair, (name, scaling) in zip(axes, jobs, strict=True):
+    """Draw a row of panels for each data set: loss at both scalings of the inputs, and time."""
+    known = {row["dataset"] for row in rows}
+    names = [panel.name for panel in panels if panel.name in known]
+    figure, axes = plots.figure(rows=len(names), columns=len(SHOWN), row_height=2.4)
+    for (i, name), (j, (key, scaling)) in product(enumerate(names), enumerate(SHOWN)):
+        ax, signs = axes[i, j], okl.datasets.SPECS[name].task == "classification"
+        unit = 100.0 if signs and key == "average_loss" else 1.0
         for label, style in STYLES.items():
             own = {"dataset": name, "scaling": scaling, "algorithm": label}
-            rounds, loss, seconds = collect(rows, "round", "average_loss", "seconds", **own)
-            if len(rounds):
-                signs = okl.datasets.SPECS[name].task == "classification"
-                style = {"label": label, "linewidth": 1.3} | style
-                shown, unit = rounds >= FIRST, 100.0 if signs else 1.0
-                pair[0].plot(rounds[shown], unit * loss[0, shown], **style)
-                pair[1].plot(rounds, seconds[0], **style)
+            rounds, values = collect(rows, "round", key, **own)
+            shown = rounds >= FIRST
+            ax.plot(rounds[shown], unit * values[0, shown], label=label, **style)
         if name == "casp" and scaling == "[0,1]":
-            draw_published(pair[0], "casp average squared loss")
-            draw_published(pair[1], "casp cumulative seconds")
-        below = "rounds" if pair[0] in axes[-1] else ""
-        texts = "mistakes so far (%)" if signs else "average squared loss", "time (s)"
-        for ax, text in zip(pair, texts, strict=True):
-            plots.tidy(ax, below, text, f"{name}, inputs in {scaling}", log="xy")
+            draw_published(ax, f"casp {PICTURES[key]}")
+        losses = "mistakes so far (%)" if signs else "average squared loss"
+        texts = ("rounds" if i == len(names) - 1 else "", losses if j == 0 else "")
+        title = f"inputs in {scaling}" if key == "average_loss" else "time (s)"
+        if not signs and key == "average_loss":
+            ax.set_ylim(bottom=0.05)
+        plots.tidy(ax, *texts, f"{name}, {title}", log="xy")
     return figure
 
 

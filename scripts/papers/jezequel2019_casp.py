@@ -15,7 +15,7 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, curve_rows, parse_args, publish
 from scripts.looks import look
-from scripts.papers.jezequel2019 import CURVES, STYLES, Panel, learners, published, stream
+from scripts.papers.jezequel2019 import CURVES, Panel, learners, published, stream
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
 RIDGE_ROUNDS = 2708
@@ -25,17 +25,15 @@ READING = 0.5  # per cent, of the authors' picture
 CASP = Panel("casp")
 NYSTROM, PROS = "Nystrom, KORS as listed", "Pros-N-KONS, KORS as listed"
 RELEASED = "Pros-N-KONS as released"
-LOOKS = {
-    label: look(label) | {"linestyle": style["linestyle"], "linewidth": 1.0}
-    for label, style in STYLES.items()
-} | {RELEASED: {"color": "0.5", "linestyle": ":", "marker": "X"}}
-LOOKS["Pros-N-KONS"] |= {"mfc": "white"}
-LOOKS["Nystrom"] |= {"mfc": "white"}
 DODGE = 1.06  # between the bars of a round
 PANELS = {
     "ridge forecasts": ("KernelRidge", "PKAWV M=2", "PKAWV M=3", "Nystrom", NYSTROM),
     "gradient and Newton steps": ("FOGD", "Pros-N-KONS", PROS, RELEASED),
 }
+LOOKS = {label: look(label) | {"linewidth": 1.0} for own in PANELS.values() for label in own}
+for published_kors in ("Nystrom", "Pros-N-KONS"):
+    LOOKS[published_kors] |= {"mfc": "white", "linestyle": "--"}
+LOOKS[RELEASED] = {"color": "0.5", "linestyle": ":", "marker": "X"}
 
 
 def bordered(inverse, column, corner: float):

@@ -41,6 +41,7 @@ LOOKS = {
     }.items()
 }
 LABELS = tuple(LOOKS)
+KEPT = ("least", "median", "most")  # of the seeds, in the csv
 # Our labels of the curves in the authors' notebook.
 CURVES = {
     "vovk": EXACT,
@@ -123,6 +124,18 @@ def play(game: Game, n: int, limit: float) -> list[dict]:
     return rows
 
 
+def summarise(rows) -> list[dict]:
+    """Return what the picture shows: range and median over the seeds, and the median bound."""
+    found = []
+    for game, label in dict.fromkeys((row["game"], row["algorithm"]) for row in rows):
+        own = {"game": game, "algorithm": label}
+        rounds, regret, bound = collect(rows, "round", "regret", "bound", **own)
+        kept = dict(zip(KEPT, np.percentile(regret, (0, 50, 100), axis=0), strict=True))
+        middle = np.median(bound, axis=0) if label == EXACT else [None] * len(rounds)
+        found += curve_rows(own, {"round": rounds} | kept | {"bound": middle})
+    return found
+
+
 def draw(ax, game: Game, rows) -> None:
     for label in game.labels:
         plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, LOOKS[label])
@@ -179,10 +192,12 @@ def main() -> None:
     fig, axes = plots.figure(columns=3, row_height=4.0)
     numbers = []
     for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
-        rows = [row for row in args.rows if row["game"] == game.name]
+        rows = [row | {"regret": row[kept]} for row in args.rows for kept in KEPT
+                if row["game"] == game.name]  # fmt: skip
         if not rows:
             okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
             rows = play(game, n, args.limit)
+            print(report(game, rows))
         draw(ax, game, rows)
         if game.search == "single":
             draw(axes[0, 0], game, rows)
@@ -190,14 +205,13 @@ def main() -> None:
             plots.title(axes[0, 0], "theirs, and their points")
             theirs = compare(rows)
         numbers += rows
-        print(report(game, rows))
     axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
     ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
     by = ["game", "algorithm", "round"]
     table = (
         None if args.rows else ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
     )
-    publish(fig, numbers, args, table, legend=3)
+    publish(fig, args.rows or summarise(numbers), args, table, legend=3)
     print_table(theirs)
 
 

@@ -243,36 +243,32 @@ THEIRS = {"color": BLACK, "marker": "D", "linestyle": "", "markersize": 4, "mfc"
 
 
 def draw_comparison(cases, rows):
-    figure, axes = plots.figure(rows=2, columns=len(cases), row_height=2.4)
-    for column, case in enumerate(cases):
-        own = [row for row in rows if row["dataset"] == case.name]
-        places = np.arange(len(own))
-        for ax, key, label in (
-            (axes[0, column], "mistakes", "mistake ratio (%)"),
-            (axes[1, column], "seconds", "CPU time of a run (s)"),
+    figure, axes = plots.figure(rows=1, columns=len(cases), row_height=3.2)
+    for ax, case in zip(axes[0], cases, strict=True):
+        own = {row["algorithm"]: row for row in rows if row["dataset"] == case.name}
+        names = [name for name in own if name != RELEASED]
+        places = np.arange(len(names))
+
+        def values(key, names=names, own=own):
+            return np.array([float(own[name][key] or "nan") for name in names])
+
+        for end, label, style, aside in (
+            ("", "ours", OURS, -0.12),
+            ("_published", "published", THEIRS, 0.12),
         ):
-            ours, bars, theirs = (
-                np.array([float(row[name] or "nan") for row in own])
-                for name in (key, f"{key}_sd", f"{key}_published")
-            )
-            names = [row["algorithm"] for row in own]
-            if RELEASED in names:  # the published NOGD is this one: drawn once, in one column
-                at = names.index(RELEASED)
-                theirs[names.index("NOGD") if key == "mistakes" else at] = np.nan
-            ax.errorbar(places - 0.12, ours, bars, label="ours (mean and deviation)", **OURS)
-            ax.plot(places + 0.12, theirs, label="published", **THEIRS)
-            if key == "mistakes":
-                tuned = np.array([float(row["mistakes_tuned"] or "nan") for row in own])
-                ax.plot(places - 0.12, tuned, label="ours, width tuned", **TUNED)
-                ours = np.append(ours, tuned)
-            names = [name.removeprefix("NOGD, ") for name in names]
-            ax.set_xticks(places, names, rotation=60, ha="right")
-            values = np.concatenate([ours, theirs])
-            ax.set_ylim(np.nanmin(values) / 1.4, np.nanmax(values) * 1.4)
-            plots.tidy(ax, "", "" if column else label, log="y", small=1.0)
-            ax.grid(False, axis="x")
-        axes[0, column].set_xticklabels([])
-        plots.title(axes[0, column], f"{case.name}, sigma = {case.sigma:g}")
+            bars = values(f"mistakes{end}"), values(f"mistakes_sd{end}")
+            ax.errorbar(places + aside, *bars, label=label, **style)
+        tuned = values("mistakes_tuned")
+        ax.plot(places - 0.12, tuned, label="ours, width tuned", **TUNED)
+        if RELEASED in own:
+            at = names.index("NOGD") - 0.12
+            bars = [values(key, [RELEASED]) for key in ("mistakes", "mistakes_sd")]
+            square = OURS | {"marker": "s", "mfc": "none"}
+            ax.errorbar(at, *bars, label="ours, NOGD as released", **square)
+        ax.set_xticks(places, names, rotation=60, ha="right")
+        title = f"{case.name}, sigma = {case.sigma:g}"
+        plots.tidy(ax, "", "mistakes (%)" if ax is axes[0, 0] else "", title, log="y", small=1.0)
+        ax.grid(False, axis="x")
     return figure
 
 

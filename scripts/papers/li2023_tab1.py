@@ -18,7 +18,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, fit_exponent, parse_args, publish
-from scripts.looks import RATE, explain, look
+from scripts.looks import BOUND, RATE, THEORY, look
 from scripts.papers.jezequel2019_tab1 import play
 
 SIZES, QUICK_SIZES = [2**k for k in range(8, 14)], [2**k for k in range(7, 11)]
@@ -39,6 +39,7 @@ STATED = {
                lambda T, A: (A**0.5 + (T * A / B) ** 0.5, T**0)),
 }  # fmt: skip
 MEASURED = ("regret", "us", "size", "A")
+SHOWN = ("Gaussian, coins", "Gaussian, rare coins", "Laplacian, rare coins")
 PANELS = ("regret (hinge loss)", "time of a late round (\N{MICRO SIGN}s)")
 
 
@@ -155,15 +156,20 @@ def summary(setting: Setting, found):
 
 
 def draw(axes, setting: Setting, found, labels) -> None:
-    T, A = upper_half(found)
+    """Draw regret and time, and below them how sqrt(T), sqrt(A_T) and T grow."""
+    least = np.full(2, np.inf)
     for label in LABELS:
-        sizes, regret, us = collect(found, "rounds", "regret", "us", algorithm=label)
+        sizes, regret, us, A = collect(found, "rounds", "regret", "us", "A", algorithm=label)
         style = look(label) | {"markersize": 3.0, "linewidth": 1.1}
-        thin = {"color": style["color"], "linewidth": 0.8, "linestyle": RATE}
-        middle = regret.mean(axis=0), us.min(axis=0)
-        for ax, values, rate in zip(axes, middle, setting.rates(label, T, A), strict=True):
-            ax.plot(sizes, values, label=label, **style)
-            ax.plot(T, values[-1] * rate / rate[-1], **thin)
+        values = regret.mean(axis=0), us.min(axis=0)
+        least = np.minimum(least, [line[0] for line in values])
+        for ax, line in zip(axes, values, strict=True):
+            ax.plot(sizes, line, label=label, **style)
+    alignment = A.mean(axis=0)
+    guides = (0, "sqrt(T)", sizes**0.5, RATE), (0, "sqrt(A_T)", alignment**0.5, "-.")
+    for panel, label, values, dashes in (*guides, (1, "T", sizes, BOUND)):
+        line = 0.7 * least[panel] * values / values[0]
+        axes[panel].plot(sizes, line, label=f"as {label}", linestyle=dashes, **THEORY)
     plots.tidy(axes[0], "", labels[0], setting.name, log="xy")
     plots.tidy(axes[1], "rounds T", labels[1], log="xy")
     for ax in axes:
@@ -174,15 +180,16 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
-    fig, axes = plots.figure(rows=2, columns=len(every), row_height=2.5)
+    fig, axes = plots.figure(rows=2, columns=len(SHOWN), row_height=2.5)
     table, numbers = [], []
-    for i, setting in enumerate(every):
+    for setting in every:
         found = [row for row in args.rows if row["stream"] == setting.name]
         found = found or measure(setting, sizes, seeds, args.limit)
-        draw(axes[:, i], setting, found, ("", "") if i else PANELS)
+        if setting.name in SHOWN:
+            column = SHOWN.index(setting.name)
+            draw(axes[:, column], setting, found, ("", "") if column else PANELS)
         table += summary(setting, found)
         numbers += found
-    explain(axes[0, 0], "stated rate, through our last value", linestyle=RATE, linewidth=0.8)
     publish(fig, numbers, args, table, legend=4)
 
 

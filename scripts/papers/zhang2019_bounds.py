@@ -164,13 +164,13 @@ def play_mistakes(name: str, stream: str, n: int, rounds):
     return [(t, float(wrong[:t].sum()), bound(X[:t], y[:t], truth / margin, 0.5)) for t in rounds]
 
 
+SHOWN = ("OGD", "Hedge", "AdaGrad, diagonal", "StronglyConvex", "ExpConcave, simplex", "Perceptron")
 LOOKS = ((BLACK, "-", "o"), (ORANGE, "-", "s"), (BLUE, "-", "^"))  # of STREAMS
 
 
 def draw(rows):
-    names = list(dict.fromkeys(row["algorithm"] for row in rows))
-    fig, axes = plots.figure(rows=5, columns=3, row_height=1.55)
-    for ax, name in zip(axes.flat, names, strict=False):
+    fig, axes = plots.figure(rows=2, columns=3, row_height=1.9)
+    for ax, name in zip(axes.flat, SHOWN, strict=True):
         lowest = 0.0
         for stream, (colour, dashes, marker) in zip(STREAMS, LOOKS, strict=True):
             own = {"algorithm": name, "stream": stream}
@@ -182,13 +182,8 @@ def draw(rows):
         ax.set_xscale("log")
         use_symlog(ax, 1.0)
         ax.set_ylim(bottom=lowest)
-        mistakes = name in ("Perceptron", "Winnow")
-        ylabel = "mistakes" if mistakes else "regret"
-        ylabel = ylabel if mistakes or ax.get_subplotspec().is_first_col() else ""
-        below = "rounds" if ax in axes.flat[len(names) - 3 : len(names)] else ""
-        plots.tidy(ax, below, ylabel, name, log="x", font=plots.FONT - 1, small=1.0)
-    for ax in axes.flat[len(names) :]:
-        ax.remove()
+        ylabel = "mistakes" if name == "Perceptron" else "regret" if ax in axes[:, 0] else ""
+        plots.tidy(ax, "rounds" if ax in axes[1] else "", ylabel, name, log="x", small=1.0)
     explain(axes[0, 0], "measured", linestyle="-")
     explain(axes[0, 0], "bound", linestyle=BOUND, linewidth=0.9)
     return fig
