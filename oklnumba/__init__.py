@@ -19,7 +19,7 @@ from oklnumba.components.features import (
     NystromFeatures,
     TaylorFeatures,
 )
-from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 from oklnumba.components.metric import Metric, learned_metric
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core.checks import require
@@ -80,11 +80,11 @@ __all__ = [
     "Intervals", "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner",
     "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV",
     "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm", "Perceptron",
-    "Polynomial", "Projectron", "ProsNKONS", "Refit", "Run", "SelfTuning", "SkeGD", "SketchedKONS",
-    "SketchedONS", "Standardized", "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures",
-    "Tree", "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets", "interop",
-    "learned_metric", "load", "losses", "oco", "plots", "regret_vs_size", "run", "stream", "sweep",
-    "theory", "warm_up",
+    "Polynomial", "Precomputed", "Projectron", "ProsNKONS", "Refit", "Run", "SelfTuning", "SkeGD",
+    "SketchedKONS", "SketchedONS", "Standardized", "Standardizer", "StronglyConvexFTRL", "Table",
+    "TaylorFeatures", "Tree", "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets",
+    "interop", "learned_metric", "load", "losses", "oco", "plots", "regret_vs_size", "run",
+    "stream", "sweep", "theory", "warm_up",
 ]  # fmt: skip
 
 

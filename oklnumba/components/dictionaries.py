@@ -59,6 +59,7 @@ class _Sampler(State, Transformer, Params):
 
     def _see(self, rows: Any, X: ArrayLike) -> Self:
         """See the checked rows of X."""
+        self._checked_params().kernel._check_points(rows)
         if not self._started:
             self._hyper = copy.deepcopy(self._checked_params())
             scale_columns(np.zeros((1, rows.shape[1])), self._hyper.kernel._scales)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
-from oklnumba.core.inputs import as_rows, cut_blocks, make_dense
+from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, make_dense
 from oklnumba.core.params import Params, checked, count, nonnegative, positive, width
 from oklnumba.hot.primitives.elementary import FAR
 from oklnumba.hot.primitives.rows import (
@@ -20,6 +20,7 @@ from oklnumba.hot.primitives.rows import (
     LINEAR,
     MATERN_3_2,
     MATERN_5_2,
+    MATRIX,
     POLYNOMIAL,
     RATE,
     kernel_block,
@@ -31,6 +32,7 @@ ROWS, COLUMNS = 128, 512  # of a block of a kernel matrix, which stays in the ca
 FEWEST_INPUTS = 32  # needed to judge a width
 AT_ONCE = 100_000  # differences of two inputs, of advice
 FAR_APART, ALIKE = 1e-24, 1.0 - 1e-12  # values of radial kernels: ten widths away, rounding of 1
+SYMMETRIC = 1e-9  # of the largest entry, by which a kernel's matrix may differ from its transpose
 HIDES_LAM = 1e15  # if k(x, x) is larger, adding lam = 1 changes nothing in double precision
 SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern: its code
 
@@ -42,6 +44,9 @@ class Kernel(Params):
     """
 
     _scales = None  # of the inputs, in a Metric
+
+    def _check_points(self, X: np.ndarray) -> None:
+        """Raise ValueError for rows that the kernel does not have, (n, d)."""
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
         """Return the kernel matrix k(X[i], Z[j]), (n, m), of dense or sparse rows.
@@ -57,6 +62,8 @@ class Kernel(Params):
         kernel = kernel_code(self)
         X = as_rows(X)
         Z = X if Z is None else as_rows(Z, name="Z")
+        self._check_points(X)
+        self._check_points(Z)
         if Z.shape[1] != X.shape[1]:
             raise ValueError(
                 f"Z has {Z.shape[1]} columns, but X has {X.shape[1]}; pass points of one width"
@@ -75,6 +82,7 @@ class Kernel(Params):
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
         kernel = kernel_code(self)
         X = as_rows(X)
+        self._check_points(X)
         out = np.empty(X.shape[0])
         for rows, x in cut_blocks(X, COLUMNS, self._scales):
             kernel_diags(kernel, x, out[rows])
@@ -253,6 +261,61 @@ class Linear(Kernel):
         return LINEAR, np.zeros(3)
 
 
+def _check_matrix(name: str, value: Any) -> np.ndarray:
+    K = as_inputs(value, name=name)
+    require(K.shape[0] == K.shape[1], name, value, "a square matrix of kernel values, (n, n)")
+    apart = np.abs(K - K.T).max()
+    require(apart <= SYMMETRIC * np.abs(K).max(), name, value, f"symmetric; K - K' is {apart:.3g}")
+    require(K.diagonal().min() >= 0.0, name, value, "without negative entries on its diagonal")
+    return K
+
+
+class Precomputed(Kernel):
+    """A kernel by its matrix: points are indices, k(i, j) = K[i, j].
+
+    For strings, graphs and whatever else has a kernel, but no vectors. Every learner on kernels
+    takes it; X has one column, the row of each point in K.
+
+    Parameters
+    ----------
+    K : array_like of shape (n, n)
+        Symmetric and positive semidefinite. It is stored with a saved learner.
+
+    Examples
+    --------
+    >>> words = ["spam", "spare", "spade", "online", "kernel"]
+    >>> letters = [set(word) for word in words]
+    >>> K = np.array([[len(a & b) for b in letters] for a in letters], dtype=float)
+    >>> learner = okl.KernelAWV(okl.Precomputed(K)).partial_fit([[0], [3], [4]], [1.0, -1.0, -1.0])
+    >>> learner.predict([[1], [2]]).round(2)
+    array([0.08, 0.09])
+    """
+
+    K: Any = checked(_check_matrix)
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        K = np.asarray(self.K, dtype=np.float64)
+        return MATRIX, np.concatenate([[float(len(K))], K.ravel()])
+
+    def _check_points(self, X: np.ndarray) -> None:
+        n, values = len(self.K), X.data if hasattr(X, "tocsr") else X
+        good = (values >= 0) & (values < n) & (values == np.floor(values))
+        if X.shape[1] != 1 or not good.all():
+            wrong = (
+                f"has {X.shape[1]} columns"
+                if X.shape[1] != 1
+                else (f"has {values[~good].flat[0]:g}")
+            )
+            raise ValueError(
+                f"X {wrong}; with okl.Precomputed(K) X has one column, of the rows of K that the "
+                f"points have: integers from 0 to {n - 1}"
+            )
+
+    def advice(self, X: np.ndarray) -> str | None:
+        """Return None: there is no width to judge."""
+        return None
+
+
 def check_kernel(name: str, kernel: Any) -> Kernel:
     """Return a kernel; ValueError for anything else, or hyper-parameters out of range."""
     domain = "an oklnumba kernel such as okl.Gaussian(sigma=1.0)"
@@ -272,6 +335,7 @@ def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:
 def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Return the gradients of sum_j a_j k(x, Z[j]) at the rows of X, (n, d)."""
     code, numbers = kernel_code(kernel)
+    require(code != MATRIX, "kernel", kernel, "a function of vectors, which has gradients")
     if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
         scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
         return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z

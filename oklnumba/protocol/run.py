@@ -50,6 +50,7 @@ def _pieces(
     if not chunked:
         schema = schema_of(X) if width is None else schema
         X = inputs.as_rows(X, width, schema=schema)
+        recorder.learner._check_points(X)
         labels = as_labels(y, X.shape[0], signs)
         if not warned:
             _warn_of_block(labels, 0)
@@ -70,6 +71,7 @@ def _pieces(
             if width is None and schema is None:
                 schema = schema_of(chunk[0])
             part = inputs.as_rows(chunk[0], width, schema=schema)
+            recorder.learner._check_points(part)
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             raise ValueError(_name_chunk(str(error), i, first)) from error

@@ -8,8 +8,8 @@ import math
 from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
 from oklnumba.hot.primitives.jit import hot, hot_apart
 
-GAUSSIAN, LAPLACIAN, LAPLACIAN_L1, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR = range(7)
-# Entries of a kernel's numbers: of the radial ones; of Polynomial.
+GAUSSIAN, LAPLACIAN, LAPLACIAN_L1, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR, MATRIX = range(8)
+# Entries of a kernel's numbers: of the radial ones; of Polynomial. Of MATRIX: n, then n^2 values.
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)
 PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
@@ -69,14 +69,27 @@ def integer_power(x, degree):
     return power
 
 
+@hot
+def matrix_value(par, i, j):
+    """Return entry (i, j) of the matrix of a precomputed kernel; NaN where there is none."""
+    n = par[0]
+    if not (0.0 <= i < n and 0.0 <= j < n and i == int(i) and j == int(j)):
+        return math.nan
+    return par[1 + int(i) * int(n) + int(j)]
+
+
 @hot_apart
 def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 
-    kernel : its code (above) and its (3,) numbers, as components/kernels.py makes them.
+    kernel : its code (above) and its numbers, as components/kernels.py makes them.
     """
     code, par = kernel
     o = out[:m]
+    if code == MATRIX:
+        for j in range(m):
+            o[j] = matrix_value(par, x[0], atoms[0, j])
+        return
     if code == LINEAR or code == POLYNOMIAL:
         accumulate(PRODUCT, x, atoms, m, out)
         if code == POLYNOMIAL:
@@ -111,7 +124,7 @@ def kernel_diag(kernel, x):
         if code == LINEAR:
             return s
         return integer_power(par[SCALE] * s + par[COEF0], par[DEGREE])
-    return 1.0
+    return matrix_value(par, x[0], x[0]) if code == MATRIX else 1.0
 
 
 @hot

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.components.features import Features
-from oklnumba.components.kernels import Kernel
+from oklnumba.components.kernels import Kernel, Precomputed
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
 from oklnumba.core.checks import describe, require, warn
@@ -106,6 +106,7 @@ class Learner(State, Params):
     _played = 0
     _expected = 0  # rounds in all that the caller is going to play, as far as it says
     _single = None  # buffers of single rounds
+    _has_matrix = False  # whether a kernel is Precomputed
     _looked_at = None  # the single input of the last forecast, where its round goes on from there
     _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
     _schema = None  # what a row means, where the first rows had names
@@ -131,8 +132,11 @@ class Learner(State, Params):
             single = self._single
             if single is not None and self._fault is None and single.take_point(x):
                 X = single.X
+                if self._has_matrix:
+                    self._check_points(X)
             else:
                 X = inputs.as_point(x, self._width, schema=self._schema_for(x))
+                self._check_points(X)
                 if not self._ready():
                     return 0.0
                 self._keep_single()
@@ -153,6 +157,7 @@ class Learner(State, Params):
         """
         with self._lock:
             X = inputs.as_rows(X, self._width, schema=self._schema_for(X))
+            self._check_points(X)
             out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
@@ -178,6 +183,8 @@ class Learner(State, Params):
                 y = y if schema is None else schema.as_signs(y)
                 label = inputs.as_label(y, self._loss().classes)
             self._check_labels(label)
+            if self._has_matrix or single is None:
+                self._check_points(X)
             if single is None or self._fault is not None:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._keep_single()
@@ -200,6 +207,7 @@ class Learner(State, Params):
         with self._lock:
             schema = self._schema_for(X)
             X = inputs.as_rows(X, self._width, schema=schema)
+            self._check_points(X)
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
             self._play_rows(X, y)
@@ -227,6 +235,12 @@ class Learner(State, Params):
 
     def _check_labels(self, y: np.ndarray) -> None:
         """Raise ValueError for labels that the learner cannot take though its loss can."""
+
+    def _check_points(self, X: np.ndarray) -> None:
+        """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
+        if self._width is None or self._has_matrix:
+            for kernel in list_kernels(self._in_force):
+                kernel._check_points(X)
 
     def _space(self) -> str | None:
         """Return the space of the certificate now; None for learners without one."""
@@ -264,6 +278,8 @@ class Learner(State, Params):
         self._hyper = self._given = SimpleNamespace(**given)
         self._outputs = outputs
         try:
+            kernels = list_kernels(self._given)
+            self._has_matrix = any(isinstance(one, Precomputed) for one in kernels)
             for name in {"kernel", "kernels"} & vars(self._hyper).keys():
                 inner, self._scales = split_metric(name, getattr(self._given, name))
                 inputs.scale_columns(np.zeros((1, d)), self._scales)  # which refuses other widths
@@ -545,6 +561,14 @@ class Learner(State, Params):
             last = array.take([-1], axis=axis)
             arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
         return self._made_with()._adopt(meta, arrays)
+
+
+def list_kernels(params: SimpleNamespace) -> list[Kernel]:
+    """Return the kernels among hyper-parameters."""
+    values = [getattr(params, name, None) for name in ("kernel", "kernels")]
+    if isinstance(values[1], list | tuple):
+        values = [values[0], *values[1]]
+    return [one for one in values if isinstance(one, Kernel)]
 
 
 def restore_learner(

@@ -30,6 +30,7 @@ class Wrapper(Learner):
     _loss = from_learner("_loss")
     _check_labels = from_learner("_check_labels")
     _advice = from_learner("_advice")
+    _check_points = from_learner("_check_points")
 
     @property
     def _inner(self) -> Learner:
