@@ -1,6 +1,8 @@
 """What a row means is remembered: by learners, runs, streams, files, the command line, services."""
 
 import copy
+import io
+import sys
 import warnings
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.command.parser import main
 from oklnumba.core.params import clone
 from tests import battery
 
@@ -224,3 +227,66 @@ def test_pieces_of_frames_in_another_order(hold):
         run = okl.run(learner, [(hold(X), y) for X, y in pairs], **options)
         assert_array_equal(run.predictions, okl.run(plain, A, Y, **options).predictions)
         assert run.schema.names == tuple(NAMES)
+
+
+# ---- the command line ----
+
+
+def say(capsys, *arguments):
+    """Return what a command that succeeds writes."""
+    assert main([*map(str, arguments)]) == 0, capsys.readouterr().err
+    return capsys.readouterr()
+
+
+def read(text):
+    return pd.read_csv(io.StringIO(text))
+
+
+@every_format
+def test_run_save_predict(kind, tmp_path, capsys, monkeypatch):
+    day1, day6 = written(DAY1, tmp_path / f"day1.{kind}"), written(DAY6, tmp_path / f"day6.{kind}")
+    model, output = tmp_path / "model.npz", tmp_path / "forecasts.csv"
+    learner = "LinearRidge", "--set", "lam=0.01"
+    say(capsys, "run", day1, "--label", "sold", "--encode", "town", "--learner", *learner,
+        "--save", model)  # fmt: skip
+    said = say(capsys, "predict", model, day6, "--output", output)
+    assert said.out == "" and "'town' has 'Bern'" in said.err
+    expected = train(tmp_path, kind)
+    assert okl.load(model).schema == expected.schema
+    assert_array_equal(pd.read_csv(output).forecast, expected.predict(ENCODED))
+    unlabelled = written(DAY6.drop(columns="sold"), tmp_path / f"today.{kind}")
+    assert say(capsys, "predict", model, unlabelled).out == output.read_text()
+    if kind == "csv":
+        pipe = io.TextIOWrapper(io.BytesIO(day6.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", pipe)
+        assert say(capsys, "predict", model, "-").out == output.read_text()
+
+
+def test_predict_learns_the_labels_that_are_there(tmp_path, capsys):
+    model, plain = tmp_path / "model.npz", train(tmp_path)
+    with_gaps = DAY6.assign(sold=DAY6.sold.where(np.arange(60) % 3 > 0))
+    day6 = written(with_gaps, tmp_path / "day6.csv")
+    said = read(say(capsys, "predict", model, day6, "--learn").out)
+    run = okl.run(plain, ENCODED, with_gaps.sold, labels="optional")
+    assert_allclose(said.forecast, run.predictions, rtol=1e-12)
+    assert okl.load(model).rounds == plain.rounds == 440
+    assert_array_equal(okl.load(model).predict(ENCODED), plain.predict(ENCODED))
+
+
+def test_predict_says_classes_probabilities_and_intervals(tmp_path, capsys):
+    frame = pd.DataFrame({"a": A[:, 0], "b": A[:, 1], "state": np.where(Y > 0, "hot", "cold")})
+    path, file = written(frame, tmp_path / "a.csv"), tmp_path / "model.npz"
+    say(capsys, "run", path, "--label", "state", "--save", file)
+    said, model = read(say(capsys, "predict", file, path).out), okl.load(file)
+    found = model.predict(frame[["b", "a"]])
+    assert said.forecast.tolist() == np.where(found > 0, "hot", "cold").tolist()
+    assert ((said["probability of hot"] > 0.5) == (found > 0)).all()
+    frame["state"] = np.array(["a", "b", "c"])[np.arange(80) % 3]
+    say(capsys, "run", written(frame, path), "--label", "state", "--save", file)
+    said = read(say(capsys, "predict", file, path).out)
+    assert said.forecast.tolist() == okl.load(file).predict(frame[["a", "b"]]).tolist()
+    model = okl.Intervals(okl.LinearRidge())
+    okl.run(model, okl.stream(written(DAY1, path), label="sold", encode=["town"]))
+    model.save(file)
+    said = read(say(capsys, "predict", file, path).out)
+    assert_array_equal(said[["low", "high"]], model.predict_interval(DAY1.drop(columns="sold")))

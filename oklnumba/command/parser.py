@@ -8,6 +8,7 @@ import oklnumba as okl
 from oklnumba.command import spelling
 from oklnumba.command.compare import compare
 from oklnumba.command.demo import demo
+from oklnumba.command.predict import predict
 from oklnumba.command.run import run
 from oklnumba.command.source import FORMS, join_lines
 from oklnumba.data import datasets
@@ -20,6 +21,11 @@ COLUMNS = {  # options that take names of columns
     "--columns": "the inputs; without it all other columns",
     "--drop": "columns to leave out",
     "--encode": "columns of text: a column of 0 and 1 for each value",
+}
+TEXT = {  # options of CSV files
+    "delimiter": "between two values of a CSV, such as ';'",
+    "decimal": "the decimal point of a CSV, such as ','",
+    "encoding": "of the text of a CSV, such as latin-1",
 }
 ERRORS = (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError, RuntimeError)
 
@@ -60,9 +66,9 @@ def table_options() -> argparse.ArgumentParser:
     add("--format", help="csv, tsv, parquet, ...; without it the suffix decides")
     for name, what in COLUMNS.items():
         add(name, metavar="A,B,C", default=[], type=lambda text: text.split(","), help=what)
-    add("--task", choices=("classification", "regression"), help="without it the labels decide")
-    add("--rows", type=int, metavar="N", help="play the first N rows only")
-    add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")
+    for name, what in TEXT.items():
+        add(f"--{name}", metavar=name.upper(), help=what)
+    add("--skip", type=int, metavar="N", help="lines before the first of a CSV")
     return table
 
 
@@ -71,12 +77,20 @@ def make_parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="oklnumba", description=ABOUT)
     top.add_argument("--version", action="version", version=f"oklnumba {okl.__version__}")
     commands, table = top.add_subparsers(metavar="COMMAND", required=True), table_options()
+    played = argparse.ArgumentParser(add_help=False)
+    add = played.add_argument
+    add("--task", choices=("classification", "regression"), help="without it the labels decide")
+    add("--rows", type=int, metavar="N", help="play the first N rows only")
+    add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")
+    model = argparse.ArgumentParser(add_help=False)
+    model.add_argument("model", metavar="MODEL", help="what run --save wrote")
     one = commands.add_parser("demo", help="see in half a minute what it does, on data it brings")
     one.add_argument("--output", default=".", metavar="DIR", help="of the picture (default: here)")
     one.set_defaults(call=demo)
 
-    played = "Play a learner: forecast, see the label, learn."
-    one = commands.add_parser("run", parents=[table], help="play a learner", description=played)
+    what = "Play a learner: forecast, see the label, learn."
+    both = [table, played]
+    one = commands.add_parser("run", parents=both, help="play a learner", description=what)
     named = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)' (default: SelfTuning)"
     one.add_argument("--learner", default="SelfTuning", metavar="NAME", help=named)
     what = "an argument of the learner: lam=0.1, kernel='Gaussian(2)'"
@@ -84,11 +98,19 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("--save", metavar="MODEL.npz", help="write the learner, for oklnumba.load")
     one.set_defaults(call=run)
 
-    played = "Play learners side by side on one stream; a dozen if none is named."
-    one = commands.add_parser("compare", parents=[table], help=played[:-1], description=played)
+    what = "Play learners side by side on one stream; a dozen if none is named."
+    one = commands.add_parser("compare", parents=both, help=what[:-1], description=what)
     named = "play this one, as in run; several times for several"
     one.add_argument("--learner", action="append", default=[], metavar="NAME", help=named)
     one.set_defaults(call=compare)
+
+    what = "Write the forecasts of a saved model for each row of a file, as CSV."
+    both = [model, table]
+    one = commands.add_parser("predict", parents=both, help=what[:-1], description=what)
+    one.add_argument("--output", default="-", metavar="FILE", help="without it standard output")
+    what = "learn the labels that are there, each after its forecast, and save MODEL"
+    one.add_argument("--learn", action="store_true", help=what)
+    one.set_defaults(call=predict)
 
     one = commands.add_parser("data", help="the named data sets")
     one.add_argument("what", choices=("list", "fetch"))

@@ -119,6 +119,7 @@ def run(args: argparse.Namespace) -> None:
             interrupted = error
     summarise(course)
     if args.save and course.rounds:
+        course.learner._schema = table.open(labels.classes).schema  # pieces have no names
         course.learner.save(args.save)
         print(f"saved     {args.save}: oklnumba.load reads it")
     if interrupted:

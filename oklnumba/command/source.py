@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Labels(NamedTuple):
 def find_source(args: Namespace) -> Source:
     """Return the file or the data set that the options name."""
     path = Path(args.file)
-    if path.exists() and path.suffix.lower() != ".npz":
+    if args.file == "-" or path.exists() and path.suffix.lower() != ".npz":
         if args.permute is not None:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")
         return _from_stream(args)
@@ -64,19 +64,25 @@ def find_source(args: Namespace) -> Source:
     return _from_arrays(args, X, y)
 
 
-def _from_stream(args: Namespace) -> Source:
+def open_stream(args: Namespace, **options: Any) -> Stream:
+    """Return the file that the options name as a stream."""
+
     def get_place(name: str | None) -> str | int | None:  # without a header columns have numbers
         digits = name is not None and name.lstrip("-").isdigit()
         return int(name) if digits and args.no_header else name
 
+    named = args.columns, args.drop, args.encode
+    columns, drop, encode = ([get_place(one) for one in names] for names in named)
+    return okl.stream(
+        args.file, label=get_place(args.label), columns=columns or None, drop=drop, encode=encode,
+        batch=ROWS, format=args.format, header=not args.no_header, delimiter=args.delimiter,
+        decimal=args.decimal, encoding=args.encoding, skip=args.skip, **options,
+    )  # fmt: skip
+
+
+def _from_stream(args: Namespace) -> Source:
     def stream(classes: Sequence | None) -> Stream:
-        named = args.columns, args.drop, args.encode
-        columns, drop, encode = ([get_place(one) for one in names] for names in named)
-        return okl.stream(
-            args.file, label=get_place(args.label), columns=columns or None, drop=drop,
-            encode=encode, classes=classes, batch=ROWS, format=args.format,
-            header=not args.no_header,
-        )  # fmt: skip
+        return open_stream(args, classes=classes)
 
     names = stream(ANY).columns
     if names is None:  # LIBSVM has no names

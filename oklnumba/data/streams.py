@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -522,6 +522,7 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
 _spooled: list[Any] = []  # files that end with the process
 
 
+@cache
 def _spool(source: Any) -> Path:
     """Return a temporary file with what stdin or a pipe holds."""
     _spooled.append(file := tempfile.NamedTemporaryFile())

@@ -1,0 +1,70 @@
+"""``oklnumba predict``: the forecasts of a saved model for a file, row by row, as CSV."""
+
+import argparse
+import csv
+import sys
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+import oklnumba as okl
+from oklnumba.command.run import print_warnings
+from oklnumba.command.source import open_stream
+from oklnumba.core.checks import require
+from oklnumba.protocol.late import find_labels
+from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
+
+
+def predict(args: argparse.Namespace) -> None:
+    """Write the forecasts; with --learn, learn the labels that are there, and save the model."""
+    learner = okl.load(args.model)
+    require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
+    file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
+    data = open_stream(args, like=learner if learner.schema else None)
+    with file as out, print_warnings():
+        writer, header = csv.writer(out, lineterminator="\n"), False
+        for X, y in data:
+            known = find_labels(y) if args.learn else np.zeros(len(y), dtype=bool)
+            ends = [0, *np.flatnonzero(np.diff(known)) + 1, len(y)]
+            for start, stop in zip(ends, ends[1:], strict=False):
+                columns = forecast(learner, X[start:stop], y[start:stop] if known[start] else None)
+                if not header:
+                    header = writer.writerow(columns)
+                writer.writerows(
+                    zip(*(column.tolist() for column in columns.values()), strict=True)
+                )
+            out.flush()
+    if args.learn:
+        learner.save(args.model)
+
+
+def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[str, Any]:
+    """Return columns of forecasts, each made before its label is learned; y None: no label is."""
+    rounds, intervals = np.full((len(X), 1), learner.rounds), None
+    if y is None:
+        found = learner.predict(X)
+        if isinstance(learner, okl.Intervals):
+            intervals = learner.predict_interval(X)
+    else:
+        run = okl.run(learner, X, y)
+        found, intervals, rounds = (
+            run.predictions,
+            run.intervals,
+            rounds + np.arange(len(X))[:, None],
+        )
+    if found.ndim == 2:
+        return {f"forecast_{k}": column for k, column in enumerate(found.T)}
+    classes = learner.schema and learner.schema.classes
+    if classes and len(classes) == 2 and found.dtype == float:
+        columns = {"forecast": np.array(classes)[(found > 0.0).astype(int)]}
+        if (loss := learner._loss().name) in LOSSES:
+            P = compute_probabilities(loss, np.stack([-found, found], axis=1), rounds)
+            columns[f"probability of {classes[1]}"] = P[:, 1]
+        return columns
+    columns = {"forecast": found}
+    return (
+        columns
+        if intervals is None
+        else columns | dict(zip(("low", "high"), intervals.T, strict=True))
+    )
