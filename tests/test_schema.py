@@ -2,7 +2,10 @@
 
 import copy
 import io
+import multiprocessing
+import os
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -290,3 +293,177 @@ def test_predict_says_classes_probabilities_and_intervals(tmp_path, capsys):
     model.save(file)
     said = read(say(capsys, "predict", file, path).out)
     assert_array_equal(said[["low", "high"]], model.predict_interval(DAY1.drop(columns="sold")))
+
+
+# ---- labels ----
+
+CLASSES = {"0 and 1": (0.0, 1.0), "1 and 2": (1.0, 2.0), "3 and 7": (3, 7)}
+SIGNS = np.where(Y > 0, 1.0, -1.0)
+
+
+def by_rounds(learner, y):
+    for x, label in zip(A, y.tolist(), strict=True):
+        learner.learn_one(x, label)
+
+
+def by_pieces(learner, y):
+    for start in range(0, 80, 3):
+        learner.partial_fit(A[start : start + 3], y[start : start + 3])
+
+
+def by_one_class_first(learner, y):
+    order = np.argsort(y, kind="stable")
+    okl.run(learner, [(A[order[:10]], y[order[:10]]), (A[order[10:]], y[order[10:]])])
+
+
+ENTRIES = {
+    "rounds": by_rounds,
+    "pieces": by_pieces,
+    "one class first": by_one_class_first,
+    "at once": lambda learner, y: learner.partial_fit(A, y),
+    "run": lambda learner, y: okl.run(learner, A, y),
+    "late": lambda learner, y: okl.run(learner, [(A[:5], y[:5]), (A[5:], y[5:])], delay=7),
+}
+every_entry = pytest.mark.parametrize("play", ENTRIES.values(), ids=ENTRIES)
+
+
+@every_entry
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("wrap", [okl.LinearRidge, okl.SelfTuning], ids=["ridge", "self-tuning"])
+def test_one_warning_of_labels_that_are_two_whole_numbers(name, play, wrap):
+    y = np.where(Y > 0, *CLASSES[name][::-1])
+    low, high = CLASSES[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        play(wrap(), y)
+    told = [str(one.message) for one in caught if "the labels are" in str(one.message)]
+    assert len(told) == 1 and f"the labels are {low:g} and {high:g}" in told[0]
+
+
+@every_entry
+@pytest.mark.parametrize("kind", ["signs", "real", "whole", "one"])
+def test_no_warning_of_other_labels(play, kind):
+    y = {"signs": SIGNS, "real": Y, "whole": Y.round(), "one": np.ones(80)}[kind]
+    with warnings.catch_warnings(action="error"):
+        warnings.filterwarnings("ignore", "rows .* all have the same label")
+        play(okl.LinearRidge(), y)
+
+
+@every_entry
+def test_bool_labels_are_classes(play):
+    learner, plain = okl.LinearRidge(), okl.LinearRidge()
+    play(learner, SIGNS > 0)
+    play(plain, SIGNS)
+    assert battery.contents(learner) == battery.contents(plain)
+
+
+@pytest.mark.parametrize("hold", [list, pd.Series, pl.Series, pa.array, lambda y: y.astype(object)])
+def test_bool_labels_of_any_kind(hold, tmp_path):
+    learner, plain = (okl.LinearRidge().partial_fit(A, y) for y in (hold(SIGNS > 0), SIGNS))
+    assert battery.contents(learner) == battery.contents(plain)
+    frame = pd.DataFrame({"a": A[:, 0], "y": SIGNS > 0})
+    for kind in WRITERS:
+        (_, y), *_ = okl.stream(written(frame, tmp_path / f"a.{kind}"), label="y")
+        assert_array_equal(y, SIGNS)
+
+
+MASKED = np.ma.array(np.where(SIGNS > 0, 1.0, -1.0), mask=np.arange(80) % 4 == 0)
+
+
+def test_masked_labels_are_missing_or_refused():
+    gaps = np.where(MASKED.mask, np.nan, SIGNS)
+    learner, plain = okl.LinearRidge(), okl.LinearRidge()
+    run = okl.run(learner, A, MASKED, labels="optional")
+    assert_array_equal(run.predictions, okl.run(plain, A, gaps, labels="optional").predictions)
+    classes = okl.OneVsRest(okl.LinearRidge(), [-1, 1])
+    okl.run(classes, A, MASKED, labels="optional")
+    assert classes.rounds == 60
+    for one in (classes, okl.LinearRidge()):
+        with pytest.raises(ValueError, match="None at row 0|has masked entries"):
+            one.partial_fit(A, MASKED)
+    masked = np.ma.array(A, mask=A > 2)
+    for one in (okl.interop.OnlineClassifier(), okl.interop.OnlineRegressor()):
+        with pytest.raises(ValueError, match="masked"):
+            one.fit(A, MASKED)
+        with pytest.raises(ValueError, match="masked"):
+            one.fit(masked, SIGNS)
+    with pytest.raises(ValueError, match="masked"):
+        okl.OneVsRest(okl.LinearRidge(), [-1, 1]).partial_fit(masked, SIGNS)
+
+
+# ---- arrays that are used again, empty pieces, forks ----
+
+
+@pytest.mark.parametrize("options", [{"delay": 5}, {"batch": 8}, {"delay": 3, "batch": 4}])
+def test_a_reader_may_refill_its_array(options):
+    def refilled():
+        X, y = np.empty((10, 3)), np.empty(10)
+        for start in range(0, 80, 10):
+            X[:], y[:] = A[start : start + 10], Y[start : start + 10]
+            yield X, y
+
+    expected = okl.run(okl.LinearRidge(), A, Y, **options)
+    found = okl.run(okl.LinearRidge(), refilled(), **options)
+    assert_array_equal(found.predictions, expected.predictions)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_no_rows(name):
+    learner, y = clone(LEARNERS[name]), labels_of(LEARNERS[name])
+    run = okl.run(learner, [(A[:0], y[:0]), (A[:9], y[:9]), (A[:0], y[:0]), (A[9:], y[9:])])
+    assert run.rounds == 80
+    assert learner.predict(A[:0]).shape == (0, *y.shape[1:])
+    assert learner.predict(pd.DataFrame(A[:0])).shape == (0, *y.shape[1:])
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_no_rows_in_river_models(library):
+    model, frame = okl.interop.to_river(okl.FOGD()), library.DataFrame({"a": [0.0, 1.0]})
+    model.learn_many(frame[:0], [])
+    model.learn_many(frame, library.Series([False, True]))
+    model.learn_many(frame[:0], [])
+    assert len(model.predict_many(frame[:0])) == 0 and model._player.rounds == 2
+
+
+def in_child(call):
+    """Return what a call in a forked child returns, or its error as a text; None if it hangs."""
+    end, start = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=answer, args=(start, call))
+    child.start()
+    found = end.recv() if end.poll(20) else None
+    child.kill()
+    child.join()
+    return found
+
+
+def answer(pipe, call):
+    try:
+        pipe.send(call())
+    except Exception as error:
+        pipe.send(str(error))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_in_mid_call_does_not_hang():
+    learner, inside, go_on = (
+        okl.LinearRidge().partial_fit(A, Y),
+        threading.Event(),
+        threading.Event(),
+    )
+    play = learner._play
+
+    def wait(*arguments):
+        inside.set()
+        go_on.wait()
+        play(*arguments)
+
+    learner._play = wait
+    thread = threading.Thread(target=learner.partial_fit, args=(A, Y))
+    thread.start()
+    inside.wait()
+    assert "interrupted" in in_child(lambda: learner.predict_one(A[0]))
+    assert in_child(lambda: learner.reset().predict_one(A[0])) == 0.0
+    go_on.set()
+    thread.join()
+    assert learner.rounds == 160

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
 
@@ -23,6 +24,27 @@ def locked(method: Callable) -> Callable:
             return method(self, *args, **kwargs)
 
     return call_locked
+
+
+_locked: WeakSet[Any] = WeakSet()  # the objects that have a lock
+
+
+def new_lock(owner: Any) -> Any:
+    """Return a lock for an object, its ``_lock``, which a forked child finds free."""
+    _locked.add(owner)
+    return threading.RLock()
+
+
+def _free_locks() -> None:
+    """Renew locks held by other threads: a forked child has none of them.
+
+    An object that such a thread was changing has its fault set, and says that it was interrupted.
+    """
+    for owner in list(_locked):
+        if owner._lock.acquire(blocking=False):
+            owner._lock.release()
+        else:
+            owner._lock = threading.RLock()
 
 
 # ---- Ctrl-C ----
@@ -79,6 +101,7 @@ def _forget_pool() -> None:
     """Drop the pool: in a forked child its threads are gone, and its lock may be held."""
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
+    _free_locks()
 
 
 if hasattr(os, "register_at_fork"):

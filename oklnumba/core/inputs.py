@@ -28,23 +28,28 @@ LONGEST = 2000  # characters of columns in a message
 # ---- X ----
 
 
-def as_inputs(X: Any, width: int | None = None, name: str = "X") -> np.ndarray:
-    """Return X as a finite float64 array, (n, d); ``width`` is the d of the data so far."""
+def as_inputs(X: Any, width: int | None = None, name: str = "X", least: int = 1) -> np.ndarray:
+    """Return X as a finite float64 array, (n, d), of ``least`` rows or more.
+
+    width : the d of the data so far.
+    """
     array = _as_floats(X, name)
-    _check_shape(array.shape, width, name)
+    _check_shape(array.shape, width, name, least)
     _refuse_not_finite(array, name, X)
     return array
 
 
-def as_rows(X: Any, width: int | None = None, name: str = "X", schema: Any = None) -> Any:
+def as_rows(
+    X: Any, width: int | None = None, name: str = "X", schema: Any = None, least: int = 1
+) -> Any:
     """Return X as ``as_inputs`` does, or sparse X as CSR float64 for ``cut_blocks``.
 
     schema : the Schema by which named columns are read.
     """
     X = X if schema is None else schema.arrange(X)
     if not is_sparse(X):
-        return as_inputs(X, width, name)
-    _check_shape(X.shape, width, name)
+        return as_inputs(X, width, name, least)
+    _check_shape(X.shape, width, name, least)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}")
     rows = X.tocsr().astype(np.float64, copy=False)
@@ -83,13 +88,13 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def _check_shape(shape: tuple[int, ...], width: int | None, name: str) -> None:
+def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: int = 1) -> None:
     if len(shape) != 2:
         raise ValueError(
             f"{name} must be 2-D, one row a round, but has shape {shape}; "
             f"use {name}.reshape(1, -1) for one point, {name}.reshape(-1, 1) for one feature"
         )
-    if 0 in shape:
+    if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
     if width is not None and shape[1] != width:
         raise ValueError(
@@ -138,10 +143,15 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
 
 
 def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
-    """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1."""
+    """Return labels as a finite float64 array of shape (n,); ``classes`` asks for -1 and +1.
+
+    False and True become -1 and +1.
+    """
     if y is None:
         raise ValueError("labels are missing: pass y, one number for each row of X")
     array = as_values(y, n, "y", "label")
+    if _holds_bools(y):
+        array = 2.0 * array - 1.0
     if classes:
         outside = (array != 1.0) & (array != -1.0)
         if outside.any():
@@ -155,17 +165,28 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
 
 
 def as_label(y: Any, classes: bool = False) -> np.ndarray:
-    """Return one label as a float64 array of shape (1,)."""
+    """Return one label as a float64 array of shape (1,); False and True are -1 and +1."""
     if y is None:
         return as_labels(y, 1)
     array = _as_floats(y, "y")
     if array.size != 1:
         raise ValueError(f"y must be one label, but has shape {array.shape}")
+    array = 2.0 * array - 1.0 if _holds_bools(y) else array
     return as_labels(array.reshape(1), 1, classes)
 
 
+def _holds_bools(y: Any) -> bool:
+    """Say whether labels are False and True, which are the classes -1 and +1."""
+    dtype = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
+    if dtype in ("object", "list", "tuple"):
+        return len(y) > 0 and all(isinstance(one, bool | np.bool_) for one in y)
+    return dtype.startswith("bool")
+
+
 def as_label_array(values: Any) -> np.ndarray:
-    """Return labels of any kind, texts too, as an array; a missing one in pandas becomes None."""
+    """Return labels of any kind, texts too, as an array; a missing or masked one becomes None."""
+    if np.ma.is_masked(values):
+        return np.where(np.ma.getmaskarray(values), None, values.data)
     if _is_column(values) and hasattr(values, "isna"):
         if values.dtype == object or not isinstance(values.dtype, np.dtype):
             return values.to_numpy(dtype=object, na_value=None)
@@ -348,6 +369,12 @@ def make_compilable(X: Any) -> np.ndarray:
         return X.toarray()
     plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
     return X if plain else np.array(X, order="C")
+
+
+def count_rows(X: Any) -> int | None:
+    """Return the number of rows, also of a list; None if that is unknown."""
+    shape = getattr(X, "shape", None)
+    return shape[0] if shape else len(X) if isinstance(X, list | tuple) else None
 
 
 def make_dense(X: Any) -> np.ndarray:

@@ -7,7 +7,6 @@ says how much of the array is in use along it; beyond that there is room for mor
 
 import json
 import mmap
-import threading
 from collections.abc import Callable
 from functools import cache
 from math import prod
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 
 import numpy as np
 
-from oklnumba.core.guard import locked
+from oklnumba.core.guard import locked, new_lock
 from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.udu import LANES, TILE
 
@@ -126,7 +125,7 @@ class State:
 
     def __post_init__(self) -> None:
         """Give the object its lock."""
-        self._lock = threading.RLock()
+        self._lock = new_lock(self)
         super().__post_init__()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -136,7 +135,7 @@ class State:
     def __setstate__(self, contents: dict[str, Any]) -> None:
         """Take over what ``__getstate__`` returned."""
         vars(self).update(contents)
-        self._lock = threading.RLock()
+        self._lock = new_lock(self)
 
     @locked
     def reset(self) -> Self:

@@ -125,7 +125,7 @@ class _Model:
         keys = self._match(X.columns)
         here = {key: place for place, key in enumerate(keys) if key in X.columns}
         rows = np.zeros((len(X), len(keys)))
-        if here:
+        if here and len(X):
             rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
         return keys, rows
 
@@ -156,7 +156,9 @@ class _Model:
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
-        self._learn(*self._make_rows(X), y)
+        keys, rows = self._make_rows(X)
+        if len(rows):
+            self._learn(keys, rows, y)
 
     def predict_many(self, X: Any) -> Any:
         """Return the forecasts, or classes, for the rows of a frame, as a series of its library."""

@@ -57,8 +57,9 @@ class LateLabels:
         learner._begin(X.shape[1], *y.shape[1:])
         forecast = getattr(learner, "_forecast_outputs", learner.predict)  # of classes the scores
         X, known, at_once = inputs.make_dense(X), find_labels(y), batch == 1 and self.delay == 0
-        self.X = X if self.X is None else np.concatenate([self.X, X])
-        self.y = y if self.y is None else np.concatenate([self.y, y])
+        # Copies: the caller may refill its arrays while rows wait here.
+        self.X = X.copy() if self.X is None else np.concatenate([self.X, X])
+        self.y = y.copy() if self.y is None else np.concatenate([self.y, y])
         # Labels at once: rows with one, which are played in one go, and rows without take turns.
         gaps = np.flatnonzero(np.diff(known)) + 1
         ends = gaps if at_once else range(batch - before % batch, n, batch)

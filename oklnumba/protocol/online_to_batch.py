@@ -147,7 +147,9 @@ class OnlineToBatch(Wrapper):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the mean forecast of the functions drawn for the rows of X, shape (n,)."""
         self._refuse_unseen()
-        X = inputs.as_rows(X, self._width, schema=self._schema)  # f_1 takes inputs of any width
+        X = inputs.as_rows(
+            X, self._width, schema=self._schema, least=0
+        )  # f_1 takes inputs of any width
         rounds, times = np.unique(self._drawn, return_counts=True)
         parts = zip(rounds.tolist(), times.tolist(), strict=True)
         total = sum(count * self._functions[r].predict(X) for r, count in parts)

@@ -67,6 +67,8 @@ def _pieces(
                 f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
                 "of arrays, or two arrays: okl.run(learner, X, y)"
             )
+        if inputs.count_rows(chunk[0]) == 0:
+            continue
         try:
             if width is None and schema is None:
                 schema = schema_of(chunk[0])
@@ -174,10 +176,10 @@ def run(
     Warns
     -----
     UserWarning
-        Before the first round, if Taylor features or a kernel do not suit the first inputs, or if
-        all labels are 0 and 1, which squared loss takes for a regression. Before the rows that show
-        it, if an array, or a pair of a stream, has a block of equal labels longer than chance
-        allows, as in a table sorted by class.
+        Before the first round, if Taylor features or a kernel do not suit the first inputs. Before
+        the rows that show it, if the labels are two numbers such as 0 and 1, which squared loss
+        takes for a regression, or if an array, or a pair of a stream, has a block of equal labels
+        longer than chance allows, as in a table sorted by class.
 
     Notes
     -----
@@ -227,8 +229,7 @@ def run(
             part, own, skip = part[skip:], own[skip:], 0
             if recorder.saved:
                 recorder.adopt()
-            if not (learner.rounds or recorder.rounds):
-                learner._advise(part, own)
+            learner._advise(part, own)
             if not (finished := _play_piece(recorder, part, own, time_limit, bar, presses)):
                 break
         recorder.interrupted = presses.count > 0

@@ -55,8 +55,7 @@ class Several(Wrapper):
         return self._learners[0]._member() if self._together else None
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
-        if self.rounds == 0:  # the learners are all alike
-            self._in_force.learner._advise(X, self._column(labels, 0))
+        self._in_force.learner._advise(X, self._column(labels, 0))  # the learners are all alike
 
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
@@ -102,7 +101,7 @@ class Several(Wrapper):
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
         self._refuse_fault()
-        X = inputs.as_rows(X, self._width, schema=self._schema)
+        X = inputs.as_rows(X, self._width, schema=self._schema, least=0)
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
@@ -267,7 +266,9 @@ class OneVsRest(Several):
         """Return the scores of the rows of X, shape (n, K), one column a class."""
         if self._learners:
             return self._forecast_outputs(X)
-        return np.zeros((inputs.as_rows(X, schema=schema_of(X)).shape[0], len(self._names())))
+        return np.zeros(
+            (inputs.as_rows(X, schema=schema_of(X), least=0).shape[0], len(self._names()))
+        )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, each on its own; nothing changes."""

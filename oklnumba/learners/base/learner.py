@@ -29,7 +29,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,6 +109,7 @@ class Learner(State, Params):
     _has_matrix = False  # whether a kernel is Precomputed
     _looked_at = None  # the single input of the last forecast, where its round goes on from there
     _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
+    _first_labels: ClassVar[tuple | None] = 0, frozenset()  # how many, which; None: no two classes
     _schema = None  # what a row means, where the first rows had names
 
     # ---- the protocol ----
@@ -156,7 +157,7 @@ class Learner(State, Params):
         X : (n, d), dense or sparse.
         """
         with self._lock:
-            X = inputs.as_rows(X, self._width, schema=self._schema_for(X))
+            X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
             self._check_points(X)
             out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
@@ -185,6 +186,8 @@ class Learner(State, Params):
             self._check_labels(label)
             if self._has_matrix or single is None:
                 self._check_points(X)
+            if self._first_labels is not None:
+                self._advise_labels(label)
             if single is None or self._fault is not None:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._keep_single()
@@ -411,18 +414,27 @@ class Learner(State, Params):
         return y
 
     def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Warn, before the first round, of inputs and labels that do not suit."""
-        if self._played:
-            return
-        if advice := self._advice(make_compilable(X[:FIRST_ROWS])):
+        """Warn, before the first rounds, of inputs and labels that do not suit."""
+        first = not self._played and self._first_labels == Learner._first_labels
+        if first and (advice := self._advice(make_compilable(X[:FIRST_ROWS]))):
             warn(advice)
+        if self._first_labels is not None:
+            self._advise_labels(y)
+
+    def _advise_labels(self, y: np.ndarray) -> None:
+        """Warn once if the first labels are two whole numbers, which may be meant as classes."""
         y = y[~np.isnan(y)]  # some may be optional
-        zeros = y == 0.0
-        if len(y) >= FEWEST_LABELS and (zeros | (y == 1.0)).all() and len(np.unique(zeros)) == 2:
+        count, values = self._first_labels
+        count, values = count + len(y), values | set(np.unique(y[:PLAY_ROWS]).tolist())
+        two = len(values) == 2 and all(one.is_integer() for one in values) and values != {-1.0, 1.0}
+        self._first_labels = (count, values) if len(values) < 2 or two else None
+        if two and count >= FEWEST_LABELS:
+            self._first_labels, (low, high) = None, sorted(values)
             warn(
-                "the labels are 0 and 1, which this loss takes for numbers, a regression, so "
-                "Run.mistake_rate is None: for two classes make them -1 and +1, y = 2 * y - 1, or "
-                "take okl.interop.OnlineClassifier, which takes any classes"
+                f"the labels are {low:g} and {high:g}, which this loss takes for numbers, a "
+                "regression, so Run.mistake_rate is None: for two classes make them -1 and +1, "
+                f"y = np.where(y == {high:g}, 1, -1), or take okl.interop.OnlineClassifier, which "
+                "takes any classes"
             )
 
     def _advice(self, X: np.ndarray) -> str | None:
