@@ -101,7 +101,7 @@ MISTAKES = [
     ("okl.run(okl.FOGD(), X, y, time_limit=-1)", VALUE, "time_limit must be a number > 0", "-1"),
     ("played.predict(X[:, :2])", VALUE, "X has 2 columns", "pass 3 columns"),
     ("played.predict_one(X)", VALUE, "x must be one point", "predict(X)"),
-    ("played.predict_one({'a': 1.0})", VALUE, "x must hold real numbers", "to_river"),
+    ("played.predict_one({'a': 1.0})", VALUE, "x must hold real numbers", "numbers without names"),
     ("played.learn_one(X[0])", VALUE, "labels are missing", "pass y"),
     ("k(X, X[:, :2])", VALUE, "Z has 2 columns, but X has 3"),
     ("okl.TaylorFeatures(2, center=[0.0]).transform(X)", VALUE, "center has 1 entries", "give 3"),

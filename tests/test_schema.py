@@ -467,3 +467,45 @@ def test_a_fork_in_mid_call_does_not_hang():
     go_on.set()
     thread.join()
     assert learner.rounds == 160
+
+
+# ---- a checkpoint and its data ----
+
+
+@pytest.mark.parametrize("record", ["all", 7, "none"])
+@pytest.mark.parametrize("kind", ["real", "signs", "classes", "outputs", "late", "optional"])
+def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
+    base = okl.LinearRidge()
+    learner = {"classes": okl.OneVsRest(base, [0, 1]), "outputs": okl.MultiOutput(base)}.get(
+        kind, base
+    )
+    y = {"signs": SIGNS, "classes": (Y > 0).astype(int), "outputs": np.column_stack([Y, -Y])}.get(
+        kind, Y
+    )
+    if kind == "optional":
+        y = np.where(np.arange(80) % 9 == 5, np.nan, y)
+    options = {"late": {"delay": 3}, "optional": {"labels": "optional"}}.get(kind, {})
+    options |= {"record": record}
+    file, order = tmp_path / "run.npz", RNG.permutation(80)
+    expected = okl.run(clone(learner), A, y, **options)
+
+    def go_on(X, y, **more):
+        okl.run(clone(learner), A[:50], wanted[:50], checkpoint=file, **options)
+        try:
+            return okl.run(clone(learner), X, y, checkpoint=file, **options, **more)
+        finally:
+            file.unlink()
+
+    wanted = y
+    flipped = 1 - y if kind == "classes" else -y
+    others = [flipped] if record == "none" else [flipped, y[order]]
+    for other in others:
+        with pytest.raises(ValueError, match="is of other data: the labels of rounds 1 to 50"):
+            go_on(A, other)
+        with pytest.raises(ValueError, match="is of other data"):
+            go_on([(A[k : k + 20], other[k : k + 20]) for k in range(0, 80, 20)], None)
+    assert_array_equal(go_on(A, y).predictions, expected.predictions)
+    assert_array_equal(go_on(A[50:], y[50:], resume=True).predictions, expected.predictions)
+    if record == "all" and y.ndim == 1:
+        with pytest.raises(ValueError, match="with resume=True pass only what comes after"):
+            go_on(A, y, resume=True)

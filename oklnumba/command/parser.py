@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from typing import Any
 
 import oklnumba as okl
 from oklnumba.command import spelling
@@ -82,8 +83,6 @@ def make_parser() -> argparse.ArgumentParser:
     add("--task", choices=("classification", "regression"), help="without it the labels decide")
     add("--rows", type=int, metavar="N", help="play the first N rows only")
     add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")
-    model = argparse.ArgumentParser(add_help=False)
-    model.add_argument("model", metavar="MODEL", help="what run --save wrote")
     one = commands.add_parser("demo", help="see in half a minute what it does, on data it brings")
     one.add_argument("--output", default=".", metavar="DIR", help="of the picture (default: here)")
     one.set_defaults(call=demo)
@@ -104,14 +103,7 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("--learner", action="append", default=[], metavar="NAME", help=named)
     one.set_defaults(call=compare)
 
-    what = "Write the forecasts of a saved model for each row of a file, as CSV."
-    both = [model, table]
-    one = commands.add_parser("predict", parents=both, help=what[:-1], description=what)
-    one.add_argument("--output", default="-", metavar="FILE", help="without it standard output")
-    what = "learn the labels that are there, each after its forecast, and save MODEL"
-    one.add_argument("--learn", action="store_true", help=what)
-    one.set_defaults(call=predict)
-
+    add_predict(commands, table)
     one = commands.add_parser("data", help="the named data sets")
     one.add_argument("what", choices=("list", "fetch"))
     one.add_argument("name", nargs="?", metavar="NAME")
@@ -122,6 +114,19 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("--progress", action="store_true", help="a bar on stderr")
     one.set_defaults(call=warm_up)
     return top
+
+
+def add_predict(commands: Any, table: argparse.ArgumentParser) -> None:
+    """Add the command that forecasts by a saved model."""
+    what = "Write the forecasts of a saved model for each row of a file, as CSV."
+    model = argparse.ArgumentParser(add_help=False)
+    model.add_argument("model", metavar="MODEL", help="what run --save wrote")
+    both = [model, table]
+    one = commands.add_parser("predict", parents=both, help=what[:-1], description=what)
+    one.add_argument("--output", default="-", metavar="FILE", help="without it standard output")
+    what = "learn the labels that are there, each after its forecast, and save MODEL"
+    one.add_argument("--learn", action="store_true", help=what)
+    one.set_defaults(call=predict)
 
 
 def main(argv: list[str] | None = None) -> int:

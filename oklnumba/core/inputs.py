@@ -46,7 +46,7 @@ def as_rows(
 
     schema : the Schema by which named columns are read.
     """
-    X = X if schema is None else schema.arrange(X)
+    X = X if schema is None or isinstance(X, dict) else schema.arrange(X)
     if not is_sparse(X):
         return as_inputs(X, width, name, least)
     _check_shape(X.shape, width, name, least)
@@ -264,7 +264,9 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         advice = "encode text and drop ragged rows first"
         if isinstance(values, dict):
-            advice = f"it is a dict: pass list({name}.values()), or take okl.interop.to_river"
+            advice = "it is a dict, but the learner was taught numbers without names: pass numbers"
+            if name != "x":
+                advice = f"it is a dict: pass a frame, such as pandas.DataFrame({name})"
         elif hasattr(values, "__next__"):
             advice = f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
         elif name == "y":

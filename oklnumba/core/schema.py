@@ -100,7 +100,7 @@ class Schema:
             return X
         if len(given) < len(found):
             raise ValueError(f"two columns have one name: {list_names(found)}; rename one of them")
-        self.refuse_other_names(given, "the row" if not is_frame(X) else "X")
+        self.refuse_other_names(given, "X" if is_frame(X) else "x")
         names = [given[name] for name in self.names]
         if not is_frame(X):
             numbers = [_as_number(X[name], name) for name in names]
@@ -191,7 +191,7 @@ def list_names(names: Iterable[Any]) -> str:
 
 def _as_number(value: Any, name: Any) -> float:
     if not (isinstance(value, bool | np.bool_) or number(value)):
-        raise ValueError(f"the row has {shown(value)} under {name!r}, where a finite number is due")
+        raise ValueError(f"x has {shown(value)} under {name!r}, where a finite number is due")
     return float(value)
 
 

@@ -18,9 +18,11 @@ from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.self_tuning.settings import RESTARTS
-from oklnumba.protocol.late import LateLabels
+from oklnumba.protocol.late import LateLabels, find_labels
+from oklnumba.protocol.several import OneVsRest
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
+FEWEST_COMPARED, MOST_COMPARED = 32, 1024  # labels that say whether data came before
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
 SETTLED = RESTARTS[0]  # rounds that ``Run.settled_mean_loss`` leaves out: here SelfTuning restarts
@@ -57,6 +59,7 @@ class Recorder:
     clock: list[tuple[int, float]] = field(default_factory=list)
     saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
     schema: Schema | None = None  # what the rows mean
+    past: int = 0  # rounds of the checkpoint whose rows will be passed again
     saved_at: float = field(default_factory=time.monotonic)
     saved_rounds: int = 0
 
@@ -232,6 +235,42 @@ class Recorder:
                 f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "
                 "fresh one"
             )
+
+    def compare_past(self, y: np.ndarray, resume: bool) -> int:
+        """Return how many of these rows the checkpoint has; ValueError if they are others."""
+        past, first = min(self.past, len(y)), self.rounds - self.past
+        self.past -= past
+        if past and not self._same_losses(y[:past], first):
+            raise ValueError(
+                f"the checkpoint {self.path} is of other data: the labels of rounds {first + 1} to "
+                f"{first + past} do not give its losses; pass the same data in the same order, or "
+                "name another file"
+            )
+        if resume and self.saved:
+            self._refuse_same_labels(y)
+        return past
+
+    def _refuse_same_labels(self, y: np.ndarray) -> None:
+        """Raise ValueError if ``resume`` is given the data from the start."""
+        few = min(len(y), self.rounds, MOST_COMPARED)
+        varied = few >= FEWEST_COMPARED and len(set(y[:few].tolist())) > 1
+        if self.record == "all" and y.ndim == 1 and varied and self._same_losses(y[:few], 0):
+            raise ValueError(
+                f"the data starts with the labels that the checkpoint {self.path} starts with: "
+                "with resume=True pass only what comes after its rounds, or leave resume out"
+            )
+
+    def _same_losses(self, y: np.ndarray, first: int) -> bool:
+        """Say whether labels from round ``first`` on give the losses that were recorded."""
+        rows = self.arrays()
+        rounds = rows.get("recorded", np.arange(1, self.rounds + 1)) - 1 - first
+        here = (rounds >= 0) & (rounds < len(y))
+        y, forecasts, losses = y[rounds[here]], rows["predictions"][here], rows["losses"][here]
+        if isinstance(self.learner, OneVsRest):
+            forecasts = self.learner._as_labels(forecasts, len(forecasts))
+        found = self.loss.value(forecasts, np.where(find_labels(y), y.T, 1.0).T)
+        found[~find_labels(y)] = np.nan
+        return np.allclose(found, losses, rtol=1e-6, atol=0.0, equal_nan=True)
 
     def adopt(self) -> None:
         """Give the learner the state of the checkpoint, once."""

@@ -211,22 +211,22 @@ def run(
         recorder.resume()
     chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
     shape = {"unit": " rounds", "initial": recorder.rounds, "unit_scale": True}
-    finished, data, skip = True, None, 0 if resume else recorder.rounds  # of data passed again
+    finished, data, recorder.past = True, None, 0 if resume else recorder.rounds
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
         Bar(**shape) if progress else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
         rows = X.count_rows() if progress and hasattr(X, "count_rows") else None
-        bar.total = None if rows is None else rows + recorder.rounds - skip
+        bar.total = None if rows is None else rows + recorder.rounds - recorder.past
         for part, own in pieces:
             if not chunked:
-                bar.total = recorder.expected = len(own) + recorder.rounds - skip
+                bar.total = recorder.expected = len(own) + recorder.rounds - recorder.past
                 data = (part, own) if recorder.expected == len(own) else None
-            if skip >= len(own):
-                skip -= len(own)
+            past = recorder.compare_past(own, resume)
+            part, own = part[past:], own[past:]
+            if not len(own):
                 continue
-            part, own, skip = part[skip:], own[skip:], 0
             if recorder.saved:
                 recorder.adopt()
             learner._advise(part, own)
@@ -234,8 +234,8 @@ def run(
                 break
         recorder.interrupted = presses.count > 0
         finished = finished and not recorder.interrupted
-        if skip and finished:
-            raise _short_data(recorder, recorder.rounds - skip)
+        if recorder.past and finished:
+            raise _short_data(recorder, recorder.rounds - recorder.past)
         if checkpoint is not None:
             recorder.save(finished)
         if recorder.late and finished and recorder.rounds:
