@@ -152,7 +152,7 @@ def assert_same_run(got, expected):
         assert_array_equal(getattr(got, name), getattr(expected, name), err_msg=name)
     assert_array_equal(got.mistakes, expected.mistakes)
     assert (got.loss, got.rounds) == (expected.loss, expected.rounds)
-    assert got.learner == expected.learner
+    assert got.learner.split(" of Schema")[0] == expected.learner.split(" of Schema")[0]
     assert_same_proofs(got.certificate, expected.certificate)
     if got.certificate is not None:
         assert got.certificate.space == expected.certificate.space

@@ -261,8 +261,11 @@ def test_a_frame_that_will_not_do(table, message):
     for call in (learner.partial_fit, lambda X, y: okl.run(learner, X, y)):
         with pytest.raises(ValueError, match=pattern(message)):
             call(table, SIGNS)
-    with pytest.raises(ValueError, match=pattern(message)):
-        learner.predict(table)
+    if getattr(table, "shape", None) == (0, 3):
+        assert learner.predict(table).shape == (0,)
+    else:
+        with pytest.raises(ValueError, match=pattern(message)):
+            learner.predict(table)
     assert contents(learner) == before
 
 

@@ -68,6 +68,7 @@ class Schema:
             parts.append(f"label={self.label!r}")
         if self.classes is not None:
             parts.append(f"classes={self.classes!r}")
+        parts += [f"{option}={value!r}" for option, value in self.reading.items()]
         return f"Schema({', '.join(parts)})"
 
     # ---- files ----
