@@ -434,7 +434,7 @@ def test_progress_is_in_percent_where_files_know_their_rows(tmp_path, capsys):
     assert whole.count_rows() == 2 * ROWS
     okl.run(learner(), whole, progress=True, checkpoint=tmp_path / "run.npz")
     assert "100%" in capsys.readouterr().err
-    path, _ = written(tmp_path, "more.parquet", TABLE.take(list(range(ROWS))[::-1]))
+    path, _ = written(tmp_path, "points.parquet", TABLE.take(list(range(ROWS))[::-1]))
     more = okl.stream(path, **options)
     okl.run(learner(), more, progress=True, checkpoint=tmp_path / "run.npz", resume=True)
     assert "100%" in (told := capsys.readouterr().err) and "3.60k/3.60k" in told
