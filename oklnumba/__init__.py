@@ -19,7 +19,15 @@ from oklnumba.components.features import (
     NystromFeatures,
     TaylorFeatures,
 )
-from oklnumba.components.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
+from oklnumba.components.kernels import (
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+)
 from oklnumba.components.metric import Metric, learned_metric
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core.checks import require
@@ -77,14 +85,14 @@ __all__ = [
     "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV", "POMD",
     "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
     "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge",
-    "Intervals", "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD", "Learner",
-    "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput", "NystromAWV",
-    "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm", "Perceptron",
-    "Polynomial", "Precomputed", "Projectron", "ProsNKONS", "Refit", "Run", "SelfTuning", "SkeGD",
-    "SketchedKONS", "SketchedONS", "Standardized", "Standardizer", "StronglyConvexFTRL", "Table",
-    "TaylorFeatures", "Tree", "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets",
-    "interop", "learned_metric", "load", "losses", "oco", "plots", "regret_vs_size", "run",
-    "stream", "sweep", "theory", "warm_up",
+    "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD",
+    "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput",
+    "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm",
+    "Perceptron", "Polynomial", "Precomputed", "Projectron", "ProsNKONS", "Refit", "Run",
+    "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS", "Standardized", "Standardizer",
+    "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree", "UniformSampling", "Winnow",
+    "WithFeatures", "adversary", "datasets", "interop", "learned_metric", "load", "losses", "oco",
+    "plots", "regret_vs_size", "run", "stream", "sweep", "theory", "warm_up",
 ]  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale
 from oklnumba.core.params import Params, checked, count, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
-from oklnumba.hot.primitives.rows import kernel_block
 
 MOST_MONOMIALS = 1_000_000  # more are a mistake in degree or width
 ROWS = 8192  # rows transformed at once
@@ -339,7 +338,7 @@ class NystromFeatures(Features):
         weights = _invert_root(self.kernel(landmarks), self.rank)
         if weights.shape[1] == 0:
             raise ValueError("the kernel is zero at all landmarks; choose others")
-        kernel, scales = self.kernel._code(), self.kernel._scales
+        write_block, scales = self.kernel._write_block, self.kernel._scales
         atoms = np.ascontiguousarray(scale_columns(landmarks, scales).T)
         m, r = weights.shape
         rows = np.empty((PASS, m))
@@ -347,7 +346,7 @@ class NystromFeatures(Features):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             for start in range(0, len(X), PASS):
                 part = scale_columns(X[start : start + PASS], scales)
-                kernel_block(kernel, part, atoms, m, rows)
+                write_block(part, atoms, m, rows)
                 out[start : start + PASS, :r] = rows[: len(part)] @ weights
 
         return write, r

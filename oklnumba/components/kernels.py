@@ -40,7 +40,10 @@ SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern:
 class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x).
 
-    ``_code()`` of a subclass returns the kernel's code and numbers for the hot loops.
+    A kernel of your own is a subclass with ``evaluate(X, Z)``, which returns k(X[i], Z[j]), (n, m),
+    of blocks of rows. The exact learners, ``NystromFeatures`` and with these all learners on
+    features play it; other loops are compiled and have the kernels of oklnumba only
+    (docs/your_own_kernel.md).
     """
 
     _scales = None  # of the inputs, in a Metric
@@ -59,7 +62,7 @@ class Kernel(Params):
         array([[1.    ],
                [0.6065]])
         """
-        kernel = kernel_code(self)
+        check_kernel("kernel", self)
         X = as_rows(X)
         Z = X if Z is None else as_rows(Z, name="Z")
         self._check_points(X)
@@ -74,19 +77,43 @@ class Kernel(Params):
             atoms = np.array(z.T, order="C")
             for rows, x in cut_blocks(X, ROWS, self._scales):
                 part = np.empty((len(x), len(z)))
-                kernel_block(kernel, x, atoms, len(z), part)
+                self._write_block(x, atoms, len(z), part)
                 out[rows, columns] = part
         return out
 
     def diag(self, X: ArrayLike) -> np.ndarray:
         """Return k(X[i], X[i]) for X of shape (n, d), as an array of shape (n,)."""
-        kernel = kernel_code(self)
+        check_kernel("kernel", self)
         X = as_rows(X)
         self._check_points(X)
         out = np.empty(X.shape[0])
         for rows, x in cut_blocks(X, COLUMNS, self._scales):
-            kernel_diags(kernel, x, out[rows])
+            self._write_diagonal(x, out[rows])
         return out
+
+    def evaluate(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return k(X[i], Z[j]), (n, m), of rows (n, d) and (m, d): what a subclass writes."""
+        raise ValueError(f"{type(self).__name__} needs a method evaluate(X, Z)")
+
+    def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
+        """Write k(x_i, atom_j), (n, m). X : (n, d); atoms : (d, cap)."""
+        values = np.asarray(self.evaluate(X, atoms[:, :m].T), dtype=np.float64)
+        good = values.shape == (len(X), m) and bool(np.isfinite(values).all())
+        what = f"finite numbers of shape {(len(X), m)}"
+        require(good, f"{type(self).__name__}.evaluate(X, Z)", values, what)
+        out[: len(X), :m] = values
+
+    def _write_diagonal(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write k(x_i, x_i), (n,). X : (n, d)."""
+        for i, x in enumerate(X):
+            self._write_block(x[None], x[:, None], 1, out[i : i + 1, None])
+
+    def _code(self) -> tuple[int, np.ndarray]:
+        """Return the kernel's code and numbers for the hot loops."""
+        raise ValueError(
+            f"{self!r} is a kernel of your own, which compiled loops cannot call; use KernelAWV, "
+            "KernelRidge, or okl.NystromFeatures(landmarks, kernel) in PKAWV or WithFeatures"
+        )
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the kernel does not suit the first inputs X, else None."""
@@ -100,7 +127,17 @@ class Kernel(Params):
         )
 
 
-class _Radial(Kernel):
+class Compiled(Kernel):
+    """A kernel of the hot loops."""
+
+    def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
+        kernel_block(self._code(), X, atoms, m, out)
+
+    def _write_diagonal(self, X: np.ndarray, out: np.ndarray) -> None:
+        kernel_diags(self._code(), X, out)
+
+
+class _Radial(Compiled):
     """A function of |x - z| / sigma that falls from 1 to 0."""
 
     norm = 2
@@ -223,7 +260,7 @@ class Matern(_Radial):
         return SMOOTHNESS[nu], np.array([np.sqrt(2.0 * nu) / float(self.sigma), 0.0, 0.0])
 
 
-class Polynomial(Kernel):
+class Polynomial(Compiled):
     """Polynomial kernel (scale x.z + coef0)^degree.
 
     Parameters
@@ -248,7 +285,7 @@ class Polynomial(Kernel):
         return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
 
-class Linear(Kernel):
+class Linear(Compiled):
     """Linear kernel x.z.
 
     Examples
@@ -270,7 +307,7 @@ def _check_matrix(name: str, value: Any) -> np.ndarray:
     return K
 
 
-class Precomputed(Kernel):
+class Precomputed(Compiled):
     """A kernel by its matrix: points are indices, k(i, j) = K[i, j].
 
     For strings, graphs and whatever else has a kernel, but no vectors. Every learner on kernels

@@ -57,6 +57,9 @@ class Metric(Kernel):
         domain = "a kernel without a Metric; multiply the scales, okl.Metric(kernel.kernel, a * b)"
         checks.require(not isinstance(self.kernel, Metric), "kernel", self.kernel, domain)
 
+    def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
+        self.kernel._write_block(X, atoms, m, out)
+
     def _code(self) -> tuple[int, np.ndarray]:
         return self.kernel._code()
 

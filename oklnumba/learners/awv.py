@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features, NystromFeatures, features_field
-from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.components.kernels import Compiled, Kernel, kernel_field
 from oklnumba.core import cholesky
 from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
@@ -32,7 +32,6 @@ from oklnumba.hot.awv import Certificate, KernelAWVState, Rounds, Span
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
-from oklnumba.hot.primitives.rows import kernel_block, kernel_diags
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound, enter
@@ -102,7 +101,8 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
     lam: float = positive(1.0)
 
     def _start(self, d: int) -> None:
-        self._lam, self._kernel = self._hyper.lam, self._hyper.kernel._code()
+        self._lam, kernel = self._hyper.lam, self._hyper.kernel
+        self._kernel = kernel._code() if isinstance(kernel, Compiled) else None
         self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
         self._is_ridge = self._forecaster == "ridge"
         self._totals[:, hot.RIDGE] = self._is_ridge
@@ -134,8 +134,19 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
         with cholesky.limit_threads(t, b):
-            hot.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+            if self._kernel is not None:
+                hot.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+            else:
+                self._evaluate_rows(X)
             return cholesky.append_rows(self._L, t, b)
+
+    def _evaluate_rows(self, X: np.ndarray) -> None:
+        """Write the rows of a kernel of the user's own into L, as kernel_awv_rows does."""
+        t, values = self._played, np.empty((len(X), self._played + len(X)))
+        self._hyper.kernel._write_block(X, self._past, values.shape[1], values)
+        for i, row in enumerate(values, start=t):
+            self._L[i, : i + 1] = row[: i + 1]
+            self._L[i, i] += self._lam
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t, n, lam = self._played, len(X), self._lam
@@ -148,10 +159,10 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
             self._looked_at = self._single_input(X)
         else:
             rows, deltas = np.empty((n, t)), np.empty(n)
-            kernel_block(self._kernel, X, self._past, t, rows)
+            self._hyper.kernel._write_block(X, self._past, t, rows)
             with cholesky.limit_threads(t, n):
                 cholesky.solve_rows(self._L, rows, t)
-            kernel_diags(self._kernel, X, deltas)
+            self._hyper.kernel._write_diagonal(X, deltas)
             hot.kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
