@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba import losses
-from oklnumba.hot.newton import newton_block
-from oklnumba.hot.primitives.jit import NEED_ROOM
+from oklnumba.hot.newton import NewtonState, solve_block
 from tests import naive_linear
 from tests.linear_games import NEWTON, data, game_gradients, played
 from tests.playing import one_by_one
@@ -67,13 +66,13 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
 
 def test_blocks_that_would_cancel_are_refused_and_change_nothing():
     learner = okl.OnlineNewtonStep(alpha=1e-6).reset(3)
-    X, out = np.zeros((3, 8)), np.empty(3)
+    X = np.zeros((3, 8))
     X[:, :3] = 1.0
-    state = [learner._U.copy(), learner._inv_d.copy(), learner._c.copy()]
-    played = newton_block(X, np.ones(3), 0, learner._eta, 1.0, learner._factor, learner._work, out)
-    assert played == (0, NEED_ROOM)
-    for now, before in zip((learner._U, learner._inv_d, learner._c), state, strict=True):
-        assert_array_equal(now, before)
+    state = learner._gather(NewtonState)
+    before = [array.copy() for array in state]
+    assert not solve_block(X, learner._eta, state, learner._work)
+    for now, then in zip(state, before, strict=True):
+        assert_array_equal(now, then)
 
 
 @pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])

@@ -15,23 +15,37 @@ from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, cut_blocks, scale_columns
 from oklnumba.core.params import Params, positive, random_seed, within
-from oklnumba.core.state import INTERRUPTED, Coins, State, aligned_zeros, round_up_to_vector
+from oklnumba.core.state import (
+    INTERRUPTED,
+    Coins,
+    State,
+    aligned_zeros,
+    axes_of,
+    round_up_to_vector,
+)
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
-from oklnumba.hot.primitives.dictionary import ald_rounds, kors_rounds
+from oklnumba.hot.primitives.dictionary import (
+    ALDState,
+    KORSState,
+    Out,
+    Rule,
+    Work,
+    ald_rounds,
+    kors_rounds,
+)
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 
-ROWS = 8192  # points in one call of a loop
+BLOCK_ROWS = 8192  # points in one call of a loop
 
 
 class _Sampler(State, Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
-    A subclass has ``_play(X, probabilities, kept)``: see points, write their probabilities and
-    whether they are kept; return how many were seen, and the status of the compiled loop.
+    A subclass has ``_play(X, out)``: see points, write their probabilities and whether they join;
+    return how many were seen, and the status of the compiled loop.
     """
 
-    _STATE = {"atoms": ("d", ATOMS), "counts": ("counts",)}
     _FIRST_ROOM = 32
     _REMEDY = "scale the inputs"  # what to change after numerical trouble
 
@@ -67,13 +81,13 @@ class _Sampler(State, Transformer, Params):
             self._remember_columns(X, rows.shape[1])
         self._fault = INTERRUPTED
         scales = self._hyper.kernel._scales
-        for _, block in cut_blocks(rows, ROWS):
-            probabilities, kept = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
-            seen, status = self._play(scale_columns(block, scales), probabilities, kept)
-            new = np.flatnonzero(kept[:seen])
+        for _, block in cut_blocks(rows, BLOCK_ROWS):
+            out = Out(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
+            seen, status = self._play(scale_columns(block, scales), out)
+            new = np.flatnonzero(out.joins[:seen])
             self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
             self.indices_ = np.concatenate([self.indices_, self._seen + new])
-            self.probabilities_ = np.concatenate([self.probabilities_, probabilities[new]])
+            self.probabilities_ = np.concatenate([self.probabilities_, out.probabilities[new]])
             self._seen += seen
             if status != DONE:
                 self._fault = FloatingPointError(
@@ -89,13 +103,13 @@ class _Sampler(State, Transformer, Params):
         self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
         self._coins = Coins(getattr(self._hyper, "seed", 0))
-        self._work = np.zeros((2, 0))
+        self._work = Work(np.zeros(0), np.zeros(0))
         self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = aligned_zeros(2, round_up_to_vector(rooms[ATOMS]))
+        work = Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
         return super()._make_buffers(rooms) | {"work": work}
 
     @property
@@ -169,7 +183,7 @@ class KORS(_Sampler):
     (True, 300)
     """
 
-    _STATE = _Sampler._STATE | {"weights": (ATOMS,), "C": (ATOMS, ATOMS)}
+    _STATE = axes_of(KORSState)
     _COINS = ("coins",)
     _REMEDY = "raise alpha or scale the inputs"
 
@@ -179,12 +193,11 @@ class KORS(_Sampler):
     eps: float = within("(0, 1)", 0.5)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        setting = self._hyper.alpha, self._hyper.beta, self._hyper.eps
-        coins = self._coins.take(len(X))
+    def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
+        coins, p = self._coins.take(len(X)), self._hyper
+        rule = Rule(p.alpha, p.beta, p.eps)
         return self._play_with_room(lambda first: kors_rounds(
-            X, coins, first, self._kernel, setting, self._counts,
-            (self._atoms, self._weights, self._C), self._work, (probabilities, kept),
+            X, coins, first, self._kernel, rule, self._gather(KORSState), self._work, out
         ))  # fmt: skip
 
 
@@ -211,16 +224,17 @@ class UniformSampling(_Sampler):
     32
     """
 
+    _STATE = {"counts": ("counts",), "atoms": ("d", ATOMS)}
     _COINS = ("coins",)
 
     _: KW_ONLY
     probability: float = within("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        probabilities[:] = self._hyper.probability
-        kept[:] = self._coins.take(len(X)) < probabilities
-        m, new = self.size, X[kept == 1]
+    def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
+        out.probabilities[:] = self._hyper.probability
+        out.joins[:] = self._coins.take(len(X)) < out.probabilities
+        m, new = self.size, X[out.joins == 1]
         self._reserve({ATOMS: m + len(new)})
         self._atoms[:, m : m + len(new)] = new.T
         self._counts[ATOMS] = m + len(new)
@@ -255,17 +269,17 @@ class ALD(_Sampler):
     15
     """
 
-    _STATE = _Sampler._STATE | {"R": (ATOMS, ATOMS)}
+    _STATE = axes_of(ALDState)
     _REMEDY = "raise threshold or scale the inputs"
 
     _: KW_ONLY
     threshold: float = positive(0.1)
 
-    def _play(self, X: np.ndarray, probabilities: np.ndarray, kept: np.ndarray) -> tuple[int, int]:
-        probabilities[:] = 1.0
+    def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
+        out.probabilities[:] = 1.0
+        threshold = self._hyper.threshold
         return self._play_with_room(lambda first: ald_rounds(
-            X, first, self._kernel, self._hyper.threshold, self._counts,
-            (self._atoms, self._R), self._work, kept,
+            X, first, self._kernel, threshold, self._gather(ALDState), self._work, out
         ))  # fmt: skip
 
 
@@ -277,7 +291,7 @@ def check_sampler(name: str, value: Any) -> str | float:
     return value if named else float(value)
 
 
-def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> tuple[float, ...]:
-    """Return the rule of ``joining_probability`` (hot/primitives/dictionary.py) for a sampler."""
+def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> Rule:
+    """Return the rule with which points join the dictionary of a learner with a sampler."""
     uniform = 0.0 if isinstance(sampler, str) else sampler
-    return mu, beta, eps, uniform, float(sampler == "kors_listed")
+    return Rule(mu, beta, eps, uniform, sampler == "kors_listed")

@@ -8,16 +8,16 @@ Zhang 2019, lecture notes ("oco"), Theorem 6 (errata 46), alpha~ = min(1 / (16 B
         forecast w_t.x_t;   g_t = l'(w_t.x_t) x_t
 
 Divided by alpha~, this minimises w'Aw / 2 - b.w on C, with A = L^2 I + sum g g' and
-b = sum g (g.w - 1 / alpha~). The simplex solver starts from the last point, the one on the ball
-afresh. Their workspace: index (d,), integers, R (d, d), v and u (d,).
+b = sum g (g.w - 1 / alpha~). The simplex solver starts from the last point, the ball's afresh.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.linalg import (
     add_multiple,
     dot,
@@ -29,8 +29,32 @@ from oklnumba.hot.primitives.linalg import (
 from oklnumba.hot.primitives.losses import round_derivative
 
 BALL, SIMPLEX = range(2)
-MOST_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
+MAX_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
 NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multiplier is rounding
+
+
+class State(NamedTuple):
+    """A and b of the quadratic, and its minimiser w."""
+
+    A: Annotated[Array, "d", "d"]
+    b: Annotated[Array, "d"]
+    w: Annotated[Array, "d"]
+
+
+class Solver(NamedTuple):
+    """Workspace of the solvers."""
+
+    index: Array  # (d,), integers: coordinates, at first 0, ..., d - 1
+    R: Array  # (d, d): factor of A on those coordinates
+    v: Array  # (d,)
+    u: Array  # (d,)
+
+
+class Domain(NamedTuple):
+    """Where w lies."""
+
+    shape: int  # BALL or SIMPLEX
+    radius: float  # of the ball
 
 
 @hot
@@ -43,9 +67,9 @@ def factor_submatrix(A, index, m, shift, R):
         row[0] += shift
         for k in range(i):
             above = R[k, i:m]
-            factor = above[0]
+            multiple = above[0]
             for j in range(m - i):
-                row[j] -= factor * above[j]
+                row[j] -= multiple * above[j]
         if not (row[0] > 0.0 and row[0] < np.inf):
             return False
         pivot = math.sqrt(row[0])
@@ -55,17 +79,15 @@ def factor_submatrix(A, index, m, shift, R):
 
 
 @hot
-def quadratic_on_ball(A, b, radius, w, work):
+def minimise_on_ball(A, b, radius, w, solver):
     """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
 
     The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
-    is nearly linear in mu and approached from below (More and Sorensen 1983). w : (d,), written;
-    index : 0, ..., d - 1.
+    is nearly linear in mu and approached from below (More and Sorensen 1983). w : (d,), written.
     """
-    index, R, v, u = work
-    d, mu = b.shape[0], 0.0
-    for _ in range(MOST_STEPS):
-        if not factor_submatrix(A, index, d, mu, R):
+    R, v, d, mu = solver.R, solver.v, b.shape[0], 0.0
+    for _ in range(MAX_STEPS):
+        if not factor_submatrix(A, solver.index, d, mu, R):
             return NOT_POSITIVE
         for j in range(d):
             w[j] = b[j]
@@ -88,13 +110,14 @@ def quadratic_on_ball(A, b, radius, w, work):
 
 
 @hot
-def minimise_on_face(A, b, m, work):
+def minimise_on_face(A, b, m, solver):
     """Write the minimiser v of w'Aw / 2 - b.w on the plane of a face: sum w = 1, 0 off the face.
 
     The face is the first m entries of index. Returns (whether A is positive definite there, the
     multiplier of the sum).
     """
-    index, R, v, u = work
+    index, R = solver.index, solver.R
+    v, u = solver.v, solver.u
     if not factor_submatrix(A, index, m, 0.0, R):
         return False, 0.0
     for i in range(m):
@@ -155,21 +178,20 @@ def find_entering_coordinate(A, b, mu, w, index, v, m):
 
 
 @hot
-def quadratic_on_simplex(A, b, w, work):
+def minimise_on_simplex(A, b, w, solver):
     """Move w to the minimiser of w'Aw / 2 - b.w on the simplex by an active-set method.
 
     The support grows by the coordinate with the most negative multiplier, and loses those that
-    reach 0 on the way to the minimiser of its face. w : (d,), a point of the simplex, in place; A :
-    (d, d), b : (d,). Returns DONE or NOT_POSITIVE.
+    reach 0 on the way to the minimiser of its face. w : (d,), a point of the simplex, in place.
+    Returns DONE or NOT_POSITIVE.
     """
-    index, R, v, u = work
-    d, m = b.shape[0], 0
+    index, v, d, m = solver.index, solver.v, b.shape[0], 0
     for j in range(d):
         if w[j] > 0.0:
             index[m] = j
             m += 1
     for _ in range(20 * d + 100):  # it takes a few: no face comes twice
-        positive, mu = minimise_on_face(A, b, m, work)
+        positive, mu = minimise_on_face(A, b, m, solver)
         if not positive:
             return NOT_POSITIVE
         first = step_to_face(w, index, v, m)
@@ -186,13 +208,10 @@ def quadratic_on_simplex(A, b, w, work):
 
 
 @hot
-def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts):
-    """Play rounds of FTRL for exp-concave losses on a ball or the simplex (oco Theorem 6).
-
-    rate : 1 / alpha~; domain : a code; state : A (d, d), b and w (d,).
-    """
-    A, b, w = state
-    d = w.shape[0]
+def exp_concave_rounds(X, y, loss, rate, domain, state, solver, forecasts):
+    """Play FTRL for exp-concave losses on a domain (oco Theorem 6); rate : 1 / alpha~."""
+    A, b = state.A, state.b
+    w, d = state.w, state.w.shape[0]
     for t in range(y.shape[0]):
         x = X[t]
         forecast = dot(x, w, d)
@@ -203,13 +222,13 @@ def exp_concave_rounds(X, y, loss, rate, domain, radius, state, work, forecasts)
         if slope == 0.0:
             continue
         weight, pull = slope * slope, slope * (slope * forecast - rate)
-        for i in range(d):  # Theorem 6's Phi_t, and <g_t, w>
+        for i in range(d):  # g g' and g (g.w - 1 / alpha~)
             add_multiple(A[i], weight * x[i], x, d)
             b[i] += pull * x[i]
-        if domain == BALL:
-            status = quadratic_on_ball(A, b, radius, w, work)
+        if domain.shape == BALL:
+            status = minimise_on_ball(A, b, domain.radius, w, solver)
         else:
-            status = quadratic_on_simplex(A, b, w, work)
+            status = minimise_on_simplex(A, b, w, solver)
         if status != DONE:
             return t, status
     return y.shape[0], DONE

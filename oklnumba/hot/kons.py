@@ -3,8 +3,8 @@
 Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coefficients of errata 3:
 
     A_0 = alpha I; for t = 1, ..., T:
-        u_t = A_{t-1}^-1 sum_{s<t} c_s phi_s;   ybar_t = phi_t' u_t
-        yhat_t = ybar_t - h(ybar_t),   h(z) = sign(z) max(|z| - C, 0)            # eq. 1
+        u_t = A_{t-1}^-1 sum_{s<t} c_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
+        yhat_t = ybar_t - h(ybar_t),   h(z) = sign(z) max(|z| - C, 0)            # line 7, eq. 1
         g_t = l_t'(yhat_t);   q_t = phi_t' A_{t-1}^-1 phi_t
         A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                             # KONS: v_t = 1
         c_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
@@ -12,26 +12,28 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coeffi
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t KORS's score of g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-In kernel form, with d_t = g_t sqrt(v_t eta_t) and L L' = D K D + alpha I over the rounds in A:
+The c_t are of order 1 / alpha and cancel. So we keep u as a function instead. With
+d_t = g_t sqrt(v_t eta_t) and L L' = D K D + alpha I over the rounds in A, k(x) = (k(x_s, x))_s:
 
-    s = L^-1 D k_t;   schur = k_tt - s.s = alpha q_t
+    u(x) = s(x).z + k(x).c,   s(x) = L^-1 D k(x),   c of rounds outside A only
+    schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
     u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t
 
-L gets the row [d_t s, sqrt(alpha + d_t^2 schur)], and A_{t-1}^-1 phi_t at x is a multiple of the
-entry that this row adds to s(x). So we keep u(x) = s(x).z + k(x).c, with coefficients c only of
-rounds left out of A. The c_t above are of order 1 / alpha and cancel: this saves their products and
-1 to 2 digits.
+A round in A gives L the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur), and so s(x) an
+entry, which is a multiple of A_{t-1}^-1 phi_t at x: its z is -(g_t / pivot + pivot pull) / d_t. A
+round outside A has c = -(g_t / alpha + pull), and z -= c s_t.
 
-KONS plays blocks of b rounds. ``function``: atoms (d, cap), coefs (cap,), which are c, index, scale
-(D) and z (cap_r,), L (cap_r, >= cap_r), whose next b rows are the block's s_i; ``block``: L (b, b),
-d, c and z (b,); H (b, b), k(x_i, x_j) - s_i.s_j for j <= i; offsets (b,), k_i.c + s_i.z.
+KONS plays blocks of b rounds, because one matrix solve gives s_i by the rounds before the block. It
+plays a block in spans for the same reason. Only within a span does L grow row by row, as the d_i
+depend on the labels.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.dictionary import kors_keep, kors_probability
+from oklnumba.hot.primitives.dictionary import Rule, kors_keep, kors_probability
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import (
     ATOMS,
@@ -40,6 +42,7 @@ from oklnumba.hot.primitives.jit import (
     NOT_FINITE,
     NOT_POSITIVE,
     STOPPED,
+    Array,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
@@ -51,8 +54,83 @@ from oklnumba.hot.primitives.losses import (
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 
-# Entries of the counts after ATOMS: rows of L (rounds in A), points in KORS's dictionary.
-ROWS, MEMBERS = 1, 2
+IN_A, MEMBERS = 1, 2  # entries of the counts after ATOMS: rounds in A, points of KORS
+R_G = 0  # entry of the totals: sum of g_t' A_t^-1 g_t (Prop. 1)
+
+
+class State(NamedTuple):
+    """The function u = s.z + k.c."""
+
+    counts: Annotated[Array, "counts"]
+    totals: Annotated[Array, "totals"]
+    atoms: Annotated[Array, "d", ATOMS]
+    c: Annotated[Array, ATOMS]
+    index: Annotated[Array, IN_A]  # which atom a row of L belongs to
+    D: Annotated[Array, IN_A]  # d_t
+    z: Annotated[Array, IN_A]
+    L: Array  # (cap, cap or more): L L' = D K D + alpha I; KONS: behind it the s_i of a block
+
+
+class Newton(NamedTuple):
+    """The Newton step."""
+
+    loss: int  # its code
+    C: float  # forecasts are in [-C, C]
+    alpha: float  # A_0 = alpha I
+    stop: float  # learning ends with a smaller decrement g_t' A_t^-1 g_t
+
+
+class Block(NamedTuple):
+    """A block of KONS: its part of L, d, c and z, and what its rounds to come need."""
+
+    L: Array  # (b, b): the rows played; of the others D k_i, then s_i, in the columns before a span
+    d: Array  # (b,)
+    c: Array  # (b,)
+    z: Array  # (b,)
+    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, s by the rounds before the span
+    offsets: Array  # (b,): u(x_i) by the rounds before the span
+
+
+class Sketch(NamedTuple):
+    """The dictionary of KORS."""
+
+    members: Annotated[Array, MEMBERS]  # its atoms
+    weights: Annotated[Array, MEMBERS]  # d_i / sqrt(p_i)
+    kors: Annotated[Array, MEMBERS, MEMBERS]  # factor of the weighted kernel matrix + alpha I
+
+
+class Sampling(NamedTuple):
+    """Which rounds enter A."""
+
+    kors: Rule
+    gamma: float  # least probability of v_t > 0
+    floor: float  # least probability of KORS
+    weighted: bool  # whether v_t = 1 / p_t
+
+
+class Rounds(NamedTuple):
+    """What a round takes."""
+
+    y: Array  # (n,)
+    eta: Array  # (n,)
+    kors_coins: Array  # (n,)
+    coins: Array  # (n,): for v_t
+
+
+class Work(NamedTuple):
+    """Workspace of a round of Sketched-KONS."""
+
+    k: Array  # (cap,): k(x_t, atoms)
+    s: Array  # (cap,): s_t
+    kbar: Array  # (cap,): d_t k(x_t, members)
+    b: Array  # (cap,): of kors_probability
+
+
+class Out(NamedTuple):
+    """What each round writes."""
+
+    forecasts: Array  # (n,)
+    sizes: Array  # (n,)
 
 
 @hot
@@ -70,152 +148,250 @@ def is_flat(loss, g):
 
 
 @hot
-def kons_rows(kernel, X, function, counts, row, offsets):
-    """Write D k_i of new rounds behind the rows of L, and k_i.c; row : (cap,), workspace."""
-    atoms, coefs, index, scale, _, L = function
-    m, r = counts[ATOMS], counts[ROWS]
-    for i in range(X.shape[0]):
-        kernel_row(kernel, X[i], atoms, m, row)
-        offsets[i] = dot(row, coefs, m)
-        target = L[r + i]
-        for j in range(r):
-            target[j] = scale[j] * row[index[j]]
+def append_atom(x, c, state):
+    """Add a round to the atoms, with its coefficient outside A."""
+    m = state.counts[ATOMS]
+    put_atom(state.atoms, m, x)
+    state.c[m] = c
+    state.counts[ATOMS] = m + 1
+
+
+# ---- KONS, in the order in which learners/kons.py calls them for a block ----
 
 
 @hot
-def kons_corner(kernel, X, columns, L, z, r, H, offsets):
-    """Write k(x_i, x_j), j <= i, of a block to H; add s_i.z to the offsets; columns is X'."""
+def write_rows(kernel, X, state, k, offsets):
+    """Write D k_i of new rounds behind the rows of L, and k_i.c; k : (cap,), workspace."""
+    m, r = state.counts[ATOMS], state.counts[IN_A]
     for i in range(X.shape[0]):
-        offsets[i] += dot(L[r + i], z, r)
+        kernel_row(kernel, X[i], state.atoms, m, k)
+        offsets[i] = dot(k, state.c, m)
+        row = state.L[r + i]
+        for j in range(r):
+            row[j] = state.D[j] * k[state.index[j]]
+
+
+@hot
+def write_products(kernel, X, columns, state, H, offsets):
+    """Write k(x_i, x_j), j <= i, of a block to H; add s_i.z to the offsets; columns is X'."""
+    r = state.counts[IN_A]
+    for i in range(X.shape[0]):
+        offsets[i] += dot(state.L[r + i], state.z, r)
         kernel_row(kernel, X[i], columns, i, H[i])
         H[i, i] = kernel_diag(kernel, X[i])
 
 
 @hot
-def kons_fold(H, offsets, block, first, last):
-    """Scale the rows of H from first to last by the d before first; add h.c to the offsets."""
-    L, d, c, _ = block
+def start_span(block, first, last):
+    """Write D k_i of a span by the rounds of its block before it; add k_i.c to the offsets."""
     for i in range(first, last):
-        h, w = H[i], L[i]
+        h, row = block.H[i], block.L[i]
         for j in range(first):
-            w[j] = d[j] * h[j]
-        offsets[i] += dot(h, c, first)
+            row[j] = block.d[j] * h[j]
+        block.offsets[i] += dot(h, block.c, first)
 
 
 @hot
-def kons_solve_row(h, d, L, first, i):
-    """Write row i of the block's factor, not yet scaled by d_i, from column first on; h = H[i]."""
-    w = L[i]
+def solve_row(i, first, block):
+    """Turn the columns of row i from ``first`` on, D k_i, into s_i."""
+    L, h, row = block.L, block.H[i], block.L[i]
     for j in range(first, i):
-        w[j] = d[j] * h[j]
+        row[j] = block.d[j] * h[j]
     for j in range(first, i):
-        w[j] = (w[j] - dot(L[j, first:j], w[first:j], j - first)) / L[j, j]
+        row[j] = (row[j] - dot(L[j, first:j], row[first:j], j - first)) / L[j, j]
 
 
 @hot
-def kons_finish_row(block, i, di, g, pull, pivot):
-    """Scale row i of the block's factor by d_i; write its pivot, and d, c and z of the round."""
-    L, d, c, z = block
-    w = L[i]
-    if di != 0.0:
-        z[i] = -(g / pivot + pivot * pull) / di
-        c[i] = 0.0
+def finish_row(i, d_i, g, pull, pivot, block):
+    """Scale s_i by d_i and write the pivot; write d, c and z of the round."""
+    z, row = block.z, block.L[i]
+    if d_i != 0.0:
+        z[i] = -(g / pivot + pivot * pull) / d_i
+        block.c[i] = 0.0
     else:
         z[i] = 0.0
-        c[i] = -pull
+        block.c[i] = -pull
         for j in range(i):
-            z[j] += pull * w[j]
+            z[j] += pull * row[j]
     for j in range(i):
-        w[j] *= di
-    w[i] = pivot
-    d[i] = di
+        row[j] *= d_i
+    row[i] = pivot
+    block.d[i] = d_i
 
 
 @hot
-def kons_rounds(H, offsets, y, steps, loss, setting, R_G, block, span, forecasts):
-    """Play rounds first to last of a block of KONS (kons Algorithm 1); those before are folded in.
+def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
+    """Play rounds first to last of a block of KONS; return (round after the last played, status).
 
-    Rows of a block come from one matrix solve, up to the scales d, which depend on labels: the
-    factor grows row by row.
-
-    H : with s over all rounds before the span; offsets : of the past, plus k_i.c of the block
-    before the span, completed for the span; steps : (b,), eta_t; setting : (C, alpha, decrement at
-    which to stop); R_G : (1,), sum of g'A^-1 g; block : columns of L before the span hold its s_i,
-    the entries of the span are written; span : (first, last). Returns (round after the last played,
-    status).
+    H and offsets are by the rounds before the span, but for s_i.z within the block.
     """
-    C, alpha, stop = setting
-    L, d, c, z = block
-    first, last = span
+    C, alpha, z = newton.C, newton.alpha, block.z
     for i in range(first, last):  # z before the span; H accounts for its changes within the span
-        offsets[i] += dot(L[i], z, first)
+        block.offsets[i] += dot(block.L[i], z, first)
     for i in range(first, last):
-        h = H[i]
-        kons_solve_row(h, d, L, first, i)
-        own = L[i, first:i]
-        schur = larger(h[i] - dot(own, own, i - first), 0.0)  # negative only by rounding
-        raw = offsets[i] + dot(h[first:i], c[first:i], i - first) + dot(own, z[first:i], i - first)
-        if not abs(raw) < np.inf:
+        h, n = block.H[i], i - first
+        solve_row(i, first, block)
+        s = block.L[i, first:i]
+        schur = larger(h[i] - dot(s, s, n), 0.0)  # negative only by rounding
+        ybar = block.offsets[i] + dot(h[first:i], block.c[first:i], n) + dot(s, z[first:i], n)
+        if not abs(ybar) < np.inf:
             return i, NOT_FINITE
-        forecast = smaller(larger(raw, -C), C)  # Alg. 1: the projection onto |w(x_t)| <= C, eq. 1
+        forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
         forecasts[i] = forecast
-        if raw != forecast and not schur > 0.0:
+        over = ybar - forecast  # h(ybar_t)
+        if over != 0.0 and not schur > 0.0:
             return i, NOT_POSITIVE
-        q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
-        g = loss_derivative(loss, forecast, y[i])
-        di = scaled_slope(g, steps[i])
-        pivot = math.sqrt(alpha + di * di * schur)
-        over = raw - forecast
+        q = schur / alpha
+        g = loss_derivative(newton.loss, forecast, y[i])
+        d_i = scaled_slope(g, eta[i])
+        pivot = math.sqrt(alpha + d_i * d_i * schur)
         pull = over / schur if over != 0.0 else 0.0
-        kons_finish_row(block, i, di, g, pull, pivot)
-        decrement = g * g * q / (1.0 + di * di * q)  # g_t' A_t^-1 g_t
-        R_G[0] += decrement  # Prop. 1
-        if decrement < stop:
+        finish_row(i, d_i, g, pull, pivot, block)
+        decrement = g * g * q / (1.0 + d_i * d_i * q)  # g_t' A_t^-1 g_t
+        totals[R_G] += decrement
+        if decrement < newton.stop:
             return i + 1, STOPPED
     return last, DONE
 
 
 @hot
-def kons_append(X, loss, block, counts, function, sizes):
-    """Add a block of rounds, as kons_rounds left it, to the learner; skip rounds without effect."""
-    rows, d, c, block_z = block
-    atoms, coefs, index, scale, z, L = function
-    r = counts[ROWS]
+def append_block(X, loss, block, state, sizes):
+    """Add the rounds of a block to the state; skip rounds without effect."""
+    counts, L, d, c = state.counts, state.L, block.d, block.c
+    r = counts[IN_A]
     for i in range(X.shape[0]):
-        s = L[r + i]
+        s, m = L[r + i], counts[ATOMS]
         if c[i] != 0.0:
-            add_multiple(z, -c[i], s, r)
-        m = counts[ATOMS]
+            add_multiple(state.z, -c[i], s, r)
         if not (is_flat(loss, d[i]) and c[i] == 0.0):
-            put_atom(atoms, m, X[i])
-            coefs[m] = c[i]
-            counts[ATOMS] = m + 1
+            append_atom(X[i], c[i], state)
         if d[i] != 0.0:
-            last = counts[ROWS]
+            last = counts[IN_A]
             row = L[last]  # row r + i, which holds s_i, or an earlier one
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r
             for j in range(i + 1):
                 if d[j] != 0.0:
-                    row[k] = rows[i, j]
+                    row[k] = block.L[i, j]
                     k += 1
-            index[last], scale[last], z[last] = m, d[i], block_z[i]
-            counts[ROWS] = last + 1
+            state.index[last], state.D[last], state.z[last] = m, d[i], block.z[i]
+            counts[IN_A] = last + 1
         sizes[i] = counts[ATOMS]
 
 
+# ---- Sketched-KONS ----
+
+
 @hot
-def kons_function(function, m, r, work, out):
-    """Write out : (m,) with u_t(x) = sum_j out_j k(x_j, x), for m atoms and r rows of L."""
-    _, coefs, index, scale, z, L = function
+def write_s(k, state, s):
+    """Write s(x) = L^-1 D k(x)."""
+    r = state.counts[IN_A]
     for j in range(r):
-        work[j] = z[j]
-    solve_lower_transposed(L, work, r)
+        s[j] = state.D[j] * k[state.index[j]]
+    solve_lower(state.L, s, r)
+
+
+@hot
+def toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work):
+    """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status)."""
+    members, counts = sketch.members, state.counts
+    j, kbar_tt = counts[MEMBERS], d * d * k_tt
+    for i in range(j):
+        work.kbar[i] = d * work.k[members[i]]
+    rule, weights, factor = sampling.kors, sketch.weights, sketch.kors
+    score = kors_probability(rule, weights, factor, work.kbar, kbar_tt, work.b, j)  # min(beta tau)
+    if not score >= 0.0:
+        return 0.0, NOT_FINITE
+    p_kors = larger(score, sampling.floor)
+    if d != 0.0 and rounds.kors_coins[t] < p_kors:
+        if not kors_keep(weights, factor, work.b, kbar_tt, rule.alpha, p_kors, j) > 0.0:
+            return 0.0, NOT_POSITIVE
+        weights[j] *= d
+        members[j], counts[MEMBERS] = counts[ATOMS], j + 1
+    p_t = larger(score, sampling.gamma)  # line 9
+    if d == 0.0 or not rounds.coins[t] < p_t:
+        return 0.0, DONE
+    return 1.0 / p_t if sampling.weighted else 1.0, DONE
+
+
+@hot
+def append_row(d, g, schur, pull, alpha, state, s):
+    """Add the row [d s, pivot] of x_t, the coming atom, to L, and its z."""
+    counts, r = state.counts, state.counts[IN_A]
+    pivot = math.sqrt(alpha + d * d * schur)
+    row = state.L[r]
+    for j in range(r):
+        row[j] = d * s[j]
+    row[r] = pivot
+    state.z[r] = -(g / pivot + pivot * pull) / d
+    state.index[r], state.D[r], counts[IN_A] = counts[ATOMS], d, r + 1
+
+
+@hot
+def lacks_room(state, sketch):
+    """Say whether an array has no room for a round."""
+    counts, weights = state.counts, sketch.weights
+    room = counts[ATOMS] < state.c.shape[0] and counts[IN_A] < state.z.shape[0]
+    return not (room and counts[MEMBERS] < weights.shape[0])
+
+
+@hot
+def sketched_kons_rounds(X, rounds, first, kernel, newton, sampling, state, sketch, work, out):
+    """Play Sketched-KONS (kons Algorithm 3); KORS sees a round after its label (errata 9)."""
+    k, s, loss, C, alpha = work.k, work.s, newton.loss, newton.C, newton.alpha
+    for t in range(first, X.shape[0]):
+        if lacks_room(state, sketch):
+            return t, NEED_ROOM
+        x, m, r = X[t], state.counts[ATOMS], state.counts[IN_A]
+        kernel_row(kernel, x, state.atoms, m, k)
+        k_tt = kernel_diag(kernel, x)
+        write_s(k, state, s)
+        schur = larger(k_tt - dot(s, s, r), 0.0)  # negative only by rounding
+        ybar = dot(k, state.c, m) + dot(s, state.z, r)  # line 6
+        if not abs(ybar) < np.inf:
+            return t, NOT_FINITE
+        out.forecasts[t] = forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
+        over = ybar - forecast  # h(ybar_t)
+        if over != 0.0 and not schur > 0.0:
+            return t, NOT_POSITIVE
+        g = loss_derivative(loss, forecast, rounds.y[t])
+        d, v = scaled_slope(g, rounds.eta[t]), 0.0
+        if not is_flat(loss, g):  # lines 8 to 10
+            v, status = toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work)
+            if status != DONE:
+                return t, status
+        pull, c = over / schur if over != 0.0 else 0.0, 0.0
+        if v > 0.0:
+            append_row(d * math.sqrt(v), g, schur, pull, alpha, state, s)
+        else:  # left out of A: the gradient step and the projection stay (errata 4)
+            c = -g / alpha - pull
+            add_multiple(state.z, -c, s, r)
+        if not (is_flat(loss, g) and c == 0.0):
+            append_atom(x, c, state)
+        out.sizes[t] = state.counts[ATOMS]
+        q, weight = schur / alpha, rounds.eta[t] * g * g if v > 0.0 else 0.0
+        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
+        state.totals[R_G] += decrement
+        if decrement < newton.stop:
+            return t + 1, STOPPED
+    return X.shape[0], DONE
+
+
+# ---- forecasts ----
+
+
+@hot
+def write_coefficients(state, work, out):
+    """Write out : (m,) with u(x) = sum_j out_j k(x_j, x); work : (r,)."""
+    m, r = state.counts[ATOMS], state.counts[IN_A]
+    for j in range(r):
+        work[j] = state.z[j]
+    solve_lower_transposed(state.L, work, r)
     for j in range(m):
-        out[j] = coefs[j]
+        out[j] = state.c[j]
     for j in range(r):
-        out[index[j]] += scale[j] * work[j]
+        out[state.index[j]] += state.D[j] * work[j]
 
 
 @hot
@@ -223,109 +399,3 @@ def clipped_forecasts(rows, coefs, C, out):
     """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,)."""
     for t in range(out.shape[0]):
         out[t] = smaller(larger(dot(rows[t], coefs, coefs.shape[0]), -C), C)
-
-
-@hot
-def toss_coins(row, corner, d, setting, counts, sketch, coins, work):
-    """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status).
-
-    v_t is the round's weight in A: 0 if it is left out, else 1 or, if ``weighted``, 1 / p_t. row :
-    (cap,), kernel values of x_t, the coming atom ATOMS, with the atoms; work : kbar and b, (cap_k,)
-    """
-    _, alpha, gamma, beta, eps, floor, weighted, _ = setting
-    members, weights, kors = sketch
-    kbar, b = work
-    k = counts[MEMBERS]
-    for j in range(k):
-        kbar[j] = d * row[members[j]]
-    square = d * d * corner
-    probability = kors_probability(kbar, weights, kors, b, square, alpha, beta, eps, k)
-    if not probability >= 0.0:
-        return 0.0, NOT_FINITE
-    kept = larger(probability, floor)
-    if d != 0.0 and coins[0] < kept:
-        if not kors_keep(weights, kors, b, square, alpha, kept, k) > 0.0:
-            return 0.0, NOT_POSITIVE
-        weights[k] *= d
-        members[k], counts[MEMBERS] = counts[ATOMS], k + 1
-    p = larger(probability, gamma)  # Alg. 3, line 9
-    if d == 0.0 or not coins[1] < p:
-        return 0.0, DONE
-    return 1.0 / p if weighted else 1.0, DONE
-
-
-@hot
-def append_row(function, counts, s, d, schur, alpha, g, pull):
-    """Add the row [d s, sqrt(alpha + d^2 schur)] of x_t, the coming atom ATOMS, to L, and its z."""
-    _, _, index, scale, z, L = function
-    r = counts[ROWS]
-    pivot = math.sqrt(alpha + d * d * schur)
-    target = L[r]
-    for j in range(r):
-        target[j] = d * s[j]
-    target[r] = pivot
-    z[r] = -(g / pivot + pivot * pull) / d
-    index[r], scale[r], counts[ROWS] = counts[ATOMS], d, r + 1
-
-
-@hot
-def sketched_kons_rounds(
-    X, rounds, first, kernel, loss, setting, counts, function, sketch, work, out
-):
-    """Play Sketched-KONS (kons Algorithm 3).
-
-    KORS sees the rescaled points g_t sqrt(eta_t) phi_t, after the label (errata 9).
-
-    rounds : labels, eta_t, coins of KORS and coins of v_t, (n,); setting : (C, alpha, gamma, beta,
-    eps, least probability of KORS, whether A is weighted by 1/p, decrement at which to stop);
-    sketch : KORS's members (cap_k,), integers, weights d_i / sqrt(p_i), and factor (cap_k, cap_k);
-    work : (4, at least each cap); out : also R_G, (1,).
-    """
-    C, alpha, _, _, _, _, _, stop = setting
-    y, steps, kors_coins, coins = rounds
-    atoms, coefs, index, scale, z, L = function
-    forecasts, sizes, R_G = out
-    row, s, kbar, b = work[0], work[1], work[2], work[3]
-    for t in range(first, y.shape[0]):
-        m, r = counts[ATOMS], counts[ROWS]
-        if m == coefs.shape[0] or r == z.shape[0] or counts[MEMBERS] == sketch[1].shape[0]:
-            return t, NEED_ROOM
-        x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        corner = kernel_diag(kernel, x)
-        for j in range(r):
-            s[j] = scale[j] * row[index[j]]
-        solve_lower(L, s, r)
-        schur = larger(corner - dot(s, s, r), 0.0)  # negative only by rounding
-        raw = dot(row, coefs, m) + dot(s, z, r)  # line 6: ybar_t
-        if not abs(raw) < np.inf:
-            return t, NOT_FINITE
-        forecasts[t] = smaller(larger(raw, -C), C)  # line 7: the projection, eq. 1
-        over = raw - forecasts[t]
-        if over != 0.0 and not schur > 0.0:
-            return t, NOT_POSITIVE
-        g = loss_derivative(loss, forecasts[t], y[t])
-        d, v = scaled_slope(g, steps[t]), 0.0
-        if not is_flat(loss, g):  # lines 8 to 10
-            pair = kors_coins[t], coins[t]
-            v, status = toss_coins(row, corner, d, setting, counts, sketch, pair, (kbar, b))
-            if status != DONE:
-                return t, status
-        pull, c = over / schur if over != 0.0 else 0.0, 0.0
-        if v > 0.0:
-            append_row(function, counts, s, d * math.sqrt(v), schur, alpha, g, pull)
-        else:  # left out of A: the gradient step and the projection stay (errata 4)
-            c = -g / alpha - pull
-            add_multiple(z, -c, s, r)
-        q = schur / alpha  # phi_t' A_{t-1}^-1 phi_t
-        weight = steps[t] * g * g if v > 0.0 else 0.0
-        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
-        R_G[0] += decrement  # Prop. 1
-        if not (is_flat(loss, g) and c == 0.0):
-            put_atom(atoms, m, x)
-            coefs[m] = c
-            counts[ATOMS] = m + 1
-        sizes[t] = counts[ATOMS]
-        if decrement < stop:
-            return t + 1, STOPPED
-    return y.shape[0], DONE

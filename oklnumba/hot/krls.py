@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, own_coordinate
+from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, last_coordinate
 from oklnumba.hot.primitives.expansion import expansion_value
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, Array, hot
 from oklnumba.hot.primitives.linalg import solve_upper
@@ -68,7 +68,7 @@ def add_krls_atom(state, x, k_tt, q):
     """Add x_t to the dictionary, in whose new direction past rounds have the coordinate 0."""
     m = state.counts[ATOMS]
     ald_grow(state.R, q, k_tt, m)
-    q[m] = own_coordinate(state.R[m, m], k_tt)
+    q[m] = last_coordinate(state.R[m, m], k_tt)
     put_atom(state.atoms, m, x)
     state.Q[: m + 1, m] = 0.0
     state.z[m] = 0.0

@@ -23,13 +23,14 @@ import math
 
 from oklnumba.hot.awv import Span, awv_rounds, certify
 from oklnumba.hot.primitives.dictionary import (
+    RANK,
     adds_direction,
+    extend_span,
     joining_probability,
     keep_point,
-    own_coordinate,
-    span_coordinates,
-    span_distance,
-    span_grow,
+    last_coordinate,
+    solve_coordinates,
+    squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.factor import finish_pending, forget_point, solve_points
@@ -46,8 +47,7 @@ from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 from oklnumba.hot.primitives.udu import LANES, pad, ridge_forecast
 
-# Entries of the counts after ATOMS: rank of the atoms' span, rounds whose inputs are kept.
-RANK, PAST = 1, 2
+PAST = 2  # entry of the counts after ATOMS and RANK: rounds whose inputs are kept
 
 
 @hot_apart
@@ -58,14 +58,13 @@ def look_at_point(kernel, x, setting, counts, dictionary, rows):
     x joins are written.
     """
     _, rule, largest = setting
-    atoms, weights, kors, span, R = dictionary
     row, b, q, m = rows[0], rows[1], rows[2], counts[ATOMS]
-    kernel_row(kernel, x, atoms, m, row)
-    span_coordinates(row, span, R, q, counts[RANK])
+    kernel_row(kernel, x, dictionary.atoms, m, row)
+    solve_coordinates(dictionary, row, q)
     rows[3, 0] = 0.0
     if m < largest:
         corner = kernel_diag(kernel, x)
-        rows[3, 0] = joining_probability(rule, row, weights, kors, b, corner, m)
+        rows[3, 0] = joining_probability(rule, dictionary, row, corner, b)
 
 
 @hot
@@ -136,19 +135,16 @@ def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, 
     gains (K,). Returns a status.
     """
     discount, rule, _ = setting
-    _, _, _, span, R = dictionary
     b, columns, moments, gains = work
-    m, rank = counts[ATOMS], counts[RANK]
-    rho_square = span_distance(q, corner, rank)
-    if adds_direction(R, q, rho_square, corner, moments, rank):
+    rank = counts[RANK]
+    rho_square = squared_distance(q, corner, rank)
+    if adds_direction(dictionary, q, rho_square, corner, moments):
         rho = math.sqrt(rho_square)
         moments[rank] = write_span_column(
             kernel, x, past, discount, counts[PAST], q, rho, rank, columns, moments, gains
         )
-        span_grow(R, span, q, rho, corner, rank, m)
-        counts[RANK] = rank + 1
-    kept = keep_point(rule, x, corner, probability, counts, dictionary, b)
-    return DONE if kept else NOT_POSITIVE
+        extend_span(dictionary, q, rho, corner)
+    return DONE if keep_point(rule, dictionary, x, corner, probability, b) else NOT_POSITIVE
 
 
 @hot
@@ -271,7 +267,7 @@ def nystrom_awv_forecasts(X, coin, points, regression, forecasts):
     """
     kernel, setting, counts, dictionary, past, work = points
     lam, factor, forgetting, sweep, is_ridge = regression
-    R, (rows, columns) = dictionary[4], work
+    rows, columns = work
     U, inv_d, c, p = factor.U, factor.inv_d, factor.c, sweep.p[0]
     q, moments = rows[2], rows[5]
     stored, old_rank = counts[PAST], counts[RANK]
@@ -280,15 +276,15 @@ def nystrom_awv_forecasts(X, coin, points, regression, forecasts):
         x = X[t]
         look_at_point(kernel, x, setting, counts, dictionary, rows)
         corner = kernel_diag(kernel, x)
-        rho_square = span_distance(q, corner, rank)
-        if coin < rows[3, 0] and adds_direction(R, q, rho_square, corner, moments, rank):
+        rho_square = squared_distance(q, corner, rank)
+        if coin < rows[3, 0] and adds_direction(dictionary, q, rho_square, corner, moments):
             rho, gains = math.sqrt(rho_square), forecasts[t]
             square = write_span_column(
                 kernel, x, past, setting[0], stored, q, rho, rank, columns, moments, gains
             )
             finish_pending(factor, forgetting, sweep)
             if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
-                q[rank] = own_coordinate(rho, corner)
+                q[rank] = last_coordinate(rho, corner)
                 rank += 1
         padded = pad(q, rank)
         solve_points(rows, 2, 1, padded, factor, forgetting, sweep)

@@ -10,107 +10,149 @@ Calandriello, Lazaric and Valko 2017 (NIPS), Algorithm 1:
         yhat_t = phi_t.w;   g_t = l'(yhat_t) phi_t
         A = A + (eta / 2) g_t g_t';   w = w - A^-1 g_t
 
-Our map is phi(x) = R^-T k_I(x) with K_I = R'R, a rotation of the paper's. Larger dictionaries only
-append coordinates, so CON-KONS carries w and A over unchanged. A and w are kept as in newton.py.
+Our map is q(x) = R^-T k_I(x) with K_I = R'R, a rotation of the paper's. Larger dictionaries only
+append coordinates, so CON-KONS carries w and A over unchanged.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 from oklnumba.hot.newton import newton_round
 from oklnumba.hot.primitives.dictionary import (
+    RANK,
+    Dictionary,
+    Rule,
     adds_direction,
+    extend_span,
     joining_probability,
     keep_point,
-    span_coordinates,
-    span_distance,
-    span_grow,
+    solve_coordinates,
+    squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    Array,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import pad
 
-# Entries of the counts after ATOMS: rank of the atoms' span, restarts.
-RANK, RESTARTS = 1, 2
+RESTARTS = 2  # entry of the counts after ATOMS and RANK
+
+
+class Factor(NamedTuple):
+    """A = U' D U and w = U^-1 c on the span, as in newton.py; A = alpha I beyond its rank."""
+
+    U: Annotated[Array, RANK, RANK]
+    inv_d: Annotated[Array, RANK]  # 1 / D
+    c: Annotated[Array, RANK]
+
+
+class State(NamedTuple):
+    """What is kept between rounds."""
+
+    dictionary: Dictionary
+    factor: Factor
+
+
+class GrowthRule(NamedTuple):
+    """When the dictionary grows, and what happens to A and w then."""
+
+    joining: Rule
+    alpha: float  # A = alpha I in a new direction, after a restart in all
+    restart: bool  # False: CON-KONS
+
+
+class Work(NamedTuple):
+    """Workspace of a round; from p on, of newton_round."""
+
+    k: Array  # (cap,): k_I(x_t)
+    b: Array  # (cap,): of joining_probability
+    q: Array  # (cap,): coordinates of x_t
+    p: Array  # (1, cap)
+    beta: Array  # (1, cap)
+    scan: Array  # (cap,)
+    a: Array  # (cap,)
+
+
+class Out(NamedTuple):
+    """What each round writes."""
+
+    forecasts: Array  # (n,)
+    sizes: Array  # (n,)
 
 
 @hot
 def reset_factor(factor, alpha, rank):
-    """Set w = 0 and A = alpha I on the first ``rank`` directions."""
-    U, inv_d, c = factor
-    inv_d[:rank] = 1.0 / alpha
-    c[:rank] = 0.0
+    """Set w = 0 and A = alpha I on the span."""
+    factor.inv_d[:rank] = 1.0 / alpha
+    factor.c[:rank] = 0.0
     for k in range(rank):
-        U[k, k + 1 : rank] = 0.0
+        factor.U[k, k + 1 : rank] = 0.0
 
 
 @hot
-def pros_n_kons_rounds(
-    X, y, coins, first, kernel, loss, setting, counts, dictionary, factor, work, out
-):
-    """Play Pros-N-KONS or, without restarts, CON-KONS.
+def grow_dictionary(x, k_xx, probability, growth, state, work):
+    """Let x join the dictionary, and the span if it is off it; return whether it succeeded."""
+    dictionary, factor = state.dictionary, state.factor
+    counts, rank = dictionary.counts, dictionary.counts[RANK]
+    if growth.restart and counts[ATOMS] > 0:
+        reset_factor(factor, growth.alpha, rank)
+        counts[RESTARTS] += 1
+    delta = squared_distance(work.q, k_xx, rank)
+    if adds_direction(dictionary, work.q, delta, k_xx, work.scan):
+        extend_span(dictionary, work.q, math.sqrt(delta), k_xx)
+        factor.inv_d[rank] = 1.0 / growth.alpha  # as padding, rounding may have changed it
+    return keep_point(growth.joining, dictionary, x, k_xx, probability, work.b)
 
-    setting : (C, alpha, eta, rule of joining_probability, restart); dictionary : that of
-    dictionary.py; factor : U (cap, cap), inv_d and c (cap,), as in newton.py; work : (7, cap).
-    """
-    C, alpha, eta, rule, restart = setting
-    atoms, weights, kors, span, R = dictionary
-    inv_d, (forecasts, sizes) = factor[1], out
-    row, b, q, newton = work[0], work[1], work[2], work[3:7]
+
+@hot
+def pros_n_kons_rounds(X, y, coins, first, kernel, growth, step, state, work, out):
+    """Play Pros-N-KONS or, without restarts, CON-KONS. step : A grows by eta / 2 g g'."""
+    dictionary, counts = state.dictionary, state.dictionary.counts
     for t in range(first, y.shape[0]):
-        m, rank = counts[ATOMS], counts[RANK]
-        if m == weights.shape[0]:
+        x, m = X[t], counts[ATOMS]
+        if m == dictionary.weights.shape[0]:
             return t, NEED_ROOM
-        x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        corner = kernel_diag(kernel, x)
-        span_coordinates(row, span, R, q, rank)
-        probability = joining_probability(rule, row, weights, kors, b, corner, m)
-        if not probability >= 0.0:
+        kernel_row(kernel, x, dictionary.atoms, m, work.k)
+        k_tt = kernel_diag(kernel, x)
+        solve_coordinates(dictionary, work.k, work.q)
+        p_t = joining_probability(growth.joining, dictionary, work.k, k_tt, work.b)
+        if not p_t >= 0.0:
             return t, NOT_FINITE
-        if coins[t] < probability:
-            if restart and m > 0:
-                reset_factor(factor, alpha, rank)
-                counts[RESTARTS] += 1
-            rho_square = span_distance(q, corner, rank)
-            if adds_direction(R, q, rho_square, corner, newton[0], rank):
-                span_grow(R, span, q, math.sqrt(rho_square), corner, rank, m)
-                inv_d[rank] = 1.0 / alpha  # as padding, rounding may have changed it
-                counts[RANK] = rank = rank + 1
-            if not keep_point(rule, x, corner, probability, counts, dictionary, b):
-                return t, NOT_POSITIVE
-        sizes[t], forecasts[t] = counts[ATOMS], 0.0
-        if rank == 0:
-            continue
-        padded = pad(q, rank)
-        status = newton_round(  # the projected step; A grows by eta / 2 g g'
-            q[:padded], y[t], loss, 0.5 * eta, C, factor, newton, forecasts[t : t + 1]
-        )
-        if status != DONE:
-            return t, status
+        if coins[t] < p_t and not grow_dictionary(x, k_tt, p_t, growth, state, work):
+            return t, NOT_POSITIVE
+        out.sizes[t], out.forecasts[t] = counts[ATOMS], 0.0
+        if counts[RANK] > 0:
+            r = pad(work.q, counts[RANK])
+            out.forecasts[t], status = newton_round(work.q[:r], y[t], step, state.factor, work)
+            if status != DONE:
+                return t, status
     return y.shape[0], DONE
 
 
 @hot
-def pros_n_kons_forecasts(X, coin, kernel, setting, counts, dictionary, factor, work, forecasts):
+def pros_n_kons_forecasts(X, coin, kernel, growth, step, state, work, forecasts):
     """Write what Pros-N-KONS would forecast for each row of X with the next round's coin.
 
     Where the coin would keep x, a restart makes the forecast 0; without restarts the new direction
     has no weight yet.
     """
-    C, _, _, rule, restart = setting
-    atoms, weights, kors, span, R = dictionary
-    U, _, c = factor
-    row, b, q = work[0], work[1], work[2]
-    m, rank = counts[ATOMS], counts[RANK]
+    dictionary, factor = state.dictionary, state.factor
+    m, rank = dictionary.counts[ATOMS], dictionary.counts[RANK]
     for t in range(X.shape[0]):
         x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        span_coordinates(row, span, R, q, rank)
-        solve_upper_transposed(U, q, rank)
-        forecasts[t] = smaller(larger(dot(q, c, rank), -C), C)
-        if restart:
-            corner = kernel_diag(kernel, x)
-            if coin < joining_probability(rule, row, weights, kors, b, corner, m):
+        kernel_row(kernel, x, dictionary.atoms, m, work.k)
+        solve_coordinates(dictionary, work.k, work.q)
+        solve_upper_transposed(factor.U, work.q, rank)
+        forecasts[t] = smaller(larger(dot(work.q, factor.c, rank), -step.C), step.C)
+        if growth.restart:
+            k_xx = kernel_diag(kernel, x)
+            if coin < joining_probability(growth.joining, dictionary, work.k, k_xx, work.b):
                 forecasts[t] = 0.0

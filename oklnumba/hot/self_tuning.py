@@ -39,11 +39,14 @@ import numpy as np
 
 from oklnumba.hot.awv import Certificate, Rounds, Span, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.dictionary import (
+    RANK,
+    Dictionary,
+    Rule,
     adds_direction,
+    extend_span,
     joining_probability,
     keep_point,
-    span_distance,
-    span_grow,
+    squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.factor import Factor, Pending
@@ -52,12 +55,11 @@ from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, Forgetting, pad, solve_rounds
 
-RANK, CHOSEN = 1, 2  # entries of the counts after ATOMS: rank of the span, now and when chosen
+CHOSEN = 2  # entry of the counts after ATOMS and RANK: the rank when the dictionary was chosen
 ORDER, LEAF = 0, 1  # of the integers that a block leaves
 FAR = 4.0  # standard deviations from which on inputs count by their logarithm
 LARGEST_INPUT = 1e140  # in standard deviations
-# KORS of all dictionaries: alpha, beta, eps, by leverage, unlisted weights (joining_probability).
-RULE = 0.1, 1.0, 0.5, 0.0, 0.0
+RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # of all dictionaries
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # rules of coordinate_rounds
 
 
@@ -89,10 +91,12 @@ def sort_by_leaf(X, tree):
 
 @hot
 def take_dictionary(points, leaf):
-    """Return counts, dictionary and unit of a leaf."""
+    """Return the dictionary and the unit of a leaf."""
     _, _, counts, (atoms, weights, kors, span, R), (U, scales), _ = points
-    dictionary = atoms[leaf], weights[leaf], kors[leaf], span[leaf], R[leaf]
-    return counts[leaf], dictionary, (U[leaf], scales[leaf])
+    dictionary = Dictionary(
+        counts[leaf], atoms[leaf], weights[leaf], kors[leaf], span[leaf], R[leaf]
+    )
+    return dictionary, (U[leaf], scales[leaf])
 
 
 @hot
@@ -110,7 +114,8 @@ def copy_inputs(X, span, out):
 def map_rows(X, span, points, leaf, out):
     """Write the coordinates of the rows of ``span`` as the dictionary is now."""
     kernel, most, _, _, _, (row, _, rounds) = points
-    counts, (atoms, _, _, spanning, _), (U, scales) = take_dictionary(points, leaf)
+    dictionary, (U, scales) = take_dictionary(points, leaf)
+    counts, atoms, spanning = dictionary.counts, dictionary.atoms, dictionary.span
     if most == 0:
         copy_inputs(X, span, out)
         return
@@ -142,24 +147,21 @@ def offer_point(x, coin, kernel, points, leaf, q):
 
     For later rounds: they have one coordinate more if x adds a direction. Returns a status.
     """
-    counts, dictionary, (U, scales) = take_dictionary(points, leaf)
+    dictionary, (U, scales) = take_dictionary(points, leaf)
     row, b, _ = points[5]
-    _, weights, kors, span, R = dictionary
-    m, rank, corner = counts[ATOMS], counts[RANK], kernel_diag(kernel, x)
-    probability = joining_probability(RULE, row, weights, kors, b, corner, m)
+    rank, k_xx = dictionary.counts[RANK], kernel_diag(kernel, x)
+    probability = joining_probability(RULE, dictionary, row, k_xx, b)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
         return DONE
-    square = span_distance(q, corner, rank)
-    if adds_direction(R, q, square, corner, row, rank):
+    delta = squared_distance(q, k_xx, rank)
+    if adds_direction(dictionary, q, delta, k_xx, row):
         for j in range(rank):
             U[j, rank] = q[j] * scales[j]
-        scales[rank] = 1.0 / math.sqrt(square)
-        span_grow(R, span, q, math.sqrt(square), corner, rank, m)
-        counts[RANK] = rank + 1
-    kept = keep_point(RULE, x, corner, probability, counts, dictionary, b)
-    return DONE if kept else NOT_POSITIVE
+        scales[rank] = 1.0 / math.sqrt(delta)
+        extend_span(dictionary, q, math.sqrt(delta), k_xx)
+    return DONE if keep_point(RULE, dictionary, x, k_xx, probability, b) else NOT_POSITIVE
 
 
 @hot

@@ -8,8 +8,8 @@ import numpy as np
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import choice, positive, within
-from oklnumba.core.state import aligned_zeros
-from oklnumba.hot.exp_concave import BALL, SIMPLEX, exp_concave_rounds
+from oklnumba.core.state import aligned_zeros, axes_of
+from oklnumba.hot.exp_concave import BALL, SIMPLEX, Domain, Solver, State, exp_concave_rounds
 from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
@@ -30,7 +30,7 @@ class _OnSpace(NewtonLearner):
 class _OnDomain(LinearLearner):
     """On a ball or the simplex: a quadratic is minimised there each round."""
 
-    _STATE = {"A": ("d", "d"), "b": ("d",), "w": ("d",)}
+    _STATE = axes_of(State)
 
     alpha_tilde: float
     lipschitz: float
@@ -38,18 +38,18 @@ class _OnDomain(LinearLearner):
     radius: float
 
     def _start(self, d: int) -> None:
-        self._domain = _DOMAINS[self.domain]
+        self._domain = Domain(_DOMAINS[self.domain], self.radius)
         self._make_state(d=d)
         np.fill_diagonal(self._A, self.lipschitz**2)
-        if self._domain == SIMPLEX:
+        if self._domain.shape == SIMPLEX:
             self._w[:] = 1.0 / d
-        self._work = np.arange(d), aligned_zeros(d, d), aligned_zeros(d), aligned_zeros(d)
+        v, u = aligned_zeros(d), aligned_zeros(d)
+        self._work = Solver(np.arange(d), aligned_zeros(d, d), v, u)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        state, step = (self._A, self._b, self._w), 1.0 / self.alpha_tilde
-        return exp_concave_rounds(
-            X, y, loss, step, self._domain, self.radius, state, self._work, out
-        )
+        rate, state = 1.0 / self.alpha_tilde, self._gather(State)
+        play = self._loop(exp_concave_rounds, X)
+        return play(X, y, loss, rate, self._domain, state, self._work, out)
 
     def _matrices(self) -> list[Part]:
         return [measure_dense_part("L^2 I + sum g g'", self._A)]

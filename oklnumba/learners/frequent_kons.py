@@ -10,8 +10,20 @@ from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import count, within
-from oklnumba.core.state import aligned_zeros
-from oklnumba.hot.frequent_kons import CONSTANT, LINEAR, R_G, ROWS, SQUARE, frequent_kons_rounds
+from oklnumba.core.state import aligned_zeros, axes_of
+from oklnumba.hot.frequent_kons import (
+    CONSTANT,
+    LINEAR,
+    R_G,
+    SKETCH_ROWS,
+    SQUARE,
+    GrowthRule,
+    Newton,
+    Out,
+    State,
+    Work,
+    frequent_kons_rounds,
+)
 from oklnumba.hot.kons import clipped_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM
 from oklnumba.hot.primitives.rows import kernel_block
@@ -63,10 +75,7 @@ class FrequentKONS(Curved):
     (0.068, 10, 35)
     """
 
-    _STATE = {
-        "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "R": (ATOMS, ATOMS),
-        "w": (ATOMS,), "S": ("rows", ATOMS), "L": ("rows", "rows"),
-    }  # fmt: skip
+    _STATE = axes_of(State)
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     _: KW_ONLY
@@ -108,40 +117,43 @@ class FrequentKONS(Curved):
         p, sigma = self._hyper, self._loss().curvature(self._hyper.C)
         self._eta = p.eta or sigma
         excess = max(self._eta - sigma, 0.0)
-        self._setting = (p.C, p.alpha, self._eta, excess), p.threshold, p.budget
+        self._newton = Newton(self._loss_code, p.C, p.alpha, self._eta, excess)
+        self._growth = GrowthRule(p.threshold, p.budget)
         self._kernel, rows = p.kernel._code(), 2 * p.rank
         self._make_state(d=d, counts=3, totals=4, rows=rows)
-        self._narrow = tuple(aligned_zeros(2, rows))
+        self._row_work = aligned_zeros(2, rows)
         self._reserve({ATOMS: 1})
 
     def _choose_room(self, axis: int, least: int) -> int:
         return min(super()._choose_room(axis, least), self._hyper.budget + 1)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        return super()._make_buffers(rooms) | {"wide": tuple(aligned_zeros(3, rooms[ATOMS]))}
+        work = Work(*aligned_zeros(3, rooms[ATOMS]), *self._row_work)
+        return super()._make_buffers(rooms) | {"work": work}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        loop, out = self._loop(frequent_kons_rounds, X), Out(trace.predictions, trace.sizes)
         first, status = 0, NEED_ROOM
         while status == NEED_ROOM:
-            first, status = frequent_kons_rounds(
-                X, y, first, self._kernel, self._loss_code, self._setting, self._counts,
-                (self._atoms, self._R, self._w), (self._S, self._L), self._totals,
-                (self._wide, self._narrow), trace[:2],
+            first, status = loop(
+                X, y, first, self._kernel, self._newton, self._growth, self._gather(State),
+                self._work, out,
             )  # fmt: skip
-            full, many = self._counts[ROWS] == len(self._S), self.size > self._hyper.budget
-            if full or many:
+            is_full, p = self._counts[SKETCH_ROWS] == len(self._S), self._hyper
+            over_budget = self.size > p.budget
+            if is_full or over_budget:
                 with cholesky.limit_threads(max(self.size, len(self._S)), 2):
-                    if full:
-                        S, p = self._used("S"), self._hyper
-                        self._counts[ROWS] = shrink_sketch(S, self._L, p.rank, p.alpha)
-                    if many:
+                    if is_full:
+                        S = self._used("S")
+                        self._counts[SKETCH_ROWS] = shrink_sketch(S, self._L, p.rank, p.alpha)
+                    if over_budget:
                         self._drop_atom()
             self._reserve({ATOMS: self.size + 1})
         self._count_rounds(len(X), first, status)
 
     def _drop_atom(self) -> None:
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""
-        m, rows, alpha = self.size, int(self._counts[ROWS]), self._hyper.alpha
+        m, rows, alpha = self.size, int(self._counts[SKETCH_ROWS]), self._hyper.alpha
         R, w, S = self._R[:m, :m], self._w[:m], self._S[:rows, :m]
         E = scipy.linalg.solve_triangular(R, np.eye(m))  # row j: orthogonal to all atoms but j
         E /= np.linalg.norm(E, axis=1)[:, None]
@@ -154,14 +166,14 @@ class FrequentKONS(Curved):
         self._totals[CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
         self._counts[DROPS] += 1
         # Coordinates in which the other atoms have a triangular factor, and the last is along e.
-        Q, rest = scipy.linalg.qr_delete(np.eye(m), R, j, which="col")
-        signs = np.append(np.sign(np.diag(rest)), 1.0)
+        Q, others = scipy.linalg.qr_delete(np.eye(m), R, j, which="col")
+        signs = np.append(np.sign(np.diag(others)), 1.0)
         Q *= signs
-        S[:], w[:], R[:, :-1] = S @ Q, Q.T @ w, np.triu(rest) * signs[:, None]
+        S[:], w[:], R[:, :-1] = S @ Q, Q.T @ w, np.triu(others) * signs[:, None]
         v, mu = S[:, -1].copy(), mass[j] * alpha
         if mu > 0.0:
-            kept = np.sqrt(share[j] / (share[j] + mass[j]))
-            S -= ((1.0 - kept) / mu) * np.outer(v, v @ S)
+            scale = np.sqrt(share[j] / (share[j] + mass[j]))
+            S -= ((1.0 - scale) / mu) * np.outer(v, v @ S)
         self._counts[ATOMS] = m - 1
         self._atoms[:, j : m - 1] = self._atoms[:, j + 1 : m]
         S = S[:, :-1]
@@ -175,7 +187,7 @@ class FrequentKONS(Curved):
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        m, rows = self.size, int(self._counts[ROWS])
+        m, rows = self.size, int(self._counts[SKETCH_ROWS])
         if m == 0:
             return super()._matrices()
         p, atoms = self._hyper, self._used("atoms").T

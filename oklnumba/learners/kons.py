@@ -13,9 +13,10 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
 from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
 from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
-from oklnumba.core.state import Coins, aligned_zeros
+from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as hot
-from oklnumba.hot.kons import MEMBERS, ROWS
+from oklnumba.hot.kons import IN_A
+from oklnumba.hot.primitives.dictionary import Rule
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.learner import Trace, loss_field
@@ -47,14 +48,11 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
     the status of the compiled loop.
     """
 
-    _STATE = {
-        "counts": ("counts",), "totals": ("totals",), "atoms": ("d", ATOMS), "coefs": (ATOMS,),
-        "index": (ROWS,), "scale": (ROWS,), "z": (ROWS,),
-    }  # fmt: skip
+    _STATE = axes_of(hot.State)
     _INTEGERS = frozenset({"counts", "index", "members"})
     _UNBOUNDED = frozenset({"totals"})
     _run_rows = _block_rows = LARGE_BLOCK
-    _FACTORED, _INSTEAD = ROWS, "use SketchedKONS with a small gamma, or ProsNKONS"
+    _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
     _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
@@ -63,14 +61,14 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
     @property
     def R_G(self) -> float:
         """Sum of g_t' A_t^-1 g_t so far, the first part of the regret bound (kons Prop. 1)."""
-        return float(self._totals[0]) if self._width is not None else 0.0
+        return float(self._totals[hot.R_G]) if self._width is not None else 0.0
 
     @property
     def A_weights(self) -> np.ndarray:
         """Weights a_j of the atoms in A = alpha I + sum_j a_j phi_j phi_j', shape (size,)."""
         weights = np.zeros(self.size)
         if self._width is not None:
-            weights[self._used("index")] = self._used("scale") ** 2
+            weights[self._used("index")] = self._used("D") ** 2
         return weights
 
     @property
@@ -86,6 +84,7 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
         p, loss = self._hyper, self._loss()
         self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
+        self._newton = hot.Newton(self._loss_code, p.C, p.alpha, p.stop)
         self._make_state(d=d, counts=4, totals=1)
 
     def _choose_steps(self, n: int) -> np.ndarray:
@@ -97,7 +96,8 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start, n = 0, len(X)
         while start < n and not self.stopped:
-            played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
+            rest = X if start == 0 else X[start:]  # _loop looks whether X is the single input
+            played, status = self._learn(rest, y[start:], trace.rows(start, n))
             if status not in (DONE, STOPPED):
                 self._raise_status(status, played)
             self._counts[ENDED] = status == STOPPED
@@ -107,21 +107,17 @@ class _KernelForm(cholesky.GrowingFactor, Curved):
             trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size
             self._played += n - start
 
-    @property
-    def _function(self) -> tuple[np.ndarray, ...]:
-        return self._atoms, self._coefs, self._index, self._scale, self._z, self._L
-
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve_ahead()
-        m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
+        m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        hot.kons_function(self._function, m, r, np.empty(r), coefs)
+        self._loop(hot.write_coefficients, X)(self._gather(hot.State), np.empty(r), coefs)
         kernel_block(self._kernel, X, self._atoms, m, rows)
         hot.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        r = int(self._counts[ROWS])
+        r = int(self._counts[IN_A])
         if r == 0:
             return [NO_MATRIX]
         p, matrix = self._hyper, Factored(self._L, r, lower=True)
@@ -181,36 +177,34 @@ class KONS(_KernelForm):
     (0.057, 500)
     """
 
-    def _start(self, d: int) -> None:
-        self._setting = self._hyper.C, self._hyper.alpha, self._hyper.stop
-        super()._start(d)
-
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         self._reserve_ahead()
-        m, r = int(self._counts[ATOMS]), int(self._counts[ROWS])
+        m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
-        X, y, loss, steps = X[:b], y[:b], self._loss_code, self._choose_steps(b)
-        self._reserve({ATOMS: m + b, ROWS: r + b})
-        offsets, H, L = np.empty(b), np.empty((b, b)), np.empty((b, b))
-        block = L, np.empty(b), np.empty(b), np.empty(b)
+        self._reserve({ATOMS: m + b, IN_A: r + b})
+        newton, state, eta = self._newton, self._gather(hot.State), self._choose_steps(b)
+        loops = hot.write_rows, hot.write_products, hot.start_span, hot.kons_rounds
+        write_rows, write_products, start_span, play = (self._loop(loop, X) for loop in loops)
+        append = self._loop(hot.append_block, X)
+        X = X[:b]
+        L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
+        block = hot.Block(L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
         with cholesky.limit_threads(r, b):
-            hot.kons_rows(self._kernel, X, self._function, self._counts, np.empty(m), offsets)
+            write_rows(self._kernel, X, state, np.empty(m), offsets)
             solved = self._L[r : r + b, :r]
             cholesky.solve_rows(self._L, solved, r)
-            columns = np.array(X.T, order="C")
-            hot.kons_corner(self._kernel, X, columns, self._L, self._z, r, H, offsets)
+            write_products(self._kernel, X, np.array(X.T, order="C"), state, H, offsets)
             cholesky.subtract_squares(solved, H)
             played, status = 0, DONE
             while played < b and status == DONE:
                 first, last = played, min(played + SPAN, b)
-                hot.kons_fold(H, offsets, block, first, last)
+                start_span(block, first, last)
                 cholesky.solve_rows(L, L[first:last, :first], first)
                 cholesky.subtract_squares(L[first:last, :first], H[first:last, first:last])
-                played, status = hot.kons_rounds(
-                    H, offsets, y, steps, loss, self._setting, self._totals, block, (first, last),
-                    trace.predictions,
-                )  # fmt: skip
-        hot.kons_append(X[:played], loss, block, self._counts, self._function, trace.sizes)
+                played, status = play(
+                    y, eta, first, last, newton, block, self._totals, trace.predictions
+                )
+        append(X[:played], self._loss_code, block, state, trace.sizes)
         return played, status
 
 
@@ -255,9 +249,7 @@ class SketchedKONS(_KernelForm):
     (0.08, 69)
     """
 
-    _STATE = _KernelForm._STATE | {
-        "members": (MEMBERS,), "weights": (MEMBERS,), "kors": (MEMBERS, MEMBERS),
-    }  # fmt: skip
+    _STATE = axes_of(hot.State, hot.Sketch)
     _COINS = ("kors_coins", "coins")
 
     _: KW_ONLY
@@ -270,27 +262,28 @@ class SketchedKONS(_KernelForm):
     @property
     def sketch_size(self) -> int:
         """Points in the inverse."""
-        return int(self._counts[ROWS]) if self._width is not None else 0
+        return int(self._counts[IN_A]) if self._width is not None else 0
 
     def _start(self, d: int) -> None:
-        p = self._hyper
-        floor = p.gamma if p.sampling == "shared" else 0.0  # least probability of KORS
-        weighted = float(p.sampling == "weighted")
-        self._setting = p.C, p.alpha, p.gamma, p.beta, p.eps, floor, weighted, p.stop
+        p, shared = self._hyper, self._hyper.sampling == "shared"
+        rule, floor = Rule(p.alpha, p.beta, p.eps), p.gamma if shared else 0.0
+        self._sampling = hot.Sampling(rule, p.gamma, floor, p.sampling == "weighted")
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
-        self._work = np.zeros((4, 0))
+        self._work = hot.Work(*np.zeros((4, 0)))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        return super()._make_buffers(rooms) | {"work": aligned_zeros(4, max(rooms.values()))}
+        work = hot.Work(*aligned_zeros(4, max(rooms.values())))
+        return super()._make_buffers(rooms) | {"work": work}
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        n, loss = len(X), self._loss_code
+        n, loop = len(X), self._loop(hot.sketched_kons_rounds, X)
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
-        shared = self._hyper.sampling == "shared"
-        rounds = y, self._choose_steps(n), coins if shared else kors_coins, coins
-        out = trace.predictions, trace.sizes, self._totals
-        return self._play_with_room(lambda first: hot.sketched_kons_rounds(
-            X, rounds, first, self._kernel, loss, self._setting, self._counts,
-            self._function, (self._members, self._weights, self._kors), self._work, out,
+        if self._hyper.sampling == "shared":
+            kors_coins = coins
+        rounds = hot.Rounds(y, self._choose_steps(n), kors_coins, coins)
+        out = hot.Out(trace.predictions, trace.sizes)
+        return self._play_with_room(lambda first: loop(
+            X, rounds, first, self._kernel, self._newton, self._sampling,
+            self._gather(hot.State), self._gather(hot.Sketch), self._work, out,
         ))  # fmt: skip

@@ -9,8 +9,19 @@ from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
 from oklnumba.core.params import count, positive, width
-from oklnumba.core.state import aligned_zeros, round_up_to_vector
-from oklnumba.hot.newton import SMALL, USED, newton_forecasts, newton_rounds, sketched_newton_rounds
+from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
+from oklnumba.hot.newton import (
+    SKETCH_ROWS,
+    SMALL,
+    NewtonState,
+    NewtonWork,
+    SketchState,
+    SketchWork,
+    Step,
+    newton_forecasts,
+    newton_rounds,
+    sketched_newton_rounds,
+)
 from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
@@ -29,21 +40,21 @@ def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
     """
     square, vectors = np.linalg.eigh(S @ S.T)
     square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
-    kept = square[:rank] - square[rank]
+    shrunk = square[:rank] - square[rank]
     # Directions that are null to rounding are dropped: no division by 0.
-    m = int((kept > NULL_SQUARE * square[0]).sum())
-    weights = np.sqrt(kept[:m] / square[:m])
+    m = int((shrunk > NULL_SQUARE * square[0]).sum())
+    weights = np.sqrt(shrunk[:m] / square[:m])
     S[:m] = (vectors[:, :m] * weights).T @ S
     S[m:] = 0.0
     R[:] = 0.0
-    R[range(m), range(m)] = np.sqrt(alpha + kept[:m])
+    R[range(m), range(m)] = np.sqrt(alpha + shrunk[:m])
     return m
 
 
 class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
 
-    _STATE = {"U": ("r", "r"), "inv_d": ("r",), "c": ("r",)}
+    _STATE = axes_of(NewtonState)
     _PADDED = frozenset({"U"})
     _C = inf
     _block_rows = 512
@@ -54,9 +65,12 @@ class NewtonLearner(LinearLearner):
         self._make_state(r=r)
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / start
-        self._eta, self._factor = eta, (self._U, self._inv_d, self._c)
-        stride = self._U.shape[1]
-        self._work = aligned_zeros(2 * TOGETHER + 1, stride), aligned_zeros(TOGETHER + 5, SMALL)
+        self._eta = eta
+        wide = aligned_zeros(2 * TOGETHER + 1, self._U.shape[1])
+        small = aligned_zeros(TOGETHER + 5, SMALL)
+        H, (m, slopes, shifts, pulls, a) = small[:TOGETHER], small[TOGETHER:]
+        p, beta, scan = wide[:TOGETHER], wide[TOGETHER:-1], wide[-1]
+        self._work = NewtonWork(p, beta, scan, a, H, m, slopes, shifts, pulls)
         self._Z = aligned_zeros(self._block_rows, r)
 
     def _pad(self, X: np.ndarray) -> np.ndarray:
@@ -66,12 +80,14 @@ class NewtonLearner(LinearLearner):
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
-        C = inf if loss == LINEAR_LOSS else self._C
-        return newton_rounds(self._pad(X), y, loss, self._eta, C, self._factor, self._work, out)
+        step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
+        play, state = self._loop(newton_rounds, X), self._gather(NewtonState)
+        return play(self._pad(X), y, step, state, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        newton_forecasts(self._pad(X), self._C, self._factor, self._work[0], forecasts)
+        forecasts, state = np.empty(len(X)), self._gather(NewtonState)
+        loop = self._loop(newton_forecasts, X)
+        loop(self._pad(X), self._C, state, self._work, forecasts)
         return forecasts
 
     def _point(self) -> np.ndarray:
@@ -184,7 +200,7 @@ class SketchedONS(_ProjectedStep):
     0.6607
     """
 
-    _STATE = {"S": ("rows", "d"), "R": ("rows", "rows"), "w": ("d",), "counts": ("counts",)}
+    _STATE = axes_of(SketchState)
 
     rank: int = count(1, 10)
     _: KW_ONLY
@@ -197,24 +213,25 @@ class SketchedONS(_ProjectedStep):
         p, rows = self._hyper, 2 * self._hyper.rank
         self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
-        self._work = aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d)
+        self._work = SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
-        setting = self._alpha, self._eta, inf if loss == LINEAR_LOSS else self._C
-        done = 0
-        while True:
-            played, status = sketched_newton_rounds(
-                X[done:], y[done:], loss, setting, self._counts, (self._S, self._R), self._w,
-                self._work, out[done:],
-            )  # fmt: skip
-            done += played
-            if status != NEED_ROOM:
-                return done, status
-            self._counts[USED] = shrink_sketch(self._S, self._R, self._hyper.rank, self._alpha)
+        step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
+        play, state = self._loop(sketched_newton_rounds, X), self._gather(SketchState)
+        first, status = 0, NEED_ROOM
+        while status == NEED_ROOM:
+            played, status = play(
+                X[first:], y[first:], step, self._alpha, state, self._work, out[first:]
+            )
+            first += played
+            if status == NEED_ROOM:
+                rank = self._hyper.rank
+                self._counts[SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
+        return first, status
 
     def _matrices(self) -> list[Part]:
-        m = int(self._counts[USED])
+        m = int(self._counts[SKETCH_ROWS])
         if m == 0:
             return super()._matrices()
         part = measure_part("alpha I + S S'", Factored(self._R, m))

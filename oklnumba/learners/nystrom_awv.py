@@ -27,7 +27,8 @@ from oklnumba.core.state import (
     round_up_to_vector,
 )
 from oklnumba.hot.awv import LARGEST, RIDGE
-from oklnumba.hot.nystrom_awv import PAST, RANK, nystrom_awv_forecasts, nystrom_awv_play
+from oklnumba.hot.nystrom_awv import PAST, nystrom_awv_forecasts, nystrom_awv_play
+from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.awv import (
@@ -181,7 +182,7 @@ class NystromAWV(Learner):
 
     def _arguments(self) -> tuple[tuple, tuple]:
         """Return ``points`` and ``regression`` as the compiled loops take them."""
-        dictionary = self._atoms, self._weights, self._kors, self._span, self._R
+        dictionary = self._gather(Dictionary)
         past, work = (self._past, self._labels, self._Phi), (self._work, self._columns)
         return (
             (self._kernel, self._setting, self._counts, dictionary, past, work),

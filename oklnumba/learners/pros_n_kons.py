@@ -7,9 +7,20 @@ import numpy as np
 from oklnumba.components.dictionaries import check_sampler, joining_rule
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import checked, flag, positive, random_seed, within
-from oklnumba.core.state import Coins, aligned_zeros, round_up_to_vector
+from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
+from oklnumba.hot.newton import Step
+from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.hot.pros_n_kons import RANK, RESTARTS, pros_n_kons_forecasts, pros_n_kons_rounds
+from oklnumba.hot.pros_n_kons import (
+    RESTARTS,
+    Factor,
+    GrowthRule,
+    Out,
+    State,
+    Work,
+    pros_n_kons_forecasts,
+    pros_n_kons_rounds,
+)
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.kons import Curved
@@ -59,10 +70,7 @@ class ProsNKONS(Curved):
     (0.299, 38, 37)
     """
 
-    _STATE = {
-        "counts": ("counts",), "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
-        "span": (RANK,), "R": (RANK, RANK), "U": (RANK, RANK), "inv_d": (RANK,), "c": (RANK,),
-    }  # fmt: skip
+    _STATE = axes_of(Dictionary, Factor)
     _INTEGERS = frozenset({"counts", "span"})
     _COINS = ("coins",)
     _SHARES_ROOM = {RANK: ATOMS}
@@ -90,9 +98,10 @@ class ProsNKONS(Curved):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        rule = joining_rule(p.sampler, p.mu, p.beta, p.eps)
+        joining = joining_rule(p.sampler, p.mu, p.beta, p.eps)
+        self._growth = GrowthRule(joining, p.alpha, p.restart)
         eta = p.eta or self._loss().curvature(p.C)
-        self._setting = p.C, p.alpha, eta, rule, float(p.restart)
+        self._step = Step(self._loss_code, 0.5 * eta, p.C)
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         self._make_state(d=d, counts=3)
         self._reserve({ATOMS: 1})
@@ -104,25 +113,23 @@ class ProsNKONS(Curved):
         buffers, old = super()._make_buffers(rooms), self._rooms[ATOMS]
         np.fill_diagonal(buffers["U"][old:, old:], 1.0)  # A = alpha I where there is no direction
         buffers["inv_d"][old:] = 1.0 / self._hyper.alpha
-        return buffers | {"work": aligned_zeros(7, rooms[ATOMS])}
+        rows = aligned_zeros(7, rooms[ATOMS])
+        work = Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
+        return buffers | {"work": work}
 
     def _arguments(self) -> tuple:
-        """Return the arguments of the compiled loops from ``setting`` to ``work``."""
-        return (
-            self._setting, self._counts,
-            (self._atoms, self._weights, self._kors, self._span, self._R),
-            (self._U, self._inv_d, self._c), self._work,
-        )  # fmt: skip
+        """Return the arguments of the compiled loops from ``kernel`` to ``work``."""
+        state = State(self._gather(Dictionary), self._gather(Factor))
+        return self._kernel, self._growth, self._step, state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        coins, loss, out = self._coins.take(len(X)), self._loss_code, trace[:2]
-        self._play_rounds(len(X), lambda first: pros_n_kons_rounds(
-            X, y, coins, first, self._kernel, loss, *self._arguments(), out
-        ))  # fmt: skip
+        loop, coins = self._loop(pros_n_kons_rounds, X), self._coins.take(len(X))
+        out = Out(trace.predictions, trace.sizes)
+        self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments(), out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        pros_n_kons_forecasts(X, self._coins.next, self._kernel, *self._arguments(), forecasts)
+        loop, forecasts = self._loop(pros_n_kons_forecasts, X), np.empty(len(X))
+        loop(X, self._coins.next, *self._arguments(), forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:

@@ -1,4 +1,4 @@
-"""Which points a dictionary keeps: leverage scores, KORS, ALD, and the span of the kept points.
+"""Which points a dictionary keeps: leverage scores, KORS, ALD, and the span of its atoms.
 
 KORS (Calandriello, Lazaric and Valko 2017, "kons", Algorithm 2, errata 7):
 
@@ -6,23 +6,33 @@ KORS (Calandriello, Lazaric and Valko 2017, "kons", Algorithm 2, errata 7):
         tau_t = (1 + eps) phi_t' (sum_{i in I} phi_i phi_i' / p_i + phi_t phi_t' + alpha I)^-1 phi_t
         p_t = min(beta tau_t, 1);   with probability p_t: I = I + {t}, weight 1 / p_t
 
-In kernel form tau_t = (1 + eps) (1 - alpha / s) with s = alpha + k_tt - b' (S K S + alpha I)^-1 b,
-b = S k_t, S = diag(1 / sqrt(p_i)); the matrix is kept as its factor C. ALD (Engel, Mannor and Meir
-2004) keeps a point if its distance to the span of the kept ones is above a threshold.
+In kernel form tau_t = (1 + eps) (1 - alpha / s) with s = alpha + k_tt - b'b, b = C^-T S k_t,
+S = diag(1 / sqrt(p_i)) and C'C = S K S + alpha I.
 
-A learner's ``dictionary``: atoms (d, cap), weights (cap,), 1 / sqrt(p_i), and C (cap, cap), upper
-factor of S K S + alpha I, of KORS; span (cap,), integers, the atoms that span, and R (cap, cap),
-upper factor of their kernel matrix with nuggets. Of a point x: row (cap,), k(x, dictionary);
-corner, k(x, x); q (cap,), its coordinates; b (cap,), C^-T S row. A rule: (alpha, beta and eps of
-KORS, a fixed probability instead or 0, 1 for weights as listed).
+ALD (Engel, Mannor and Meir 2004), K = R'R over the atoms:
+
+    D = {}; for t = 1, ..., n:
+        q_t = R^-T k_t;   delta_t = k_tt - q_t'q_t           # squared distance to the span
+        if sqrt(delta_t) > threshold:   D = D + {x_t}
+
+Of a new point x: k (cap,), k(x, atoms); k_xx, k(x, x); q (cap,), coordinates in the span.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    Array,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
@@ -31,6 +41,8 @@ from oklnumba.hot.primitives.linalg import (
     solve_upper_transposed,
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+
+RANK = 1  # entry of a Dictionary's counts after ATOMS: dimension of the atoms' span
 
 # Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
 # sqrt(m). Atoms that nearly coincide, as on time series, give smaller eigenvalues, and the errors
@@ -42,187 +54,231 @@ NUGGET = 1e-14
 IN_SPAN = 1e-13
 
 
+class Rule(NamedTuple):
+    """With which probability a point joins a dictionary."""
+
+    alpha: float  # of KORS: regularisation, oversampling, accuracy
+    beta: float
+    eps: float
+    uniform: float = 0.0  # if positive: this probability for every point, without KORS
+    listed: bool = False  # whether weights are 1 / p on each side, as listed (errata 16)
+
+
+class KORSState(NamedTuple):
+    """The atoms of KORS and the factor C of their weighted kernel matrix."""
+
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    weights: Annotated[Array, ATOMS]  # 1 / sqrt(p_i)
+    kors: Annotated[Array, ATOMS, ATOMS]  # C
+
+
+class Dictionary(NamedTuple):
+    """The atoms of a learner, chosen by KORS or uniformly, and those among them that span."""
+
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    weights: Annotated[Array, ATOMS]  # as in KORSState
+    kors: Annotated[Array, ATOMS, ATOMS]
+    span: Annotated[Array, RANK]  # the atoms that span
+    R: Annotated[Array, RANK, RANK]  # R'R = their kernel matrix, with nuggets
+
+
+class ALDState(NamedTuple):
+    """Atoms that are farther than a threshold from each other's span."""
+
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    R: Annotated[Array, ATOMS, ATOMS]  # R'R = K, with nuggets
+
+
+class Work(NamedTuple):
+    """Workspace of a new point."""
+
+    k: Array  # (cap,)
+    q: Array  # (cap,): coordinates, or b of KORS
+
+
+class Out(NamedTuple):
+    """What KORS and ALD write in each round."""
+
+    probabilities: Array  # (n,)
+    joins: Array  # (n,): 1 if the point joins, else 0
+
+
+# ---- KORS ----
+
+
 @hot
-def leverage(C, b, corner, alpha, m):
+def leverage(C, b, k_xx, alpha, m):
     """Return the ridge leverage score 1 - alpha / s of a new point; NaN if s has lost its digits.
 
-    b : S row, replaced by C^-T S row.
+    b : S k, replaced by C^-T S k.
     """
     solve_upper_transposed(C, b, m)
-    s = alpha + corner - dot(b, b, m)
+    s = alpha + k_xx - dot(b, b, m)
     return 1.0 - alpha / s if s > 0.0 else np.nan
 
 
 @hot
-def kors_probability(row, weights, C, b, corner, alpha, beta, eps, m):
-    """Return the probability min(beta tau, 1) with which KORS keeps a point (kons eq. 4)."""
+def kors_probability(rule, weights, C, k, k_xx, b, m):
+    """Return the probability min(beta tau, 1) of a point (kons eq. 4); write b = C^-T S k."""
     for j in range(m):
-        b[j] = weights[j] * row[j]
-    tau = (1.0 + eps) * leverage(C, b, corner, alpha, m)
-    return smaller(larger(beta * tau, 0.0), 1.0) if tau == tau else np.nan
+        b[j] = weights[j] * k[j]
+    tau = (1.0 + rule.eps) * leverage(C, b, k_xx, rule.alpha, m)
+    return smaller(larger(rule.beta * tau, 0.0), 1.0) if tau == tau else np.nan
 
 
 @hot
-def kors_keep(weights, C, b, corner, alpha, probability, m):
-    """Add a point, weighted 1 / sqrt(probability), to KORS's factor C, given b = C^-T S row.
+def kors_keep(weights, C, b, k_xx, alpha, probability, m):
+    """Add a point, weighted 1 / sqrt(probability), to C, given b of kors_probability.
 
     Returns the new pivot; if it is not positive nothing has changed.
     """
     weights[m] = w = 1.0 / math.sqrt(probability)
     multiply(b, w, m)
-    return bordered_cholesky(C, b, alpha + corner * w * w, m)
+    return bordered_cholesky(C, b, alpha + k_xx * w * w, m)
 
 
 @hot
-def joining_probability(rule, row, weights, C, b, corner, m):
-    """Return the probability with which a learner's dictionary takes a point."""
-    alpha, beta, eps, fixed, _ = rule
-    if fixed > 0.0:
-        return fixed
-    return kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)
+def joining_probability(rule, dictionary, k, k_xx, b):
+    """Return the probability with which a point joins a dictionary."""
+    if rule.uniform > 0.0:
+        return rule.uniform
+    m = dictionary.counts[ATOMS]
+    return kors_probability(rule, dictionary.weights, dictionary.kors, k, k_xx, b, m)
 
 
 @hot
-def keep_point(rule, x, corner, probability, counts, dictionary, b):
-    """Add x to the dictionary and to KORS's factor, b as joining_probability left it; say success.
-
-    A fixed probability has no factor.
-    """
-    alpha, _, _, fixed, listed = rule
-    atoms, weights, C, _, _ = dictionary
-    m = counts[ATOMS]
-    if not fixed > 0.0:
-        if listed > 0.0:
-            probability *= probability  # weights 1 / p on each side, errata 16
-        if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:
+def keep_point(rule, dictionary, x, k_xx, probability, b):
+    """Add x to a dictionary, given b of joining_probability; return whether it succeeded."""
+    m = dictionary.counts[ATOMS]
+    if not rule.uniform > 0.0:
+        if rule.listed:
+            probability *= probability
+        weights, C = dictionary.weights, dictionary.kors
+        if not kors_keep(weights, C, b, k_xx, rule.alpha, probability, m) > 0.0:
             return False
-    put_atom(atoms, m, x)
-    counts[ATOMS] = m + 1
+    put_atom(dictionary.atoms, m, x)
+    dictionary.counts[ATOMS] = m + 1
     return True
 
 
 @hot
-def kors_rounds(X, coins, first, kernel, setting, counts, dictionary, work, out):
-    """Play KORS (kons Algorithm 2) over the rows of X.
-
-    setting : (alpha, beta, eps); dictionary : atoms, weights and C; work : (2, cap); out :
-    probabilities (n,), and kept (n,), 0 or 1.
-    """
-    alpha, beta, eps = setting
-    atoms, weights, C = dictionary
-    played, kept = out
-    row, b = work[0], work[1]
+def kors_rounds(X, coins, first, kernel, rule, state, work, out):
+    """Play KORS (kons Algorithm 2) over the rows of X."""
+    k, b = work.k, work.q
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == weights.shape[0]:
+        x, m = X[t], state.counts[ATOMS]
+        if m == state.weights.shape[0]:
             return t, NEED_ROOM
-        x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        corner = kernel_diag(kernel, x)
-        probability = kors_probability(row, weights, C, b, corner, alpha, beta, eps, m)  # line 5
-        if not probability >= 0.0:
+        kernel_row(kernel, x, state.atoms, m, k)
+        k_tt = kernel_diag(kernel, x)
+        p = joining_probability(rule, state, k, k_tt, b)  # line 5
+        if not p >= 0.0:
             return t, NOT_FINITE
-        played[t] = probability
-        kept[t] = 0
-        if coins[t] < probability:  # line 6: the coin z_t
-            if not kors_keep(weights, C, b, corner, alpha, probability, m) > 0.0:  # 1 / p_t
-                return t, NOT_POSITIVE
-            put_atom(atoms, m, x)
-            counts[ATOMS] = m + 1
-            kept[t] = 1
+        out.probabilities[t] = p
+        out.joins[t] = coins[t] < p  # line 6: the coin z_t
+        if coins[t] < p and not keep_point(rule, state, x, k_tt, p, b):
+            return t, NOT_POSITIVE
     return X.shape[0], DONE
 
 
-@hot
-def span_distance(q, corner, m):
-    """Return the squared distance, with its nugget, of a point with coordinates q to a span."""
-    return corner + NUGGET * corner - dot(q, q, m)
+# ---- ALD ----
 
 
 @hot
-def ald_residual(R, row, corner, q, m):
-    """Return the squared distance of a point to the span of a dictionary (pomdr eq. 4); write q."""
+def squared_distance(q, k_xx, m):
+    """Return the squared distance, with its nugget, of a point with coordinates q to the span."""
+    return k_xx + NUGGET * k_xx - dot(q, q, m)
+
+
+@hot
+def ald_residual(R, k, k_xx, q, m):
+    """Return the squared distance of a point to the span of the atoms (pomdr eq. 4); write q."""
     for j in range(m):
-        q[j] = row[j]
+        q[j] = k[j]
     solve_upper_transposed(R, q, m)
-    return span_distance(q, corner, m)
+    return squared_distance(q, k_xx, m)
 
 
 @hot
-def ald_grow(R, q, corner, m):
-    """Add the point of ald_residual to the factor R; return the new pivot, as bordered_cholesky."""
-    return bordered_cholesky(R, q, corner + NUGGET * corner, m)
+def ald_grow(R, q, k_xx, m):
+    """Add the point of ald_residual to R; return the new pivot, as bordered_cholesky."""
+    return bordered_cholesky(R, q, k_xx + NUGGET * k_xx, m)
 
 
 @hot
-def own_coordinate(rho, corner):
-    """Return the last coordinate of an atom at distance rho from the span of those before it."""
-    return rho - NUGGET * corner / rho
+def last_coordinate(rho, k_xx):
+    """Return the last coordinate of an atom at distance rho from the span of the others."""
+    return rho - NUGGET * k_xx / rho
 
 
 @hot
-def ald_rounds(X, first, kernel, threshold, counts, dictionary, work, kept):
-    """Keep the rows of X that are farther than ``threshold`` from the span of those kept before.
-
-    dictionary : atoms and R; work : (2, cap); kept : (n,), 0 or 1, written.
-    """
-    atoms, R = dictionary
-    row, q = work[0], work[1]
+def ald_rounds(X, first, kernel, threshold, state, work, out):
+    """Let the rows of X join that are farther than ``threshold`` from the span."""
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == R.shape[0]:
+        x, m = X[t], state.counts[ATOMS]
+        if m == state.R.shape[0]:
             return t, NEED_ROOM
-        x = X[t]
-        kernel_row(kernel, x, atoms, m, row)
-        corner = kernel_diag(kernel, x)
-        residual = ald_residual(R, row, corner, q, m)  # delta_t of Engel et al.
-        if not abs(residual) < np.inf:
+        kernel_row(kernel, x, state.atoms, m, work.k)
+        k_tt = kernel_diag(kernel, x)
+        delta = ald_residual(state.R, work.k, k_tt, work.q, m)
+        if not abs(delta) < np.inf:
             return t, NOT_FINITE
-        kept[t] = 0
-        if residual > IN_SPAN * corner and math.sqrt(residual) > threshold:
-            ald_grow(R, q, corner, m)
-            put_atom(atoms, m, x)
-            counts[ATOMS] = m + 1
-            kept[t] = 1
+        out.joins[t] = 0
+        if delta > IN_SPAN * k_tt and math.sqrt(delta) > threshold:
+            ald_grow(state.R, work.q, k_tt, m)
+            put_atom(state.atoms, m, x)
+            state.counts[ATOMS] = m + 1
+            out.joins[t] = 1
     return X.shape[0], DONE
 
 
+# ---- the span of a dictionary some of whose atoms add no direction ----
+
+
 @hot
-def span_coordinates(row, span, R, q, rank):
-    """Write the coordinates q = R^-T k of a point in the dictionary's span."""
+def solve_coordinates(dictionary, k, q):
+    """Write the coordinates q = R^-T k of a point's projection on the span."""
+    span, rank = dictionary.span, dictionary.counts[RANK]
     for j in range(rank):
-        q[j] = row[span[j]]
-    solve_upper_transposed(R, q, rank)
+        q[j] = k[span[j]]
+    solve_upper_transposed(dictionary.R, q, rank)
 
 
 @hot
-def adds_direction(R, q, square, corner, v, rank):
+def adds_direction(dictionary, q, delta, k_xx, v):
     """Return whether a point is farther off the span than nuggets alone would put it.
 
-    A point that is not still counts in KORS, whose weights are about frequency, not rank. square :
-    span_distance; v : (cap,), R^-1 q, written.
+    A point that is not still counts in KORS, whose weights are about frequency, not rank. delta :
+    squared_distance; v : (cap,), R^-1 q, written.
     """
+    R, rank = dictionary.R, dictionary.counts[RANK]
     for j in range(rank):
         v[j] = q[j]
     solve_upper(R, v, rank)
-    nuggets = corner
+    nuggets = k_xx
     for i in range(rank):  # v' diag(R' R) v
-        part, rest = R[i, i:rank], v[i:rank]
-        for j in range(part.shape[0]):
-            share = part[j] * rest[j]
+        row, tail = R[i, i:rank], v[i:rank]
+        for j in range(row.shape[0]):
+            share = row[j] * tail[j]
             nuggets += share * share
-    # |k_x - sum v_j k_j|^2 = corner - v' k - v' (nuggets) v
-    return square > 1.1 * NUGGET * nuggets
+    # |k_x - sum v_j k_j|^2 = k_xx - v' k - v' (nuggets) v
+    return delta > 1.1 * NUGGET * nuggets
 
 
 @hot
-def span_grow(R, span, q, rho, corner, rank, m):
-    """Append the column (q, rho) to R: atom m, with coordinates q, at distance rho from the span.
+def extend_span(dictionary, q, rho, k_xx):
+    """Add the point that joins next, with coordinates q, at distance rho from the span, to it.
 
     q gets its new entry too.
     """
+    counts, R = dictionary.counts, dictionary.R
+    rank = counts[RANK]
     for j in range(rank):
         R[j, rank] = q[j]
     R[rank, rank] = rho
-    q[rank] = own_coordinate(rho, corner)
-    span[rank] = m
+    q[rank] = last_coordinate(rho, k_xx)
+    dictionary.span[rank] = counts[ATOMS]
+    counts[RANK] = rank + 1
