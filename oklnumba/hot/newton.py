@@ -270,15 +270,14 @@ def newton_rounds(X, y, step, state, work, forecasts):
 
 
 @hot
-def newton_forecasts(X, C, state, work, forecasts):
+def newton_forecasts(X, C, U, c, p, forecasts):
     """Write what the online Newton step would forecast for each row of X : (n, r)."""
     n, r = X.shape
-    p = work.p[0]
     for t in range(n):
         for j in range(r):
-            p[j] = X[t, j]
-        solve_rounds(state.U, work.p, 1, r)
-        forecasts[t] = larger(-C, smaller(C, dot(p, state.c, r)))
+            p[0, j] = X[t, j]
+        solve_rounds(U, p, 1, r)
+        forecasts[t] = larger(-C, smaller(C, dot(p[0], c, r)))
 
 
 # ---- with a sketch ----

@@ -85,9 +85,8 @@ class NewtonLearner(LinearLearner):
         return play(self._pad(X), y, step, state, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts, state = np.empty(len(X)), self._gather(NewtonState)
-        loop = self._loop(newton_forecasts, X)
-        loop(self._pad(X), self._C, state, self._work, forecasts)
+        forecasts, loop = np.empty(len(X)), self._loop(newton_forecasts, X)
+        loop(self._pad(X), self._C, self._U, self._c, self._work.p, forecasts)
         return forecasts
 
     def _point(self) -> np.ndarray:
