@@ -21,7 +21,6 @@ from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.single import SingleRound
 
 
 class Game(Learner):
@@ -116,10 +115,6 @@ class EitherLearner(LinearLearner):
         self._algorithm._open(d)
         for name in ("_rounds", "_forecast", "_point", "_finite", "_matrices"):
             setattr(self, name, getattr(self._algorithm, name))
-
-    def _keep_single(self) -> SingleRound | None:
-        self._algorithm._single = single = super()._keep_single()
-        return single
 
     def _nested(self) -> dict[str, State]:
         return {"algorithm": self._algorithm}
