@@ -65,7 +65,7 @@ def test_the_interval_holds_the_truth_however_it_was_found(kind, name, lam):
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 def test_the_interval_holds_before_the_gradients_have_converged(steps, monkeypatch):
-    monkeypatch.setattr("oklnumba.theory.certified.STEPS", steps)
+    monkeypatch.setattr("oklnumba.theory.certified.MAX_STEPS", steps)
     kernel = KERNELS["Gaussian"]
     X, y = stream("random")
     features = okl.TaylorFeatures(1, sigma=0.7)

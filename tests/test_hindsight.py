@@ -180,7 +180,7 @@ def test_a_wide_interval_gives_one_warning_and_a_narrow_one_none(recwarn):
     y = np.sign(np.sin(9 * X[:, 0]) * np.sin(9 * X[:, 1]))
     kernel, poor = okl.Gaussian(0.2), okl.NystromFeatures([[0.0, 0.0, 0.0]], okl.Gaussian(0.2))
     best = theory.Hindsight(kernel, X, y, 0.1, "hinge", features=poor)
-    with pytest.warns(UserWarning, match=r"after round 400 .* known to \d+ % only.*pass features"):
+    with pytest.warns(UserWarning, match=r"after round 400 .* uncertain by \d+ %.*pass features"):
         found = best.comparator()
     assert found.upper - found.lower > 0.1 * found.upper
     recwarn.clear()

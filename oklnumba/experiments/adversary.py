@@ -23,7 +23,7 @@ CANDIDATES = 64  # random inputs per round; the thorough search refines the best
 APART = 0.5  # least distance, in some coordinate, of the points where local searches start
 STEP = 1e-6  # of finite differences
 
-Move = tuple[np.ndarray, float, float]  # point, label, and what they add to the regret
+Move = tuple[np.ndarray, float, float]  # point, label, and how much they add to the regret
 
 
 class GreedyGame(NamedTuple):
@@ -46,7 +46,7 @@ class _Ridge:
         self.kernel, self.lam, self.t = kernel, lam, 0
         self.X, self.L, self.u = np.empty((n, d)), np.zeros((n, n)), np.empty(n)
 
-    def look(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def solve_point(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return forecasts, pivots lam + k(x,x) - k'(K + lam I)^-1 k, and solved columns."""
         t = self.t
         if t == 0:
@@ -54,19 +54,19 @@ class _Ridge:
         columns = scipy.linalg.solve_triangular(
             self.L[:t, :t], self.kernel(X, self.X[:t]).T, lower=True, check_finite=False
         )
-        rest = self.kernel.diag(X) - np.einsum("ij,ij->j", columns, columns)
-        return self.u[:t] @ columns, self.lam + np.maximum(rest, 0.0), columns
+        delta = self.kernel.diag(X) - np.einsum("ij,ij->j", columns, columns)
+        return self.u[:t] @ columns, self.lam + np.maximum(delta, 0.0), columns
 
     def growth(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return how much each point adds to min_f sum (y - f(x))^2 + lam |f|^2.
 
         labels : (..., points).
         """
-        m, s, _ = self.look(X)
+        m, s, _ = self.solve_point(X)
         return (labels - m) ** 2 * self.lam / s
 
     def learn(self, x: np.ndarray, y: float) -> None:
-        forecast, pivot, column = self.look(x[None])
+        forecast, pivot, column = self.solve_point(x[None])
         t = self.t
         self.X[t], self.L[t, :t], self.L[t, t] = x, column[:, 0], np.sqrt(pivot[0])
         self.u[t] = (y - forecast[0]) / np.sqrt(pivot[0])
@@ -81,7 +81,7 @@ class _Unpenalised(_Ridge):
         # The residuals are lam a, with a = (K + lam I)^-1 y. A new point subtracts c b from a, with
         # b = (K + lam I)^-1 k, and appends c = (y - m) / s.
         t = self.t
-        m, s, columns = self.look(X)
+        m, s, columns = self.solve_point(X)
         c = (labels - m) / s
         if t == 0:
             return (self.lam * c) ** 2
@@ -139,9 +139,8 @@ def greedy(
 
     Remarks
     -------
-    The paper does not define its adversary. Its authors' code plays the unpenalised comparator with
-    the single search, which stops at a local maximum. The adversary knows the random numbers with
-    which a learner such as NystromAWV will decide about the next point.
+    The paper does not define its adversary. The authors' code plays the unpenalised comparator with
+    the single search. The adversary knows the random numbers of the learner for the next point.
 
     Examples
     --------
@@ -207,13 +206,13 @@ def _thorough(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restart
 
 
 def _single(learner: Learner, ridge: _Ridge, rng: np.random.Generator, restarts: int) -> Move:
-    """Return where one local search over x and y stops."""
+    """Return the point where one local search over x and y stops."""
 
     def gains(rows: np.ndarray) -> np.ndarray:
         return _gains(learner, ridge, rows[:, :-1], rows[:, -1])
 
-    found = _ascend(gains, rng.uniform(0.0, 1.0, ridge.X.shape[1] + 1))
-    return found[:-1], found[-1], gains(found[None])[0]
+    z = _ascend(gains, rng.uniform(0.0, 1.0, ridge.X.shape[1] + 1))
+    return z[:-1], z[-1], gains(z[None])[0]
 
 
 SEARCHES = {"thorough": _thorough, "single": _single}
@@ -221,13 +220,13 @@ SEARCHES = {"thorough": _thorough, "single": _single}
 
 def _pick_apart(points: np.ndarray, count: int) -> np.ndarray:
     """Return the first points, in order, that are not near an earlier pick."""
-    taken = [points[0]]
+    picks = [points[0]]
     for x in points[1:]:
-        if len(taken) == count:
+        if len(picks) == count:
             break
-        if min(np.abs(x - other).max() for other in taken) > APART:
-            taken.append(x)
-    return np.array(taken)
+        if min(np.abs(x - other).max() for other in picks) > APART:
+            picks.append(x)
+    return np.array(picks)
 
 
 def alternating(n: int, x: ArrayLike = (1.0,), C: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -46,11 +46,11 @@ class Cell(NamedTuple):
     stream: Stream
     player: Learner | None  # None if it could not be made; then head["error"] says why
     order: int | None
-    head: dict[str, Any]  # columns known before the run
+    head: dict[str, Any]  # columns that do not need the run
 
 
 class Options(NamedTuple):
-    """What all cells of a sweep share; ``of_run`` are keywords of okl.run."""
+    """Options of all cells of a sweep; ``of_run`` are keywords of okl.run."""
 
     of_run: dict[str, Any]
     measure: Measure | None = None
@@ -85,26 +85,26 @@ def make_stream(name: str, X: Any, y: Any, kernel: Any) -> Stream:
 def list_versions() -> str:
     """Return the versions that results may depend on, in one line."""
     try:
-        own = version("oklnumba")
+        ours = version("oklnumba")
     except PackageNotFoundError:  # a source tree that was not installed
-        own = "?"
-    found = f"oklnumba {own}, numba {version('numba')}, numpy {np.__version__}"
-    return f"{found}, Python {platform.python_version()}"
+        ours = "?"
+    libraries = f"numba {version('numba')}, numpy {np.__version__}"
+    return f"oklnumba {ours}, {libraries}, Python {platform.python_version()}"
 
 
 # ---- play one cell ----
 
 
-def play(cell: Cell, options: Options) -> dict[str, Any]:
+def play_cell(cell: Cell, options: Options) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
-    find_blas().limit(limits=1, user_api="blas")  # for joblib's processes; here sweep has done so
     try:
         X, y = cell.stream.X, cell.stream.y
         if cell.order is not None:
             rows = np.random.default_rng(cell.order).permutation(len(X))
             X, y = X.take(rows, axis=0), y[rows]
-        player = clone(cell.player)  # freed, with all that it learns, when this function returns
-        done = run(player, X, y, **options.of_run)
+        player = clone(cell.player)  # freed when this function returns
+        with find_blas().limit(limits=1, user_api="blas"):  # in joblib's processes too
+            done = run(player, X, y, **options.of_run)
         if done.interrupted:
             raise KeyboardInterrupt  # Ctrl-C ends the whole sweep
         return measure_run(player, done, options.measure)
@@ -137,7 +137,7 @@ def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str
 
 
 def count_bytes(player: Learner) -> int | None:
-    """Return the bytes of a pickled learner; None where a class of the user has no pickles."""
+    """Return the bytes of a pickled learner; None if a class of the user cannot be pickled."""
     buffers: list[pickle.PickleBuffer] = []
     try:
         head = pickle.dumps(player, protocol=5, buffer_callback=buffers.append)
@@ -152,7 +152,7 @@ def count_bytes(player: Learner) -> int | None:
 def call_all(
     function: Callable, items: Sequence[tuple], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the index of each tuple of arguments and what the function returns, as calls end."""
+    """Yield the index of each tuple of arguments and the function's result, as calls end."""
     if find_spec("joblib") is None:
         yield from ((i, function(*arguments)) for i, arguments in enumerate(items))
         return

@@ -18,7 +18,7 @@ GAME = "rounds", "d", "loss", "gradient", "losses", "best"
 
 
 class _Game:
-    """What the games share: rounds and points are checked."""
+    """Checks of rounds and points for all games."""
 
     def __repr__(self) -> str:
         return brief(self, rounds=self.rounds, d=self.d)
@@ -93,11 +93,11 @@ class Portfolio(_Game):
             growth = self.relatives @ w
             return -np.log(growth).mean(), -(self.relatives / growth[:, None]).mean(axis=0)
 
-        found = scipy.optimize.minimize(
+        result = scipy.optimize.minimize(
             mean_loss, np.full(self.d, 1.0 / self.d), jac=True, method="SLSQP", constraints=whole,
             bounds=[(0.0, 1.0)] * self.d, options={"ftol": 1e-15, "maxiter": 1000},
         )  # fmt: skip
-        w = np.maximum(found.x, 0.0)
+        w = np.maximum(result.x, 0.0)
         return w / w.sum()
 
 

@@ -23,9 +23,9 @@ from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.runs import Run
 
 SIZES = (12, 25, 50, 100, 200, 400)
-SIZE_NAMES = ("budget", "max_size", "degree", "n_frequencies")  # the first that a learner has
+SIZE_NAMES = ("budget", "max_size", "degree", "n_frequencies")  # in order of preference
 SHARES = ("rank", "sketch", "columns", "switch_size")  # scaled along with the size
-MOST_ROUNDS = 20_000  # for the effective dimension: 3.2 GB
+MAX_ROUNDS = 20_000  # for the effective dimension: 3.2 GB
 
 
 def regret_vs_size(
@@ -72,11 +72,11 @@ def regret_vs_size(
     Returns
     -------
     Table
-        The columns of ``okl.sweep``, and ``bound``: the bound on the regret that follows from the
-        learner's certificate (AWV learners), and from how much worse the best function of the
-        learner's own space is than that of the RKHS. ``about`` has ``lam``, the least penalised
-        losses ``best``, and for squared loss and at most 20,000 rounds ``effective_dimension`` and
-        ``awv_bound`` (max |y|^2 log det(K / lam + I), the bound of Kernel-AWV).
+        The columns of ``okl.sweep``, and ``bound``, a bound on the regret: the loss that the
+        certificate of an AWV learner guarantees, minus the least penalised loss of the RKHS.
+        ``about`` has ``lam``, the least penalised losses ``best``, and for squared loss and at most
+        20,000 rounds ``effective_dimension`` and ``awv_bound`` (max |y|^2 log det(K / lam + I), the
+        bound of Kernel-AWV).
 
     Examples
     --------
@@ -173,26 +173,26 @@ def is_random(maker: Any) -> bool:
 
 def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
     """Return the bound on the total loss from a run's certificate, None without one."""
-    found = run.certificate
-    if found is None or not run.rounds:
+    certificate = run.certificate
+    if certificate is None or not run.rounds:
         return {"loss_bound": None}
-    bound = float(found.guaranteed[-1])
-    undiscounted = np.isclose(found.loss[-1], run.losses.sum())
+    bound = float(certificate.guaranteed[-1])
+    undiscounted = np.isclose(certificate.loss[-1], run.losses.sum())
     return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
 
 
-def add_theory(found: Table, stream: Stream, lam: sweep.Penalty) -> Table:
+def add_theory(table: Table, stream: Stream, lam: sweep.Penalty) -> Table:
     """Return the table with bounds on the regret, and the theory's quantities of the stream."""
     rows = []
-    for row in found.rows:
+    for row in table.rows:
         bound = row.pop("loss_bound", None)
-        best = found.about["best"].get(f"{stream.name}, {row['loss']}")
+        best = table.about["best"].get(f"{stream.name}, {row['loss']}")
         rows.append(row | {"bound": None if bound is None or best is None else bound - best})
-    about = found.about | {"kernel": repr(stream.kernel)}
+    about = table.about | {"kernel": repr(stream.kernel)}
     squared = any(row["loss"] == "squared" and not row["error"] for row in rows)
-    if squared and len(stream.X) <= MOST_ROUNDS:
-        own = lam["squared"] if isinstance(lam, Mapping) else lam
-        largest = float(np.abs(stream.y).max())
-        about["effective_dimension"] = theory.effective_dimension(stream.kernel, stream.X, own)
-        about["awv_bound"] = theory.awv_bound(stream.kernel, stream.X, own, B=largest)
+    if squared and len(stream.X) <= MAX_ROUNDS:
+        lam = lam["squared"] if isinstance(lam, Mapping) else lam
+        B = float(np.abs(stream.y).max())
+        about["effective_dimension"] = theory.effective_dimension(stream.kernel, stream.X, lam)
+        about["awv_bound"] = theory.awv_bound(stream.kernel, stream.X, lam, B=B)
     return Table(rows, about)

@@ -60,12 +60,12 @@ def sweep(
     Parameters
     ----------
     learners : learner, function, or a list or mapping of these
-        Learners of other libraries as in ``okl.run``, each run of a deep copy as it stands.
-        In a mapping, the keys are the names; else the class or function gives the name. A list
-        under one name holds several settings. If a value is a function, ``sweep`` calls it with
-        those of ``T`` (rounds), ``d`` (width), ``X`` (unpermuted inputs), ``kernel``, ``seed`` (of
-        the permutation) that it has as arguments without a default, and with the tuned parameters.
-        Learners are copied without data; the permutation's seed is added to every ``seed``.
+        Learners of other libraries as in ``okl.run``, each played as a deep copy. The keys of a
+        mapping are the names; else the class or function gives the name. A list under one name
+        holds several settings. A function gets the tuned parameters, and those of ``T`` (rounds),
+        ``d`` (width), ``X`` (unpermuted inputs), ``kernel``, ``seed`` (of the permutation) that it
+        has as arguments without a default. Learners are copied without data; the permutation's
+        seed is added to every ``seed``.
     data : name, Dataset, pair (X, y), or a list or mapping of these
         Data sets by name have inputs scaled to [-1, 1].
     permutations : int or sequence of int
@@ -197,8 +197,8 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
         check_kernel("kernel", kernel)
     streams = []
     for name, value in data.items():
-        found = datasets.load(value) if isinstance(value, str) else value
-        pair = (found.X, found.y) if isinstance(found, datasets.Dataset) else found
+        loaded = datasets.load(value) if isinstance(value, str) else value
+        pair = (loaded.X, loaded.y) if isinstance(loaded, datasets.Dataset) else loaded
         checks.require(_is_pair(pair), f"data {name!r}", value, what)
         streams.append(cells.make_stream(str(name), *pair, kernel))
     return streams
@@ -244,13 +244,13 @@ def expand_grids(
     checks.require(all(values.values()), "tune", tune, what)
     unknown, grids = set(values), {}
     for name, makers in lines.items():
-        known = set.intersection(*map(_list_tunable, makers))
-        unknown -= known
-        own = {k: given for k, given in values.items() if k in known}
-        if own:
-            grids[name] = [dict(zip(own, point, strict=True)) for point in product(*own.values())]
+        tunable = set.intersection(*map(_list_tunable, makers))
+        unknown -= tunable
+        grid = {k: given for k, given in values.items() if k in tunable}
+        if grid:
+            grids[name] = [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
     if unknown:
-        raise ValueError(f"tune names what no learner has: {', '.join(sorted(unknown))}")
+        raise ValueError(f"tune has unknown hyper-parameters: {', '.join(sorted(unknown))}")
     return grids
 
 
@@ -294,19 +294,19 @@ def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Le
 
 
 def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
-    """Return the row of each cell, playing those that are not in the folder."""
+    """Return the row of each cell; play the cells that are not in the folder."""
     rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
     left, names = [], {}
     for i, cell in enumerate(table):
         if cell.player is None:
             continue
-        found = None
+        columns = None
         if options.path is not None:
             names[i] = cells.name_cell(cell, options)
-            found = cells.load_cell(options.path, names[i])
-        if found is None:
+            columns = cells.load_cell(options.path, names[i])
+        if columns is None:
             left.append(i)
-        rows[i] |= found or {}
+        rows[i] |= columns or {}
     done, waiting = len(table) - len(left), [table[i] for i in left]
     with (
         Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
@@ -314,7 +314,7 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
     ):
         compile_loops(waiting, options.of_run)
         calls = [(cell, options) for cell in waiting]
-        for k, columns in cells.call_all(cells.play, calls, options.n_jobs):
+        for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
@@ -328,7 +328,7 @@ def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
     options = Options(of_run | {"time_limit": limit})
     for cell in {(cell.head["learner"], type(cell.player)): cell for cell in table}.values():
         X, y = cell.stream.X[:WARM_UP_ROWS], cell.stream.y[:WARM_UP_ROWS]
-        cells.play(cell._replace(stream=replace(cell.stream, X=X, y=y), order=None), options)
+        cells.play_cell(cell._replace(stream=replace(cell.stream, X=X, y=y), order=None), options)
 
 
 def choose(
@@ -342,7 +342,7 @@ def choose(
             for (setting, maker), choice in product(enumerate(lines[name]), grid):
                 keys.append(((stream, name, setting), choice))
                 table.append(make_cell(stream, name, setting, maker, seed, seed, choice))
-    found: dict[tuple, list[tuple[float, Choice | str]]] = {}
+    scores: dict[tuple, list[tuple[float, Choice | str]]] = {}
     rows = play_cells(table, options._replace(measure=None))
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:
@@ -351,8 +351,8 @@ def choose(
             scored = sys.float_info.max, choice
         else:
             scored = row["mean_loss"] if row["mistakes"] is None else row["mistakes"], choice
-        found.setdefault(place, []).append(scored)
-    return {place: min(scores, key=itemgetter(0))[1] for place, scores in found.items()}
+        scores.setdefault(place, []).append(scored)
+    return {place: min(tried, key=itemgetter(0))[1] for place, tried in scores.items()}
 
 
 def add_regret(
@@ -366,8 +366,8 @@ def add_regret(
     ]
     wanted = {place: (stream, lam, row["loss"]) for place, row, stream in whole}
     places, best = list(wanted), {}
-    for k, found in cells.call_all(find_best, list(wanted.values()), n_jobs):
-        best[places[k]] = found
+    for k, least in cells.call_all(find_best, list(wanted.values()), n_jobs):
+        best[places[k]] = least
     for place, row, _ in whole:
         if isinstance(best[place], str):
             row["error"] = f"no regret: {best[place]}"

@@ -15,9 +15,9 @@ from oklnumba.protocol.runs import Run
 
 ROWS_IN_REPR = 20
 NOT_IN_REPR = ("versions", "parameters", "seed")
-# A column that holds nothing else is not printed.
+# A column with only these values is not printed.
 DEFAULTS = {"setting": (None, 0), "failed": (None, 0), "finished": (None, True)}
-# ``mean`` averages no numbers in these columns.
+# ``mean`` does not average these columns.
 IDENTITY = (
     "data", "learner", "setting", "n", "d", "loss", "finished", "chosen", "parameters", "versions",
 )  # fmt: skip
@@ -36,7 +36,7 @@ class Table:
     rows : list of dict
     columns : tuple of str
     about : dict
-        What holds for all rows, as plain data.
+        Facts about all rows, as plain data.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Table:
             kinds = {_kind(row[name]) for row in self.rows if row[name] is not None}
             if len(kinds) > 1:
                 mixed = " and ".join(sorted(kinds))
-                raise ValueError(f"column {name} holds {mixed}; put None where there is no number")
+                raise ValueError(f"column {name} holds {mixed}; put None for a missing number")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,8 +89,8 @@ class Table:
     def select(self, **equal: Cell) -> Self:
         """Return the rows with these values in these columns."""
         self._require(*equal)
-        found = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
-        return type(self)(found, self.about)
+        rows = [r for r in self.rows if all(r[name] == v for name, v in equal.items())]
+        return type(self)(rows, self.about)
 
     def mean(self, by: Sequence[str] = GROUPS) -> Self:
         """Return one averaged row per group of rows with the same values in the columns ``by``.
@@ -120,7 +120,7 @@ class Table:
         """
         self._require(values, rows, columns)
         if self[values].dtype.kind not in "bif":
-            raise ValueError(f"column {values} holds no numbers to average")
+            raise ValueError(f"column {values} holds texts or Runs, not numbers to average")
         out: dict[Any, dict[str, Any]] = {}
         for (row, column), group in self._group([rows, columns]).items():
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]

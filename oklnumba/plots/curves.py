@@ -49,9 +49,8 @@ def loss_curves(
 ) -> None:
     """Draw the average loss, or the share of mistakes, after each round; both axes logarithmic.
 
-    ``runs`` : by label; ``mistakes`` : whether to draw mistakes instead of losses, None for yes if
-    all runs count them, that is if their labels are -1 and +1; ``first`` : round that is drawn
-    first, since averages of fewer rounds are noise.
+    ``runs`` : by label; ``mistakes`` : draw mistakes instead of losses; None: if the labels of all
+    runs are -1 and +1; ``first`` : first round drawn, as averages of fewer rounds are noise.
 
     Examples
     --------
@@ -93,8 +92,8 @@ def certificate(
     """Draw the certified regret of an AWV run, solid, and its bound, dashed.
 
     The regret is in the space that ``run.certificate.space`` names, so runs in different spaces do
-    not compare. Both axes are logarithmic; where a regret is 0 or below is a triangle at the foot.
-    Several outputs are added up. ``label`` names the run in the legend, ``style`` has keywords of
+    not compare. Both axes are logarithmic; a triangle at the foot is a regret of 0 or below.
+    Several outputs are summed. ``label`` names the run in the legend, ``style`` has keywords of
     ``Axes.plot``.
 
     Examples
@@ -107,7 +106,7 @@ def certificate(
     ['regret', 'bound']
     """
     if run.certificate is None:
-        why = f"its labels are late, {run.late}" if run.late else "only AWV and ridge runs do"
+        why = f"its labels are late, {run.late}" if run.late else "only AWV and ridge runs have one"
         raise ValueError(f"a run of {run.learner} has no certificate: {why}")
     name = f"{label}: " if label else ""
     keywords: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.3} | dict(style or {})
@@ -144,8 +143,8 @@ def progress(run: Run, first: int = 10) -> Figure:
         error = f"{100.0 * run.mistake_rate:.3g} % mistakes"
     elif run.rounds > SETTLED:
         look = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1.0}
-        late = f"from round {SETTLED + 1} on: {run.settled_mean_loss:.3g}"
-        axes[0, 0].axhline(run.settled_mean_loss, label=late, **look)
+        settled = f"from round {SETTLED + 1} on: {run.settled_mean_loss:.3g}"
+        axes[0, 0].axhline(run.settled_mean_loss, label=settled, **look)
         axes[0, 0].legend(fontsize=FONT - 1.0, frameon=False)
     title(axes[0, 0], f"{name}: {error}")
     if certified:
@@ -162,7 +161,7 @@ def progress(run: Run, first: int = 10) -> Figure:
                 mark.remove()
         if run.rounds <= first:
             for line in ax.lines:
-                line.set_marker("o")  # one point makes no line
+                line.set_marker("o")  # one point is not a line
         label_ticks(ax.xaxis, *ax.get_xlim())
     return fig
 
@@ -200,8 +199,8 @@ def importance(
     """Draw how much inputs matter, the largest on top, in % of the sum; return the figure.
 
     ``values`` : a ``SelfTuning``, an estimator, or numbers of shape (d,); ``names`` : of the
-    columns, None for those that it remembers, or x0, x1, ...; ``axes`` : None for a new figure;
-    ``most`` : inputs shown.
+    columns; None: the names in ``values``, or x0, x1, ...; ``axes`` : None for a new figure;
+    ``most`` : how many inputs to draw.
 
     Examples
     --------
@@ -220,10 +219,10 @@ def importance(
     checks.require(values.ndim == 1 and len(values) > 0, "values", values, "of shape (d,)")
     names = [f"x{i}" for i in range(len(values))] if names is None else list(names)
     checks.require(len(names) == len(values), "names", names, f"{len(values)} names")
-    shown = np.argsort(-values, kind="stable")[: checks.require_count("most", most, 1)]
-    places = np.arange(len(shown))
-    axes.barh(places, 100.0 * values[shown] / values.sum(), color=COLOURS[0])
-    axes.set_yticks(places, [str(names[i]) for i in shown])
+    largest = np.argsort(-values, kind="stable")[: checks.require_count("most", most, 1)]
+    places = np.arange(len(largest))
+    axes.barh(places, 100.0 * values[largest] / values.sum(), color=COLOURS[0])
+    axes.set_yticks(places, [str(names[i]) for i in largest])
     axes.invert_yaxis()
     tidy(axes, "importance (%)", "")
     axes.grid(False, axis="y")
@@ -250,8 +249,8 @@ def regret_vs_size(
     """Return a figure of regret against dictionary size, one panel per family of learners.
 
     Lines are means over seeds, bands the range; a dotted line is the bound from the learner's
-    certificate. With squared loss, a vertical line is the effective dimension and a grey dashed one
-    the bound of Kernel-AWV, if they are within the panel; a triangle is a regret of 0 or below.
+    certificate. With squared loss a vertical line is the effective dimension, and a grey dashed
+    line the bound of Kernel-AWV, if within the panel. A triangle is a regret of 0 or below.
 
     Parameters
     ----------
@@ -313,23 +312,23 @@ def size_curves(
     """
     losses, ends = set(), {}
     for number, name in enumerate(learners):
-        own = [row for row in table.select(learner=name) if not row["error"]]
-        if not own:
+        rows = [row for row in table.select(learner=name) if not row["error"]]
+        if not rows:
             raise ValueError(f"the table has no run of {name!r}")
-        losses |= {row["loss"] for row in own}
+        losses |= {row["loss"] for row in rows}
         look = _look(name, number, styles) | {"markersize": 3.0}
-        x, mean, low, high = _by_setting(own, values)
+        x, mean, low, high = _by_setting(rows, values)
         axes.plot(x, mean, **{"marker": "o"} | look)
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
         ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
-        if values == "regret" and any(row.get("bound") is not None for row in own):
-            bounds = _by_setting(own, "bound")[1]
+        if values == "regret" and any(row.get("bound") is not None for row in rows):
+            bounds = _by_setting(rows, "bound")[1]
             axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
     if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
         raise ValueError(
-            f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}, which "
-            "do not compare: draw them in different panels"
+            f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}; draw "
+            "learners of one loss in a panel"
         )
     _finish(axes, YLABELS.get(values, values).format(" / ".join(sorted(losses))), legend=False)
     axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
@@ -354,8 +353,8 @@ def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ..
         value = np.nan if row[values] is None else row[values]
         groups.setdefault(row["setting"], []).append((row["size"], value))
     points = []
-    for size, found in (np.array(group).T for group in groups.values()):
-        points.append((size.mean(), found.mean(), found.min(), found.max()))
+    for size, column in (np.array(group).T for group in groups.values()):
+        points.append((size.mean(), column.mean(), column.min(), column.max()))
     return tuple(np.array(sorted(points)).T)
 
 

@@ -1,4 +1,4 @@
-"""What all figures share: axes, colours and dashes, titles, ticks, legends, labels."""
+"""Parts of all figures: axes, colours and dashes, titles, ticks, legends, labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
 
-# Okabe and Ito's colours for all kinds of colour vision, without yellow: too faint on white.
+# Okabe and Ito's colours for all kinds of colour vision, without yellow, too faint on white.
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
 FONT = 8.5  # points
@@ -35,7 +35,7 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 class Picture(Figure):
-    """A figure that a notebook shows; plain ones it shows only where pyplot is loaded."""
+    """A figure that a notebook shows without pyplot."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -147,8 +147,8 @@ def tidy(
     xlabel, ylabel, text : str
         Names of the axes and title; "" changes nothing.
     log : {"", "x", "y", "xy"}
-        Logarithmic axes, with the ticks of ``label_ticks``; triangles at the foot are points of
-        lines that are 0 or below.
+        Logarithmic axes, with the ticks of ``label_ticks``; triangles at the foot are values of 0
+        or below.
     font, small : float
         Size of the names in points, and how much smaller the ticks' numbers are.
 
@@ -205,9 +205,9 @@ class Decades(LogLocator):
         more = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)
         for subs in more[int(high >= 10.0 * low) + int(high >= 100.0 * low) :]:
             self.set_params(subs=subs, numticks=99)
-            found = _within(self.tick_values(low, high), low, high)
-            if len(found) > 1:
-                ticks = found
+            inside = _within(self.tick_values(low, high), low, high)
+            if len(inside) > 1:
+                ticks = inside
             wide = high >= 9e3 and self.axis.axis_name == "x"  # of five digits or more
             if len(ticks) <= self.axis.get_tick_space() * (0.6 if wide else 1.0):
                 break
@@ -215,7 +215,7 @@ class Decades(LogLocator):
 
 
 class PlainFormatter(LogFormatterMathtext):
-    """Plain numbers, or powers of ten on an axis that leaves 0.0001 to 100,000."""
+    """Plain numbers, or powers of ten on an axis beyond 0.0001 to 100,000."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """Return the text of a tick."""
@@ -231,7 +231,7 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
 def label_ticks(axis: Axis, low: float, high: float) -> None:
     """Label a logarithmic axis from ``low`` to ``high`` with plain numbers: 0.2, not 2 x 10^-1.
 
-    One that leaves 0.0001 to 100,000 has powers of ten. Minor ticks go.
+    An axis beyond 0.0001 to 100,000 has powers of ten. Minor ticks are removed.
 
     Examples
     --------
@@ -281,11 +281,11 @@ def direct_labels(
         at = np.clip(at, 0.6 * step, 1.0 - 0.4 * step)
     right = max(spot[1] for spot in spots) + 0.05
     for (y, x, name), where in zip(spots, at, strict=True):
-        seen, colour = ends[name][1] == ends[name][1], ends[name][2]
+        positive, colour = ends[name][1] == ends[name][1], ends[name][2]
         line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2,
                 "relpos": (0.0, 0.5)}  # fmt: skip
         axes.annotate(
-            name if seen else f"{name} (< 0)", (x, y), (right, where),
+            name if positive else f"{name} (< 0)", (x, y), (right, where),
             xycoords="axes fraction", color=colour, va="center", fontsize=fontsize,
-            annotation_clip=False, arrowprops=line if seen else None,
+            annotation_clip=False, arrowprops=line if positive else None,
         )  # fmt: skip

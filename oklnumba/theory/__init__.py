@@ -1,20 +1,21 @@
-"""What the theory says: effective dimension, log det, comparators, regret and bounds by paper.
+"""Effective dimension, log det, comparators, regret, and the bounds by paper.
 
-These arguments mean the same in all functions, whose docstrings list only the others:
+Docstrings do not list these arguments, which mean the same in all functions:
 
 - kernel: a Kernel; features: TaylorFeatures, NystromFeatures or BasisFeatures, coordinates in an
   orthonormal basis of a subspace of its RKHS;
 - X, y: arrays of shape (n, d) and (n,), the inputs and labels in the order of the stream;
 - lam or alpha > 0: regularisation, lam |f|^2;
-- loss: one of ``losses.LOSSES``; C > 0: the bound on forecasts of KONS and its kin;
+- loss: one of ``losses.LOSSES``; C > 0: the bound on forecasts of the KONS family;
 - B >= 0: the largest |y|; norm >= 0: |f| of the competitor, 0 for the regret against the best
   penalised function;
 - gradients, w: arrays of shape (n, d) and (d,), the gradients of a game as they were played, and
   the comparator; eta > 0: the step;
 - n, d >= 1: rounds, and the width of the inputs.
 
-An argument outside its domain is a ValueError that names it; numbers beyond double precision, or a
-solver that is not within 1e-6 of the best function (lam too small), are a FloatingPointError.
+An argument outside its domain raises a ValueError that names it. Numbers beyond double precision,
+or a solver that is not within 1e-6 of the best function (lam too small), raise a
+FloatingPointError.
 Examples assume ``import oklnumba as okl``.
 """
 

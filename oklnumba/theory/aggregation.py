@@ -1,4 +1,4 @@
-"""Bounds of Experts: exponential weights, fixed share, labels without a known bound, ML-Poly."""
+"""Bounds of Experts: exponential weights, fixed share, labels without a given bound, ML-Poly."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from oklnumba.theory.arguments import checked
 
 def _find_rate(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
     """Return 1 / eta of the last round, and the terms for changes of the bound on the labels."""
-    known = isinstance(kind, str) and kind in ("aggregating", "average")
-    require(known, "kind", kind, "a kind of Experts with such a bound")
+    bounded = isinstance(kind, str) and kind in ("aggregating", "average")
+    require(bounded, "kind", kind, "'aggregating' or 'average'")
     factor = 2 if kind == "aggregating" else 8
     if B is not None:
         B = require_positive("B", B)
@@ -38,7 +38,7 @@ def experts_bound(
     """Return the regret bound of Experts against the best of ``count`` learners.
 
     2 B^2 log N, 8 B^2 log N, or B (sqrt(2 n log N) + sqrt(log(N) / 8)) for "hedge" (Cesa-Bianchi
-    and Lugosi 2006, Theorem 2.3). Where B is learned, with B_t = max_{s<t} |y_s| the first two are
+    and Lugosi 2006, Theorem 2.3). If B is learned, with B_t = max_{s<t} |y_s| the first two are
 
         2 B_n^2 log N + 2 B_{n+1}^2 - sum_t (B_{t+1} - B_t)^2  <=  2 max y^2 (1 + log N)
 
@@ -49,15 +49,15 @@ def experts_bound(
 
     Remarks
     -------
-    B=None is the clipping of Gerchinovitz and Yu 2014, with labels clipped in the update too. The
-    proof: let c cut to [-B_t, B_t]. eta_t = 1/(2 B_t^2) falls, so by Vovk's argument the losses
-    (c(y_t) - p_t)^2 are, in sum, at most those of any learner's (c(y_t) - c(f_t))^2 plus
-    log(N) / eta_n. Where |y_t| > B_t, by d = B_{t+1} - B_t,
+    B=None is the clipping of Gerchinovitz and Yu 2014, with labels clipped in the update too.
+    Proof: let c cut to [-B_t, B_t]. eta_t = 1/(2 B_t^2) falls, so by Vovk's argument the sum of
+    (c(y_t) - p_t)^2 is at most any learner's sum of (c(y_t) - c(f_t))^2, plus log(N) / eta_n. If
+    |y_t| > B_t, with d = B_{t+1} - B_t,
 
         (y_t - p_t)^2 - (c(y_t) - p_t)^2 = d (d + 2 |c(y_t) - p_t|) <= d^2 + 4 d B_t
                                          = 2 (B_{t+1}^2 - B_t^2) - d^2,
 
-    which adds up to the last terms; and (c(y_t) - c(f_t))^2 <= (y_t - f_t)^2 always.
+    and these sum to the last terms. Always (c(y_t) - c(f_t))^2 <= (y_t - f_t)^2.
 
     Examples
     --------
@@ -80,21 +80,21 @@ def fixed_share_bound(
 ) -> float:  # fmt: skip
     """Return the bound of Experts with a share on the regret against sequences of learners.
 
-    (1 / eta) [log N + k log(N / s) + (n - 1 - k) log(1 / (1 - s))] for any choice of a learner for
-    each of n rounds with k switches (Herbster and Warmuth 1998), 1 / eta = 2 B^2, or 8 B^2 for
-    "average". B=None: B_n in place of B, and the growth of experts_bound is added. "hedge": 1 / eta
-    = B sqrt(n / (8 log N)), and B sqrt(n log(N) / 2) is added.
+    (1 / eta) [log N + k log(N / s) + (n - 1 - k) log(1 / (1 - s))] for any sequence of n learners
+    with k switches (Herbster and Warmuth 1998), 1 / eta = 2 B^2, or 8 B^2 for "average". B=None:
+    B_n in place of B, plus the growth of experts_bound. "hedge": 1 / eta = B sqrt(n / (8 log N)),
+    plus B sqrt(n log(N) / 2).
 
-    N is ``count``, k ``switches``, the rounds whose learner is not that of the round before, and s
-    the ``share``, in (0, 1), or 0 where there is no switch. B, kind and y are as in experts_bound.
+    N is ``count``, k ``switches`` from one learner to another, and s the ``share``, in (0, 1), or 0
+    if there is no switch. B, kind and y are as in experts_bound.
 
     Remarks
     -------
-    For this share, w_i <- (1 - s) w_i + s / N, a learner keeps at least 1 - s of its weight, and
-    gets at least s / N. A rate that falls takes w to the power a = eta_{t+1} / eta_t before: as
-    sum w^a <= N^(1 - a), log(1 / w_i) / eta grows by at most (1 / eta_{t+1} - 1 / eta_t) log N,
-    which adds up, with log(N) / eta_1 for the first weights, to at most the log(N) / eta_n above.
-    For "hedge" a round's loss is at most its mix loss + eta_t B^2 / 8 (Hoeffding).
+    With the share w_i <- (1 - s) w_i + s / N, a learner keeps at least 1 - s of its weight, and
+    gets at least s / N. If the rate falls, w is first taken to the power a = eta_{t+1} / eta_t. As
+    sum w^a <= N^(1 - a), log(1 / w_i) / eta grows by at most (1 / eta_{t+1} - 1 / eta_t) log N.
+    With log(N) / eta_1 for the first weights this sums to at most the log(N) / eta_n above. For
+    "hedge" the loss of a round is at most its mix loss + eta_t B^2 / 8 (Hoeffding).
 
     Examples
     --------
@@ -122,9 +122,9 @@ def mlpoly_bound(
 ) -> np.ndarray:
     """Return the bound of Experts(kind="mlpoly") on the regret against each learner, shape (N,).
 
-    sqrt((M + sum_t r_ti^2) Phi), r_ti = l'(p_t) (p_t - f_ti), M the largest r^2 of the run: of
-    second order (Gaillard, Stoltz and van Erven 2014), and no range is needed. Phi <=
-    N (1 + log(1 + n)) where the largest r^2 is that of the first round; in general
+    sqrt((M + sum_t r_ti^2) Phi), r_ti = l'(p_t) (p_t - f_ti), M the largest r^2 of the run: a bound
+    of second order (Gaillard, Stoltz and van Erven 2014) that needs no range. Phi <=
+    N (1 + log(1 + n)) if the first round has the largest r^2; in general
 
         Phi_t = min(Phi_{t-1} + sum_i r_ti^2 / (M_{t-1} + V_{t-1,i}),
                     (sqrt(Phi_{t-1}) + sqrt(sum_i r_ti^2 / (M_t + V_ti)))^2),  V_ti = sum r_si^2.
@@ -133,11 +133,11 @@ def mlpoly_bound(
 
     Remarks
     -------
-    The paper has M = 1, a bound known beforehand; the authors' R package opera has the largest so
-    far, as here. The proof for a growing M: Phi_t bounds sum_i (R_ti)_+^2 / (M_t + V_ti), R the
-    sums of r. With the weights of the round sum_i w_i r_ti = 0, so without M_t - M_{t-1} the square
-    (R + r)_+^2 <= (R_+ + r)^2 adds only the first sum, and larger M and V only lower it. The second
-    form is the triangle inequality, and is the smaller where r_ti^2 is far beyond M_{t-1}.
+    The paper has M = 1, a given bound; the authors' R package opera has the largest r^2 so far, as
+    here. Proof for a growing M: Phi_t bounds sum_i (R_ti)_+^2 / (M_t + V_ti), with R the sums of r.
+    The weights have sum_i w_i r_ti = 0, so with M_{t-1} for M_t the square (R + r)_+^2 <=
+    (R_+ + r)^2 adds only the first sum, and larger M and V lower it. The second form is the
+    triangle inequality, smaller if r_ti^2 is far above M_{t-1}.
 
     Examples
     --------

@@ -25,16 +25,16 @@ RULES: dict[str, Any] = {
 }
 
 
-def checked(function: Callable | None = None, **own: Any) -> Callable:
-    """Decorate a formula, so that its arguments are checked and converted before it is called.
+def checked(function: Callable | None = None, **more_rules: Any) -> Callable:
+    """Decorate a formula: check and convert its arguments before each call.
 
-    ``own`` rules are callables (name, value), intervals such as "(0, 1]", or None for no check.
-    Arguments in neither ``own`` nor ``RULES`` pass unchecked, None too where it is the default.
+    A rule is a callable (name, value), an interval such as "(0, 1]", or None for no check.
+    Arguments without a rule pass unchecked, and so does None if it is the default.
     """
     if function is None:
-        return partial(checked, **own)
+        return partial(checked, **more_rules)
     parameters = inspect.signature(function).parameters
-    rules = {name: rule for name, rule in (RULES | own).items() if name in parameters and rule}
+    rules = {k: rule for k, rule in (RULES | more_rules).items() if k in parameters}
 
     def check(name: str, value: Any) -> Any:
         rule = rules.get(name)
@@ -47,8 +47,9 @@ def checked(function: Callable | None = None, **own: Any) -> Callable:
     @checks.formula
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        known = [check(name, value) for name, value in zip(parameters, args, strict=False)]
+        first = [check(name, value) for name, value in zip(parameters, args, strict=False)]
         named = {name: check(name, value) for name, value in kwargs.items()}
-        return function(*known, *args[len(known) :], **named)  # too many are its own TypeError
+        # If there are too many arguments, the function raises the TypeError.
+        return function(*first, *args[len(first) :], **named)
 
     return call

@@ -42,8 +42,9 @@ def kons_bound(
 
     Remarks
     -------
-    Errata 11 and 60: the printed forms of the two cases do not follow from the proof. The second,
-    and any other steps, have the theorem's first inequality, d_onl bounded by Lemma 3's log det.
+    Errata 11 and 60: the printed forms of the two cases do not follow from the proof. For the
+    second case and for given steps this is the theorem's first inequality, with Lemma 3's log det
+    for d_onl.
 
     Examples
     --------
@@ -87,15 +88,15 @@ def sketched_kons_bound(
     """Return the regret bound of Sketched-KONS (kons Theorem 3).
 
     alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 + log(1 + sigma L^2 tr K / alpha)) / (sigma
-    max(gamma, beta tau_min)), with high probability where KORS is accurate (beta >= 3 log(n /
-    delta) / eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in
-    (0, 1]; the loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least
-    leverage score of the rescaled points, known only after the run: 0 is safe.
+    max(gamma, beta tau_min)), with high probability if KORS is accurate (beta >= 3 log(n / delta) /
+    eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in (0, 1]; the
+    loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least leverage score
+    of the rescaled points. It is not known before the run: 0 is safe.
 
     Remarks
     -------
-    Errata 10 and 11. The proof has a further 1 / (1 - eps), which the factor 2 that it wastes
-    elsewhere (errata 10) covers for eps <= 1/2.
+    Errata 10 and 11. The proof has a further factor 1 / (1 - eps). For eps <= 1/2 the factor 2 that
+    the proof wastes elsewhere (errata 10) covers it.
 
     Examples
     --------
@@ -115,14 +116,14 @@ def frequent_kons_bound(
     """Return the regret bound of FrequentKONS while its dictionary spans all points (ours).
 
     (alpha |f|^2 + (log det(I + sigma L^2 K / alpha) + 2 rank s / alpha) / sigma) / 2 against every
-    f with |f(x_t)| <= C on the stream, s = min_{k <= rank} sum_{i > k} lambda_i / (rank + 1 - k)
-    what the sketch gives away, lambda_i the eigenvalues of sigma L^2 K; for the step eta = sigma.
-    It holds without drops and with threshold 0, for losses with curvature (squared: labels in
-    [-C, C]); otherwise see ``FrequentKONS.regret_bound``.
+    f with |f(x_t)| <= C on the stream, for the step eta = sigma. s = min_{k <= rank} sum_{i > k}
+    lambda_i / (rank + 1 - k), with the eigenvalues lambda_i of sigma L^2 K, bounds the shrinking of
+    the sketch. It needs threshold 0, no drops, and a loss with curvature (squared: labels in
+    [-C, C]); ``FrequentKONS.regret_bound`` always holds.
 
     Remarks
     -------
-    docs/frequent_kons.md has the proof; Ghashami et al. 2016 for s.
+    docs/frequent_kons.md has the proof; s is of Ghashami et al. 2016.
 
     Examples
     --------
@@ -133,9 +134,9 @@ def frequent_kons_bound(
     values = np.maximum(np.linalg.eigvalsh(kernel(X))[::-1], 0.0) * sigma * L**2
     tails = np.append(values[::-1].cumsum()[::-1], 0.0)[: rank + 1]  # sum of i > k
     shares = tails / (rank + 1.0 - np.arange(len(tails)))
-    given = float(shares.min()) if len(X) >= 2 * rank else 0.0
-    spent = float(np.log1p(values / alpha).sum()) + 2.0 * rank * given / alpha
-    return (alpha * norm**2 + spent / sigma) / 2.0
+    shrunk = float(shares.min()) if len(X) >= 2 * rank else 0.0
+    log_det = float(np.log1p(values / alpha).sum()) + 2.0 * rank * shrunk / alpha
+    return (alpha * norm**2 + log_det / sigma) / 2.0
 
 
 @checked(eps="(0, 1)")
@@ -144,8 +145,8 @@ def kors_size_bound(
 ) -> float:
     """Return 3 rho beta d_onl(alpha), rho = (1 + eps) / (1 - eps): KORS's size (kons Theorem 2).
 
-    With high probability, for eps in (0, 1) and beta >= 3 log(n / delta) / eps^2. The dictionary is
-    never larger than the stream, so the bound means something only where it is below n.
+    With high probability, for eps in (0, 1) and beta >= 3 log(n / delta) / eps^2. A bound above n
+    says nothing, because the dictionary is never larger than the stream.
 
     Remarks
     -------

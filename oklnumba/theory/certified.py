@@ -1,8 +1,8 @@
 """Best functions of many rounds without a kernel matrix, with an interval that holds the optimum.
 
 Squared loss: P(f) = sum (y - f)^2 + lam |f|^2 has the dual D(a) = 2 a'y - |a|^2 - a'Ka / lam, with
-D(a) <= min P <= P(K a / lam) for every a, and P - D = |y - a - K a / lam|^2. Both are computed from
-the one product K a, so the interval is right however far a solver has come.
+D(a) <= min P <= P(K a / lam) for every a, and P - D = |y - a - K a / lam|^2. The product K a gives
+both, so the interval is right wherever a solver stops.
 """
 
 from collections.abc import Iterator
@@ -18,21 +18,20 @@ from oklnumba.hot.primitives.losses import loss_derivatives
 from oklnumba.theory.comparators import Comparator, best_weights
 from oklnumba.theory.matrix import EPS, kernel_times, rounding_share
 
-STEPS = 30  # of conjugate gradients, at most
-ROWS = 4096  # whose features are computed at a time
+MAX_STEPS = 30  # of conjugate gradients
+BLOCK_ROWS = 4096  # whose features are computed at a time
 HEAD, ATOMS = 20_000, 400  # rows from which a dictionary is drawn, and its size
 
 
 def choose_features(kernel: Any, X: np.ndarray, lam: float) -> Features:
     """Return features of a KORS dictionary for ridge regression on X at ``lam``.
 
-    It is drawn from HEAD random rows at alpha = lam HEAD / n, and stops at about ATOMS atoms (a
-    small lam would take more).
+    KORS sees HEAD random rows at alpha = lam HEAD / n, and stops at about ATOMS atoms.
     """
     rows = np.random.default_rng(0).permutation(len(X))[:HEAD]
     kors = KORS(kernel, alpha=lam * len(rows) / len(X))
-    for start in range(0, len(rows), ROWS // 8):
-        kors.partial_fit(X[rows[start : start + ROWS // 8]])
+    for start in range(0, len(rows), BLOCK_ROWS // 8):
+        kors.partial_fit(X[rows[start : start + BLOCK_ROWS // 8]])
         if kors.size >= ATOMS:
             break
     return kors.features()
@@ -43,18 +42,18 @@ class Span:
 
     def __init__(self, features: Features, X: np.ndarray, lam: float):
         self._write, r = features._writer(X.shape[1])
-        self._X, self._rows = X, np.empty((min(ROWS, len(X)), r))
+        self._X, self._rows = X, np.empty((min(BLOCK_ROWS, len(X)), r))
         A = lam * np.eye(r)
         for _, Z in self._parts():
             A += Z.T @ Z
         self._L = cholesky.factor_matrix(A)
 
     def _parts(self) -> Iterator[tuple[slice, np.ndarray]]:
-        for start in range(0, len(self._X), ROWS):
-            part = np.array(self._X[start : start + ROWS], order="C")
+        for start in range(0, len(self._X), BLOCK_ROWS):
+            part = np.array(self._X[start : start + BLOCK_ROWS], order="C")
             Z = self._rows[: len(part)]
             self._write(part, Z)
-            yield slice(start, start + ROWS), Z
+            yield slice(start, start + BLOCK_ROWS), Z
 
     def residual(self, v: np.ndarray) -> np.ndarray:
         """Return (I + Z Z' / lam)^-1 v, the residual of ridge regression on v."""
@@ -92,10 +91,10 @@ def bound_minimum(
 def conjugate_gradients(
     kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, gap: float
 ) -> Comparator:
-    """Return the best function for squared loss to ``gap`` of its objective, or to STEPS steps.
+    """Return the best function for squared loss to ``gap`` of its objective, or to MAX_STEPS steps.
 
-    Conjugate gradients on (I + K / lam) a = y, preconditioned by ridge regression on the features:
-    one product with K a step.
+    Conjugate gradients on (I + K / lam) a = y, preconditioned by ridge regression on the features,
+    with one product with K per step.
     """
     # The products use threads of their own, and BLAS threads are slow on a busy machine.
     with cholesky.find_blas().limit(limits=1, user_api="blas"):
@@ -104,7 +103,7 @@ def conjugate_gradients(
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
         p, rho, size = np.zeros(len(y)), 1.0, 0.0
         best = Comparator(float(y @ y), 0.0, np.zeros(len(y)), 0.0, float(y @ y))  # f = 0
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             z = span.residual(r)
             before, rho = rho, float(r @ z)
             p = z + (rho / before) * p
@@ -121,7 +120,7 @@ def conjugate_gradients(
             lower = max(best.lower, now.lower)
             best = (now if now.upper <= best.upper else best)._replace(lower=lower)
             width = best.upper - best.lower
-            if width <= gap * best.upper or float(r @ r) <= 0.1 * width:  # the rest is rounding
+            if width <= gap * best.upper or float(r @ r) <= 0.1 * width:  # else rounding
                 break
         return best
 
@@ -131,8 +130,8 @@ def solve_on_features(
 ) -> Comparator:
     """Return a function for any loss that is at least as good as the best of a span, with bounds.
 
-    One product with K: the dual variables a of the span's solution are feasible for the whole RKHS
-    too, and f = s K a / (2 lam) is a function of it, with a factor s < 1 where the span is poor.
+    The dual variables a of the span's solution are feasible for the whole RKHS. One product with K
+    gives its function f = s K a / (2 lam), with a factor s < 1 if the span is poor.
     """
     Z = features.transform(X)
     best, weights = best_weights(Z, y, lam, loss)

@@ -11,7 +11,7 @@ from oklnumba.core.display import brief
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative solver
-GAP = 1e-6  # largest share of the objective by which an iterative solver may miss the best
+GAP = 1e-6  # of the objective: an iterative solver may be so far above the best
 BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
 
 
@@ -71,7 +71,7 @@ def best_weights(
         weights = _with_dual(F, y, lam, loss, cholesky.solve_positive(A, F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
     solve = _solve_dual if in_dual(loss) else _solve_primal
-    for _ in range(RESTARTS):  # with a new memory L-BFGS often goes on from where it stopped
+    for _ in range(RESTARTS):  # L-BFGS that has stopped often continues with a new memory
         weights = solve(F, y, lam, loss, start)
         best = _evaluate(F, y, lam, loss, weights)
         if weights.gap <= GAP * (1.0 + best.upper):
@@ -123,8 +123,7 @@ def _solve_dual(
     """Maximise the dual of a loss with a kink, c'b - |F'a|^2 / (4 lam) over a box; w = F'a/(2 lam).
 
     Hinge: a = b, c = y, 0 <= y_i b_i <= 1; absolute: |b_i| <= 1; quantile of level q: q - 1 <= b_i
-    <= q; epsilon-insensitive: a = b+ - b-,
-    c = (y - eps, -y - eps), 0 <= b <= 1.
+    <= q; epsilon-insensitive: a = b+ - b-, c = (y - eps, -y - eps), 0 <= b <= 1.
     """
     n = len(y)
     low, high, c = np.full(n, -1.0), np.ones(n), y
@@ -154,9 +153,9 @@ def _solve_dual(
     return Weights(w, a, primal + objective(b)[0], b)
 
 
-def extend_state(state: np.ndarray, loss: Loss, before: int, n: int) -> np.ndarray:
-    """Return the state of a solution for ``before`` rounds as a start for n."""
+def extend_state(state: np.ndarray, loss: Loss, rounds: int, n: int) -> np.ndarray:
+    """Return the state of a solution for ``rounds`` rounds as a start for n."""
     if not in_dual(loss):
         return state
-    halves = state.reshape(-1, before)
-    return np.concatenate([halves, np.zeros((len(halves), n - before))], axis=1).ravel()
+    halves = state.reshape(-1, rounds)
+    return np.concatenate([halves, np.zeros((len(halves), n - rounds))], axis=1).ravel()

@@ -89,8 +89,8 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
     """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
-    ``method`` "exact", or "lanczos" for streams whose kernel matrix does not fit: SciPy's eigsh on
-    products with K, O(n^2 d) time each and O(n r) memory; relative error about 1e-6, from below.
+    ``method`` is "exact", or "lanczos" if the kernel matrix does not fit into memory: SciPy's eigsh
+    on products with K, O(n^2 d) time each and O(n r) memory; about 1e-6 too low.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
         return kernel_times(kernel, X, v) - F @ (F.T @ v)
 
     operator = LinearOperator((n, n), matvec=multiply, dtype=float)
-    start = np.random.default_rng(0).standard_normal(n)  # the same answer every time
+    start = np.random.default_rng(0).standard_normal(n)  # reproducible
     top = eigsh(operator, k=1, which="LA", tol=1e-6, v0=start, return_eigenvectors=False)
     return max(float(top[0]), 0.0)
 
@@ -127,9 +127,9 @@ class Reading(NamedTuple):
 class Meter:
     """Streaming effective dimension, log det and kernel alignment of a kernel given by features.
 
-    Exact for the kernel z(x).z(x') of the features. Of the kernel that Taylor or Nystrom features
-    approximate it is an estimate from below (``features.captured`` says how large a part they
-    hold), of that of Fourier features an unbiased one. O(r^2) a round and O(r^2) memory.
+    Exact for the kernel z(x).z(x') of the features. For the kernel that Taylor or Nystrom features
+    approximate it is an estimate from below (``features.captured`` is the part that they hold); for
+    Fourier features the estimate is unbiased. O(r^2) time per round and O(r^2) memory.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Meter:
     def read(self) -> Reading:
         """Return the measures of all rounds so far; ValueError before the first."""
         if not self._rounds:
-            raise ValueError("the meter has seen no rounds; call partial_fit(X, y) first")
+            raise ValueError("the meter has no rounds yet; call partial_fit(X, y) first")
         eigenvalues = np.maximum(scipy.linalg.eigvalsh(self._moments), 0.0) / self.lam
         aligned = float(self._labels @ self._labels) / self._rounds
         return Reading(

@@ -18,10 +18,10 @@ from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_st
 from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
 
 EXACT_ROUNDS = 20_000  # with one factor: a kernel matrix of 3.2 GB
-EVERY_ROUND = 2_000  # most rounds for regret after each one, in other losses than the squared one
+EVERY_ROUND = 2_000  # with other losses than squared: most rounds for regret after each round
 COLUMNS = 64  # rounds whose residuals are solved for together
-SHARE = 1e-4  # of the objective: the width of the interval at which a long stream's solver stops
-WIDE = 0.1  # of the objective: the width of an interval from which on there is a warning
+SHARE = 1e-4  # of the objective: on long streams the solver stops at this width of the interval
+WIDE = 0.1  # of the objective: a wider interval gives a warning
 
 
 class RegretCurve(NamedTuple):
@@ -38,8 +38,8 @@ class RegretCurve(NamedTuple):
         The same against f_n, the best penalised function of the whole run.
     low, high : ndarray of shape (k,)
         Bounds on ``prefix_penalised`` against the exact best function, rounding included. The
-        other regrets are against the functions that the solver found; f_t is unique, so they differ
-        from the exact ones as little as the penalised objective allows.
+        other regrets are against the solver's functions. They are as near to the exact ones as the
+        penalised objective tells, because f_t is unique.
     """
 
     rounds: np.ndarray
@@ -59,28 +59,28 @@ class Hindsight:
     """The best penalised functions of a stream, computed once for any number of runs.
 
     f_t = argmin_f sum_{s<=t} loss(f(x_s), y_s) + lam |f|^2 over the RKHS, for any round t, with an
-    interval that holds the minimum, rounding included. How they are found:
+    interval that holds the minimum, rounding included:
 
     - squared loss, up to EXACT_ROUNDS = 20,000 rounds: one Cholesky factor L L' = K + lam I serves
       all rounds; with u = L^-1 y the minimum after t rounds is lam sum_{s<=t} u_s^2. O(n^3) time,
       8 n^2 bytes;
-    - squared loss, longer streams, or with ``features``: conjugate gradients on (I + K / lam) a = y
-      at each round asked for, preconditioned by ridge regression on the features, without a kernel
-      matrix: O(t^2 d) time a step on all cores, O(t) memory;
-    - other losses: SciPy's L-BFGS-B at each round asked for, starting from the solution of the
-      round before, in the coordinates of a pivoted factor of K (O(n r) memory for rank r) up to
-      EXACT_ROUNDS; beyond, or with ``features``, in the span of the features, then one product with
-      K lifts the solution and its bounds to the RKHS.
+    - squared loss, longer streams, or with ``features``: at each wanted round conjugate gradients
+      on (I + K / lam) a = y, preconditioned by ridge regression on the features. O(t^2 d) time per
+      step on all cores, O(t) memory, no kernel matrix;
+    - other losses: at each wanted round SciPy's L-BFGS-B, which starts from the last solution. Up
+      to EXACT_ROUNDS it works in coordinates of a pivoted factor of K (O(n r) memory for rank r);
+      beyond, or with ``features``, in the span of the features, and one product with K lifts the
+      solution and its bounds to the RKHS.
 
     Parameters
     ----------
     lam : float > 0
         Of the penalty lam |f|^2; for a theorem with lam / 2 |f|^2 pass half of its lam.
     features : Features, optional
-        For solving without a kernel matrix. The functions are still those of the whole RKHS; the
-        better the features approximate the kernel, the fewer the steps and the narrower the
-        interval; one wider than a tenth of its objective gives a warning. None: a KORS dictionary,
-        for streams of more than EXACT_ROUNDS.
+        For solving without a kernel matrix. The functions are still those of the whole RKHS. The
+        better the features approximate the kernel, the narrower the interval; an interval wider
+        than a tenth of the objective gives a warning. None: a KORS dictionary, for streams of more
+        than EXACT_ROUNDS.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Hindsight:
         self.kernel, self.lam, self.loss = kernel, lam, loss
         self._rule = losses.get(loss)
         self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)
-        self._known: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
+        self._solved: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
         self._last: Any = None  # the comparator of the whole stream
         self._minima: np.ndarray | None = None
         self._warned = False
@@ -117,8 +117,7 @@ class Hindsight:
             self._root, self._solve_at = square_root(kernel, X), self._solve_by_root
 
     def __repr__(self) -> str:
-        shown = {"kernel": self.kernel, "rounds": self.rounds, "lam": self.lam, "loss": self.loss}
-        return brief(self, **shown)
+        return brief(self, kernel=self.kernel, rounds=self.rounds, lam=self.lam, loss=self.loss)
 
     @property
     def rounds(self) -> int:
@@ -135,7 +134,7 @@ class Hindsight:
     ) -> np.ndarray | RegretCurve:
         """Return the regret of forecasts for this stream, a RegretCurve or an array (n,).
 
-        With ``at``, increasing rounds, or a number k for k of them, evenly spaced, with the last:
+        With ``at``, increasing rounds or a number of evenly spaced rounds, the last included:
         against the best function so far and the final one, penalised and not. Without: after every
         round, against the best penalised function so far, if one factor gives all of them (squared
         loss, no features), else the curve of the last round alone.
@@ -147,15 +146,15 @@ class Hindsight:
         at = self._choose_rounds(1 if at is None else at)
         self._solve(np.append(at, self.rounds))
         played, last = losses_so_far[at - 1], self._last
-        known = np.array([self._known[int(t)] for t in at])
+        solved = np.array([self._solved[int(t)] for t in at])
         final = played - np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
-        prefix, penalised, high, low = played - known.T
+        prefix, penalised, high, low = played - solved.T
         rounded = EPS * (at + 2) * played  # of the sum of losses
         ours = final, final - self.lam * last.norm**2
         return RegretCurve(at, prefix, penalised, *ours, low - rounded, high + rounded)
 
     def _choose_rounds(self, at: int | ArrayLike) -> np.ndarray:
-        """Return rounds as an increasing array; an integer means so many, evenly spaced."""
+        """Return rounds as an increasing array; an integer is a number of evenly spaced rounds."""
         n = self.rounds
         if isinstance(at, int | float | str | np.integer):
             at = checks.require_count("at", at, 1)
@@ -168,23 +167,23 @@ class Hindsight:
 
     def _solve(self, at: np.ndarray) -> None:
         """Find the best functions after the rounds ``at``, each only once."""
-        left = [int(t) for t in np.unique(at) if int(t) not in self._known]
+        left = [int(t) for t in np.unique(at) if int(t) not in self._solved]
         for t, best in zip(left, self._solve_at(left), strict=True):
             value = float(np.clip(best.loss + self.lam * best.norm**2, best.lower, best.upper))
-            self._known[t] = best.loss, value, best.lower, best.upper
+            self._solved[t] = best.loss, value, best.lower, best.upper
             if t == self.rounds:
                 self._last = best
             self._warn_of_width(t, best)
 
     def _warn_of_width(self, t: int, best: Comparator) -> None:
-        """Warn, once, of an interval that says little."""
+        """Warn once if the interval is wide."""
         width = best.upper - best.lower
         if width > WIDE * best.upper and not self._warned:
             self._warned = True
             checks.warn(
-                f"after round {t} the best function's objective is known to "
-                f"{100 * width / best.upper:.0f} % only, and so is the regret; pass features that "
-                "hold more of the kernel, leave them out, or raise lam"
+                f"after round {t} the best objective is uncertain by "
+                f"{100 * width / best.upper:.0f} %, so the regret is too; pass features that hold "
+                "more of the kernel, leave them out, or raise lam"
             )
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
@@ -200,8 +199,8 @@ class Hindsight:
         L, u = self._factor
         n, d = self._X.shape
         trace = float(self.kernel.diag(self._X).sum()) + n * self.lam
-        # K + lam I and its factor are off by a matrix of this norm, times lam: it changes the
-        # minimum lam y'(K + lam I)^-1 y by no larger a share.
+        # The error of K + lam I and its factor has at most this norm, times lam. It changes the
+        # minimum lam y'(K + lam I)^-1 y by at most this share.
         off = (rounding_share(self.kernel, n, d) + 8.0 * EPS * n) * trace / self.lam
         for start in range(0, len(at), COLUMNS):
             some = at[start : start + COLUMNS]
@@ -212,23 +211,23 @@ class Hindsight:
                 L, columns, lower=True, trans=1, overwrite_b=True, check_finite=False
             )
             for k, t in enumerate(some):
-                rest, y = residuals[:t, k], self._y[:t]
+                e, y = residuals[:t, k], self._y[:t]
                 least = float(self._minima[t - 1])  # type: ignore[index]
-                norm = float(np.sqrt(max(float(rest @ (y - rest)) / self.lam, 0.0)))
+                norm = float(np.sqrt(max(float(e @ (y - e)) / self.lam, 0.0)))
                 bounds = max(least * (1.0 - off), 0.0), least * (1.0 + off)
-                yield Comparator(float(rest @ rest), norm, y - rest, *bounds)
+                yield Comparator(float(e @ e), norm, y - e, *bounds)
 
     def _solve_by_root(self, at: list[int]) -> Iterator[Comparator]:
-        """Solve in coordinates F with F F' = K to rounding, each time from the last solution."""
-        F, state, before = self._root, None, 0
+        """Solve in coordinates F with F F' = K to rounding, starting from the last solution."""
+        F, state, last = self._root, None, 0
         n, d = self._X.shape
-        # What F leaves of K, and rounding, as a share of (sum |a_i| sqrt(k(x_i, x_i)))^2
+        # K - F F' and rounding, as a share of (sum |a_i| sqrt(k(x_i, x_i)))^2
         off = rounding_share(self.kernel, n, d) + 8.0 * EPS * (n + F.shape[1])
         roots = np.sqrt(self.kernel.diag(self._X))
         for t in at:
-            start = None if state is None else extend_state(state, self._rule, before, t)
+            start = None if state is None else extend_state(state, self._rule, last, t)
             best, weights = best_weights(F[:t], self._y[:t], self.lam, self._rule, start)
-            state, before = weights.state, t
+            state, last = weights.state, t
             loose = off * float(roots[:t] @ np.abs(weights.dual)) ** 2 / (4.0 * self.lam)
             yield best._replace(lower=max(best.lower - loose, 0.0), upper=best.upper + loose)
 
@@ -240,8 +239,8 @@ def comparator(
 ) -> Comparator:  # fmt: skip
     """Return argmin_f sum loss(f(x), y) + lam |f|^2 over the RKHS, and an interval of the minimum.
 
-    As ``Hindsight(kernel, X, y, lam, loss).comparator()``, for any number of rounds. With
-    ``features`` the argmin over their span instead, in O(n r^2), and the interval of the span.
+    As ``Hindsight(kernel, X, y, lam, loss).comparator()``. With ``features`` it is the argmin over
+    their span, in O(n r^2), and the interval is that of the span.
 
     Examples
     --------
@@ -262,9 +261,9 @@ def norm_ball_comparator(
 ) -> Comparator:
     """Return argmin of sum loss(f(x), y) over |f| <= radius: loss, norm and predictions.
 
-    It is the ``comparator`` at the lam for which its norm is ``radius``, found by SciPy's brentq to
-    a relative 1e-6 of the norm, which never exceeds ``radius``. If no lam >= 1e-6 reaches it, or a
-    smaller norm already has a loss of at most 1e-6, it is that function.
+    SciPy's brentq finds the lam at which the ``comparator`` has the norm ``radius``, to a relative
+    1e-6; the norm never exceeds ``radius``. If the norm is smaller at lam = 1e-6, or where the loss
+    has fallen to 1e-6, that function is returned.
 
     Examples
     --------
@@ -275,7 +274,7 @@ def norm_ball_comparator(
     rule = losses.get(loss)
     y = inputs.as_labels(y, len(X), rule.classes)
     F = square_root(kernel, X)
-    found: dict[float, Comparator] = {}
+    solutions: dict[float, Comparator] = {}
     start: list[np.ndarray | None] = [None]
 
     def excess(log_lam: float) -> float:
@@ -283,7 +282,7 @@ def norm_ball_comparator(
             best, weights = best_weights(F, y, 10.0**log_lam, rule, start[0])
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}; for a norm ball: lower radius={radius!r}") from None
-        found[log_lam], start[0] = best, weights.state
+        solutions[log_lam], start[0] = best, weights.state
         return best.norm / radius - 1.0
 
     low = high = 0.0
@@ -292,14 +291,14 @@ def norm_ball_comparator(
             low, high = high, high + 1.0
     else:
         while excess(low) <= 0.0:
-            if low <= -6.0 or found[low].loss <= GAP:
-                return found[low]
+            if low <= -6.0 or solutions[low].loss <= GAP:
+                return solutions[low]
             low, high = low - 1.0, low
     root = scipy.optimize.brentq(excess, low, high, xtol=1e-7, rtol=1e-7)
-    best = found[root]
+    best = solutions[root]
     if best.norm <= radius:
         return best
-    return min((b for b in found.values() if b.norm <= radius), key=lambda b: b.loss)
+    return min((b for b in solutions.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
 @checked
@@ -309,20 +308,19 @@ def regret(
 ) -> np.ndarray:  # fmt: skip
     """Return the regret after each round against the best penalised function of that prefix, (n,).
 
-    Squared loss: one factor serves every prefix (see ``Hindsight``), for at most EXACT_ROUNDS =
-    20,000 rounds. Other losses: one solve a round, each starting from the one before, EVERY_ROUND =
-    2,000 at most.
+    Squared loss: one factor serves every prefix (see ``Hindsight``), for at most 20,000 rounds.
+    Other losses: one solve per round, for at most 2,000.
 
     Examples
     --------
     >>> okl.theory.regret([0.0, 0.0], okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0).round(6)
     array([0.333333, 4.      ])
     """
-    most = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
-    if len(X) > most:
+    max_rounds = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
+    if len(X) > max_rounds:
         raise ValueError(
-            f"X has {len(X)} rows, too many for the {loss} regret after every one (at most {most});"
-            " name some rounds: regret_curve(predictions, kernel, X, y, lam, at)"
+            f"X has {len(X)} rows, but the {loss} regret after every round is for at most "
+            f"{max_rounds}; name some rounds: regret_curve(predictions, kernel, X, y, lam, at)"
         )
     best = Hindsight(kernel, X, y, lam, loss)
     if loss == "squared":
@@ -337,7 +335,7 @@ def regret_curve(
 ) -> RegretCurve:  # fmt: skip
     """Return the regret of forecasts after some rounds, against four comparators in hindsight.
 
-    As ``Hindsight(kernel, X, y, lam, loss).regret(predictions, at)``, which has the parameters.
+    The same as ``Hindsight(kernel, X, y, lam, loss).regret(predictions, at)``.
 
     Examples
     --------

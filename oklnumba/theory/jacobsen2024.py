@@ -35,7 +35,7 @@ def discounted_awv_bound(
         The features of the inputs, ``features.transform(X)``; the inputs for LinearAWV.
     discount : float in (0, 1]
     comparators : array_like of shape (n, r) or (r,)
-        u_t, which forecasts round t; one for all rounds: the static regret.
+        u_t of each round; one row for all rounds gives the static regret.
 
     Remarks
     -------
@@ -67,11 +67,11 @@ def discounted_awv_bound(
     for t, (z, label) in enumerate(zip(Z, y, strict=True)):
         bound += label**2 * (1.0 - 1.0 / factor.play(z, label))
         out[t] = bound
-        before, after = factor.evaluate(U[t]), 0.0
-        factor.inv_d[:] = np.minimum(factor.inv_d / discount, 1.0 / lam)  # D <- g D, kept >= lam
+        F_t, G_t = factor.evaluate(U[t]), 0.0  # of u_t and u_{t+1}
+        factor.inv_d[:] = np.minimum(factor.inv_d / discount, 1.0 / lam)  # D <- g D, at least lam
         if t + 1 < len(y):
-            after = factor.evaluate(U[t + 1])
-        bound += after - discount * before
+            G_t = factor.evaluate(U[t + 1])
+        bound += G_t - discount * F_t
     return out
 
 

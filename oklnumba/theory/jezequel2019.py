@@ -74,7 +74,7 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
 
 @checked(B=checks.require_positive, norm=checks.require_positive)
 def bounded_kernel_lam(n: int, B: float = 1.0, norm: float = 1.0, kappa: float = 1.0) -> float:
-    """Return a lam for Kernel-AWV where all that is known is that k(x, x) <= kappa^2.
+    """Return a lam for Kernel-AWV on any inputs with k(x, x) <= kappa^2.
 
     It minimises lam |f|^2 + B^2 u log(e + e u) with u = n kappa^2 / lam, the regret bound of pkawv
     Propositions 1 and 2 with d_eff(lam) <= u, which any bounded kernel has (end of section 2). lam
@@ -122,8 +122,8 @@ def taylor_bound(
     needed = taylor_degree(len(X), lam, radius, features.sigma)
     if features.degree < needed:
         raise ValueError(
-            f"degree is {features.degree}, but Theorem 4 asks for {needed} on this stream; raise "
-            "degree, or use pkawv_bound, which holds for any"
+            f"degree is {features.degree}, but Theorem 4 needs {needed} on this stream; raise "
+            "degree, or use pkawv_bound, which holds for any degree"
         )
     return lam * norm**2 + 1.5 * B**2 * log_det(Gaussian(features.sigma), X, lam)
 
@@ -136,8 +136,7 @@ def nystrom_bound(
 
     lam |f|^2 + B^2 d_eff(lam) log(e + e n kappa^2 / lam) + 2 B^2 (size + 1) n mu / lam, with high
     probability for beta = 12 log(n / delta) and eps = 1/2; for any beta with mu the largest
-    |(I - P_t) C_t^(1/2)|^2 of the run. mu <= lam is that of KORS, ``size`` that of the final
-    dictionary.
+    |(I - P_t) C_t^(1/2)|^2 of the run. mu <= lam; ``size`` is the size of the final dictionary.
 
     Examples
     --------
@@ -145,16 +144,15 @@ def nystrom_bound(
     1.246574
     """
     require(mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
-    rest = 2.0 * (size + 1) * len(X) * mu / lam
-    return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + rest)
+    projected = 2.0 * (size + 1) * len(X) * mu / lam
+    return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + projected)
 
 
 class SizeBound(NamedTuple):
-    """What pkawv's Proposition 5 says about a KORS dictionary.
+    """pkawv's Proposition 5 on a KORS dictionary.
 
-    ``beta`` is the oversampling that it needs, 12 log(n / delta); ``size`` is 3 rho beta d_onl(mu)
-    with rho = 3, from kons Theorem 2; ``printed`` is 9 d_eff(mu) log(2 n / delta)^2, the printed
-    form, which may be exceeded.
+    ``beta`` is the oversampling, 12 log(n / delta); ``size`` is 3 rho beta d_onl(mu) with rho = 3,
+    from kons Theorem 2; ``printed`` is 9 d_eff(mu) log(2 n / delta)^2, which may be exceeded.
     """
 
     beta: float
@@ -164,7 +162,7 @@ class SizeBound(NamedTuple):
 
 @checked
 def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05) -> SizeBound:
-    """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta that it is for.
+    """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta for it.
 
     With this beta, eps = 1/2 and mu as its alpha, with probability 1 - delta the dictionary has at
     most this size, and |(I - P_t) C_t^(1/2)|^2 <= mu at every round, as Theorem 6 needs.
@@ -172,13 +170,12 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
     Remarks
     -------
     Errata 12 and 59: the printed size does not follow from kons and is exceeded, so ``size`` is
-    3 rho beta d_onl(mu). It holds where d_onl(mu) >= 0.03, so for any mu that is not far above n;
-    below that, a single atom may be more.
+    3 rho beta d_onl(mu). It holds if d_onl(mu) >= 0.03, so for any mu that is not far above n.
 
     Examples
     --------
-    >>> found = okl.theory.nystrom_size_bound(okl.Linear(), [[1.0], [1.0]], mu=2.0, delta=0.1)
-    >>> round(found.beta, 3), round(found.size, 1), round(found.printed, 1)
+    >>> bound = okl.theory.nystrom_size_bound(okl.Linear(), [[1.0], [1.0]], mu=2.0, delta=0.1)
+    >>> round(bound.beta, 3), round(bound.size, 1), round(bound.printed, 1)
     (35.949, 188.7, 61.2)
     """
     beta = 12.0 * log(len(X) / delta)
@@ -236,30 +233,30 @@ def _find_coordinates(
     The basis is orthonormal; its first vectors span the earlier spaces.
     """
     integers = sizes.shape == (len(X),) and sizes.dtype.kind in "iu"
-    require(integers, "sizes", sizes, f"{len(X)} integers, one a round")
+    require(integers, "sizes", sizes, f"{len(X)} integers, one per round")
     growth = np.diff(sizes.astype(np.int64), prepend=0)
     require((growth >= 0).all(), "sizes", sizes, "counts that never fall")
     if features is not None:
         Z = features.transform(X)
         require(sizes[-1] <= Z.shape[1], "sizes", sizes, f"counts of at most {Z.shape[1]} features")
         return Z, sizes
-    require(growth.max() <= 1, "sizes", sizes, "counts that grow by one at most, of a dictionary")
+    require(growth.max() <= 1, "sizes", sizes, "counts that grow by at most one per round")
     atoms = X[growth > 0]
     K = kernel(atoms) if len(atoms) else np.empty((0, 0))
     K[np.diag_indices_from(K)] *= 1.0 + NUGGET  # atoms that nearly coincide cost no digits
-    L, kept, rank_of = np.zeros_like(K), [], [0]  # Gram-Schmidt in the order of the stream
+    L, basis, rank_of = np.zeros_like(K), [], [0]  # Gram-Schmidt in the order of the stream
     for j in range(len(atoms)):
-        r = len(kept)
-        row = scipy.linalg.solve_triangular(L[:r, :r], K[kept, j], lower=True) if r else K[:0, j]
-        rest = K[j, j] - row @ row
-        if rest > NULL * K[j, j]:
-            L[r, :r], L[r, r] = row, rest**0.5
-            kept.append(j)
-        rank_of.append(len(kept))
-    if not kept:
+        r = len(basis)
+        row = scipy.linalg.solve_triangular(L[:r, :r], K[basis, j], lower=True) if r else K[:0, j]
+        delta = K[j, j] - row @ row
+        if delta > NULL * K[j, j]:
+            L[r, :r], L[r, r] = row, delta**0.5
+            basis.append(j)
+        rank_of.append(len(basis))
+    if not basis:
         return np.zeros((len(X), 0)), np.zeros(len(X), dtype=int)
-    r = len(kept)
-    Z = scipy.linalg.solve_triangular(L[:r, :r], kernel(atoms[kept], X), lower=True).T
+    r = len(basis)
+    Z = scipy.linalg.solve_triangular(L[:r, :r], kernel(atoms[basis], X), lower=True).T
     return Z, np.array(rank_of)[sizes]
 
 
@@ -308,28 +305,28 @@ def capacity_bound(
 
     Remarks
     -------
-    The corollaries hide constants and logarithms; here are those of the theorems behind them.
+    The corollaries hide constants and logarithms; these are those of the theorems behind them.
 
     Examples
     --------
-    >>> found = okl.theory.capacity_bound(n=10_000, m=500, gamma=0.25)
-    >>> round(found.lam, 3), round(found.bound, 1)
+    >>> bound = okl.theory.capacity_bound(n=10_000, m=500, gamma=0.25)
+    >>> round(bound.lam, 3), round(bound.bound, 1)
     (6.31, 59.4)
     """
     mu = n * m ** (-1.0 / gamma)
     power = -0.5 / gamma if known_inputs else 0.5 - 0.5 / gamma
     lam = max(n ** (gamma / (1.0 + gamma)), n * m**power)
     term = (mu + lam) / lam if known_inputs else 2.0 * (m + 1)  # mu <= lam, as Theorem 6 asks
-    rest = term * n * mu / lam
+    projected = term * n * mu / lam
     dimension = (n / lam) ** gamma * log(e + e * n * kappa**2 / lam)
-    return CapacityBound(lam, mu, lam * norm**2 + B**2 * (dimension + rest))
+    return CapacityBound(lam, mu, lam * norm**2 + B**2 * (dimension + projected))
 
 
 @checked(gamma="(0, 1)", points=partial(checks.require_count, least=2))
 def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     """Return the exponents of pkawv Figure 1: regret n^b with a dictionary of n^a atoms.
 
-    For d_eff(lam) <= (n / lam)^gamma and lam tuned, from Corollaries 7 and 8 and eq. (8). Where a
+    For d_eff(lam) <= (n / lam)^gamma and tuned lam, from Corollaries 7 and 8 and eq. (8). If a
     larger dictionary would make a rate worse, a smaller one is used.
 
     Returns
@@ -340,10 +337,8 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
 
     Remarks
     -------
-    Errata 57: the text says that Pros-N-KONS cannot beat 4 gamma / (1 + gamma)^2. The form that it
-    gives in eq. (8), minimised over lam, goes down to gamma (3 + gamma) / (1 + gamma)^2, which is
-    lower; this function returns the minimum. The published level is that of Table 1's dictionary,
-    a = 2 gamma (1 - gamma) / (1 + gamma)^2.
+    Errata 57: the text says that Pros-N-KONS cannot beat 4 gamma / (1 + gamma)^2. The minimum of
+    eq. (8) over lam, which this function returns, is lower: gamma (3 + gamma) / (1 + gamma)^2.
 
     Examples
     --------
@@ -352,8 +347,8 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     """
     a = np.linspace(0.0, 1.0, points)
     best = gamma / (1.0 + gamma)
-    # Pros-N-KONS: max(a + l, a + gamma (1 - l), 2 - a / gamma - l) at its best l = log_n lam, which
-    # is where two of the three lines cross.
+    # Pros-N-KONS: max(a + l, a + gamma (1 - l), 2 - a / gamma - l) at the best l = log_n lam, where
+    # two of the three lines cross.
     crossings = (
         np.full(points, best),
         1.0 - a * (1.0 + 1.0 / gamma) / 2.0,
@@ -391,10 +386,10 @@ def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: f
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 
     Of the Gaussian kernel, for any inputs in the ball (pkawv section 3.1, after Altschuler, Bach,
-    Rudi and Niles-Weed 2019). It shows the order (log n)^d and is no estimate: at least 3 * 6^d.
+    Rudi and Niles-Weed 2019). It shows the order (log n)^d; as an estimate it is far too large.
 
     R = ``radius`` >= 0 is the largest |x - center| for any center, sigma > 0 the width. For lam > n
-    it is the value at lam = n: d_eff falls in lam, and the logarithm would be negative.
+    it is the value at lam = n, as d_eff falls in lam.
 
     Examples
     --------

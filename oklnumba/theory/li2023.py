@@ -22,15 +22,15 @@ def pomdr_bound(
 ) -> float:
     """Return the regret bound of POMDR against every |f| <= U (pomdr Corollary 1, errata 38, 62).
 
-    6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x). With
-    ``budget`` B, for runs with removals, 6 U sqrt(2 T (A_T + 2 D) / B) + 6 sqrt(3) U sqrt(D) T / B
-    are added; None is for runs without any (the dictionary stayed small, or POMD). U is the
-    ``radius``. For hinge loss and learners with zeta = ald_scale = rate_scale = 1 and a horizon.
+    6 U sqrt(A_T + 2 D) + 9 U sqrt(D), with the kernel alignment A_T and D = max k(x, x). For runs
+    with removals pass ``budget`` B: it adds 6 U sqrt(2 T (A_T + 2 D) / B) + 6 sqrt(3) U sqrt(D) T /
+    B. U is the ``radius``. For hinge loss and learners with zeta = ald_scale = rate_scale = 1 and a
+    horizon.
 
     Remarks
     -------
-    The last term, linear in T / B, is not in the paper, whose learning rate looks ahead; with what
-    POMDR has in its place, 3 D, some streams need it (errata 62). ``pomdr_data_bound`` is sharper,
+    The last term, linear in T / B, is not in the paper, whose learning rate looks ahead. With 3 D
+    in its place, as in POMDR, some streams need it (errata 62). ``pomdr_data_bound`` is sharper,
     and needs a run.
 
     Examples
@@ -63,17 +63,15 @@ def pomdr_data_bound(
 
     Remarks
     -------
-    Errata 28 (the 3 D), 39 (U sqrt(D / 3) of the 1 + 1 / sqrt(3); the rest is what ALD leaves out)
-    and 62: the paper's last term, 3 U sqrt(2 T S / B), has no 3 D for the rates after removals,
-    which look ahead there.
+    Errata 28 (the 3 D), 39 (the 1 / sqrt(3)) and 62 (the 3 D of the rates after removals).
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> y = np.sign(X[:, 0])
     >>> learner = okl.POMD(okl.Gaussian(1.0), radius=5.0, horizon=500).partial_fit(X, y)
-    >>> own = okl.theory.pomdr_data_bound(learner.diary.alignment, radius=5.0)
-    >>> bool(own < okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius=5.0))
+    >>> bound = okl.theory.pomdr_data_bound(learner.diary.alignment, radius=5.0)
+    >>> bool(bound < okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius=5.0))
     True
     """
     pieces = removals + 1
@@ -107,8 +105,8 @@ class AldBudget(NamedTuple):
 def _bound_eigenvalues(kernel: Any, X: np.ndarray) -> np.ndarray:
     """Return the eigenvalues of the kernel matrix, largest first, none too small by rounding.
 
-    They are squared singular values of the pivoted Cholesky factor, plus the part of the trace that
-    the factor leaves out: accurate far below eps times the largest eigenvalue.
+    They are squared singular values of the pivoted Cholesky factor, accurate far below eps times
+    the largest eigenvalue, plus a bound on the trace of K minus its factor.
     """
     n, largest = len(X), float(kernel.diag(X).max())
     F = square_root(kernel, X, tol=EPS * largest)

@@ -12,7 +12,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.inputs import scale_columns
 from oklnumba.hot.primitives.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
 
-SHARES = 8  # of a product, one a thread; a fixed number, so that results do not depend on the cores
+SHARES = 8  # of a product, one per thread: fixed, so that results do not depend on the cores
 PIVOTS = 256  # columns of a square root computed at a time
 SPREAD = 0.1  # pivots of one block are at least this share of its largest
 EPS = float(np.finfo(float).eps)
@@ -35,9 +35,9 @@ def factor_shifted(K: np.ndarray, lam: float) -> np.ndarray:
 
 
 def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return K v without the matrix K, computing k(x, z) once a pair, on all cores.
+    """Return K v without the matrix K, computing k(x, z) once per pair, on all cores.
 
-    O(n^2 d) time and O(n) memory. Where the values of the kernel are exact, entry i is within
+    O(n^2 d) time and O(n) memory. If the values of the kernel are exact, entry i is within
     (TILE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
     """
     coded = kernel_code(kernel)
@@ -65,8 +65,8 @@ def rounding_share(kernel: Any, n: int, d: int) -> float:
     """Return c with |fl(v'K v) - v'K v| <= c (sum_i sqrt(k(x_i, x_i)) |v_i|)^2, with a margin of 2.
 
     A computed value k(x, z) is within (d + 4) eps sqrt(k(x, x) k(z, z)) of the truth for radial
-    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz). Added to it are
-    the sums of ``kernel_times`` and NumPy's pairwise sum over i. First order in eps.
+    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz). Then come the
+    sums of ``kernel_times`` and NumPy's pairwise sum over i. First order in eps.
     """
     code, numbers = kernel_code(kernel)
     value = (d + 4.0) * (numbers[DEGREE] if code == POLYNOMIAL else 1.0)
@@ -77,30 +77,30 @@ def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndar
     """Return F (n, r) with F F' = K to rounding: a pivoted Cholesky factor, in O(n r) memory.
 
     Each block takes the largest entries of the remaining diagonal as pivots, down to SPREAD times
-    the first; then rounding grows no more than where each pivot is the largest of all. It ends when
-    no entry is above ``tol``; None: n eps max(diag), as in LAPACK's dpstrf.
+    the first, so that rounding grows as with complete pivoting. It ends when no entry is above
+    ``tol``; None: n eps max(diag), as in LAPACK's dpstrf.
     """
-    rest = kernel.diag(X)
-    n = len(rest)
-    tol = n * EPS * float(rest.max()) if tol is None else tol
+    delta = kernel.diag(X)
+    n = len(delta)
+    tol = n * EPS * float(delta.max()) if tol is None else tol
     F, r = np.empty((n, PIVOTS)), 0
-    while float(rest.max()) > tol:
-        take = np.argsort(-rest, kind="stable")[:PIVOTS]
-        take = take[rest[take] > tol]
-        corner = kernel(X[take]) - F[take, :r] @ F[take, :r].T
-        corner, order, rank, _ = scipy.linalg.lapack.dpstrf(
-            np.asfortranarray(corner), lower=1, tol=max(tol, SPREAD * float(rest[take[0]]))
+    while float(delta.max()) > tol:
+        take = np.argsort(-delta, kind="stable")[:PIVOTS]
+        take = take[delta[take] > tol]
+        block = kernel(X[take]) - F[take, :r] @ F[take, :r].T
+        block, order, rank, _ = scipy.linalg.lapack.dpstrf(
+            np.asfortranarray(block), lower=1, tol=max(tol, SPREAD * float(delta[take[0]]))
         )
         if rank == 0:  # the remaining diagonal is only rounding
-            rest[take] = 0.0
+            delta[take] = 0.0
             continue
         take = take[order[:rank] - 1]
         if r + rank > F.shape[1]:
             F = np.concatenate([F, np.empty((n, max(F.shape[1] // 2, PIVOTS)))], axis=1)
         columns = kernel(X, X[take]) - F[:, :r] @ F[take, :r].T
-        new = scipy.linalg.solve_triangular(corner[:rank, :rank], columns.T, lower=True).T
+        new = scipy.linalg.solve_triangular(block[:rank, :rank], columns.T, lower=True).T
         F[:, r : r + rank] = new
-        rest = np.maximum(rest - np.einsum("ij,ij->i", new, new), 0.0)
-        rest[take] = 0.0
+        delta = np.maximum(delta - np.einsum("ij,ij->i", new, new), 0.0)
+        delta[take] = 0.0
         r += rank
     return F[:, :r]

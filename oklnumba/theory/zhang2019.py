@@ -139,9 +139,9 @@ def adaptive_ftrl_bound(
 def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius: float) -> float:
     """Return (D^2 / (2 eta) + eta) sqrt(sum |g_t|^2), for OGD(schedule="gradient", radius=...).
 
-    D = ``radius`` + |w| is at least every |w_t - w| for w in the ball. Of oco footnote 1, where
-    mirror descent needs no sigma: with D^2 <= (2 radius)^2 and eta = sqrt(2) radius at most
-    2 sqrt(2) radius sqrt(sum |g|^2) (Orabona 2019, lecture 5).
+    D = ``radius`` + |w| is at least every |w_t - w| for w in the ball. oco footnote 1: mirror
+    descent needs no sigma. With eta = sqrt(2) radius the bound is at most 2 sqrt(2) radius
+    sqrt(sum |g|^2) (Orabona 2019, lecture 5).
 
     Examples
     --------
@@ -219,9 +219,9 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
 
     Remarks
     -------
-    The notes have T = O(log(1 / (lam eps)) / (lam eps)) and leave L open. Both learners keep |w_t|
-    <= R / lam, so a gradient lam w_t - y x is at most 2 R; the best w is as short, hence Theorem
-    4's lam / 2 |w|^2 <= R^2 / (2 lam).
+    The notes have T = O(log(1 / (lam eps)) / (lam eps)), without L. Both learners have |w_t| <= R /
+    lam, so a gradient lam w_t - y x has at most the length 2 R. The best w is as short, hence
+    Theorem 4's lam / 2 |w|^2 <= R^2 / (2 lam).
 
     Examples
     --------
