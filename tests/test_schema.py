@@ -1,6 +1,7 @@
 """What a row means is remembered: by learners, runs, streams, files, the command line, services."""
 
 import copy
+import gzip
 import io
 import multiprocessing
 import os
@@ -509,3 +510,192 @@ def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
     if record == "all" and y.ndim == 1:
         with pytest.raises(ValueError, match="with resume=True pass only what comes after"):
             go_on(A, y, resume=True)
+
+
+# ---- files as others write them ----
+
+FRAME = pd.DataFrame({"a": A[:, 0], "b": A[:, 1], "y": Y})
+
+
+def together(data):
+    X, y = zip(*data, strict=True)
+    return np.concatenate(X), np.concatenate(y)
+
+
+@pytest.mark.parametrize("index", ["nameless", "day", "several"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "frame"])
+def test_the_index_of_pandas_is_no_input(kind, index, tmp_path):
+    frame = FRAME.iloc[RNG.permutation(80)]
+    if index == "several":
+        frame = frame.set_index([np.arange(80), frame.index])
+    elif index == "day":
+        frame = frame.rename_axis("day")
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        frame = (
+            frame.rename_axis(index=None) if index == "nameless" else frame.reset_index(drop=True)
+        )
+        frame.to_csv(path)
+    elif kind == "arrow":
+        pyarrow.feather.write_feather(pa.Table.from_pandas(frame), path)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    data = okl.stream(frame if kind == "frame" else path, label="y")
+    assert data.columns == ("a", "b")
+    assert_array_equal(together(data)[0], frame[["a", "b"]])
+
+
+def test_an_index_that_is_named_as_a_column_is_one(tmp_path):
+    path = tmp_path / "a.parquet"
+    FRAME.set_index(A[:, 2]).rename_axis("day").to_parquet(path)
+    assert okl.stream(path, label="y", columns=["a", "day"]).columns == ("a", "day")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_folders_that_are_named_by_a_value(kind, tmp_path):
+    for year in (2020, 2021):
+        folder = tmp_path / "run=3" / "rows" / f"year={year}"  # run=3 is above what is named
+        folder.mkdir(parents=True)
+        written(FRAME[:20], folder / f"part.{kind}")
+    data = okl.stream(tmp_path / "run=3" / "rows", label="y")
+    assert data.columns == ("a", "b", "year")
+    assert_array_equal(together(data)[0][:, 2], np.repeat([2020.0, 2021.0], 20))
+    assert okl.stream(folder / f"part.{kind}", label="y").columns == ("a", "b")
+
+
+def test_a_libsvm_file_that_starts_elsewhere(tmp_path):
+    def write(name, rows):
+        lines = (" ".join(["1", *(f"{j}:{v}" for j, v in row.items())]) for row in rows)
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        return tmp_path / name
+
+    train = write("train.svm", [{0: 1.0, 3: 2.0}, {1: 3.0}])
+    test = write("test.svm", [{1: 5.0, 2: 6.0}])  # never uses column 0
+    model = okl.LinearRidge()
+    okl.run(model, okl.stream(train))
+    model.save(tmp_path / "model.npz")
+    for like in (model, okl.load(tmp_path / "model.npz"), okl.stream(train)):
+        assert together(okl.stream(test, like=like))[0].tolist() == [[0.0, 5.0, 6.0, 0.0]]
+    assert together(okl.stream(test, zero_based=True, width=4))[0].tolist() == [
+        [0.0, 5.0, 6.0, 0.0]
+    ]
+    assert together(okl.stream(test))[0].tolist() == [[5.0, 6.0]]
+    with pytest.raises(ValueError, match=r"columns 1 to 9, which do not fit width=4"):
+        okl.stream(write("wide.svm", [{1: 1.0, 9: 1.0}]), like=model)
+    okl.run(model, okl.stream(test))  # as the model reads it
+    with pytest.raises(ValueError, match="the data so far had 4.*; pass width=4"):
+        okl.run(okl.LinearRidge().partial_fit(A[:, [0, 1, 2, 0]], Y), okl.stream(test))
+
+
+@every_format
+def test_a_missing_label_passes_as_one(kind, tmp_path):
+    for label, filled in ((np.where(np.arange(80) % 4 > 0, Y, np.nan), "real"), (
+        np.where(np.arange(80) % 4 > 0, np.where(Y > 0, "hot", "cold"), None), "text",
+    )):  # fmt: skip
+        data = okl.stream(written(FRAME.assign(y=label), tmp_path / f"a.{kind}"), label="y")
+        run = okl.run(okl.LinearRidge(), data, labels="optional")
+        y = np.where(np.arange(80) % 4 > 0, Y if filled == "real" else SIGNS, np.nan)
+        expected = okl.run(okl.LinearRidge(), A[:, :2], y, labels="optional")
+        assert_array_equal(run.predictions, expected.predictions)
+        with pytest.raises(ValueError, match="y has nan at row 0"):
+            okl.run(okl.LinearRidge(), data)
+
+
+def test_a_missing_class_passes_as_one(tmp_path):
+    names = np.array(["a", "b", "c"], dtype=object)[np.arange(80) % 3]
+    names[5] = None
+    data = okl.stream(written(FRAME.assign(y=names), tmp_path / "a.parquet"), label="y")
+    learner = okl.OneVsRest(okl.LinearRidge(), data.classes)
+    assert okl.run(learner, data, labels="optional").labelled[-1] == learner.rounds == 79
+
+
+def test_text_of_several_lines(tmp_path):
+    path, rows = tmp_path / "a.csv", 60_000
+    text = '"first line\nsecond, and ""quoted"""'
+    path.write_text("a,note,y\n" + "".join(f"{k},{text},{k % 7}\n" for k in range(rows)))
+    X, y = together(okl.stream(path, label="y", drop=["note"]))
+    assert_array_equal(X[:, 0], np.arange(rows))
+    assert_array_equal(y, np.arange(rows) % 7)
+
+
+def test_a_csv_as_a_spreadsheet_writes_it(tmp_path, capsys):
+    text = "made by hand\npreis;größe;y\n1,5;2;0,5\n-3,25;1;1\n"
+    path = tmp_path / "Table.CSV"
+    path.write_bytes(text.encode("latin-1"))
+    options = {"delimiter": ";", "decimal": ",", "encoding": "latin-1", "skip": 1}
+    data = okl.stream(path, label="y", **options)
+    X, y = together(data)
+    assert data.columns == ("preis", "größe")
+    assert X.tolist() == [[1.5, 2.0], [-3.25, 1.0]] and y.tolist() == [0.5, 1.0]
+    model = okl.LinearRidge()
+    okl.run(model, data)
+    assert_array_equal(together(okl.stream(path, like=model))[0], X)  # read in the same way
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    say(capsys, "run", path, "--label", "y", *arguments, "--save", tmp_path / "model.npz")
+    said = read(say(capsys, "predict", tmp_path / "model.npz", path).out)
+    assert len(said) == 2
+    path.write_bytes(text.split("\n", 1)[1].encode("utf-16"))
+    del options["skip"]
+    assert_array_equal(
+        together(okl.stream(path, label="y", **options | {"encoding": "utf-16"}))[0], X
+    )
+
+
+PLAIN = "a,b,y\n1,2,3\n4,5,6\n"
+NOT_READ = {
+    "semicolon": (PLAIN.replace(",", ";").encode(), "x.csv", "has ';' between its columns"),
+    "utf-16": (PLAIN.encode("utf-16"), "x.csv", "is UTF-16: pass encoding="),
+    "latin-1": (PLAIN.replace("a", "ä").encode("latin-1"), "x.csv", "is not UTF-8: pass its enc"),
+    "decimals": (b'a,b,y\n"1,5",2,3\n"4,5",5,6\n', "x.csv", "'1,5' in row 0: pass decimal=','"),
+    "one text": (b"a,b,y\n1,2,3\n4,5,6\nx,5,6\n4,3,2\n", "x.csv", "'x' in row 2, among numbers"),
+    "zip": (b"PK", "x.csv.zip", "is packed as .zip: unpack it"),
+    "xz": (b"", "x.csv.xz", "is packed as .xz: unpack it"),
+    "gz": (gzip.compress(PLAIN.encode()), "x.csv", "is compressed: its name must end in .gz"),
+}
+
+
+@pytest.mark.parametrize("content, name, message", NOT_READ.values(), ids=NOT_READ)
+def test_a_file_that_is_not_read_says_why(content, name, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"(?s){name}.*{message}|{message}"):
+        okl.stream(tmp_path / name, label="y")
+
+
+def test_pipes_patterns_and_names_of_files(tmp_path, monkeypatch):
+    for k in range(3):
+        (tmp_path / f"part-{k}.CSV").write_text(PLAIN)
+    (tmp_path / "part-3.CSV").write_bytes(b"")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for source, rows in ((tmp_path, 6), ("~/part-0.CSV", 2), (tmp_path / "part-[01].CSV", 4)):
+        assert len(together(okl.stream(source, label="y"))[1]) == rows
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    thread = threading.Thread(target=pipe.write_text, args=(PLAIN,))
+    thread.start()
+    data = okl.stream(pipe, label="y")
+    thread.join()
+    assert together(data)[0].tolist() == together(data)[0].tolist() == [[1.0, 2.0], [4.0, 5.0]]
+
+
+@pytest.mark.parametrize("source", ["csv", "parquet", "arrow", "pandas", "polars", "frame"])
+def test_large_integers_are_rounded_alike(source, tmp_path):
+    frame = pd.DataFrame({"id": [2**60 + 1, 2**53 + 1, -(2**62) + 3], "y": [1.0, 2.0, 3.0]})
+    if source in WRITERS:
+        found = together(okl.stream(written(frame, tmp_path / f"a.{source}"), label="y"))[0]
+    elif source == "frame":
+        found = together(okl.stream(frame, label="y"))[0]
+    else:
+        learner = okl.LinearRidge().partial_fit(FRAMES[source](frame[["id"]]), frame.y)
+        assert learner.predict_one({"id": 2**53 + 1}) == learner.predict_one([float(2**53 + 1)])
+        return
+    assert_array_equal(found[:, 0], frame.id.to_numpy(float))
+
+
+def test_the_model_of_an_estimator_knows_names_and_classes(tmp_path):
+    frame, labels = FRAME[["a", "b"]], np.where(Y > 0, "hot", "cold")
+    model = okl.interop.OnlineClassifier(okl.PKAWV(okl.TaylorFeatures(2))).fit(frame, labels)
+    model.learner_.save(tmp_path / "model.npz")
+    learner = okl.load(tmp_path / "model.npz")
+    assert learner.schema.names == ("a", "b") and learner.schema.classes == ("cold", "hot")
+    assert_array_equal(learner.predict(frame[["b", "a"]]), model.decision_function(frame))
+    assert okl.interop.OnlineRegressor().fit(A, Y).learner_.schema is None

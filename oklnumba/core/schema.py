@@ -93,7 +93,7 @@ class Schema:
 
         X without names is returned unchanged. A dict or a series is one row, (d,).
         """
-        if not (found := column_names(X)):
+        if not (found := column_names(X)) or not self.needed:
             return X
         given = {plain_name(one): one for one in found}
         same = tuple(plain_name(one) for one in found) == self.names

@@ -14,7 +14,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
@@ -150,9 +149,8 @@ def stream(
     if isinstance(dataset, list):
         if label is not None or columns is not None or drop or encode:
             raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
-        return _load_libsvm(
-            dataset, name, batch, classes if known is None else known.classes, reading
-        )
+        known = Schema((), classes=classes, reading=reading) if known is None else known
+        return _load_libsvm(dataset, name, batch, known)
     if known is None:
         known = _find_schema(dataset, label, columns, drop, encode, classes, reading)
     else:
@@ -169,7 +167,8 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
         return import_module("pyarrow.dataset").dataset(table), "a frame"
     paths, kind = _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    return paths if kind == "libsvm" else _open(paths, kind, reading), name
+    folder = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None
+    return paths if kind == "libsvm" else _open(paths, kind, reading, folder), name
 
 
 def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
@@ -198,7 +197,8 @@ class Stream:
 
     def like(self, schema: Schema) -> Stream:
         """Return the same rows, read by the schema of a learner."""
-        if self._read_as is None or schema == self.schema or not schema.columns:
+        named = bool(schema.columns) == bool(self.columns)  # LIBSVM files have no names
+        if self._read_as is None or schema == self.schema or not named:
             return self
         label = schema.label or self.schema.label
         classes = schema.classes or self.schema.classes
@@ -272,10 +272,9 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
 # ---- readers, which yield pieces ----
 
 
-def _load_libsvm(
-    paths: list[Path], name: str, batch: int | None, classes: tuple | None, reading: dict
-) -> Stream:
+def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema) -> Stream:
     """Return the rows of LIBSVM files, which are loaded at once."""
+    reading, classes = schema.reading, schema.classes
     load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
     try:
         parts = load([str(path) for path in paths], zero_based=True)
@@ -295,7 +294,8 @@ def _load_libsvm(
         X.resize(X.shape[0], width + first)
     schema = Schema((), classes=classes, reading={"zero_based": not first, "width": width})
     pieces = partial(_cut_libsvm, paths, [X[:, first:] for X in inputs], labels)
-    return Stream(name, pieces, batch, classes, schema=schema)
+    read_as = partial(_load_libsvm, paths, name, batch)
+    return Stream(name, pieces, batch, classes, None, schema, read_as)
 
 
 def _cut_libsvm(paths: list[Path], inputs: list[Any], labels: list[np.ndarray]) -> Pieces:
@@ -371,7 +371,7 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
     for name in (*schema.names, *targets):
         kind = str(found.field(name).type)
         if not kind.startswith(NUMBERS):
-            odd.append(f"column {name!r} holds {kind}")
+            odd.append(f"column {name!r} holds {_show_texts(dataset, name) or kind}")
         elif of_texts and kind != "bool":
             place = found.get_field_index(name)
             found = found.set(place, found.field(name).with_type(arrow.float64()))
@@ -383,6 +383,27 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
             "encode=[...] (--encode A,B) takes texts, classes=[...] names those of a label"
         )
     return found
+
+
+def _show_texts(dataset: Any, name: str) -> str | None:
+    """Return the first text of a column that is no number, and where; None if it has no texts."""
+    if not str(dataset.schema.field(name).type).startswith(TEXTS):
+        return None
+    texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
+    odd = [row for row, text in enumerate(texts) if not _is_number(text)]
+    hint = ""
+    if 2 * len(odd) < len(texts):
+        hint = ", among numbers: correct it"
+    elif all(_is_number(text.replace(",", ".")) for text in texts):
+        hint = ": pass decimal=',' (--decimal ,)"
+    return f"string, {texts[odd[0]]!r} in row {odd[0]}{hint}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text or "nan") is not None
+    except ValueError:
+        return False
 
 
 class _Tables:
@@ -458,7 +479,7 @@ def _import(module: str, what: str) -> Any:
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     if source == "-":
-        return [_spool(source)], format or "csv"
+        return [_spool_stdin()], format or "csv"
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
     what = "a file, a folder, a list of files or a pyarrow Dataset"
@@ -480,7 +501,10 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
             raise ValueError(f"{path} is packed as {suffix}: unpack it, or pack it as .gz")
         suffix = path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
         kinds.add(format or SUFFIXES.get(suffix) or (None if path.is_file() else "csv"))
-    paths = [path if path.is_file() else _spool(path) for path in paths]
+    for place, path in enumerate(paths):
+        if not path.is_file():
+            with open(path, "rb") as pipe:
+                paths[place] = _spool(pipe)
     if None in kinds or len(kinds) > 1:
         raise ValueError(
             f"{paths[0]} and others: the suffixes do not name one format; pass format=, "
@@ -489,11 +513,20 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     return paths, kinds.pop()
 
 
-def _open(paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
-    """Return the pyarrow Dataset of some files."""
+def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
+    """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
     arrow = _import("pyarrow.dataset", "Parquet, CSV and Arrow files")
     layout: Any = kind
     header = reading.get("header", True)
+    encoding = reading.get("encoding", "utf8")
+    if kind in ("csv", "tsv"):
+        for path in paths:
+            _refuse_other_text(path, kind, reading)
+        if skip := reading.get("skip"):
+            paths = [_skip_lines(path, skip, encoding) for path in paths]
+    base = {}
+    if folder is not None and folder.is_dir():
+        base = {"partitioning": "hive", "partition_base_dir": str(folder)}
     if kind in ("csv", "tsv"):
         csv = _import("pyarrow.csv", "CSV files")
         delimiter = reading.get("delimiter", "," if kind == "csv" else "\t")
@@ -502,12 +535,11 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(
                 autogenerate_column_names=not header,
-                skip_rows=reading.get("skip", 0),
-                encoding=reading.get("encoding", "utf8"),
+                encoding=encoding,
             ),
         )
     try:
-        dataset = arrow.dataset([str(path) for path in paths], format=layout, partitioning="hive")
+        dataset = arrow.dataset([str(path) for path in paths], format=layout, **base)
     except (OSError, ValueError) as error:
         raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from error
     names = dataset.schema.names
@@ -519,17 +551,55 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
     return dataset
 
 
+def _refuse_other_text(path: Path, kind: str, reading: dict[str, Any]) -> None:
+    """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
+    with open(path, "rb") as file:
+        head = file.read(2**16)
+    cause, packed = "", head[:2] == b"\x1f\x8b" or head[:3] == b"BZh"
+    if packed and path.suffix not in COMPRESSED:
+        cause = f"is compressed: its name must end in {' or '.join(COMPRESSED)}"
+    if packed or kind == "tsv":
+        head = b""
+    if "encoding" not in reading and not cause:
+        try:
+            text = head.decode("utf-8")
+        except UnicodeDecodeError as error:
+            text = ""
+            if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                cause = "is UTF-16: pass encoding='utf-16' (--encoding utf-16)"
+            elif error.start < len(head) - 4:  # a character may be cut at the end
+                cause = "is not UTF-8: pass its encoding, such as encoding='latin-1'"
+        first = text.splitlines()[reading.get("skip", 0) :][:1]
+        others = [one for one in ";\t|" if first and one in first[0] and "," not in first[0]]
+        if others and "delimiter" not in reading:
+            cause = f"has {others[0]!r} between its columns: pass delimiter={others[0]!r}"
+    if cause:
+        raise ValueError(f"{path} {cause}")
+
+
 _spooled: list[Any] = []  # files that end with the process
 
 
-@cache
-def _spool(source: Any) -> Path:
-    """Return a temporary file with what stdin or a pipe holds."""
-    _spooled.append(file := tempfile.NamedTemporaryFile())
-    with nullcontext(sys.stdin.buffer) if source == "-" else open(source, "rb") as pipe:
-        shutil.copyfileobj(pipe, file)
+def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
+    """Return a temporary file with what is left in a pipe or a file."""
+    _spooled.append(file := tempfile.NamedTemporaryFile(mode, **text))
+    shutil.copyfileobj(pipe, file)
     file.flush()
     return Path(file.name)
+
+
+@cache
+def _spool_stdin() -> Path:
+    return _spool(sys.stdin.buffer)
+
+
+def _skip_lines(path: Path, count: int, encoding: str) -> Path:
+    """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
+    text = {"encoding": encoding, "newline": ""}
+    with open(path, **text) as file:
+        for _ in range(count):
+            file.readline()
+        return _spool(file, "w", **text)
 
 
 def _find_column(one: Any, names: list[str], what: str) -> str:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
+from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
@@ -108,6 +109,10 @@ class OnlineEstimator(BaseEstimator):
         while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:  # so each row is copied
             runs[-2:] = [join_runs(*runs[-2:])]  # log2(n) times at most, in n calls too
         self._runs, self.learner_ = runs, player
+        names = getattr(self, "feature_names_in_", ())
+        classes = getattr(self, "classes_", ())  # of several classes the player knows them
+        classes = tuple(classes.tolist()) if len(classes) == 2 else None
+        player._schema = Schema(tuple(names), classes=classes) if len(names) or classes else None
         if done.interrupted:
             raise KeyboardInterrupt
         return done

@@ -76,7 +76,8 @@ def _pieces(
             recorder.learner._check_points(part)
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
-            raise ValueError(_name_chunk(str(error), i, first)) from error
+            hint = isinstance(X, Stream) and X.columns is None and width and f"; pass width={width}"
+            raise ValueError(_name_chunk(str(error), i, first) + (hint or "")) from error
         warned = warned or _warn_of_block(labels, first)
         recorder.schema = schema
         yield part, labels
