@@ -273,8 +273,14 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "{table}"], "name the column of the labels: label="),
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
         (["run", "{table}", "--label", "signs", "--columns", "firts"], "did you mean 'first'"),
-        (["run", "{table}", "--label", "signs"], "'text' holds string, column 'three' holds"),
-        (["run", "{table}", "--label", "signs", "--drop", "text"], "'three' holds string, no numb"),
+        (
+            ["run", "{table}", "--label", "signs"],
+            "'text' holds string, 'yes' in row 0, column 'three' holds",
+        ),
+        (
+            ["run", "{table}", "--label", "signs", "--drop", "text"],
+            "'three' holds string, 'b' in row 0, no numb",
+        ),
         (["run", "{table}", "--label", "signs", "--encode", "txt"], "encode: there is no column"),
         (["run", "magic04", "--encode", "x0"], "holds numbers, nothing to encode"),
         (["run", "{npz}", "--drop", "x9"], "has no column 'x9'; it has x0 to x2"),

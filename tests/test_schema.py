@@ -646,7 +646,11 @@ NOT_READ = {
     "semicolon": (PLAIN.replace(",", ";").encode(), "x.csv", "has ';' between its columns"),
     "utf-16": (PLAIN.encode("utf-16"), "x.csv", "is UTF-16: pass encoding="),
     "latin-1": (PLAIN.replace("a", "ä").encode("latin-1"), "x.csv", "is not UTF-8: pass its enc"),
-    "decimals": (b'a,b,y\n"1,5",2,3\n"4,5",5,6\n', "x.csv", "'1,5' in row 0: pass decimal=','"),
+    "decimals": (
+        b'a,b,y\n"1,5",2,3\n"4,5",5,6\n',
+        "x.csv",
+        "'1,5' in row 0, no numbers; pass decimal=','",
+    ),
     "one text": (b"a,b,y\n1,2,3\n4,5,6\nx,5,6\n4,3,2\n", "x.csv", "'x' in row 2, among numbers"),
     "zip": (b"PK", "x.csv.zip", "is packed as .zip: unpack it"),
     "xz": (b"", "x.csv.xz", "is packed as .xz: unpack it"),

@@ -371,32 +371,35 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
     for name in (*schema.names, *targets):
         kind = str(found.field(name).type)
         if not kind.startswith(NUMBERS):
-            odd.append(f"column {name!r} holds {_show_texts(dataset, name) or kind}")
+            odd.append(_say_no_numbers(dataset, name))
         elif of_texts and kind != "bool":
             place = found.get_field_index(name)
             found = found.set(place, found.field(name).with_type(arrow.float64()))
     for name in schema.categories if of_texts else ():  # 01 is a text there
         found = found.set(found.get_field_index(name), arrow.field(name, arrow.string()))
     if odd:
-        raise ValueError(
-            f"{', '.join(odd)}, no numbers; drop=[...] (--drop A,B) leaves columns out, "
-            "encode=[...] (--encode A,B) takes texts, classes=[...] names those of a label"
-        )
+        columns, advice = zip(*odd, strict=True)
+        advice = [*dict.fromkeys(advice), "classes=[...] names those of a label"]
+        raise ValueError(f"{', '.join(columns)}, no numbers; {', '.join(advice)}")
     return found
 
 
-def _show_texts(dataset: Any, name: str) -> str | None:
-    """Return the first text of a column that is no number, and where; None if it has no texts."""
-    if not str(dataset.schema.field(name).type).startswith(TEXTS):
-        return None
+def _say_no_numbers(dataset: Any, name: str) -> tuple[str, str]:
+    """Return what a column holds, with its first text that is no number, and what to do."""
+    kind = str(dataset.schema.field(name).type)
+    found = f"column {name!r} holds {kind}"
+    if not kind.startswith(TEXTS):
+        return found, "drop=[...] (--drop A,B) leaves columns out"
     texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
     odd = [row for row, text in enumerate(texts) if not _is_number(text)]
-    hint = ""
+    if not odd:
+        return found, "write numbers as numbers"
+    found += f", {texts[odd[0]]!r} in row {odd[0]}"
+    if all(_is_number(texts[row].replace(",", ".")) for row in odd):
+        return found, "pass decimal=',' (--decimal ,)"
     if 2 * len(odd) < len(texts):
-        hint = ", among numbers: correct it"
-    elif all(_is_number(text.replace(",", ".")) for text in texts):
-        hint = ": pass decimal=',' (--decimal ,)"
-    return f"string, {texts[odd[0]]!r} in row {odd[0]}{hint}"
+        return f"{found}, among numbers", "correct such values or leave out their rows"
+    return found, "encode=[...] (--encode A,B) takes texts, drop=[...] (--drop A,B) leaves them out"
 
 
 def _is_number(text: str) -> bool:
