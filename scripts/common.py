@@ -30,6 +30,7 @@ from oklnumba import datasets, plots  # noqa: E402
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
 N_JOBS = -1 if find_spec("joblib") else 1  # all cores where sweeps can have them
+PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
 
 def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
@@ -56,10 +57,15 @@ def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, 
     if not args.limit > 0:
         parser.error("--limit must be positive")
     args.stem = Path(sys.argv[0]).stem
-    path = args.output / f"{args.stem}{'_quick' * args.quick}.csv"
-    args.rows = [dict(zip(r, map(read_cell, r.values()), strict=True)) for r in read_csv(path)]
-    args.rows *= args.redraw
+    args.rows = rows_to_redraw(args)
     return args
+
+
+def rows_to_redraw(args) -> list[dict]:
+    """Return the rows of the csv of ``args.stem`` with ``--redraw``, none without."""
+    path = args.output / f"{args.stem}{'_quick' * args.quick}.csv"
+    rows = read_csv(path) if args.redraw else []
+    return [dict(zip(row, map(read_cell, row.values()), strict=True)) for row in rows]
 
 
 def available(names):
@@ -166,9 +172,10 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         plots.shared_legend(figure, columns=legend)
-    empty = [i for i, axes in enumerate(figure.axes, start=1) if not has_marks(axes)]
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    empty = [i for i, axes in enumerate(shown, start=1) if not has_marks(axes)]
     if empty:
-        raise SystemExit(f"{args.stem}: panels {empty} of {len(figure.axes)} are empty")
+        raise SystemExit(f"{args.stem}: panels {empty} of {len(shown)} are empty")
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
     save(figure, args.output / f"{stem}.png")
     if args.rows:

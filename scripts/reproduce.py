@@ -1,7 +1,7 @@
 """Draw the figures and tables of the papers, and say how that went and what there is to see.
 
 Without options: a quick tour of the four papers on data that ships with the package, with less data
-and a time limit of 8 seconds for each algorithm. Files get the suffix _quick, so full figures stay;
+and a time limit of 4 seconds for each algorithm. Files get the suffix _quick, so full figures stay;
 scripts that need other data are skipped.
 
 ``--benchmarks`` adds our own comparisons, of error and regret. ``--all`` runs every script with the
@@ -28,7 +28,7 @@ sys.path.insert(0, str(FOLDER.parent))  # both as a file and by python -m
 
 from scripts.common import FIGURES, NO_DATA  # noqa: E402
 
-QUICK = ["--quick", "--limit", "8"]
+QUICK = ["--quick", "--limit", "4"]
 LINES, WIDTH = 10, 110  # of what a script prints, at most
 
 
@@ -82,10 +82,10 @@ def main() -> int:
     options, failed, start = ["--output", str(folder)] + QUICK * (not args.all), [], time.time()
     chosen = scripts(args.all, args.benchmarks)
     # Those that measure speed have the machine for themselves.
-    at_once = 1 if args.all or args.benchmarks else len(os.sched_getaffinity(0))
+    at_once = 1 if args.all or args.benchmarks else min(4, os.cpu_count() or 1)
     print(f"{len(chosen)} scripts, {at_once} at once", flush=True)
     with tempfile.TemporaryDirectory() as empty, ThreadPoolExecutor(at_once) as pool:
-        env = os.environ | {"TQDM_DISABLE": "1"}
+        env = dict(os.environ)
         if not args.all:  # only the package's own data are found
             env |= {"OKLNUMBA_CACHE": empty}
             env.pop("OKLNUMBA_DATA", None)

@@ -1,6 +1,7 @@
 """The numbers of README's table, and of one in docs, are those of figures/self_tuning*.csv."""
 
 import csv
+import re
 
 import pytest
 
@@ -114,3 +115,15 @@ def test_mistakes_with_late_labels_are_those_of_the_figures(key, first):
             found = [r for r in measured if r["stream"].startswith(stream)]
             found = [r["value"] for r in found if wanted.items() <= r.items()]
             assert [f"{float(one):.1f}" for one in found] == [value]
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/quick_start.md", "docs/performance.md",
+     "oklnumba/hot/primitives/compiler.py"],
+)  # fmt: skip
+def test_the_first_run_compiles_as_long_as_measured(page):
+    measured = {row["what"]: float(row["seconds"]) for row in table("benchmark_first_use.csv")}
+    first = round(measured["SelfTuning(), first run of 3,000 rows"])
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert re.findall(r"compile[^.]*? about (\d+) s", text) == [str(first)]

@@ -19,7 +19,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
-from scripts.benchmarks.rivals import RIVER, SKLEARN, Own, Rows, combinations
+from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
 from scripts.common import exit_if_empty, memory_mb, parse_args, publish, run_in_process, write_csv
 from scripts.looks import PINK, SKY, explain, look, name_points
 
@@ -118,10 +118,8 @@ def rival_settings(name: str):
     if name.startswith(RIVER):
         return combinations(rivals.river_logistic, Rows, step=(0.01, 0.1))
     kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
-    label, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)  # 0: scikit-learn's own
-    return combinations(
-        partial(rivals.on_features, kind, size), label=label, sigma=(1, 2), eta=steps
-    )
+    label, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)
+    return combinations(partial(Batches, kind, size), label=label, sigma=(1, 2), eta=steps)
 
 
 RIVALS = (

@@ -15,7 +15,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import N_JOBS, parse_args, publish, save
+from scripts.common import N_JOBS, PROGRESS, parse_args, publish, save
 from scripts.looks import BLUE, PINK, SKY, explain, look
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
@@ -112,7 +112,7 @@ def measure(name: str, args):
     learners = {label: maker for own in made.values() for label, maker in own.items()}
     found = okl.regret_vs_size(
         learners, X, y, kernel, LAM, QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES,
-        permute=True, n_jobs=N_JOBS, path=args.keep, progress=True, time_limit=args.limit,
+        permute=True, n_jobs=N_JOBS, path=args.keep, progress=PROGRESS, time_limit=args.limit,
     )  # fmt: skip
     for error in {row["error"] for row in found if row["error"]}:
         print(f"{name}, left out: {error}")

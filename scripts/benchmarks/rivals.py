@@ -6,7 +6,6 @@ return forecasts, and each has a row of a csv for each stream.
 """
 
 import copy
-import tempfile
 import time
 import warnings
 from functools import lru_cache, partial
@@ -21,9 +20,8 @@ import oklnumba as okl
 from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
 from scripts.common import read_csv, write_csv
 
-OURS, VW, SKLEARN, RIVER = "oklnumba", "Vowpal Wabbit", "scikit-learn", "river"
-LIGHTGBM = "LightGBM"
-MODULES = {VW: "vowpalwabbit", SKLEARN: "sklearn", RIVER: "river", LIGHTGBM: "lightgbm"}
+SKLEARN, RIVER, LIGHTGBM = "scikit-learn", "river", "LightGBM"
+MODULES = {SKLEARN: "sklearn", RIVER: "river", LIGHTGBM: "lightgbm"}
 
 
 def combinations(make, wrap=None, label="", **lists):
@@ -67,61 +65,46 @@ def missing_libraries(*libraries):
 
 
 class Peer:
-    """Converts rows for its library (``prepare``, not timed), then plays them (``mistakes``)."""
+    """Plays rows (``play``), and counts how many forecasts were wrong, each before its label."""
 
     rows: int | None = 1000  # rows given at once; None: all
     certificate = None
     size = ""
 
-    def prepare(self, X, y):
-        return X, y
-
-    def mistakes(self, prepared) -> int:
-        """Return how many forecasts were wrong, each made before its label was seen."""
-        raise NotImplementedError
-
-    def play(self, X, y) -> int:
-        return self.mistakes(self.prepare(X, y))
-
 
 class Own(Peer):
-    """A learner of the package; ``ones`` adds a column of ones to its inputs."""
+    """A learner of the package."""
 
     rows = None
 
-    def __init__(self, learner, ones=False):
-        self.learner, self.ones = learner, ones
+    def __init__(self, learner):
+        self.learner = learner
 
-    def prepare(self, X, y):
-        return (np.column_stack([X, np.ones(len(X))]) if self.ones else X), y
-
-    def mistakes(self, prepared):
-        run = okl.run(self.learner, *prepared)
+    def play(self, X, y) -> int:
+        run = okl.run(self.learner, X, y)
         self.certificate, self.size = run.certificate, self.learner.size
         return int(run.mistakes.sum())
 
 
 class Batches(Peer):
-    """SGDClassifier of scikit-learn, on features or not: forecasts a batch, then learns it."""
+    """Logistic SGDClassifier of scikit-learn on features: forecasts a batch, then learns it."""
 
-    def __init__(self, features, **keywords):
+    def __init__(self, kind: str, size: int, sigma: float, eta: float):
+        from sklearn import kernel_approximation
         from sklearn.linear_model import SGDClassifier
 
-        self.features, self.fitted = features, features is None
-        self.model = SGDClassifier(random_state=0, **keywords)
-        self.size = features.n_components if features else ""
+        make, self.size, self.fitted = getattr(kernel_approximation, kind), size, False
+        self.features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
+        step = {"learning_rate": "constant", "eta0": eta} if eta else {}  # 0: its own schedule
+        self.model = SGDClassifier(random_state=0, loss="log_loss", alpha=1e-6, **step)
 
-    def fit_features(self, X):
-        self.features, self.fitted = self.features and self.features.fit(X), True
-
-    def mistakes(self, prepared):
-        X, y = prepared
+    def play(self, X, y) -> int:
         if not self.fitted:
-            self.fit_features(X)
-        Z = self.features.transform(X) if self.features else X
-        known = hasattr(self.model, "coef_")
-        wrong = int(np.sum(self.model.predict(Z) != y)) if known else len(y)
+            self.features.fit(X)
+        Z = self.features.transform(X)
+        wrong = int(np.sum(self.model.predict(Z) != y)) if self.fitted else len(y)
         self.model.partial_fit(Z, y, classes=(-1.0, 1.0))
+        self.fitted = True
         return wrong
 
 
@@ -131,64 +114,13 @@ class Rows(Peer):
     def __init__(self, model):
         self.model = model
 
-    def prepare(self, X, y):
-        keys = [f"x{j}" for j in range(X.shape[1])]
-        rows = [dict(zip(keys, values, strict=True)) for values in X.tolist()]
-        return rows, (y > 0.0).tolist()
-
-    def mistakes(self, prepared):
-        wrong = 0
-        for x, label in zip(*prepared, strict=True):
+    def play(self, X, y) -> int:
+        wrong, keys = 0, [f"x{j}" for j in range(X.shape[1])]
+        for values, label in zip(X.tolist(), (y > 0.0).tolist(), strict=True):
+            x = dict(zip(keys, values, strict=True))
             wrong += self.model.predict_one(x) is not label
             self.model.learn_one(x, label)
         return wrong
-
-
-class Wabbit(Peer):
-    """Vowpal Wabbit: one pass over its binary cache of the rows, its own count of mistakes."""
-
-    rows = None
-
-    def __init__(self, options: str):
-        self.options, self.folder = options, tempfile.TemporaryDirectory()
-
-    def __del__(self):
-        self.folder.cleanup()
-
-    def prepare(self, X, y):
-        from vowpalwabbit import Workspace
-
-        path = f"{self.folder.name}/rows"
-        with open(path, "w", encoding="utf-8") as file:
-            for label, values in zip(y.tolist(), X.tolist(), strict=True):
-                inputs = " ".join(f"{j}:{v:.6g}" for j, v in enumerate(values))
-                file.write(f"{label:g} |f {inputs}\n")
-        Workspace(f"-d {path} --cache_file {path}.cache --noop --quiet").finish()
-        return path, len(y)
-
-    def mistakes(self, prepared):
-        from vowpalwabbit import Workspace
-
-        path, n = prepared
-        learner = Workspace(f"-d {path} --cache_file {path}.cache --binary --quiet {self.options}")
-        learner.finish()
-        if learner.get_weighted_examples() != n:
-            raise RuntimeError(f"Vowpal Wabbit read {learner.get_weighted_examples()} of {n} rows")
-        return round(learner.get_sum_loss())
-
-
-def sgd_step(eta: float) -> dict:
-    """Return keywords of SGDClassifier for a constant step; 0 stands for its own schedule."""
-    return {"alpha": 1e-6} | ({"learning_rate": "constant", "eta0": eta} if eta else {})
-
-
-def on_features(kind: str, size: int, sigma: float, eta: float, batches=Batches) -> Batches:
-    """Return logistic SGD on the "RBFSampler" or "Nystroem" of a Gaussian kernel."""
-    from sklearn import kernel_approximation
-
-    make = getattr(kernel_approximation, kind)
-    features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
-    return batches(features, loss="log_loss", **sgd_step(eta))
 
 
 def river_logistic(step: float):
@@ -584,7 +516,7 @@ def play_all(path, missing, limit: float) -> None:
     """Play what the csv lacks, ``limit`` CPU seconds each, and write it after every run."""
     rows = read_csv(path)
     done = {(r["stream"], r["by"], r["learner"]) for r in rows}
-    for group, by, learner, play in tqdm(list(jobs(missing)), unit=" job"):
+    for group, by, learner, play in tqdm(list(jobs(missing)), unit=" job", disable=None):
         for stream in streams_of(group):
             if (stream.name, by, learner) in done:
                 continue

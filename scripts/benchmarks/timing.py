@@ -72,7 +72,7 @@ def report(doc, quick: str, jobs) -> None:
     parser.add_argument("--output", type=Path, default=FIGURES, help="folder of the csv")
     args, rows = parser.parse_args(), []
     with threadpool_limits(1):  # one thread on both sides: the loops here have one
-        for job in tqdm(jobs(args.quick), desc="benchmarks"):
+        for job in tqdm(jobs(args.quick), desc="benchmarks", disable=None):
             rows += job()
     path = args.output / f"{Path(sys.argv[0]).stem}{'_quick' * args.quick}.csv"
     # Line ends as in the files of figures/, so that a new run changes numbers only.

@@ -5,7 +5,7 @@ import scipy.linalg
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import N_JOBS, available, parse_args, publish
+from scripts.common import N_JOBS, PROGRESS, available, parse_args, publish
 
 C, ALPHA = 1.0, 1.0
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights
@@ -42,7 +42,7 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
     """Return what a sweep has of each job (label, gamma or None, seed, learner), in their order."""
     lines = {f"{label}, gamma = {gamma}, seed {seed}": one for label, gamma, seed, one in jobs}
     table = okl.sweep(lines, {name: data}, 0, measure=measure, time_limit=args.limit,
-                      progress=True, **{"n_jobs": N_JOBS} | options)  # fmt: skip
+                      progress=PROGRESS, **{"n_jobs": N_JOBS} | options)  # fmt: skip
     rows = []
     for (label, gamma, seed, _), row in zip(jobs, table, strict=True):
         if row["error"] or not row["finished"]:

@@ -10,6 +10,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import (
+    PROGRESS,
     available,
     collect,
     cpu_clock,
@@ -185,7 +186,7 @@ def timed(lines, name: str, X, y, args):
     with warnings.catch_warnings(record=True) as caught, cpu_clock():
         warnings.simplefilter("always")
         table = okl.sweep(lines, {name: (X, y)}, 0, measure=measure, path=args.keep,
-                          time_limit=args.limit, n_jobs=1, progress=True)  # fmt: skip
+                          time_limit=args.limit, n_jobs=1, progress=PROGRESS)  # fmt: skip
     for text in dict.fromkeys(str(one.message) for one in caught):
         print(f"note: {name}: {text}")
     for row in table:

@@ -11,6 +11,7 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.common import (
     N_JOBS,
+    PROGRESS,
     available,
     cpu_clock,
     exit_if_empty,
@@ -106,7 +107,7 @@ def play(case: Case, args, seeds, **options):
     """Play a case; ``options`` are those of ``okl.sweep``."""
     options = {"learners": learners(case), "n_jobs": N_JOBS} | options
     found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
-                      kernel=okl.Gaussian(case.sigma), progress=True, **options)  # fmt: skip
+                      kernel=okl.Gaussian(case.sigma), progress=PROGRESS, **options)  # fmt: skip
     for row in found:
         if row["error"]:
             raise SystemExit(f"{case.name}, {row['learner']}: {row['error']}")

@@ -4,7 +4,7 @@ Reproduces: nothing drawn in the paper; sizes of POMD's dictionary for kernels w
     decay exponentially and polynomially, with the theorem's two curves (decays fitted to the
     spectrum) and the assumption-free bound of its proof.
 Missing: nothing.
-Time: about a minute, most of it eigenvalues (--quick: up to 800 rounds, a few seconds).
+Time: about a minute, most of it eigenvalues (--quick: up to 400 rounds, a few seconds).
 Data: synthetic, uniform inputs in [-1, 1]^d and labels by coins, so that most rounds have a loss.
 """
 
@@ -17,7 +17,7 @@ from scripts.common import collect, parse_args, publish
 from scripts.looks import BOUND, GREEN, RATE, THEORY, VERMILLION, look
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
-QUICK_LARGEST = 800
+QUICK_LARGEST = 400
 SEEDS = 5
 ZETA = 1.0  # as in Theorem 2: ALD holds where the distance is at most 1 / T
 PANELS = (
@@ -69,7 +69,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
     rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
     rows = list(args.rows)
-    for name, kernel, d in () if rows else tqdm(PANELS, unit=" panel"):
+    for name, kernel, d in () if rows else tqdm(PANELS, unit=" panel", disable=None):
         for T in rounds:
             sizes, bound = measure(kernel, d, T)
             rows.append({
