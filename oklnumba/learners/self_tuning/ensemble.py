@@ -11,10 +11,11 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.state import State
 from oklnumba.core.steps import Paced
+from oklnumba.hot.tuned.members import Results
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Group, Member, Spans, name_forecasters
+from oklnumba.learners.self_tuning.members import Dictionaries, Group, Member, name_forecasters
 from oklnumba.learners.self_tuning.ridges import make_results
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
@@ -31,59 +32,45 @@ def make_kernel(space: Space, scales: Scales) -> Kernel:
 class Ensemble(State):
     """Members on the scales of one restart, and the layers that weigh them, for K labels a round.
 
-    ``loss`` and ``losses`` are the sums of the aggregate and of the members in the rounds that this
-    ensemble has played, replayed rounds included. ``replay_correction`` and ``replay_corrections``
-    correct them to the losses of the forecasts that were given at the time. ``best`` is the
-    certified member with the least comparator.
+    members : what each one is; groups : the members by space; last : the last labels.
     """
 
-    _STATE = {
-        "last": ("outputs",), "loss": ("outputs",), "losses": ("outputs", "experts"),
-        "replay_correction": ("outputs",), "replay_corrections": ("outputs", "experts"),
-        "best": ("outputs",),
-    }  # fmt: skip
-    _INTEGERS = frozenset({"best"})
+    _STATE = {"last": ("outputs",)}
 
     def __init__(self, scales: Scales):
         self.scales, self.replayed = scales, 0
 
     def make_members(self, budget: int, rounds: float, seed: list[int]) -> Paced[None]:
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
-        scales, d = self.scales, len(self.scales.mean)
+        scales, d, outputs = self.scales, len(self.scales.mean), len(self.scales.offsets)
+        spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
+        forecasts = np.cumsum([0, *(space.forecasts for space in spaces)])
+        ridges = np.cumsum([0, *(len(space.ridges) for space in spaces)])
+        # Behind the forecasts of the groups is that of the last label.
+        self._results = make_results(forecasts[-1] + 1, ridges[-1], outputs)
+        self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         self.groups, names = [], []
-        for space in settings.SPACES:
-            is_linear = space.kernel == "linear"
-            if not (is_linear or scales.median):
-                continue
+        for i, space in enumerate(spaces):
             kernel, tree = make_kernel(space, scales), scales.tree(space)
-            size = int(min(space.max_size, budget, rounds)) if d > budget or not is_linear else 0
-            spans = Spans(kernel, d, size, [*seed, space.coins], tree.leaves)
-            self.groups.append(Group(space, spans, tree, scales.signs))
+            in_span = d > budget or space.kernel != "linear"
+            size = int(min(space.max_size, budget, rounds)) if in_span else 0
+            leaves = len(tree.columns) + 1
+            dictionaries = Dictionaries(kernel, d, size, [*seed, space.coins], leaves)
+            results = Results(
+                self._results.forecasts[forecasts[i] : forecasts[i + 1]],
+                self._results.certificates[ridges[i] : ridges[i + 1]],
+            )
+            group = Group(space, dictionaries, tree, scales.signs, results, self.sizes[i])
+            self.groups.append(group)
             names += name_forecasters(space, getattr(kernel, "sigma", None))
             yield
         names.append(Member("last label"))
         self.members = [name for name in names if name is not None]
         self._rows = np.array([i for i, name in enumerate(names) if name is not None])
-        self._share_results(len(names))
-        outputs = len(scales.offsets)
+        static = [ridge.half_life is None for space in spaces for ridge in space.ridges]
+        self._certified = np.flatnonzero(static)
         self.layers = Layers(len(self.members), outputs)
-        self._make_state(outputs=outputs, experts=len(self.members))
-
-    def _share_results(self, forecasts: int) -> None:
-        """Make one array of forecasts and one of certificates, into which all groups write."""
-        spaces = [group.space for group in self.groups]
-        ridges = [ridge for space in spaces for ridge in space.ridges]
-        self._certified = np.array([i for i, one in enumerate(ridges) if one.half_life is None])
-        self._results, self._certificates = make_results(
-            forecasts, len(ridges), len(self.scales.offsets)
-        )
-        self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
-        row = regression = 0
-        for group, space, sizes in zip(self.groups, spaces, self.sizes, strict=True):
-            rows = slice(row, row + space.forecasts)
-            regressions = slice(regression, regression + len(space.ridges))
-            group.write_to(self._results[rows], self._certificates[regressions], sizes)
-            row, regression = rows.stop, regressions.stop
+        self._make_state(outputs=outputs)
 
     # ---- rounds ----
 
@@ -98,15 +85,12 @@ class Ensemble(State):
         """
         n, views = len(X), self._views(X, is_forecast_point)
         run_together([partial(group.play, Z, Y, joins, is_forecast_point) for group, Z in views], n)
-        self._results[-1, 0] = self._last
-        self._results[-1, 1:n] = Y[:-1]
-        F = self._forecasts(n)
+        forecasts = self._results.forecasts
+        forecasts[-1, 0], forecasts[-1, 1:n] = self._last, Y[:-1]
+        F, certificates = self._forecasts(n), self._results.certificates[self._certified, :, :n]
         self._last[:] = Y[-1]
-        certificates = self._certificates[self._certified, :, :n]
-        sums = self._loss, self._losses, self._replay_correction, self._best
-        out = trace.predictions, *trace[2:6]
         for k, offset in enumerate(self.scales.offsets.tolist()):
-            self.layers.play(k, F[k], Y, offset, certificates, sums, out)
+            self.layers.play(k, F[k], Y, offset, certificates, trace)
 
     def replay(self, X: np.ndarray, Y: np.ndarray, joins: bool, step: int) -> Paced[None]:
         """Play the rounds of the past X, Y that were not replayed yet, and end spans between."""
@@ -119,7 +103,9 @@ class Ensemble(State):
             end = start // settings.SPAN * settings.SPAN + settings.SPAN
             rows = slice(start, min(start + size, end, len(X)))
             labels = Y[rows] - self.scales.offsets
-            self.play(X[rows], labels, joins, Trace(*np.empty((6, *labels.shape))))
+            sizes = np.empty(len(labels), dtype=np.int64)
+            trace = Trace(np.empty(labels.shape), sizes, *np.empty((4, *labels.shape)))
+            self.play(X[rows], labels, joins, trace)
             self.replayed = rows.stop
             yield
 
@@ -147,13 +133,13 @@ class Ensemble(State):
 
     def _forecasts(self, n: int) -> np.ndarray:
         """Return the members' forecasts of n rounds, which the groups have just made, (K, n, N)."""
-        return np.ascontiguousarray(self._results[self._rows, :n].transpose(2, 1, 0))
+        return np.ascontiguousarray(self._results.forecasts[self._rows, :n].transpose(2, 1, 0))
 
     def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K)."""
         for group, Z in self._views(X):
             group.forecast(Z)
-        self._results[-1] = self._last
+        self._results.forecasts[-1] = self._last
         F = self._forecasts(len(X))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
@@ -163,33 +149,20 @@ class Ensemble(State):
     @property
     def size(self) -> int:
         """Atoms in all dictionaries together."""
-        return sum(group.spans.size for group in self.groups)
+        return sum(group.dictionaries.size for group in self.groups)
 
     def weights(self) -> np.ndarray:
         """Return the posterior of the members in the next round, (K, N)."""
-        return np.stack([self.layers.posterior(k) for k in range(len(self._loss))])
+        return np.stack([self.layers.posterior(k) for k in range(len(self._last))])
 
     def best_members(self) -> list[str]:
         """Return the certified member of each output with the least comparator."""
         certified = [member for member in self.members if member.forecaster == "awv"]
-        return [str(certified[i]) for i in self._best]
-
-    def correct_losses(self, other: Ensemble) -> None:
-        """Take for the losses of rounds replayed here those of the ensemble that played them."""
-        total = other._loss + other._replay_correction
-        same = other._losses.shape == self._losses.shape
-        # Before there were these members, the learner's own loss stands for theirs.
-        losses = other.member_losses() if same else total[:, None]
-        self._replay_correction[:] = total - self._loss
-        self._replay_corrections[:] = losses - self._losses
-
-    def member_losses(self) -> np.ndarray:
-        """Return the members' losses as they forecast at the time, (K, N)."""
-        return self._losses + self._replay_corrections
+        return [str(certified[i]) for i in self.layers.best]
 
     def measure(self) -> list[Part]:
         """Return the parts of all matrices."""
-        scales = self.layers.largest_labels()
+        scales = self.layers.max_labels()
         parts = [(f"group {g}", group.measure(scales)) for g, group in enumerate(self.groups)]
         return name_members([*parts, ("layers", self.layers.measure())])
 
@@ -197,5 +170,5 @@ class Ensemble(State):
         """Return everything with a state, by name."""
         parts: dict[str, State] = {"ensemble": self, "layers": self.layers}
         for g, group in enumerate(self.groups):
-            parts |= {f"spans{g}": group.spans, f"group{g}": group}
+            parts |= {f"dictionaries{g}": group.dictionaries, f"group{g}": group}
         return parts

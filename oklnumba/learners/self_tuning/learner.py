@@ -146,7 +146,7 @@ class SelfTuning(Learner):
         in place of outliers. For the first 32 rounds, before there were these members, the
         learner's own losses.
         """
-        return self._of_outputs(self._ensemble_now().member_losses())
+        return self._of_outputs(self._ensemble_now().layers.member_losses())
 
     @property
     def importance(self) -> np.ndarray:

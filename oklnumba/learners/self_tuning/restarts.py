@@ -69,7 +69,7 @@ class Restarts(State):
         try:
             if played == end:
                 new = finish(self._steps or self._build(end, BLOCK_ROWS))
-                new.correct_losses(ensemble)
+                new.layers.correct_losses(ensemble.layers)
                 ensemble, self._steps = new, None
             elif single and played >= self.schedule.get(end, np.inf):
                 self._steps = self._steps or self._build(end, settings.STEP_ROWS)

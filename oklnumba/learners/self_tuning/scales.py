@@ -15,24 +15,12 @@ from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.steps import Paced
 from oklnumba.hot.primitives.rows import distance_block
-from oklnumba.hot.self_tuning import write_scores, write_standardised
+from oklnumba.hot.tuned.coordinates import Tree
+from oklnumba.hot.tuned.scaling import write_scores, write_standardised
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
 SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
-
-
-class Tree(NamedTuple):
-    """Scales of the inputs, and a tree that splits them so scaled."""
-
-    scales: np.ndarray  # (d,)
-    columns: np.ndarray  # (leaves - 1,): node i has the children 2 i + 1 and 2 i + 2,
-    thresholds: np.ndarray  # (leaves - 1,): the second if this input is larger
-
-    @property
-    def leaves(self) -> int:
-        """How many leaves the tree has, a power of 2."""
-        return len(self.columns) + 1
 
 
 class Scales(NamedTuple):
@@ -80,14 +68,14 @@ class Scales(NamedTuple):
         _, columns, thresholds = zip(*trees, strict=True)
         return scales._replace(
             median=median, metrics=np.stack(list(metrics.values())), widths=np.array(widths),
-            leaves=np.array([tree.leaves for tree in trees]), columns=np.concatenate(columns),
+            leaves=np.array([len(one) + 1 for one in columns]), columns=np.concatenate(columns),
             thresholds=np.concatenate(thresholds), knots=knots, scores=scores,
         )  # fmt: skip
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the standardised inputs; columns that came later wait for the next restart."""
         Z = np.empty((len(X), len(self.mean)))
-        write_standardised(X, self.mean, self.scale, Z)
+        write_standardised(X, self.mean, self.scale, settings.LOG_FROM, settings.MAX_INPUT, Z)
         return Z
 
     def tree(self, space: Space) -> Tree:

@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oklnumba.components.scaling import FAR as INPUT_OUTLIER  # median deviations, as Standardizer
-from oklnumba.components.scaling import LARGEST as MAX_INPUT  # larger ones are clipped
+from oklnumba.components import scaling
 from oklnumba.hot.experts import AGGREGATING, DYNAMIC, ML_POLY
-
-__all__ = ["INPUT_OUTLIER", "MAX_INPUT"]
 
 # ---- members ----
 
@@ -76,7 +73,7 @@ SPACES = (
 )  # fmt: skip
 # Behind these is one more member, the last label: for labels that hardly ever change.
 
-KORS_ALPHA, KORS_BETA, KORS_EPS = 0.1, 1.0, 0.5  # of all dictionaries
+# KORS of all dictionaries: RULE in hot/tuned/coordinates.py, where it is compiled in.
 
 # ---- layers ----
 
@@ -108,6 +105,7 @@ FILLED = 4.0  # ... one part of so many
 
 # ---- inputs: scales, metrics, trees ----
 
+INPUT_OUTLIER, MAX_INPUT = scaling.FAR, scaling.LARGEST  # median deviations; those of Standardizer
 LOG_FROM = 4.0  # standard deviations from which on inputs count by their logarithm
 SCORES = np.linspace(-3.0, 3.0, 33)  # normal scores of the quantiles that are measured
 METRIC_ROUNDS = 128  # all scales are 1 before so many

@@ -1,0 +1,189 @@
+"""Coordinates on which SelfTuning's members play: leaves of a tree, with a dictionary in each.
+
+Of the dictionary I of a leaf, by KORS (dictionary.py), K_I = R'R:
+
+    x_t, scaled, goes to its leaf
+    z_t = (1, R^-T k_I(x_t))
+    x_t may join I
+
+Coordinates depend on the past only and never change. A point that joins adds its direction for
+later rounds: in earlier rounds, and its own, that coordinate is 0.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+from oklnumba.hot.primitives.dictionary import (
+    RANK,
+    Dictionary,
+    Rule,
+    adds_direction,
+    extend_span,
+    joining_probability,
+    keep_point,
+    squared_distance,
+)
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
+from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
+
+RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
+CHOSEN = 2  # entry of the counts after ATOMS and RANK: the rank when the dictionary was chosen
+
+
+class Tree(NamedTuple):
+    """Scales of the inputs, and a tree with L leaves that splits them so scaled.
+
+    Node i has the children 2 i + 1 and 2 i + 2.
+    """
+
+    scales: Array  # (d,)
+    columns: Array  # (L - 1,): the input that a node splits
+    thresholds: Array  # (L - 1,): beyond it an input goes to the second child
+
+
+class Spans(NamedTuple):
+    """A dictionary in each leaf, R = diag(1 / scales) U; the inputs themselves if max_size is 0."""
+
+    kernel: tuple
+    max_size: int
+    counts: Annotated[Array, "leaves", "counts"]  # ATOMS, RANK, CHOSEN
+    atoms: Annotated[Array, "leaves", "d", "cap"]
+    weights: Annotated[Array, "leaves", "cap"]  # of KORS
+    kors: Annotated[Array, "leaves", "cap", "cap"]
+    span: Annotated[Array, "leaves", "cap"]  # the atoms that span
+    R: Annotated[Array, "leaves", "cap", "cap"]
+    U: Array  # (L, cap, cap), unit upper triangular
+    scales: Array  # (L, cap)
+    k: Array  # (cap,): kernel values of a point
+    b: Array  # (cap,): workspace of KORS
+    q: Array  # (TOGETHER, cap): coordinates of rows that share a pass over U
+
+
+class Block(NamedTuple):
+    """Up to n rounds, sorted by leaf. Row s is round order[s]."""
+
+    order: Array  # (n,)
+    leaf: Array  # (n,): of each round
+    ends: Array  # (L,): of the leaves among the rows
+    X: Array  # (n, d), scaled
+    Y: Array  # (n, K)
+    coins: Array  # (n,)
+    Z: Array  # (n, > cap): 1, the coordinates, zeros up to whole vectors
+    columns: Array  # (n,): how many these are
+    sizes: Array  # (n,): atoms in the leaf after the round
+
+
+@hot
+def sort_by_leaf(X, tree, block):
+    """Write the inputs, scaled, leaf after leaf, each leaf's in the order of the rounds."""
+    inner, ends = tree.columns.shape[0], block.ends
+    for leaf in range(ends.shape[0]):
+        ends[leaf] = 0
+    for t in range(X.shape[0]):
+        node = 0
+        while node < inner:
+            j = tree.columns[node]
+            node = 2 * node + (2 if X[t, j] * tree.scales[j] > tree.thresholds[node] else 1)
+        block.leaf[t] = node - inner
+        ends[node - inner] += 1
+    start = 0
+    for leaf in range(ends.shape[0]):
+        start, ends[leaf] = start + ends[leaf], start
+    for t in range(X.shape[0]):
+        leaf = block.leaf[t]
+        s = ends[leaf]
+        block.order[s] = t
+        ends[leaf] = s + 1
+        for j in range(X.shape[1]):
+            block.X[s, j] = X[t, j] * tree.scales[j]
+
+
+@hot
+def copy_inputs(first, stop, block):
+    """Write the inputs themselves after a 1, for linear members."""
+    d = block.X.shape[1]
+    for s in range(first, stop):
+        z = block.Z[s]
+        z[0] = 1.0
+        for j in range(d):
+            z[j + 1] = block.X[s, j]
+        block.columns[s] = pad(z, d + 1)
+
+
+@hot
+def map_rows(first, stop, leaf, spans, block):
+    """Write the coordinates of rows of a leaf as its dictionary is now."""
+    if spans.max_size == 0:
+        copy_inputs(first, stop, block)
+        return
+    m, rank = spans.counts[leaf, ATOMS], spans.counts[leaf, RANK]
+    atoms, span, scales = spans.atoms[leaf], spans.span[leaf], spans.scales[leaf]
+    s = first
+    while s < stop:
+        count = larger(smaller(TOGETHER, (stop - s) // SWEEP * SWEEP), 1)
+        for i in range(count):
+            kernel_row(spans.kernel, block.X[s + i], atoms, m, spans.k)
+            q = spans.q[i]
+            for j in range(rank):
+                q[j] = spans.k[span[j]]
+            pad(q, rank)
+        solve_rounds(spans.U[leaf], spans.q, count, pad(spans.q[0], rank))
+        for i in range(count):
+            z, q = block.Z[s + i], spans.q[i]
+            z[0] = 1.0
+            for j in range(rank):
+                q[j] *= scales[j]
+                z[j + 1] = q[j]
+            block.columns[s + i] = pad(z, rank + 1)
+            block.sizes[s + i] = m
+        s += count
+
+
+@hot
+def try_to_join(x, coin, leaf, spans):
+    """Let the point that map_rows mapped last join the dictionary if its coin says so.
+
+    For later rounds: they have one coordinate more if it adds a direction. Returns a status.
+    """
+    dictionary = Dictionary(
+        spans.counts[leaf], spans.atoms[leaf], spans.weights[leaf], spans.kors[leaf],
+        spans.span[leaf], spans.R[leaf],
+    )  # fmt: skip
+    U, scales, q = spans.U[leaf], spans.scales[leaf], spans.q[0]
+    rank, k_xx = dictionary.counts[RANK], kernel_diag(spans.kernel, x)
+    probability = joining_probability(RULE, dictionary, spans.k, k_xx, spans.b)
+    if not probability >= 0.0:
+        return NOT_FINITE
+    if coin >= probability:
+        return DONE
+    delta = squared_distance(q, k_xx, rank)
+    if adds_direction(dictionary, q, delta, k_xx, spans.k):
+        for j in range(rank):
+            U[j, rank] = q[j] * scales[j]
+        scales[rank] = 1.0 / math.sqrt(delta)
+        extend_span(dictionary, q, math.sqrt(delta), k_xx)
+    joined = keep_point(RULE, dictionary, x, k_xx, probability, spans.b)
+    return DONE if joined else NOT_POSITIVE
+
+
+@hot
+def map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block):
+    """Write the coordinates of the rounds of a leaf; each point may join after its own.
+
+    joins : whether points may join; is_forecast_point : whether the only row has its coordinates,
+    and did not join. Returns the row that failed, if any, and a status.
+    """
+    s, counts = first, spans.counts[leaf]
+    while joins and s < stop and counts[ATOMS] < spans.max_size:
+        if not is_forecast_point:
+            map_rows(s, s + 1, leaf, spans, block)
+        status = try_to_join(block.X[s], block.coins[s], leaf, spans)
+        if status != DONE:
+            return s, status
+        block.sizes[s] = counts[ATOMS]
+        s += 1
+    if s < stop and not is_forecast_point:
+        map_rows(s, stop, leaf, spans, block)
+    return stop, DONE

@@ -1,0 +1,222 @@
+"""Rounds of SelfTuning's layers: one forecast of the forecasts of all members, for each output.
+
+The labels y_t and the forecasts f_t,i of N members, of which the last is the label before, count
+from the centre of the labels' range:
+
+    for t = 1, ..., n:
+        B_t = max_{s<t} |y_s|;   f_t,i is cut to [-B_t, B_t]
+        g_t,j = aggregate j of the f_t,i                         # experts.py: the first layer
+        z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
+        v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
+        h_t,j = ridge regression j of v on z                     # members.py: ridge_rounds
+        yhat_t = ML-Poly's mean of two g_t,j and of f_t,N + B_t h_t,j, cut to [-B_t, B_t]
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from oklnumba.hot.experts import (
+    GROWN,
+    LARGEST,
+    LEARNED,
+    ML_POLY,
+    clip,
+    expert_forecast,
+    experts_rounds,
+    write_weights,
+)
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import DONE, Array, hot
+from oklnumba.hot.primitives.losses import SQUARED
+from oklnumba.hot.tuned.members import Results, Ridges, ridge_rounds
+
+ENDED, NOW = range(2)  # entries of excess: of aggregations that have ended, and with today's
+
+
+class LayerState(NamedTuple):
+    """The state of the layers, of K outputs, beside the regressions; as in experts.py."""
+
+    totals: Annotated[Array, "outputs", "first", "experts"]  # of the aggregations
+    squares: Annotated[Array, "outputs", "first", "experts"]
+    tally: Annotated[Array, "outputs", "first", "tally"]
+    final_totals: Annotated[Array, "outputs", "final"]
+    final_squares: Annotated[Array, "outputs", "final"]
+    final_tally: Annotated[Array, "outputs", "tally"]
+    centre: Annotated[Array, "outputs"]  # of the range that sets rates
+    excess: Annotated[Array, "outputs", "epochs"]  # bound on the regret of the aggregations
+    loss: Annotated[Array, "outputs"]  # of the forecasts
+    losses: Annotated[Array, "outputs", "experts"]  # of the members
+    replay_correction: Annotated[Array, "outputs"]  # what the forecasts lost more than the replay
+    best: Annotated[Array, "outputs"]  # the certified member with the least comparator
+
+
+class LayerWork(NamedTuple):
+    """Workspace of n rounds of one output."""
+
+    weights: Array  # (N,)
+    first: Array  # (4, n): g
+    labels: Array  # (n,): y
+    bounds: Array  # (n + 1,): B
+    excess: Array  # (n,): bound on the regret of the first aggregation against the best member
+    Z: Array  # (n, > N + 4)
+    columns: Array  # (n,): of Z
+    targets: Array  # (n, 1): v
+    stacks: Results  # of the regressions: h
+    final: Array  # (n, > 2): what ML-Poly weighs
+    final_weights: Array
+    forecasts: Array  # (n,): yhat
+    regrets: Array  # (n,): bound on ML-Poly's regret against the first aggregation
+
+
+class Layers(NamedTuple):
+    """All that the loops take."""
+
+    kinds: Array  # (4,): codes of the aggregations
+    shares: Array  # (4,)
+    chosen: Array  # (2,): aggregations that the final layer weighs
+    state: LayerState
+    ridges: Ridges  # each output is a leaf
+    work: LayerWork
+
+
+@hot
+def first_state(state, k, j):
+    """Return the state of aggregation j of output k."""
+    return state.totals[k, j], state.squares[k, j], state.tally[k, j]
+
+
+@hot
+def final_state(state, k):
+    """Return the state of the final layer of output k."""
+    return state.final_totals[k], state.final_squares[k], state.final_tally[k]
+
+
+@hot
+def centre_and_cut(f, centre, B):
+    """Let forecasts count from the centre, cut to [-B, B]."""
+    for i in range(f.shape[0]):
+        f[i] = clip(f[i] - centre, B)
+
+
+@hot
+def write_differences(f, first, t, B, z):
+    """Write z_t; B is infinite where all labels so far were 0."""
+    last = f.shape[0] - 1
+    for i in range(last):
+        z[i] = (f[i] - f[last]) / B
+    for j in range(first.shape[0]):
+        z[last + j] = (first[j, t] - f[last]) / B
+    z[last + first.shape[0]] = -f[last] / B
+
+
+@hot
+def write_final(f, t, B, layers):
+    """Write what ML-Poly weighs at last, in round t."""
+    row, work, chosen = layers.work.final[t], layers.work, layers.chosen
+    for j in range(chosen.shape[0]):
+        row[j] = work.first[chosen[j], t]
+    for j in range(row.shape[0] - chosen.shape[0]):
+        h = work.stacks.forecasts[2 * j, t, 0]
+        row[chosen.shape[0] + j] = clip(f[f.shape[0] - 1] + B * h, B)
+
+
+@hot
+def aggregate(F, y, B, kind, share, learns, state, weights, out):
+    """Aggregate rows of forecasts by experts_rounds, or only forecast with the present weights."""
+    how = SQUARED, LEARNED, share
+    if learns:
+        return experts_rounds(F, y, kind, how, 0, state, weights, out)
+    write_weights(kind, how, 0, state, weights)
+    for t in range(F.shape[0]):
+        out[0][t] = expert_forecast(kind, B, weights, F[t])
+    return F.shape[0], DONE
+
+
+@hot
+def first_layer_rounds(F, Y, k, learns, layers):
+    """Play the first layer, and write what the regressions play."""
+    work, state = layers.work, layers.state
+    n, count, tally, centre = F.shape[0], F.shape[1], state.tally[k, 0], state.centre[k]
+    grown = tally[GROWN]
+    work.bounds[0] = tally[LARGEST]
+    for t in range(n):
+        work.labels[t] = Y[t, k] - centre if learns else 0.0
+        work.bounds[t + 1] = larger(work.bounds[t], abs(work.labels[t]))
+        centre_and_cut(F[t], centre, work.bounds[t])
+    for j in range(layers.kinds.shape[0]):
+        played, status = aggregate(
+            F, work.labels, tally[LARGEST], layers.kinds[j], layers.shares[j], learns,
+            first_state(state, k, j), work.weights, (work.first[j], work.excess),
+        )  # fmt: skip
+        if status != DONE:
+            return played, status
+    for t in range(n):
+        B, new_B = work.bounds[t], work.bounds[t + 1]
+        unit = B if B > 0.0 else np.inf
+        write_differences(F[t], work.first, t, unit, work.Z[t])
+        work.targets[t, 0] = (clip(work.labels[t], B) - F[t, count - 1]) / unit
+        grown += (new_B - B) * (new_B - B)
+        work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
+    return n, DONE
+
+
+@hot
+def write_certificate(t, k, certificates, state, out):
+    """Write the certificate of round t: the members' own, and what the layers may lose more."""
+    lost = state.excess[k, NOW] + state.replay_correction[k]
+    least, guaranteed, best = np.inf, np.inf, 0
+    for i in range(certificates.shape[0]):
+        comparator, bound = certificates[i, 1, t, k], certificates[i, 2, t, k]
+        if comparator < least:
+            least, best = comparator, i
+        guaranteed = smaller(guaranteed, comparator + (bound + lost))
+    state.best[k] = best
+    out.loss[t, k] = state.loss[k] + state.replay_correction[k]
+    out.comparator[t, k], out.bound[t, k] = least, certificates[best, 2, t, k] + lost
+    out.guaranteed[t, k] = guaranteed
+
+
+@hot
+def final_layer_rounds(F, k, offset, learns, certificates, layers, out):
+    """Play the final layer; write forecasts, losses and certificates."""
+    work, state, n = layers.work, layers.state, F.shape[0]
+    for t in range(n):
+        write_final(F[t], t, work.bounds[t], layers)
+    played, status = aggregate(
+        work.final[:n], work.labels, 0.0, ML_POLY, 0.0, learns, final_state(state, k),
+        work.final_weights, (work.forecasts, work.regrets),
+    )  # fmt: skip
+    if status != DONE:
+        return played, status
+    for t in range(n):
+        y, p = work.labels[t], work.forecasts[t]
+        out.predictions[t, k] = p + (state.centre[k] + offset)
+        if learns:
+            state.loss[k] += (p - y) * (p - y)
+            for i in range(F.shape[1]):
+                state.losses[k, i] += (F[t, i] - y) * (F[t, i] - y)
+            state.excess[k, NOW] = state.excess[k, ENDED] + work.excess[t] + work.regrets[t]
+            write_certificate(t, k, certificates, state, out)
+    return n, DONE
+
+
+@hot
+def layer_rounds(F, Y, k, offset, learns, certificates, layers, out):
+    """Play n rounds of output k, or only forecast each row.
+
+    F : (n, N), forecasts of the members, changed; Y : (n, K), less ``offset``; certificates : (N',
+    3, n, K), of the members that have one; out : Trace, of (n, K). Returns the failed round and a
+    status.
+    """
+    work = layers.work
+    played, status = first_layer_rounds(F, Y, k, learns, layers)
+    if status == DONE:
+        played, status = ridge_rounds(
+            work.Z, work.columns, work.targets, 0, F.shape[0], work.Z.shape[1], k, learns,
+            layers.ridges, work.stacks,
+        )  # fmt: skip
+    if status == DONE:
+        played, status = final_layer_rounds(F, k, offset, learns, certificates, layers, out)
+    return played, status
