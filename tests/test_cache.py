@@ -1,7 +1,9 @@
 """The cache of compiled code: it sees every edit in hot/, and gives the bits that were compiled."""
 
 import shutil
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -58,6 +60,33 @@ def test_after_an_edit_old_machine_code_is_not_loaded(empty_cache, monkeypatch):
     again, later = doubled(), doubled()
     assert again(2.0) == 4.0 and hits_and_misses(again) == (0, 1)
     assert later(2.0) == 4.0 and hits_and_misses(later) == (1, 0)
+
+
+class Pair(NamedTuple):
+    x: float
+    y: float
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_class_of_old_machine_code_may_be_gone(empty_cache, monkeypatch, is_killed):
+    def summed():
+        @jit.hot
+        def total(pair):
+            return pair[0] + pair[1]
+
+        return total
+
+    assert summed()(Pair(1.0, 2.0)) == 3.0
+    monkeypatch.setattr(compiler, "STAMP", "of an edited folder")
+    if is_killed:  # the new index names old machine code
+        with monkeypatch.context() as patch:
+            patch.setattr(caching.IndexDataCacheFile, "_save_data", killed)
+            with pytest.raises(KeyboardInterrupt):
+                summed()((1.0, 2.0))
+    monkeypatch.delattr(sys.modules[__name__], "Pair")
+    first, second = summed(), summed()
+    assert first((1.0, 2.0)) == 3.0 and hits_and_misses(first) == (0, 1)
+    assert second((1.0, 2.0)) == 3.0 and hits_and_misses(second) == (1, 0)
 
 
 def test_machine_code_of_another_signature_is_not_loaded(empty_cache):

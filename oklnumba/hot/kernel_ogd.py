@@ -9,13 +9,14 @@ NORMA (Kivinen, Smola and Williamson 2004), here also with a ball |f| <= U:
 
 BOGD (Zhao et al. 2012) has a budget B instead of window and ball. With B atoms, a round with a loss
 
-        drops atom i with probability p_i (1 / B; BOGD++: by weight); the others: a_j /= 1 - p_j
-        takes the step;   if max |a_j| > eta gamma, scales all a_j by eta gamma / max |a_j|
+        drops atom i with probability p_i (1 / B; BOGD++: by weight); the others: alpha_j /= 1 - p_j
+        takes the step;   if max |alpha_j| > eta gamma, scales alpha by eta gamma / max |alpha_j|
 
-NORMA's f is factor * sum_j a_j k(x_j, .), so shrinking costs one product; |f|^2 is kept up to date.
+NORMA's f is factor * sum_j alpha_j k(x_j, .), so shrinking costs one product; |f|^2 is updated.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -28,32 +29,67 @@ from oklnumba.hot.primitives.jit import (
     LARGEST_FORECAST,
     NEED_ROOM,
     NOT_FINITE,
+    Array,
     hot,
 )
 from oklnumba.hot.primitives.linalg import multiply
 from oklnumba.hot.primitives.losses import loss_derivative
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
-# Entries of kernel_ogd_rounds' counts (ATOMS, OLDEST) and sums (FACTOR, SQUARE).
+# Entries of NORMA's counts and sums.
 OLDEST = 1  # the slot of the oldest atom once the window is full
 FACTOR = 0  # of all coefficients
 SQUARE = 1  # |f|^2, where there is a radius
 
 
-@hot
-def square_without(kernel, function, slot, sums, m, x, row):
-    """Return |f|^2 without the atom in ``slot``; x and row are workspace."""
-    atoms, a = function
-    dropped = sums[FACTOR] * a[slot]
-    get_atom(atoms, slot, x)
-    value = sums[FACTOR] * expansion_value(kernel, atoms, a, m, x, row)
-    return sums[SQUARE] - 2.0 * dropped * value + dropped * dropped * row[slot]
+class NORMAState(NamedTuple):
+    """The function f = factor * sum_j alpha_j k(x_j, .)."""
+
+    counts: Annotated[Array, "counts"]  # ATOMS, OLDEST
+    sums: Annotated[Array, "sums"]  # FACTOR, SQUARE
+    atoms: Annotated[Array, "d", ATOMS]
+    alpha: Annotated[Array, ATOMS]
+
+
+class NORMAWork(NamedTuple):
+    """(cap,) each: k(x_t, atoms), the oldest atom, and its kernel values with the atoms."""
+
+    k: Array
+    oldest: Array
+    k_oldest: Array
+
+
+class NORMARules(NamedTuple):
+    """Hyper-parameters of NORMA; infinite window and radius where there is none."""
+
+    eta: float
+    lam: float
+    window: float
+    radius: float
 
 
 @hot
-def step_in_ball(sums, step, value, corner, radius):
+def drop_oldest(kernel, radius, x, value, state, work):
+    """Drop the oldest atom of a full window; return its slot, and f(x) without it.
+
+    value : f(x). |f|^2 changes too, where there is a radius.
+    """
+    counts, sums, alpha, m = state.counts, state.sums, state.alpha, state.counts[ATOMS]
+    slot = counts[OLDEST]
+    counts[OLDEST] = (slot + 1) % m
+    dropped = sums[FACTOR] * alpha[slot]
+    if radius < np.inf:
+        oldest, k = work.oldest[: x.shape[0]], work.k_oldest
+        get_atom(state.atoms, slot, oldest)
+        f = sums[FACTOR] * expansion_value(kernel, state.atoms, alpha, m, oldest, k)
+        sums[SQUARE] = sums[SQUARE] - 2.0 * dropped * f + dropped * dropped * k[slot]
+    return slot, value - dropped * work.k[slot]
+
+
+@hot
+def step_in_ball(sums, step, value, k_tt, radius):
     """Update |f|^2 after f -= step k(x, .), value = f(x) before, and project; False on overflow."""
-    square = larger(sums[SQUARE] - 2.0 * step * value + step * step * corner, 0.0)
+    square = larger(sums[SQUARE] - 2.0 * step * value + step * step * k_tt, 0.0)
     if not square < np.inf:
         return False
     if square > radius * radius:
@@ -64,73 +100,87 @@ def step_in_ball(sums, step, value, corner, radius):
 
 
 @hot
-def kernel_ogd_rounds(X, y, first, kernel, loss, setting, counts, sums, function, work, out):
-    """Play kernel online gradient descent (NORMA).
-
-    setting : (eta, lam, window or inf, radius or inf); counts, sums : (2,), entries above;
-    function : atoms (d, cap) and a (cap,); work : (3, >= cap and d).
-    """
-    eta, lam, window, radius = setting
-    atoms, a = function
-    forecasts, sizes = out
-    row, shrink = work[0], 1.0 - eta * lam
+def norma_rounds(X, y, first, kernel, loss, rules, state, work, out):
+    """Play NORMA, kernel online gradient descent."""
+    counts, sums, alpha = state.counts, state.sums, state.alpha
+    shrink = 1.0 - rules.eta * rules.lam
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == a.shape[0] and m < window:
+        x, m = X[t], counts[ATOMS]
+        if m == alpha.shape[0] and m < rules.window:
             return t, NEED_ROOM
-        x = X[t]
-        forecast = sums[FACTOR] * expansion_value(kernel, atoms, a, m, x, row)
+        forecast = sums[FACTOR] * expansion_value(kernel, state.atoms, alpha, m, x, work.k)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
-        forecasts[t] = forecast
+        out.forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
         sums[FACTOR] *= shrink  # f <- (1 - eta lam) f
         sums[SQUARE] *= shrink * shrink
         if slope != 0.0:
-            value, step, slot = forecast * shrink, eta * slope, m
-            if m == window:  # the newest atom takes the place of the oldest
-                slot = counts[OLDEST]
-                counts[OLDEST] = (slot + 1) % m
-                value -= sums[FACTOR] * a[slot] * row[slot]
-                if radius < np.inf:
-                    oldest = work[2, : x.shape[0]]
-                    sums[SQUARE] = square_without(kernel, function, slot, sums, m, oldest, work[1])
+            slot, value, step = m, forecast * shrink, rules.eta * slope
+            if m == rules.window:
+                slot, value = drop_oldest(kernel, rules.radius, x, value, state, work)
             else:
                 counts[ATOMS] = m + 1
-            put_atom(atoms, slot, x)
-            a[slot] = -step / sums[FACTOR]  # f <- f - eta l' k(x, .)
-            if radius < np.inf:
-                if not step_in_ball(sums, step, value, kernel_diag(kernel, x), radius):
+            put_atom(state.atoms, slot, x)
+            alpha[slot] = -step / sums[FACTOR]  # f <- f - eta l' k(x, .)
+            if rules.radius < np.inf:
+                if not step_in_ball(sums, step, value, kernel_diag(kernel, x), rules.radius):
                     return t, NOT_FINITE
         if sums[FACTOR] < SMALLEST_FACTOR:
-            multiply(a, sums[FACTOR], counts[ATOMS])
+            multiply(alpha, sums[FACTOR], counts[ATOMS])
             sums[FACTOR] = 1.0
-        sizes[t] = counts[ATOMS]
+        out.sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
 
-@hot
-def bogd_drop(a, diagonal, coin, weighted, p, m):
-    """Return which atom BOGD drops; p : (cap,), the probabilities, written.
+class BOGDState(NamedTuple):
+    """The function f = sum_j alpha_j k(x_j, .)."""
 
-    weighted : 0 for p_i = 1 / m, 1 for p_i in proportion to 1 - (m - 1) s_i, cut at 0, with s_i the
-    share of |a_i| sqrt(k_ii) in their sum.
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    alpha: Annotated[Array, ATOMS]
+    diagonal: Annotated[Array, ATOMS]  # k(x_j, x_j)
+
+
+class BOGDWork(NamedTuple):
+    """(cap,) each: k(x_t, atoms), and the probabilities with which atoms are dropped."""
+
+    k: Array
+    p: Array
+
+
+class BOGDRules(NamedTuple):
+    """Hyper-parameters of BOGD, and of BOGD++ where it is weighted; infinite gamma for no cap."""
+
+    eta: float
+    lam: float
+    budget: float
+    gamma: float
+    weighted: bool
+
+
+@hot
+def bogd_drop(alpha, diagonal, coin, weighted, p, m):
+    """Return which atom BOGD drops; write the probabilities p.
+
+    They are 1 / m; with weights in proportion to 1 - (m - 1) s_i, cut at 0, s_i the share of
+    |alpha_i| sqrt(k_ii) in their sum.
     """
     total = 0.0
     for j in range(m):
-        p[j] = abs(a[j]) * math.sqrt(diagonal[j])
+        p[j] = abs(alpha[j]) * math.sqrt(diagonal[j])
         total += p[j]
     if not (weighted and total > 0.0):
         for j in range(m):
             p[j] = 1.0 / m
         return smaller(int(coin * m), m - 1)
-    rest = 0.0
+    uncut = 0.0
     for j in range(m):
         p[j] = larger(1.0 - (m - 1) * (p[j] / total), 0.0)
-        rest += p[j]
+        uncut += p[j]
     running, chosen = 0.0, 0
     for j in range(m):
-        p[j] /= rest
+        p[j] /= uncut
         if p[j] > 0.0 and running <= coin:
             chosen = j
         running += p[j]
@@ -138,47 +188,47 @@ def bogd_drop(a, diagonal, coin, weighted, p, m):
 
 
 @hot
-def bogd_rounds(X, y, coins, first, kernel, loss, setting, counts, function, work, out):
-    """Play BOGD or BOGD++.
+def cap_coefficients(alpha, cap, m):
+    """Scale alpha so that no coefficient exceeds the cap."""
+    largest = 0.0
+    for j in range(m):
+        largest = larger(largest, abs(alpha[j]))
+    if largest > cap:
+        multiply(alpha, cap / largest, m)
 
-    setting : (eta, lam, budget, gamma or inf, weighted); function : atoms (d, cap), a and diagonal
-    k(atom, atom), both (cap,); work : (2, cap).
-    """
-    eta, lam, budget, gamma, weighted = setting
-    atoms, a, diagonal = function
-    forecasts, sizes = out
-    row, p, shrink = work[0], work[1], 1.0 - eta * lam
+
+@hot
+def bogd_rounds(X, y, coins, first, kernel, loss, rules, state, work, out):
+    """Play BOGD or BOGD++. coins : (n,), uniform draws."""
+    alpha, diagonal = state.alpha, state.diagonal
+    k, p = work
+    shrink = 1.0 - rules.eta * rules.lam
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == a.shape[0] and m < budget:
+        x, m = X[t], state.counts[ATOMS]
+        if m == alpha.shape[0] and m < rules.budget:
             return t, NEED_ROOM
-        x = X[t]
-        forecast = expansion_value(kernel, atoms, a, m, x, row)
+        forecast = expansion_value(kernel, state.atoms, alpha, m, x, k)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
-        forecasts[t] = forecast
+        out.forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
         if shrink < 1.0:
-            multiply(a, shrink, m)  # f <- (1 - eta lam) f
+            multiply(alpha, shrink, m)  # f <- (1 - eta lam) f
         if slope != 0.0:
             slot = m
-            if m < budget:
-                counts[ATOMS] = m + 1
+            if m < rules.budget:
+                state.counts[ATOMS] = m + 1
             else:
-                slot = bogd_drop(a, diagonal, coins[t], weighted, p, m)
+                slot = bogd_drop(alpha, diagonal, coins[t], rules.weighted, p, m)
                 for j in range(m):
                     if p[j] < 1.0:  # unbiased: each survives with 1 - p_j
-                        a[j] /= 1.0 - p[j]
-            put_atom(atoms, slot, x)
+                        alpha[j] /= 1.0 - p[j]
+            put_atom(state.atoms, slot, x)
             diagonal[slot] = kernel_diag(kernel, x)
             if not diagonal[slot] < np.inf:
                 return t, NOT_FINITE
-            a[slot] = -eta * slope  # f <- f - eta l' k(x, .)
-            if m == budget:
-                largest = 0.0
-                for j in range(m):
-                    largest = larger(largest, abs(a[j]))
-                if largest > eta * gamma:
-                    multiply(a, eta * gamma / largest, m)
-        sizes[t] = counts[ATOMS]
+            alpha[slot] = -rules.eta * slope  # f <- f - eta l' k(x, .)
+            if m == rules.budget:
+                cap_coefficients(alpha, rules.eta * rules.gamma, m)
+        out.sizes[t] = state.counts[ATOMS]
     return X.shape[0], DONE

@@ -3,12 +3,14 @@
 NOGD (Lu et al. 2016, Algorithm 2):
 
     while |S| < B: kernel gradient descent, f = f - eta l' k(x_t, .), S = S + {x_t} if l' is not 0
-    at |S| = B: K_S ~ V D V' (k largest eigenvalues), z(x) = D^-1/2 V' k_S(x), w = D^1/2 V' a
+    at |S| = B: K_S ~ V D V' (k largest eigenvalues), z(x) = D^-1/2 V' k_S(x), w = D^1/2 V' alpha
     then: yhat_t = w.z(x_t);   w = w - eta l'(yhat_t) z(x_t)
 
 SkeGD (Zhang and Liao 2019) has z(x) = W k(x) from sketches of K, a new W every ``period`` losses.
-We keep w as coefficients a = W' w on the atoms, so a forecast needs no z. The caller makes W.
+We store w as coefficients alpha = W' w of the atoms, so a forecast needs no z. The caller makes W.
 """
+
+from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.expansion import expansion_value
@@ -19,6 +21,7 @@ from oklnumba.hot.primitives.jit import (
     LARGEST_FORECAST,
     NEED_MAP,
     NEED_ROOM,
+    Array,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot
@@ -30,49 +33,68 @@ from oklnumba.hot.primitives.rows import put_atom
 FEATURES, LOSSES, STORED = 1, 2, 3
 
 
+class MappedState(NamedTuple):
+    """The function f = sum_j alpha_j k(x_j, .), and its map once S is full."""
+
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    alpha: Annotated[Array, ATOMS]
+    W: Annotated[Array, FEATURES, ATOMS]  # z = W k(x, S)
+
+
+class Work(NamedTuple):
+    """Of the round: k(x_t, S), (cap,)."""
+
+    k: Array
+
+
+class Rules(NamedTuple):
+    """Hyper-parameters; an infinite period for one map."""
+
+    eta: float
+    budget: float
+    period: float
+    waits: bool  # whether the first map is made in the next round with a loss
+
+
 @hot
-def mapped_step(a, W, row, step, m, r):
-    """Take the step w -= step z, z = W k, on a = W' w : (cap,), in place. row : (cap,), k."""
+def mapped_step(alpha, W, k, step, m, r):
+    """Take the step w -= step z on alpha = W' w, with m atoms and r features."""
     for i in range(r):
-        add_multiple(a, -step * dot(W[i], row, m), W[i], m)
+        add_multiple(alpha, -step * dot(W[i], k, m), W[i], m)
 
 
 @hot
-def mapped_gradient_rounds(X, y, first, kernel, loss, setting, counts, function, W, work, out):
+def mapped_gradient_rounds(X, y, first, kernel, loss, rules, state, work, out):
     """Play NOGD or SkeGD.
 
-    setting : (eta, budget, period or inf, whether a new map waits for the next loss); function :
-    atoms (d, cap) and a (cap,); W : (FEATURES, cap); work : (1, cap). On NEED_MAP with ``waiting``,
-    round ``rounds played`` has its forecast, and the caller makes its update.
+    On NEED_MAP with ``waits``, round ``rounds played`` has its forecast, and the caller makes its
+    update.
     """
-    eta, budget, period, waiting = setting
-    atoms, a = function
-    forecasts, sizes = out
-    row = work[0]
+    counts, alpha = state.counts, state.alpha
     for t in range(first, X.shape[0]):
-        m, r = counts[ATOMS], counts[FEATURES]
-        if m == a.shape[0] and m < budget and r == 0:
+        x, m, r = X[t], counts[ATOMS], counts[FEATURES]
+        if m == alpha.shape[0] and m < rules.budget and r == 0:
             return t, NEED_ROOM
-        x = X[t]
-        forecast = expansion_value(kernel, atoms, a, m, x, row)
+        forecast = expansion_value(kernel, state.atoms, alpha, m, x, work.k)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
-        forecasts[t] = forecast
+        out.forecasts[t] = forecast
         slope = loss_derivative(loss, forecast, y[t])
-        sizes[t] = larger(m, counts[STORED])
+        out.sizes[t] = larger(m, counts[STORED])
         if slope == 0.0:
             continue
         if r > 0:
             counts[LOSSES] += 1
-            if counts[LOSSES] >= period:
+            if counts[LOSSES] >= rules.period:
                 return t, NEED_MAP
-            mapped_step(a, W, row, eta * slope, m, r)  # w <- w - eta l' z
-        elif m == budget:
+            mapped_step(alpha, state.W, work.k, rules.eta * slope, m, r)  # w <- w - eta l' z
+        elif m == rules.budget:
             return t, NEED_MAP
         else:
-            put_atom(atoms, m, x)
-            a[m] = -eta * slope  # f <- f - eta l' k(x, .)
-            counts[ATOMS] = sizes[t] = m + 1
-            if m + 1 == budget and not waiting:
+            put_atom(state.atoms, m, x)
+            alpha[m] = -rules.eta * slope  # f <- f - eta l' k(x, .)
+            counts[ATOMS] = out.sizes[t] = m + 1
+            if m + 1 == rules.budget and not rules.waits:
                 return t + 1, NEED_MAP
     return X.shape[0], DONE

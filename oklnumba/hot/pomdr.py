@@ -4,224 +4,249 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
 
     f'_0 = 0, S = {}, tbar = inf; for t = 1, ..., T:
         lambda_t = U / sqrt(3 D + sum of delta_s, s < t, since the last removal)          # line 3
-        hint_t = -mean of y k(x, .) over the last M examples
-        f_t = f'_{t-1} - lambda_t hint_t;   stop here if y_t f_t(x_t) >= 1           # lines 4 to 7
+        p_t = mean of y k(x, .) over the last M examples
+        f_t = f'_{t-1} + lambda_t p_t;   stop here if y_t f_t(x_t) >= 1              # lines 4 to 7
         if t < tbar (POMD): P_t = projection of k(x_t, .) on span S                # lines 8 to 10
             near = |k(x_t, .) - P_t| <= sqrt(D) T^-zeta (ALD; in OMDR, t >= tbar, never)       # 11
-        grad = -y_t P_t if near, else -y_t k(x_t, .) and S = S + {x_t}             # lines 12 to 21
-        f'_t = Proj_{|f| <= U}(f'_{t-1} - lambda_t grad)
-        delta_t = max(|grad|^2 - 2 <grad, hint_t>, 0)
+        g_t = y_t P_t if near, else y_t k(x_t, .) and S = S + {x_t}                # lines 12 to 21
+        f'_t = Proj_{|f| <= U}(f'_{t-1} + lambda_t g_t)
+        delta_t = max(|g_t|^2 - 2 <g_t, p_t>, 0)
         POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B    # 17, 22
 
-We keep the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round.
-
-``function``: atoms (d, cap), a (cap,) and, in POMD, R (cap, cap); ``hints``: the last M examples,
-points (d, M) and signs (M,), in POMD H (M, cap), their kernel values with the atoms, and hint_row
-(M,), workspace. corner is k(x_t, x_t), row (cap,) the kernel values of x_t with the atoms.
+D is the largest k(x, x) so far. The paper's hint and gradient are -p_t and -g_t. We keep the factor
+R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round. In the code u_t is P_t or
+k(x_t, .), so g_t = y_t u_t.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, project
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, solve_upper
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, kernel_row, put_atom
 
-# Entries of counts: tbar, the first round of OMDR (0: not known yet), removals, projections, atoms
-# in the factor R (all atoms in POMD, none in OMDR).
+# Entries of counts: tbar, the first round of OMDR (0: not decided), removals, projections, atoms in
+# the factor R (all atoms in POMD, none in OMDR).
 SWITCH, REMOVALS, PROJECTIONS, FACTORED = 1, 2, 3, 4
-# Entries of sums: |f'|^2, sums of delta since the last removal and over all rounds, and D, the
-# largest k(x, x) so far.
+# Entries of sums: |f'|^2, sums of delta since the last removal and over all rounds, D.
 SQUARE, DELTA, ALL_DELTA, LARGEST = range(4)
 
 SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 
 
-@hot
-def pomdr_terms(kernel, radius, rate_scale, counts, sums, function, hints, count, x, row):
-    """Return k(x, x), lambda_t, f'_{t-1}(x) and minus hint_t(x); write row and hint_row."""
-    atoms, a, _ = function
-    points, signs, _, hint_row = hints
-    corner = kernel_diag(kernel, x)
-    under = 3.0 * larger(sums[LARGEST], corner) + sums[DELTA]
-    rate = 0.0  # k(x, x) = 0 so far: every function is 0 on the data
-    if under > 0.0:
-        rate = radius / math.sqrt(under)
-        rate = rate * rate_scale if counts[REMOVALS] > 0 else rate
-    own = expansion_value(kernel, atoms, a, counts[ATOMS], x, row)
-    hinted = mean(expansion_value(kernel, points, signs, count, x, hint_row), count)
-    return corner, rate, own, hinted
+class POMDRState(NamedTuple):
+    """The dictionary S, f' = sum_j alpha_j k(x_j, .), and the last M examples."""
+
+    counts: Annotated[Array, "counts"]  # ATOMS, SWITCH, REMOVALS, PROJECTIONS, FACTORED
+    sums: Annotated[Array, "sums"]  # SQUARE, DELTA, ALL_DELTA, LARGEST
+    atoms: Annotated[Array, "d", ATOMS]
+    alpha: Annotated[Array, ATOMS]
+    R: Annotated[Array, FACTORED, FACTORED]  # POMD: K_S = R'R
+    last_x: Annotated[Array, "d", "M"]
+    last_y: Annotated[Array, "M"]
+    H: Annotated[Array, "M", FACTORED]  # POMD: k(last_x, S)
+
+
+class Work(NamedTuple):
+    """Of the round: k(x_t, S) and q = R^-T k, (cap,); k(x_t, last_x), (M,)."""
+
+    k: Array
+    q: Array
+    k_last: Array
+
+
+class Rules(NamedTuple):
+    """Hyper-parameters. The last three of POMD: infinity, infinity and 1."""
+
+    radius: float  # U
+    zeta: float
+    ald_scale: float  # times T^-zeta
+    horizon: float  # T, or 0 for the present round
+    switch_size: float  # B_0, or 0 for ceil(15 ln T)
+    budget: float  # B
+    rate_scale: float  # times lambda_t after the first removal
 
 
 @hot
-def pomdr_horizon(horizon, this):
+def pomdr_rate(rules, state, k_tt):
+    """Return lambda_t (line 3)."""
+    under = 3.0 * larger(state.sums[LARGEST], k_tt) + state.sums[DELTA]
+    if not under > 0.0:  # k(x, x) = 0 so far: every function is 0 on the data
+        return 0.0
+    rate = rules.radius / math.sqrt(under)
+    return rate * rules.rate_scale if state.counts[REMOVALS] > 0 else rate
+
+
+@hot
+def pomdr_values(kernel, state, work, recent, x):
+    """Return f'_{t-1}(x) and p_t(x), with ``recent`` last examples; write work.k and k_last."""
+    f_x = expansion_value(kernel, state.atoms, state.alpha, state.counts[ATOMS], x, work.k)
+    total = expansion_value(kernel, state.last_x, state.last_y, recent, x, work.k_last)
+    return f_x, mean(total, recent)
+
+
+@hot
+def choose_horizon(rules, this):
     """Return T: the horizon, or the present round, but at least 2."""
-    return horizon if horizon > 0.0 else larger(float(this), 2.0)
+    return rules.horizon if rules.horizon > 0.0 else larger(float(this), 2.0)
 
 
 @hot
-def omdr_plays(counts, horizon, this):
-    """Say whether OMDR plays round ``this`` (line 8); a round tbar = T is POMD's (errata 31)."""
-    return counts[SWITCH] > 0 and not (this == counts[SWITCH] and this == horizon)
+def omdr_plays(rules, state, this):
+    """Return whether OMDR plays round ``this`` (line 8); POMD plays tbar = T (errata 31)."""
+    switch = state.counts[SWITCH]
+    return switch > 0 and not (this == switch and this == rules.horizon)
 
 
 @hot
-def check_ald(R, row, corner, bound, largest, q, m):
-    """Return whether x_t is far from the span of S (ALD_t fails, eq. 5), and |grad|^2.
+def ald_holds(rules, state, this, distance, k_tt):
+    """Return whether x_t is near the span of S (eq. 5), at this squared distance.
 
-    bound : T^-zeta, scaled; largest : D; q : (cap,), R^-T k_t, written. With S empty x_t is far,
-    unless it is 0 itself.
+    With S empty only a k(x_t, .) of 0 is near.
     """
-    alpha = ald_residual(R, row, corner, q, m)  # eq. 4
-    if alpha <= IN_SPAN * corner or (m > 0 and alpha <= bound * bound * largest):
-        return False, larger(corner - alpha, 0.0)
-    return True, corner
+    bound = rules.ald_scale * choose_horizon(rules, this) ** -rules.zeta
+    near = distance <= bound * bound * state.sums[LARGEST]
+    return distance <= IN_SPAN * k_tt or (state.counts[ATOMS] > 0 and near)
 
 
 @hot
-def pomd_project(function, hints, count, q, step, m):
-    """Take f' += step sum_i beta_i k(x_i, .) (eq. 6); return minus <hint, sum_i beta_i k(x_i, .)>.
+def step_along_projection(state, q, step, recent):
+    """Take f' += step P_t, P_t = sum_i beta_i k(x_i, .) (eq. 6); return <P_t, p_t>.
 
-    q : R^-T k_t, replaced by beta_t = R^-1 R^-T k_t.
+    q : R^-T k_t, replaced by beta.
     """
-    _, a, R = function
-    _, signs, H, _ = hints
-    solve_upper(R, q, m)  # line 9
-    add_multiple(a, step, q, m)
-    hinted = 0.0
-    for r in range(count):
-        hinted += signs[r] / count * dot(H[r], q, m)
-    return hinted
+    m = state.counts[ATOMS]
+    solve_upper(state.R, q, m)  # line 9: beta = R^-1 R^-T k_t
+    add_multiple(state.alpha, step, q, m)
+    state.counts[PROJECTIONS] += 1
+    product = 0.0
+    for r in range(recent):
+        product += state.last_y[r] / recent * dot(state.H[r], q, m)
+    return product
 
 
 @hot
-def pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted):
-    """Update |f'|^2 and the sums of delta after a step, and project f' on the ball.
+def update_sums(rules, state, rate, label, f_x, u_square, p_u):
+    """Update |f'|^2 and the sums of delta after f' += rate y u, and project f' on the ball.
 
-    own : f'_{t-1}(x); square : |grad|^2; hinted : minus the hint's product with -label grad.
+    f_x : f'_{t-1}(x_t), which is <f'_{t-1}, u> for u = P_t too, because f' is in the span (errata
+    26); u_square : |u|^2; p_u : <p_t, u>.
     """
-    # <f', grad> = -y f'(x) for the projected gradient too, because f' is in the span (errata 26).
-    stepped = sums[SQUARE] + rate * rate * square + 2.0 * rate * label * own
-    sums[SQUARE] = project(a, stepped, radius, counts[ATOMS])
-    delta = larger(square - 2.0 * label * hinted, 0.0)  # eq. 10, errata 27
+    sums = state.sums
+    square = sums[SQUARE] + rate * rate * u_square + 2.0 * rate * label * f_x
+    sums[SQUARE] = project(state.alpha, square, rules.radius, state.counts[ATOMS])
+    delta = larger(u_square - 2.0 * label * p_u, 0.0)  # eq. 10, errata 27
     sums[DELTA] += delta
     sums[ALL_DELTA] += delta
 
 
 @hot
-def pomdr_store_hint(hints, slot, count, x, label, corner, row, omdr, m, grown):
-    """Put the round's example among the hints; m atoms before the round, grown atoms now."""
-    points, signs, H, hint_row = hints
-    put_atom(points, slot, x)
-    signs[slot] = label
+def store_last(state, work, played, recent, x, label, k_tt, omdr, m):
+    """Put the example of round played + 1 in place of the oldest; m atoms before the round."""
+    H, slot = state.H, played % state.last_y.shape[0]
+    put_atom(state.last_x, slot, x)
+    state.last_y[slot] = label
     if omdr:
         return  # OMDR does not project
-    if grown > m:  # x is an atom too
-        for r in range(count):
-            H[r, m] = hint_row[r]
-        H[slot, m] = corner
+    if state.counts[ATOMS] > m:  # x is an atom too
+        for r in range(recent):
+            H[r, m] = work.k_last[r]
+        H[slot, m] = k_tt
     for j in range(m):
-        H[slot, j] = row[j]
+        H[slot, j] = work.k[j]
 
 
 @hot
-def merge_half(kernel, radius, function, counts, sums, x, row):
-    """Keep the older half of the dictionary and merge the newer half into it (eq. 9).
+def merge_half(kernel, rules, state, x, k):
+    """Keep the older half of S, and merge the newer half into it (eq. 9).
 
-    Each dropped coefficient goes to the kept atom with the largest kernel value (the first on
-    ties); then f' is scaled to norm U (errata 33). x and row are workspace.
+    Each dropped coefficient goes to the atom of the older half with the largest kernel value (the
+    first on ties); then f' is scaled to norm U (errata 33). x : (d,) and k : (cap,), workspace.
     """
-    atoms, a, _ = function
-    m, half = counts[ATOMS], counts[ATOMS] // 2
+    atoms, alpha, sums = state.atoms, state.alpha, state.sums
+    m, half = state.counts[ATOMS], state.counts[ATOMS] // 2
     for j in range(half, m):
         get_atom(atoms, j, x)
-        kernel_row(kernel, x, atoms, half, row)
+        kernel_row(kernel, x, atoms, half, k)
         nearest = 0
         for i in range(1, half):
-            if row[i] > row[nearest]:
+            if k[i] > k[nearest]:
                 nearest = i
-        a[nearest] += a[j]
-    square = expansion_square(kernel, atoms, a, half, x, row)
+        alpha[nearest] += alpha[j]
+    square = expansion_square(kernel, atoms, alpha, half, x, k)
     if square > 0.0:
-        multiply(a, radius / math.sqrt(square), half)
-    sums[SQUARE] = radius * radius if square > 0.0 else 0.0
+        multiply(alpha, rules.radius / math.sqrt(square), half)
+    sums[SQUARE] = rules.radius * rules.radius if square > 0.0 else 0.0
     sums[DELTA] = 0.0
-    counts[ATOMS] = half
-    counts[REMOVALS] += 1
+    state.counts[ATOMS] = half
+    state.counts[REMOVALS] += 1
 
 
 @hot
-def pomdr_switch(counts, switch_size, budget, horizon, this, grown):
-    """Let OMDR take over once the dictionary has B_0 atoms, and drop the factor then."""
+def switch_to_omdr(rules, state, this, grown):
+    """Let OMDR take over once S has B_0 atoms (line 17), and drop the factor then."""
+    counts = state.counts
     if grown and counts[SWITCH] == 0:
-        size = math.ceil(SWITCH_FACTOR * math.log(pomdr_horizon(horizon, this)))
-        by_rounds = smaller(size, budget - 1.0)
-        if counts[ATOMS] >= (switch_size if switch_size > 0.0 else by_rounds):
+        size = math.ceil(SWITCH_FACTOR * math.log(choose_horizon(rules, this)))
+        by_rounds = smaller(size, rules.budget - 1.0)
+        if counts[ATOMS] >= (rules.switch_size if rules.switch_size > 0.0 else by_rounds):
             counts[SWITCH] = this + 1
-    counts[FACTORED] = 0 if omdr_plays(counts, horizon, this + 1) else counts[ATOMS]
+    counts[FACTORED] = 0 if omdr_plays(rules, state, this + 1) else counts[ATOMS]
 
 
 @hot
-def pomdr_rounds(X, y, first, played, kernel, setting, counts, sums, function, hints, work, out):
-    """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X.
-
-    setting : (U, zeta, ALD scale, horizon or 0, switch size or 0, budget, rate scale), the last
-    three inf, inf and 1 for POMD; counts : (5,) and sums : (4,), entries above; work : (2, cap or
-    d).
-    """
-    radius, zeta, ald_scale, horizon, switch_size, budget, rate_scale = setting
-    atoms, a, R = function
-    forecasts, sizes = out
-    row, q, M = work[0], work[1], hints[1].shape[0]
+def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
+    """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X."""
+    counts, sums, alpha = state.counts, state.sums, state.alpha
+    M = state.last_y.shape[0]
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == a.shape[0]:
+        x, label, m = X[t], y[t], counts[ATOMS]
+        this, recent = played + t + 1, smaller(played + t, M)
+        if m == alpha.shape[0]:
             return t, NEED_ROOM
-        x, label, this, count = X[t], y[t], played + t + 1, smaller(played + t, M)
-        corner, rate, own, hinted = pomdr_terms(
-            kernel, radius, rate_scale, counts, sums, function, hints, count, x, row
-        )
-        forecast = own + rate * hinted  # line 4, eq. 2: f_t = f'_{t-1} - lambda_t hint_t
-        if not (abs(forecast) < np.inf and corner < np.inf):
+        k_tt = kernel_diag(kernel, x)
+        rate = pomdr_rate(rules, state, k_tt)  # line 3
+        f_x, p_x = pomdr_values(kernel, state, work, recent, x)
+        forecast = f_x + rate * p_x  # line 4, eq. 2
+        if not (abs(forecast) < np.inf and k_tt < np.inf):
             return t, NOT_FINITE
-        forecasts[t] = forecast
-        sums[LARGEST] = larger(sums[LARGEST], corner)
-        omdr = omdr_plays(counts, horizon, this)  # line 8
+        out.forecasts[t] = forecast
+        sums[LARGEST] = larger(sums[LARGEST], k_tt)
+        omdr = omdr_plays(rules, state, this)  # line 8
         if label * forecast < 1.0:  # line 7
-            joins, square = True, corner
+            near, u_square, p_u = False, k_tt, p_x  # u_t = k(x_t, .)
             if not omdr:
-                bound = ald_scale * pomdr_horizon(horizon, this) ** -zeta
-                joins, square = check_ald(R, row, corner, bound, sums[LARGEST], q, m)  # line 11
-            if not joins:
-                hinted = pomd_project(function, hints, count, q, rate * label, m)  # lines 12, 13
-                counts[PROJECTIONS] += 1
-            elif omdr or ald_grow(R, q, corner, m) > 0.0:
-                put_atom(atoms, m, x)  # lines 15, 16 or 20, 21: f' += rate y k(x, .)
-                a[m] = rate * label
+                distance = ald_residual(state.R, work.k, k_tt, work.q, m)  # eq. 4, squared
+                near = ald_holds(rules, state, this, distance, k_tt)  # line 11
+            if near:  # lines 12, 13: u_t = P_t
+                u_square = larger(k_tt - distance, 0.0)
+                p_u = step_along_projection(state, work.q, rate * label, recent)
+            else:  # lines 15, 16 or 20, 21
+                if not (omdr or ald_grow(state.R, work.q, k_tt, m) > 0.0):
+                    return t, NOT_POSITIVE
+                put_atom(state.atoms, m, x)
+                alpha[m] = rate * label
                 counts[ATOMS] = m + 1
-            else:
-                return t, NOT_POSITIVE
-            pomdr_update_sums(a, counts, sums, radius, rate, label, own, square, hinted)
-        grown = counts[ATOMS]
-        pomdr_store_hint(hints, (this - 1) % M, count, x, label, corner, row, omdr, m, grown)
-        if omdr and grown >= budget:
-            merge_half(kernel, radius, function, counts, sums, q[: x.shape[0]], row)  # line 22
-        pomdr_switch(counts, switch_size, budget, horizon, this, grown > m)  # line 17
-        sizes[t] = counts[ATOMS]
+            update_sums(rules, state, rate, label, f_x, u_square, p_u)
+        store_last(state, work, this - 1, recent, x, label, k_tt, omdr, m)
+        grown = counts[ATOMS] > m
+        if omdr and counts[ATOMS] >= rules.budget:
+            merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22
+        switch_to_omdr(rules, state, this, grown)  # line 17
+        out.sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 
 
 @hot
-def pomdr_forecasts(X, played, kernel, setting, counts, sums, function, hints, work, forecasts):
-    """Write what POMDR would forecast for each row of X."""
-    radius, _, _, _, _, _, rate_scale = setting
-    count = smaller(played, hints[1].shape[0])
+def pomdr_forecasts(X, played, kernel, rules, state, work, forecasts):
+    """Write what POMDR would forecast for each row of X, after ``played`` rounds."""
+    recent = smaller(played, state.last_y.shape[0])
     for t in range(X.shape[0]):
-        corner, rate, own, hinted = pomdr_terms(
-            kernel, radius, rate_scale, counts, sums, function, hints, count, X[t], work[0]
-        )
-        forecasts[t] = own + rate * hinted
+        rate = pomdr_rate(rules, state, kernel_diag(kernel, X[t]))
+        f_x, p_x = pomdr_values(kernel, state, work, recent, X[t])
+        forecasts[t] = f_x + rate * p_x

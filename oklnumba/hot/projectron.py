@@ -13,6 +13,7 @@ We keep the factor R of K_S = R'R instead of K_S^-1; with a budget, a full S is 
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -27,62 +28,81 @@ from oklnumba.hot.primitives.jit import (
     NEED_ROOM,
     NOT_FINITE,
     NOT_POSITIVE,
+    Array,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, solve_upper
 from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
 
+class ProjectronState(NamedTuple):
+    """The dictionary S and the function f = sum_j alpha_j k(x_j, .)."""
+
+    counts: Annotated[Array, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
+    alpha: Annotated[Array, ATOMS]
+    R: Annotated[Array, ATOMS, ATOMS]  # K_S = R'R
+
+
+class Work(NamedTuple):
+    """Of the round, (cap,) each: k(x_t, S) and q = R^-T k."""
+
+    k: Array
+    q: Array
+
+
+class Rules(NamedTuple):
+    """Hyper-parameters."""
+
+    eta: float
+    budget: float  # or infinity
+    least_margin: float  # below which a right sign steps too: 0, Projectron++ 1
+    slack: float  # 1 / eta, or what takes its place
+
+
 @hot
-def projectron_tau(loss, far, inside):
-    """Return the length tau of Projectron++'s step at a right sign; inside : |P|^2."""
-    if not (loss > far and inside > 0.0):
+def projectron_tau(loss, far, projected):
+    """Return the length tau of Projectron++'s step; far : over eta; projected : |P|^2."""
+    if not (loss > far and projected > 0.0):
         return 0.0
-    return smaller(smaller(loss / inside, 1.0), 2.0 * (loss - far) / inside)
+    return smaller(smaller(loss / projected, 1.0), 2.0 * (loss - far) / projected)
 
 
 @hot
-def projectron_rounds(X, y, first, kernel, setting, counts, function, work, out):
-    """Play Projectron or Projectron++.
-
-    setting : (threshold, budget or inf, margin below which a right sign steps too, 1 / threshold or
-    its replacement); function : atoms (d, cap), a (cap,) and R (cap, cap), upper factor of the
-    atoms' kernel matrix; work : (2, cap).
-    """
-    threshold, budget, safe, slack = setting
-    atoms, a, R = function
-    forecasts, sizes = out
-    row, q = work[0], work[1]
+def projectron_rounds(X, y, first, kernel, rules, state, work, out):
+    """Play Projectron or Projectron++."""
+    counts, alpha, R = state.counts, state.alpha, state.R
+    k, q = work
     for t in range(first, X.shape[0]):
-        m = counts[ATOMS]
-        if m == a.shape[0] and m < budget:
+        x, label, m = X[t], y[t], counts[ATOMS]
+        if m == alpha.shape[0] and m < rules.budget:
             return t, NEED_ROOM
-        x, label = X[t], y[t]
-        forecast = expansion_value(kernel, atoms, a, m, x, row)
+        forecast = expansion_value(kernel, state.atoms, alpha, m, x, k)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
-        forecasts[t] = forecast
+        out.forecasts[t] = forecast
         margin = label * forecast
-        if margin <= 0.0 or margin < safe:
-            corner = kernel_diag(kernel, x)
-            if not corner < np.inf:
+        if margin <= 0.0 or margin < rules.least_margin:
+            k_tt = kernel_diag(kernel, x)
+            if not k_tt < np.inf:
                 return t, NOT_FINITE
-            rest = ald_residual(R, row, corner, q, m)
-            distance = math.sqrt(larger(rest, 0.0))  # of k(x, .) to the span
-            near = rest <= IN_SPAN * corner
+            delta = ald_residual(R, k, k_tt, q, m)
+            far = math.sqrt(larger(delta, 0.0))  # |k(x_t, .) - P|
+            in_span = delta <= IN_SPAN * k_tt
             tau = 1.0  # length of the projected step
             if margin > 0.0:
-                far = 0.0 if near else distance * slack
-                tau = projectron_tau(1.0 - margin, far, corner - rest)
-            elif not (near or m == budget or (m > 0 and distance <= threshold)):
-                if not ald_grow(R, q, corner, m) > 0.0:
+                tau = projectron_tau(
+                    1.0 - margin, 0.0 if in_span else far * rules.slack, k_tt - delta
+                )
+            elif not (in_span or m == rules.budget or (m > 0 and far <= rules.eta)):
+                if not ald_grow(R, q, k_tt, m) > 0.0:
                     return t, NOT_POSITIVE
-                put_atom(atoms, m, x)
-                a[m] = label
+                put_atom(state.atoms, m, x)
+                alpha[m] = label
                 counts[ATOMS] = m + 1
                 tau = 0.0
-            if tau > 0.0:
-                solve_upper(R, q, m)  # K^-1 k: the projection on the span
-                add_multiple(a, tau * label, q, m)
-        sizes[t] = counts[ATOMS]
+            if tau > 0.0:  # P = (K_S^-1 k)' k(S, .)
+                solve_upper(R, q, m)
+                add_multiple(alpha, tau * label, q, m)
+        out.sizes[t] = counts[ATOMS]
     return X.shape[0], DONE

@@ -6,9 +6,9 @@ import numpy as np
 
 from oklnumba.core.checks import require
 from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
-from oklnumba.core.state import Coins
-from oklnumba.hot.kernel_ogd import FACTOR, bogd_rounds, kernel_ogd_rounds
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.core.state import Coins, axes_of
+from oklnumba.hot import kernel_ogd as hot
+from oklnumba.hot.primitives.jit import Out
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace, loss_field
 
@@ -61,24 +61,25 @@ class KernelOGD(_Shrinking):
     True
     """
 
+    _STATE, _LAYOUT, _WORK = axes_of(hot.NORMAState), hot.NORMAState, hot.NORMAWork
+
     _: KW_ONLY
     budget: int | None = count(2, None, optional=True)
     radius: float | None = positive(None, optional=True)
 
-    _factor = property(lambda self: float(self._sums[FACTOR]))
+    _factor = property(lambda self: float(self._sums[hot.FACTOR]))
 
     def _start(self, d: int) -> None:
         p = self._hyper
         budget = float(p.budget or np.inf)
-        self._setting = p.eta, p.lam, budget, p.radius or np.inf
+        self._rules = hot.NORMARules(p.eta, p.lam, budget, p.radius or np.inf)
         self._start_expansion(d, budget, counts=2, sums=2)
-        self._sums[FACTOR] = 1.0
+        self._sums[hot.FACTOR] = 1.0
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss, out = self._loop(kernel_ogd_rounds, X), self._loss_code, trace[:2]
+        loop, loss, out = self._loop(hot.norma_rounds, X), self._loss_code, Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, loss, self._setting, self._counts, self._sums,
-            (self._atoms, self._alpha), self._work, out,
+            X, y, first, self._kernel, loss, self._rules, self._arrays, self._work, out,
         ))  # fmt: skip
 
 
@@ -117,7 +118,7 @@ class BOGD(_Shrinking):
     (True, 50)
     """
 
-    _STATE = Expansion._STATE | {"diagonal": (ATOMS,)}
+    _STATE, _LAYOUT, _WORK = axes_of(hot.BOGDState), hot.BOGDState, hot.BOGDWork
     _COINS = ("coins",)
 
     _: KW_ONLY
@@ -128,14 +129,15 @@ class BOGD(_Shrinking):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._setting = p.eta, p.lam, float(p.budget), p.gamma or np.inf, float(p.weighted)
+        self._rules = hot.BOGDRules(
+            p.eta, p.lam, float(p.budget), p.gamma or np.inf, p.weighted
+        )
         self._coins = Coins(p.seed)
         self._start_expansion(d, float(p.budget))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss, out = self._loop(bogd_rounds, X), self._loss_code, trace[:2]
+        loop, loss, out = self._loop(hot.bogd_rounds, X), self._loss_code, Out(*trace[:2])
         coins = self._coins.take(len(X))
         self._play_rounds(len(X), lambda first: loop(
-            X, y, coins, first, self._kernel, loss, self._setting, self._counts,
-            (self._atoms, self._alpha, self._diagonal), self._work, out,
+            X, y, coins, first, self._kernel, loss, self._rules, self._arrays, self._work, out,
         ))  # fmt: skip

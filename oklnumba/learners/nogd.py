@@ -1,6 +1,7 @@
 """Gradient descent on a feature map of a full dictionary: NOGD and SkeGD."""
 
 from dataclasses import KW_ONLY
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy
@@ -9,8 +10,10 @@ from oklnumba.components.features import leading_eigenvectors
 from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
 from oklnumba.core.params import count, positive, random_seed
-from oklnumba.hot.nogd import FEATURES, LOSSES, STORED, mapped_gradient_rounds, mapped_step
-from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE
+from oklnumba.core.state import axes_of
+from oklnumba.hot import nogd as hot
+from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
+from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Array, Out
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace, loss_field
 
@@ -26,8 +29,8 @@ class _Mapped(Expansion):
     makes the map when row t has been forecast, and returns the next row to play.
     """
 
-    _STATE = Expansion._STATE | {"W": (FEATURES, ATOMS)}
-    _waits = 0.0  # 1.0 where a new map is made in the next round with a loss
+    _STATE, _LAYOUT, _WORK = axes_of(hot.MappedState), hot.MappedState, hot.Work
+    _waits = False  # whether the first map is made in the next round with a loss
 
     _: KW_ONLY
     loss: str = loss_field("hinge")
@@ -39,7 +42,7 @@ class _Mapped(Expansion):
 
     def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:
         p = self._hyper
-        self._setting = p.eta, float(p.budget), period, self._waits
+        self._rules = hot.Rules(p.eta, float(p.budget), period, self._waits)
         self._start_expansion(d, float(p.budget), counts=4, **lengths)
 
     @property
@@ -51,14 +54,14 @@ class _Mapped(Expansion):
         return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loss, out = self._loss_code, trace[:2]
+        loop, loss = self._loop(hot.mapped_gradient_rounds, X), self._loss_code
+        out = Out(*trace[:2])
 
         def rounds(first: int) -> tuple[int, int]:
             while True:
-                first, status = mapped_gradient_rounds(
-                    X, y, first, self._kernel, loss, self._setting, self._counts,
-                    (self._atoms, self._alpha), self._W, self._work, out,
-                )  # fmt: skip
+                first, status = loop(
+                    X, y, first, self._kernel, loss, self._rules, self._arrays, self._work, out
+                )
                 if status != NEED_MAP:
                     return first, status
                 first = self._make_map(X, y, first, trace)
@@ -80,14 +83,14 @@ class _Mapped(Expansion):
         return K
 
     def _matrices(self) -> list[Part]:
-        W, a = self._used("W"), self._used("alpha")
+        W, alpha = self._used("W"), self._used("alpha")
         if not W.any():
             return [NO_MATRIX]
         values = np.linalg.svd(W, compute_uv=False) ** 2
         condition = float(values[0] / values[-1]) if values[-1] > 0.0 else np.inf
         K = self._hyper.kernel(self.atoms)
-        norm = np.sqrt(max(a @ K @ a, 0.0))
-        terms = float(np.abs(a) @ np.sqrt(K.diagonal()))  # of the sum that a forecast is
+        norm = np.sqrt(max(alpha @ K @ alpha, 0.0))
+        terms = float(np.abs(alpha) @ np.sqrt(K.diagonal()))  # of the sum that a forecast is
         error = UNIT * max(terms / norm, 1.0) if norm > 0.0 else UNIT
         return [Part("the feature map", condition, error)]
 
@@ -128,10 +131,20 @@ class NOGD(_Mapped):
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         K, rank = self._finite_kernel(self.atoms, t), self._hyper.rank
         values, V = leading_eigenvectors(K, rank, NULL_EIGENVALUE)
-        projected = V @ (V.T @ self._used("alpha"))  # w = Lambda^{1/2} V' a
+        projected = V @ (V.T @ self._used("alpha"))  # w = Lambda^{1/2} V' alpha
         self._set_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
         self._used("alpha")[:] = projected
         return t
+
+
+class Sketches(NamedTuple):
+    """Sketches of the kernel matrix K of all atoms that SkeGD stores."""
+
+    stored: Annotated[Array, "d", STORED]
+    S: Annotated[Array, STORED, "sketch"]  # S_p
+    sampled: Annotated[Array, "columns"]  # the atoms that S_m samples
+    pp: Annotated[Array, "sketch", "sketch"]  # Phi_pp
+    pm: Annotated[Array, "sketch", "columns"]  # Phi_pm
 
 
 class SkeGD(_Mapped):
@@ -178,13 +191,9 @@ class SkeGD(_Mapped):
     (True, 50)
     """
 
-    # All atoms, their rows of S_p, the columns of S_m, Phi_pp and Phi_pm.
-    _STATE = _Mapped._STATE | {
-        "stored": ("d", STORED), "S": (STORED, "sketch"), "sampled": ("columns",),
-        "pp": ("sketch", "sketch"), "pm": ("sketch", "columns"),
-    }  # fmt: skip
+    _STATE = axes_of(hot.MappedState, Sketches)
     _INTEGERS = _Mapped._INTEGERS | {"sampled"}
-    _waits = 1.0
+    _waits = True
 
     _: KW_ONLY
     sketch: int = count(1, 300)
@@ -253,14 +262,14 @@ class SkeGD(_Mapped):
         values, V = leading_eigenvectors(pp, p.rank, NULL_EIGENVALUE)
         inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
         self._set_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
-        W, a, row = self._used("W"), self._used("alpha"), p.kernel(x, self.atoms)[0]
-        phi = W @ row
+        W, alpha, k = self._used("W"), self._used("alpha"), p.kernel(x, self.atoms)[0]
+        phi = W @ k
         square = phi @ phi
-        a[:] = 0.0
+        alpha[:] = 0.0
         if square > NULL_EIGENVALUE * p.kernel.diag(x)[0]:
-            a[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
+            alpha[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
         step = p.eta * self._loss().derivative(forecast, y[t])
-        mapped_step(self._alpha, self._W, row, step, len(row), len(W))
+        hot.mapped_step(self._alpha, self._W, k, step, len(k), len(W))
         self._counts[LOSSES] = 0
         trace.sizes[t] = self.size
         return t + 1

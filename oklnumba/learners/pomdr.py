@@ -11,9 +11,11 @@ import numpy as np
 
 from oklnumba.core.checks import require
 from oklnumba.core.params import count, nonnegative, positive
-from oklnumba.core.state import aligned_zeros
-from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, SQUARE, pomdr_forecasts, pomdr_rounds
-from oklnumba.learners.base.expansion import Expansion, OnSpan
+from oklnumba.core.state import axes_of
+from oklnumba.hot import pomdr as hot
+from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
+from oklnumba.hot.primitives.jit import Out
+from oklnumba.learners.base.expansion import OnSpan
 from oklnumba.learners.base.learner import Trace
 
 
@@ -44,9 +46,7 @@ class Diary(NamedTuple):
 class OptimisticDescent(OnSpan):
     """What POMD and POMDR share: optimistic mirror descent on a dictionary."""
 
-    _STATE = Expansion._STATE | {
-        "hints": ("d", "M"), "signs": ("M",), "R": (FACTORED, FACTORED), "H": ("M", FACTORED),
-    }  # fmt: skip
+    _STATE, _LAYOUT, _WORK = axes_of(hot.POMDRState), hot.POMDRState, hot.Work
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
     _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
@@ -62,8 +62,9 @@ class OptimisticDescent(OnSpan):
         """Switch round, size, sum of delta, removals and projections so far."""
         if self._width is None:
             return Diary(None, 0, 0.0, 0, 0)
-        m, switch, removals, projections, _ = (int(v) for v in self._counts)
-        return Diary(switch or None, m, float(self._sums[ALL_DELTA]), removals, projections)
+        alignment, counts = float(self._sums[ALL_DELTA]), self._counts.tolist()
+        switch_round = counts[SWITCH] or None
+        return Diary(switch_round, self.size, alignment, counts[REMOVALS], counts[PROJECTIONS])
 
     _factored = property(lambda self: int(self._counts[FACTORED]))
 
@@ -74,27 +75,21 @@ class OptimisticDescent(OnSpan):
 
     def _start(self, d: int) -> None:
         p, removing = self._hyper, self._removing
-        self._setting = p.radius, p.zeta, p.ald_scale, float(p.horizon or 0), *removing
-        self._hint_row = aligned_zeros(p.hints)
-        self._start_expansion(d, removing[1], counts=5, sums=4, M=p.hints)
+        horizon = float(p.horizon or 0)
+        self._rules = hot.Rules(p.radius, p.zeta, p.ald_scale, horizon, *removing)
+        self._start_expansion(d, self._rules.budget, counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
 
-    def _arguments(self) -> tuple:
-        """Return the arguments of the compiled loops from ``played`` to ``work``."""
-        return (
-            self._played, self._kernel, self._setting, self._counts, self._sums,
-            (self._atoms, self._alpha, self._R),
-            (self._hints, self._signs, self._H, self._hint_row),
-            self._work,
-        )  # fmt: skip
-
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = self._loop(pomdr_rounds, X), trace[:2]
-        self._play_rounds(len(X), lambda first: loop(X, y, first, *self._arguments(), out))
+        loop, out = self._loop(hot.pomdr_rounds, X), Out(*trace[:2])
+        self._play_rounds(len(X), lambda first: loop(
+            X, y, first, self._played, self._kernel, self._rules, self._arrays, self._work, out,
+        ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        self._loop(pomdr_forecasts, X)(X, *self._arguments(), forecasts)
+        forecasts, rules = np.empty(len(X)), self._rules
+        loop = self._loop(hot.pomdr_forecasts, X)
+        loop(X, self._played, self._kernel, rules, self._arrays, self._work, forecasts)
         return forecasts
 
 

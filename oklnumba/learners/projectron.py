@@ -5,9 +5,10 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from oklnumba.core.params import count, flag, nonnegative
-from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.hot.projectron import projectron_rounds
-from oklnumba.learners.base.expansion import Expansion, OnSpan
+from oklnumba.core.state import axes_of
+from oklnumba.hot.primitives.jit import Out
+from oklnumba.hot.projectron import ProjectronState, Rules, Work, projectron_rounds
+from oklnumba.learners.base.expansion import OnSpan
 from oklnumba.learners.base.learner import Trace
 
 
@@ -44,7 +45,7 @@ class Projectron(OnSpan):
     (True, True)
     """
 
-    _STATE = Expansion._STATE | {"R": (ATOMS, ATOMS)}
+    _STATE, _LAYOUT, _WORK = axes_of(ProjectronState), ProjectronState, Work
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
 
@@ -61,12 +62,11 @@ class Projectron(OnSpan):
             slack = 1.0 / p.threshold
         elif p.budget:
             slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
-        self._setting = p.threshold, budget, float(p.aggressive), slack
+        self._rules = Rules(p.threshold, budget, float(p.aggressive), slack)
         self._start_expansion(d, budget)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = self._loop(projectron_rounds, X), trace[:2]
+        loop, out = self._loop(projectron_rounds, X), Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, self._setting, self._counts,
-            (self._atoms, self._alpha, self._R), self._work, out,
+            X, y, first, self._kernel, self._rules, self._arrays, self._work, out,
         ))  # fmt: skip

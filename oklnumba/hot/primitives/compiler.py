@@ -49,12 +49,7 @@ SILENT_SECONDS = 1.0  # of compiling, before it is said
 
 
 class _Results(caching.CompileResultCacheImpl):
-    """What numba caches of a function, and where, with the stamp of this folder."""
-
-    def __init__(self, function):
-        super().__init__(function)
-        # Set on the instance, because NUMBA_CACHE_LOCATOR_CLASSES may choose another class.
-        self.locator.get_source_stamp = lambda: STAMP
+    """What numba caches of a function, with the stamp of this folder."""
 
     def reduce(self, data):
         """Return what is written for a compiled function."""
@@ -75,12 +70,22 @@ class FolderCache(caching.FunctionCache):
 
     _impl_class = _Results
 
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file._source_stamp = STAMP
+        # Numba compares the version before it reads the rest of the index, which names the classes
+        # of arguments: an edit may have renamed them.
+        self._cache_file._version += STAMP
+
     def load_overload(self, sig, target_context):
         """Load machine code without numba's tables for compiling, which take 0.25 s to fill."""
         rtsys.initialize(target_context)
-        found = self._load_overload(sig, target_context)
+        try:
+            loaded = self._load_overload(sig, target_context)
+        except AttributeError:  # old machine code, of a class that is gone
+            return None
         # Two processes that compile at once may write two signatures into one file.
-        return found if found is not None and found.signature.args == tuple(sig) else None
+        return loaded if loaded is not None and loaded.signature.args == tuple(sig) else None
 
 
 class _Part(JITCodeLibrary):

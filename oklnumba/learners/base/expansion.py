@@ -64,7 +64,7 @@ class Expansion(Learner):
         return int(min(super()._choose_room(axis, least), self._largest))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        width = max(rooms[ATOMS], len(self._atoms))
+        width = max(rooms[ATOMS], *self._lengths.values())
         work = aligned_zeros(3, width)
         if self._WORK:
             work = self._WORK(*aligned_zeros(len(self._WORK._fields), width))
