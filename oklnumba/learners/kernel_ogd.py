@@ -129,9 +129,7 @@ class BOGD(_Shrinking):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._rules = hot.BOGDRules(
-            p.eta, p.lam, float(p.budget), p.gamma or np.inf, p.weighted
-        )
+        self._rules = hot.BOGDRules(p.eta, p.lam, float(p.budget), p.gamma or np.inf, p.weighted)
         self._coins = Coins(p.seed)
         self._start_expansion(d, float(p.budget))
 

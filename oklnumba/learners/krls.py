@@ -48,7 +48,7 @@ class KRLS(Expansion):
     threshold: float = nonnegative(0.01)
 
     def _start(self, d: int) -> None:
-        self._start_expansion(d, np.inf)
+        self._start_expansion(d)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, nu, out = self._loop(krls_rounds, X), self._hyper.threshold, Out(*trace[:2])

@@ -109,7 +109,7 @@ class NOGD(_Mapped):
     budget : int >= 2
         Atoms of the dictionary.
     rank : int >= 1
-        Directions kept, at most the budget.
+        Directions of the map, at most the budget.
 
     Remarks
     -------

@@ -21,9 +21,8 @@ class Expansion(Learner):
     ``_play``. The loop asks for room where the buffers are full.
     """
 
-    _STATE = {"atoms": ("d", ATOMS), "alpha": (ATOMS,), "counts": ("counts",), "sums": ("sums",)}
-    _LAYOUT: ClassVar[type | None] = None  # the NamedTuple of the state
-    _WORK: ClassVar[type | None] = None  # a NamedTuple of rows, the first of them ``k``
+    _LAYOUT: ClassVar[type]  # the NamedTuple of the state
+    _WORK: ClassVar[type]  # the NamedTuple of the workspace: rows, among them ``k``
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
 
@@ -48,26 +47,23 @@ class Expansion(Learner):
         return float(np.sqrt(max(alpha @ self._hyper.kernel(self.atoms) @ alpha, 0.0)))
 
     def _start_expansion(
-        self, d: int, largest: float, counts: int = 1, sums: int = 1, **lengths: int
+        self, d: int, max_size: float = np.inf, counts: int = 1, **lengths: int
     ) -> None:
-        """Make the state for at most ``largest`` atoms, infinity where there is no budget."""
-        self._kernel, self._largest = self._hyper.kernel._code(), largest
-        self._make_state(d=d, counts=counts, sums=sums, **lengths)
+        """Make the state for at most ``max_size`` atoms."""
+        self._kernel, self._max_size = self._hyper.kernel._code(), max_size
+        self._make_state(d=d, counts=counts, **lengths)
         self._reserve({ATOMS: 1})
 
     def _reserve(self, needed: dict[int, int]) -> None:
         super()._reserve(needed)
-        if self._LAYOUT:
-            self._arrays = self._gather(self._LAYOUT)
+        self._arrays = self._gather(self._LAYOUT)
 
     def _choose_room(self, axis: int, least: int) -> int:
-        return int(min(super()._choose_room(axis, least), self._largest))
+        return int(min(super()._choose_room(axis, least), self._max_size))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         width = max(rooms[ATOMS], *self._lengths.values())
-        work = aligned_zeros(3, width)
-        if self._WORK:
-            work = self._WORK(*aligned_zeros(len(self._WORK._fields), width))
+        work = self._WORK(*aligned_zeros(len(self._WORK._fields), width))
         return super()._make_buffers(rooms) | {"work": work}
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
@@ -76,8 +72,8 @@ class Expansion(Learner):
             out = np.empty(len(X))
         else:
             loop, out = single.enter(loop), single.trace.predictions
-        function = self._kernel, self._atoms, self._alpha, self._counts, self._factor
-        loop(X, *function, self._work[0], out)
+        counts, factor, k = self._counts, self._factor, self._work.k
+        loop(X, self._kernel, self._atoms, self._alpha, counts, factor, k, out)
         return out
 
 
