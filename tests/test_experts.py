@@ -461,7 +461,7 @@ def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
         run = okl.run(one, X, y)
         assert_array_equal(F[:, i], run.predictions, err_msg=repr(one))
         member = together._experts[i]
-        if one._certified:
+        if one._certificate_rows:
             assert_array_equal(member._totals, one._totals, err_msg=repr(one))
         assert_array_equal(member.predict(X), one.predict(X))
         assert member.size == one.size and member.rounds == one.rounds == len(X)

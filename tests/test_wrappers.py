@@ -70,7 +70,7 @@ def test_several_outputs_are_so_many_runs_to_the_bit(cls):
     for name in ("predictions", "losses"):
         expected = np.stack([getattr(one, name) for one in single], axis=1)
         np.testing.assert_array_equal(getattr(run, name), expected)
-    together = learner.learners_[0]._several
+    together = learner.learners_[0]._outputs_at_once
     assert len(learner.learners_) == (1 if together else 3)
     sizes = [one.sizes for one in single]
     np.testing.assert_array_equal(run.sizes, sizes[0] if together else np.sum(sizes, axis=0))

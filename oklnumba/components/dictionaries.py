@@ -14,7 +14,7 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, cut_blocks, scale_columns
-from oklnumba.core.params import Params, positive, random_seed, within
+from oklnumba.core.params import Params, field_in, positive, random_seed
 from oklnumba.core.state import (
     INTERRUPTED,
     Coins,
@@ -190,7 +190,7 @@ class KORS(_Sampler):
     _: KW_ONLY
     alpha: float = positive(1.0)
     beta: float = positive(1.0)
-    eps: float = within("(0, 1)", 0.5)
+    eps: float = field_in("(0, 1)", 0.5)
     seed: int = random_seed(0)
 
     def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
@@ -228,7 +228,7 @@ class UniformSampling(_Sampler):
     _COINS = ("coins",)
 
     _: KW_ONLY
-    probability: float = within("(0, 1]", 0.1)
+    probability: float = field_in("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
     def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:

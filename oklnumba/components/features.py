@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
 from oklnumba.core.checks import require, require_count
 from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale_columns
-from oklnumba.core.params import Params, checked, count, random_seed, width
+from oklnumba.core.params import Params, count, field_with, random_seed, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 
@@ -129,7 +129,7 @@ class TaylorFeatures(Features):
     degree: int = count(0, 2)
     _: KW_ONLY
     sigma: float = width(1.0)
-    center: ArrayLike | None = checked(_check_center, None, optional=True)
+    center: ArrayLike | None = field_with(_check_center, None, optional=True)
 
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
@@ -323,7 +323,7 @@ class NystromFeatures(Features):
     array([1.  , 0.97, 0.  ])
     """
 
-    landmarks: ArrayLike = checked(_check_landmarks)
+    landmarks: ArrayLike = field_with(_check_landmarks)
     kernel: Kernel = kernel_field()
     _: KW_ONLY
     rank: int | None = count(1, None, optional=True)
@@ -410,8 +410,8 @@ class BasisFeatures(Features):
     array([[2.]])
     """
 
-    basis: Callable = checked(_check_basis)
-    gram: ArrayLike | Callable = checked(_check_gram)
+    basis: Callable = field_with(_check_basis)
+    gram: ArrayLike | Callable = field_with(_check_gram)
 
     def _writer(self, d: int):
         gram = self.gram(d) if callable(self.gram) else self.gram
@@ -437,4 +437,4 @@ def check_features(name: str, features: Any) -> Features:
     return features
 
 
-features_field = partial(checked, check_features)
+features_field = partial(field_with, check_features)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
 from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, make_dense
-from oklnumba.core.params import Params, checked, count, nonnegative, positive, width
+from oklnumba.core.params import Params, count, field_with, nonnegative, positive, width
 from oklnumba.hot.primitives.elementary import FAR
 from oklnumba.hot.primitives.rows import (
     GAUSSIAN,
@@ -221,7 +221,7 @@ class Laplacian(_Radial):
 
     sigma: float = width(1.0)
     _: KW_ONLY
-    norm: int = checked(_check_norm, 2)
+    norm: int = field_with(_check_norm, 2)
 
     def _code(self) -> tuple[int, np.ndarray]:
         code = LAPLACIAN if self.norm == 2 else LAPLACIAN_L1
@@ -251,7 +251,7 @@ class Matern(_Radial):
     0.483358
     """
 
-    nu: float = checked(_check_smoothness, 1.5)
+    nu: float = field_with(_check_smoothness, 1.5)
     _: KW_ONLY
     sigma: float = width(1.0)
 
@@ -328,7 +328,7 @@ class Precomputed(Compiled):
     array([0.08, 0.09])
     """
 
-    K: Any = checked(_check_matrix)
+    K: Any = field_with(_check_matrix)
 
     def _code(self) -> tuple[int, np.ndarray]:
         K = np.asarray(self.K, dtype=np.float64)
@@ -361,7 +361,7 @@ def check_kernel(name: str, kernel: Any) -> Kernel:
     return kernel
 
 
-kernel_field = partial(checked, check_kernel)
+kernel_field = partial(field_with, check_kernel)
 
 
 def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:

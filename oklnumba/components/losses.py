@@ -19,7 +19,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.core.checks import formula, require_number, require_positive, shown
+from oklnumba.core.checks import refuses_overflow, repr_short, require_number, require_positive
 from oklnumba.core.inputs import as_numbers
 from oklnumba.hot.primitives import losses as hot
 
@@ -59,7 +59,7 @@ class Loss:
         forecast, y = require_number("forecast", forecast), require_number("y", y)
         return float(hot.loss_derivative(self.code, forecast, y))
 
-    @formula
+    @refuses_overflow
     def curvature(self, C: float) -> float:
         """Return the curvature sigma of the loss on [-C, C], C > 0 (kons Assumption 2).
 
@@ -68,7 +68,7 @@ class Loss:
         """
         return float(self._curvature(require_positive("C", C)))
 
-    @formula
+    @refuses_overflow
     def lipschitz(self, C: float) -> float:
         """Return the largest |l'| for forecasts (and labels, in regression) in [-C, C], C > 0."""
         return float(self._lipschitz(require_positive("C", C)))
@@ -140,11 +140,11 @@ def get(name: str) -> Loss:
     level = re.fullmatch(r"quantile\((\d*\.?\d+)\)", name) if isinstance(name, str) else None
     if level is None:
         names = ", ".join(LOSSES).replace("quantile", "quantile, quantile(0.9)")
-        raise ValueError(f"loss must be one of {names}, but is {shown(name)}")
+        raise ValueError(f"loss must be one of {names}, but is {repr_short(name)}")
     return _make_quantile(float(level[1]), name)
 
 
-@formula
+@refuses_overflow
 def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
     """Return eta of KONS's steps eta_t = eta / sqrt(t) for losses without curvature (kons Thm 1).
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, kernel_field
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import find_blas, solve_positive
-from oklnumba.core.params import checked
+from oklnumba.core.params import field_with
 from oklnumba.core.steps import Paced, finish
 
 ROWS = 128  # of a step of the fit, whose kernel values are in memory; gradients take twice as many
@@ -49,7 +49,7 @@ class Metric(Kernel):
     """
 
     kernel: Kernel = kernel_field()
-    scales: ArrayLike = checked(_check_scales)
+    scales: ArrayLike = field_with(_check_scales)
 
     _scales = property(lambda self: np.asarray(self.scales, dtype=float))
 

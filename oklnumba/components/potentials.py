@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import formula, require, require_positive, require_within
-from oklnumba.core.display import brief
+from oklnumba.core.checks import refuses_overflow, require, require_positive, require_within
+from oklnumba.core.display import repr_fields
 from oklnumba.hot.first_order import entropy_map, p_norm_map
 from oklnumba.hot.primitives.linalg import project_ball
 
@@ -70,7 +70,7 @@ class Potential:
     dual_norm: Callable[[ArrayLike], float]
 
     def __repr__(self) -> str:
-        return brief(self, name=self.name, strength=self.strength)
+        return repr_fields(self, name=self.name, strength=self.strength)
 
 
 def _define(
@@ -78,7 +78,7 @@ def _define(
 ) -> Potential:
     """Return the potential of these functions, strongly convex in the p-norm."""
     q = dual_exponent(p)
-    functions = map(formula, (value, conjugate, mirror_map))
+    functions = map(refuses_overflow, (value, conjugate, mirror_map))
     return Potential(name, *functions, strength, lambda w: p_norm(w, p), lambda g: p_norm(g, q))
 
 
@@ -86,7 +86,7 @@ def _as_exponent(p: float) -> float:
     return require_within("p", p, "[1, inf]", "a number >= 1, or infinity")
 
 
-@formula
+@refuses_overflow
 def p_norm(w: ArrayLike, p: float) -> float:
     """Return |w|_p, p >= 1 or infinity."""
     return float(np.linalg.norm(as_vector(w, "w"), _as_exponent(p)))
@@ -98,7 +98,7 @@ def dual_exponent(p: float) -> float:
     return 1.0 if p == inf else inf if p == 1 else p / (p - 1.0)
 
 
-@formula
+@refuses_overflow
 def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     """Return |w|^2 / (2 eta), on a ball if ``radius`` is given (oco Example 6.2, 6.3)."""
     eta = require_positive("eta", eta)
@@ -123,7 +123,7 @@ def euclidean(eta: float = 1.0, radius: float | None = None) -> Potential:
     return _define(name, 1.0 / eta, 2, value, conjugate, mirror_map)
 
 
-@formula
+@refuses_overflow
 def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     """Return |w|_p^2 / (2 eta), 1 < p <= 2 (oco section 2.3, item 3)."""
     eta = require_positive("eta", eta)
@@ -142,7 +142,7 @@ def squared_p_norm(eta: float = 1.0, p: float = 1.5) -> Potential:
     )  # fmt: skip
 
 
-@formula
+@refuses_overflow
 def negative_entropy(eta: float = 1.0, scale: float = 1.0) -> Potential:
     """Return sum w_i log(w_i) / eta on the simplex {w >= 0, sum w = scale} (oco Example 6.1)."""
     eta = require_positive("eta", eta)

@@ -34,19 +34,19 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
 
-def short(value: Any) -> str:
+def repr_value(value: Any) -> str:
     """Return repr(value), or only the shape of an array or a frame too large to read."""
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) is list:
-        return f"[{', '.join(map(short, value))}]"
+        return f"[{', '.join(map(repr_value, value))}]"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
         return f"<{type(value).__name__.removeprefix('nd')} {shape}>"
     return repr(value)
 
 
-def shown(value: Any) -> str:
+def repr_short(value: Any) -> str:
     """Return repr(value) on one line for messages; of an array, the shape."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -54,14 +54,14 @@ def shown(value: Any) -> str:
     return cut(" ".join(repr(value).split()), LONGEST_SHOWN)
 
 
-def describe(value: Any) -> str:
+def repr_type(value: Any) -> str:
     """Return what a value of the wrong kind is, for messages."""
     if isinstance(value, type):
         name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
         return f"the class {value.__name__}; make an object of it: {name}(...)"
     home = type(value).__module__.split(".")[0]
     library = {"sklearn": "scikit-learn", "river": "river"}.get(home)
-    return f"{library}'s {type(value).__name__}" if library else shown(value)
+    return f"{library}'s {type(value).__name__}" if library else repr_short(value)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -74,7 +74,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 def require(valid: bool, name: str, value: Any, domain: str) -> None:
     """Raise ValueError unless an argument is valid; ``domain`` says what it must be."""
     if not valid:
-        raise ValueError(f"{name} must be {domain}, but is {describe(value)}")
+        raise ValueError(f"{name} must be {domain}, but is {repr_type(value)}")
 
 
 # ---- one number ----
@@ -184,11 +184,11 @@ def as_path(value: Any, name: str = "path") -> Path:
     return Path(value)
 
 
-def formula(function: Callable) -> Callable:
+def refuses_overflow(function: Callable) -> Callable:
     """Decorate a formula: an overflow on the way is one FloatingPointError that says so."""
 
     @wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
                 return function(*args, **kwargs)
@@ -201,4 +201,4 @@ def formula(function: Callable) -> Callable:
                 "scale them to numbers of moderate size"
             ) from error
 
-    return checked
+    return call

@@ -194,7 +194,9 @@ class GrowingFactor(State):
         if rows > self._rooms[self._FACTORED]:
             used = min(int(self._counts[self._FACTORED]), len(self._L))
             buffers["L"] = grow_factor(self._L, used, rows, self._INSTEAD)
-            buffers["looked_at"] = None  # the row that a forecast left behind them is not copied
+            buffers["forecast_point"] = (
+                None  # the row that a forecast left behind them is not copied
+            )
         return buffers
 
     def _reserve_ahead(self) -> None:

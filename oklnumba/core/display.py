@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from oklnumba.core.checks import cut, short
+from oklnumba.core.checks import cut, repr_value
 
 LONGEST = 200  # characters of a value in a table
 
@@ -35,10 +35,10 @@ def number(value: Any) -> str:
     """Return a float with four digits, an integer with commas, anything else as ``short``."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else short(value)
+    return f"{value:.4g}" if isinstance(value, float) else repr_value(value)
 
 
-def brief(value: Any, **fields: Any) -> str:
+def repr_fields(value: Any, **fields: Any) -> str:
     """Return the name of a result's class and some of its fields."""
     inside = ", ".join(f"{name}={number(field)}" for name, field in fields.items())
     return f"{type(value).__name__}({inside})"

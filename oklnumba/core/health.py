@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from oklnumba.core.checks import warn
-from oklnumba.core.display import brief
+from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.linalg import (
     solve_lower,
     solve_lower_transposed,
@@ -38,7 +38,7 @@ class Part(NamedTuple):
         trouble = max(self.error, UNIT)
         return max(-math.log10(trouble), 0.0) if trouble < math.inf else 0.0
 
-    def within(self, member: str) -> Self:
+    def named(self, member: str) -> Self:
         """Return the part with its member's name in front."""
         return self._replace(matrix=f"{member}: {self.matrix or 'no matrix'}")
 
@@ -69,7 +69,7 @@ class Health(NamedTuple):
     weakest: str = ""
 
     def __repr__(self) -> str:
-        return brief(self, **self._asdict())
+        return repr_fields(self, **self._asdict())
 
 
 def summarise(rounds: int, parts: list[Part]) -> Health:
@@ -175,7 +175,7 @@ def measure_dense_part(name: str, A: np.ndarray, power: float = 1.0) -> Part:
 
 def name_members(members: Iterable[tuple[str, list[Part]]]) -> list[Part]:
     """Return the parts of all members, each with the name of its member in front."""
-    return [part.within(name) for name, parts in members for part in parts]
+    return [part.named(name) for name, parts in members for part in parts]
 
 
 NO_MATRIX = Part("")  # of a learner that has weights and solves nothing

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import cut, shown
+from oklnumba.core.checks import cut, repr_short
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -343,7 +343,7 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
         advice = "; map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
     texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
     if (text := next(texts, None)) is not None:
-        raise ValueError(f"{where} holds text, {shown(text)}{advice}")
+        raise ValueError(f"{where} holds text, {repr_short(text)}{advice}")
     if dtype == "object" or dtype.startswith(NUMBERS):
         try:
             if hasattr(column, "isna"):

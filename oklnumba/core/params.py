@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.checks import describe, short, shown, suggest
+from oklnumba.core.checks import repr_short, repr_type, repr_value, suggest
 from oklnumba.core.display import table
 
 # What other libraries call some of our hyper-parameters.
@@ -35,7 +35,7 @@ INVERSES = {"gamma", "C"}  # large where ours is small
 Check = Callable[[str, Any], Any]
 
 
-def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
+def field_with(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a hyper-parameter with its domain; ``optional`` : whether None is allowed too.
 
     ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
@@ -43,27 +43,27 @@ def checked(check: Check, default: Any = MISSING, optional: bool = False) -> Any
     return field(default=default, metadata={"check": check, "optional": optional})
 
 
-positive = partial(checked, checks.require_positive)
-nonnegative = partial(checked, checks.require_nonnegative)
-width = partial(checked, checks.require_width)  # of a kernel: its square does not overflow
-discount_factor = partial(checked, checks.require_discount)
-random_seed = partial(checked, checks.require_seed)
-flag = partial(checked, checks.require_flag)
+positive = partial(field_with, checks.require_positive)
+nonnegative = partial(field_with, checks.require_nonnegative)
+width = partial(field_with, checks.require_width)  # of a kernel: its square does not overflow
+discount_factor = partial(field_with, checks.require_discount)
+random_seed = partial(field_with, checks.require_seed)
+flag = partial(field_with, checks.require_flag)
 
 
-def within(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
+def field_in(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a number in an interval, written as "(0, 1]"."""
-    return checked(partial(checks.require_within, interval=interval), default, optional)
+    return field_with(partial(checks.require_within, interval=interval), default, optional)
 
 
 def count(least: int, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare an integer >= least."""
-    return checked(partial(checks.require_count, least=least), default, optional)
+    return field_with(partial(checks.require_count, least=least), default, optional)
 
 
 def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False) -> Any:
     """Declare one of some words."""
-    return checked(partial(checks.require_choice, choices=list(words)), default, optional)
+    return field_with(partial(checks.require_choice, choices=list(words)), default, optional)
 
 
 # ---- objects that have hyper-parameters ----
@@ -120,7 +120,7 @@ class Params:
         for one in self._declared:
             value = getattr(self, one.name)
             if one.name in names and value is not one.default and value != one.default:
-                raise ValueError(f"{one.name}={shown(value)} would be ignored: {why}")
+                raise ValueError(f"{one.name}={repr_short(value)} would be ignored: {why}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
@@ -153,7 +153,7 @@ class Params:
             for outer, inner_params in nested.items():
                 one = getattr(self, outer)
                 if not isinstance(one, Params):
-                    raise ValueError(f"{outer}={shown(one)} has no hyper-parameters")
+                    raise ValueError(f"{outer}={repr_short(one)} has no hyper-parameters")
                 undo.append((one, one.get_params(deep=False)))
                 one.set_params(**inner_params)
             self._checked_params()
@@ -165,7 +165,7 @@ class Params:
 
     def __repr__(self) -> str:
         names = self.__signature__.parameters
-        inside = ", ".join(f"{name}={short(getattr(self, name))}" for name in names)
+        inside = ", ".join(f"{name}={repr_value(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({inside})"
 
     def _describe_data(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class Params:
         return {}
 
     def _repr_html_(self) -> str:
-        rows = {name: short(value) for name, value in self.get_params(deep=False).items()}
+        rows = {name: repr_value(value) for name, value in self.get_params(deep=False).items()}
         return table(type(self).__name__, rows | self._describe_data())
 
 
@@ -219,7 +219,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if checks.as_number(value) is not None:  # a fraction or a decimal
         return float(value)
     raise ValueError(
-        f"cannot save a hyper-parameter that is {describe(value)}; "
+        f"cannot save a hyper-parameter that is {repr_type(value)}; "
         "files hold numbers, strings, arrays, lists and oklnumba's own objects; pickle holds others"
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from oklnumba.core.checks import number, shown, suggest, warn
+from oklnumba.core.checks import number, repr_short, suggest, warn
 from oklnumba.core.inputs import as_inputs, column_names, is_frame
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
@@ -192,7 +192,7 @@ def list_names(names: Iterable[Any]) -> str:
 
 def _as_number(value: Any, name: Any) -> float:
     if not (isinstance(value, bool | np.bool_) or number(value)):
-        raise ValueError(f"x has {shown(value)} under {name!r}, where a finite number is due")
+        raise ValueError(f"x has {repr_short(value)} under {name!r}, where a finite number is due")
     return float(value)
 
 

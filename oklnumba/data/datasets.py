@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oklnumba.components.scaling import Standardizer
-from oklnumba.core.checks import as_float, require, require_seed, shown, suggest
+from oklnumba.core.checks import as_float, repr_short, require, require_seed, suggest
 from oklnumba.core.inputs import as_numbers
 from oklnumba.data.originals import SPECS, Spec
 
@@ -199,7 +199,9 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
 def _as_range(lo: float, hi: float) -> tuple[float, float]:
     low, high = as_float(lo), as_float(hi)
     if not (low < high and high - low < np.inf):
-        raise ValueError(f"the range needs finite lo < hi, got lo={shown(lo)}, hi={shown(hi)}")
+        raise ValueError(
+            f"the range needs finite lo < hi, got lo={repr_short(lo)}, hi={repr_short(hi)}"
+        )
     return low, high
 
 
@@ -209,7 +211,9 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
         hint = suggest(str(name), names())
-        raise ValueError(f"unknown data set {shown(name)}; {hint}known are: {', '.join(names())}")
+        raise ValueError(
+            f"unknown data set {repr_short(name)}; {hint}known are: {', '.join(names())}"
+        )
     return SPECS[name]
 
 

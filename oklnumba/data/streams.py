@@ -137,7 +137,7 @@ def stream(
     reading |= {} if header else {"header": False}
     known = like if isinstance(like, Schema | None) else getattr(like, "schema", None)
     if known is None and like is not None:
-        raise ValueError(f"like is {checks.shown(like)}, which was not taught named columns")
+        raise ValueError(f"like is {checks.repr_short(like)}, which was not taught named columns")
     if known is not None and (columns is not None or encode):
         raise ValueError("like says which columns are read: leave out columns and encode")
     if known is not None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import find_blas
-from oklnumba.core.display import brief
+from oklnumba.core.display import repr_fields
 from oklnumba.learners.base.learner import Learner
 
 __all__ = [
@@ -36,7 +36,7 @@ class GreedyGame(NamedTuple):
 
     def __repr__(self) -> str:
         n, d = self.X.shape
-        return brief(self, rounds=n, d=d, regret=float(self.regret[-1]))
+        return repr_fields(self, rounds=n, d=d, regret=float(self.regret[-1]))
 
 
 class _Ridge:
@@ -272,7 +272,7 @@ class RKHSFunction(NamedTuple):
         return self.kernel(X, self.centers) @ self.coefs
 
     def __repr__(self) -> str:
-        return brief(self, kernel=self.kernel, centers=len(self.coefs), norm=self.norm)
+        return repr_fields(self, kernel=self.kernel, centers=len(self.coefs), norm=self.norm)
 
 
 def rkhs_function(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.potentials import as_vector, check_radius, check_simplex
 from oklnumba.core import checks, inputs
-from oklnumba.core.display import brief
+from oklnumba.core.display import repr_fields
 from oklnumba.learners.base.linear import LinearLearner
 
 GAME = "rounds", "d", "loss", "gradient", "losses", "best"
@@ -21,7 +21,7 @@ class _Game:
     """Checks of rounds and points for all games."""
 
     def __repr__(self) -> str:
-        return brief(self, rounds=self.rounds, d=self.d)
+        return repr_fields(self, rounds=self.rounds, d=self.d)
 
     def _check(self, t: int, w: ArrayLike) -> tuple[int, np.ndarray]:
         t = checks.require_count("t", t, 0)
@@ -59,24 +59,24 @@ class Portfolio(_Game):
     def _point(self, w: ArrayLike) -> np.ndarray:
         return check_simplex(super()._point(w))
 
-    @checks.formula
+    @checks.refuses_overflow
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return -log(c_t.w)."""
         t, w = self._check(t, w)
         return -log(self.relatives[t] @ w)
 
-    @checks.formula
+    @checks.refuses_overflow
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return the gradient -c_t / (c_t.w)."""
         t, w = self._check(t, w)
         return -self.relatives[t] / (self.relatives[t] @ w)
 
-    @checks.formula
+    @checks.refuses_overflow
     def losses(self, w: ArrayLike) -> np.ndarray:
         """Return the losses of one constant w, shape (n,)."""
         return -np.log(self.relatives @ self._point(w))
 
-    @checks.formula
+    @checks.refuses_overflow
     def wealth(self, points: ArrayLike) -> np.ndarray:
         """Return the wealth after each round of shares w_1, ..., w_n, starting from 1."""
         points = inputs.as_inputs(points, self.d, "points")
@@ -84,7 +84,7 @@ class Portfolio(_Game):
             check_simplex(w, name="points")
         return np.cumprod(np.einsum("td,td->t", self.relatives[: len(points)], points))
 
-    @checks.formula
+    @checks.refuses_overflow
     def best(self) -> np.ndarray:
         """Return the best constant rebalanced portfolio, to about 1e-9 per round."""
         whole = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
@@ -123,24 +123,24 @@ class LeastSquares(_Game):
         self.radius = check_radius(radius)
         self.rounds, self.d = self.X.shape
 
-    @checks.formula
+    @checks.refuses_overflow
     def loss(self, t: int, w: ArrayLike) -> float:
         """Return (w.x_t - y_t)^2 / 2."""
         t, w = self._check(t, w)
         return float((self.X[t] @ w - self.y[t]) ** 2 / 2)
 
-    @checks.formula
+    @checks.refuses_overflow
     def gradient(self, t: int, w: ArrayLike) -> np.ndarray:
         """Return (w.x_t - y_t) x_t."""
         t, w = self._check(t, w)
         return (self.X[t] @ w - self.y[t]) * self.X[t]
 
-    @checks.formula
+    @checks.refuses_overflow
     def losses(self, w: ArrayLike) -> np.ndarray:
         """Return the losses of one constant w, shape (n,)."""
         return (self.X @ self._point(w) - self.y) ** 2 / 2
 
-    @checks.formula
+    @checks.refuses_overflow
     def best(self) -> np.ndarray:
         """Return the least-squares solution of least norm in the ball."""
         w = np.linalg.lstsq(self.X, self.y, rcond=None)[0]
@@ -172,7 +172,7 @@ class Played(NamedTuple):
 
     def __repr__(self) -> str:
         total = float(self.losses.sum())
-        return brief(self, game=self.game, rounds=len(self.losses), loss=total)
+        return repr_fields(self, game=self.game, rounds=len(self.losses), loss=total)
 
 
 def play(learner: LinearLearner, game: Portfolio | LeastSquares) -> Played:

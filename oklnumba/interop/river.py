@@ -93,7 +93,7 @@ def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
             missing = value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT")
             cure = "preprocessing.StatImputer" if missing else "preprocessing.OneHotEncoder"
             raise ValueError(
-                f"x has {checks.shown(value)} under the key {key!r}, but learners take finite "
+                f"x has {checks.repr_short(value)} under the key {key!r}, but learners take finite "
                 f"numbers; use river's {cure}, or compose.Discard({key!r})"
             )
     return np.array(values, dtype=np.float64)
@@ -140,9 +140,10 @@ class _Model:
                 self._ignored |= set(new)
                 learner = type(getattr(self._player, "learner", self._player)).__name__
                 checks.warn(
-                    f"the keys {checks.short(new)} are new, and ignored: {learner} takes in no new "
-                    "keys (SelfTuning none after its last restart); give all keys in the first "
-                    "round, 0 where there is no value, or take one of kernels, or a linear one"
+                    f"the keys {checks.repr_value(new)} are new, and ignored: {learner} takes "
+                    "in no new keys (SelfTuning none after its last restart); give all keys in the "
+                    "first round, 0 where there is no value, or take a learner with a kernel, or a "
+                    "linear one"
                 )
             return self._keys
         # Keys of several types, 1 and "1", are sorted too.

@@ -92,7 +92,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
     _STATE = axes_of(KernelAWVState)
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
-    _certified, _several = 3, True
+    _certificate_rows, _outputs_at_once = 3, True
     _run_rows, _block_rows = 1024, cholesky.BLOCK
     _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
@@ -108,7 +108,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
         self._totals[:, hot.RIDGE] = self._is_ridge
 
     def _space(self) -> str:
-        return f"the RKHS of {self._given.kernel!r}"
+        return f"the RKHS of {self._without_data().kernel!r}"
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve_ahead()
@@ -129,7 +129,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
 
     def _write_rows(self, X: np.ndarray) -> int:
         """Write inputs and rows of L behind those of the past; status as of append_rows."""
-        if self._just_looked_at(X):
+        if self._pop_forecast_point(X):
             return 0
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
@@ -156,7 +156,7 @@ class KernelAWV(cholesky.GrowingFactor, Learner):
             Y, out = np.zeros_like(forecasts), Rounds(forecasts, *make_workspace(1, self._outputs))
             play = enter(hot.kernel_awv_labels)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
-            self._looked_at = self._single_input(X)
+            self._forecast_point = self._single_input(X)
         else:
             rows, deltas = np.empty((n, t)), np.empty(n)
             self._hyper.kernel._write_block(X, self._past, t, rows)
@@ -206,7 +206,7 @@ class FeatureRidge(Learner):
     _PADDED = frozenset({"U"})
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
-    _certified, _several, _in_threads = 3, True, True
+    _certificate_rows, _outputs_at_once, _runs_in_threads = 3, True, True
     _block_rows = BLOCK_ROWS
 
     @property
@@ -256,7 +256,7 @@ class FeatureRidge(Learner):
     ) -> None:
         """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
         n, single = len(X), self._single
-        Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
+        Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
         if single is not None and trace is single.trace:
             arguments = self._single_arguments(single)[1]
         else:
@@ -267,8 +267,8 @@ class FeatureRidge(Learner):
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single
-        Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
-        self._looked_at = self._single_input(X)
+        Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
+        self._forecast_point = self._single_input(X)
         if n == 1 and single is not None:
             enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions

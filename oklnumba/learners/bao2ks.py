@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core.checks import require
-from oklnumba.core.params import checked, clone, count, positive, random_seed
+from oklnumba.core.params import clone, count, field_with, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros
 from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
 from oklnumba.learners.base.learner import Learner, Trace
@@ -92,7 +92,7 @@ class BAO2KS(Learner):
     _fixed_loss = "hinge"
     _REMEDY = "lower eta or radius, or scale the inputs"
 
-    kernels: Any = checked(check_kernels)
+    kernels: Any = field_with(check_kernels)
     _: KW_ONLY
     radius: float = positive(30.0)
     eta: float | None = positive(None, optional=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
-from oklnumba.core.params import choice, positive, within
+from oklnumba.core.params import choice, field_in, positive
 from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot.exp_concave import BALL, SIMPLEX, Domain, Solver, State, exp_concave_rounds
 from oklnumba.learners.base.learner import loss_field
@@ -95,7 +95,7 @@ class ExpConcaveFTRL(EitherLearner):
 
     alpha_tilde: float = positive(0.1)
     _: KW_ONLY
-    lipschitz: float = within("(1e-150, 1e150)", 1.0)
+    lipschitz: float = field_in("(1e-150, 1e150)", 1.0)
     domain: str = choice(("all", *_DOMAINS), "all")
     radius: float | None = positive(None, optional=True)
     loss: str = loss_field("squared")

@@ -13,7 +13,7 @@ from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
-from oklnumba.core.params import checked, choice, clone, positive, to_spec, within
+from oklnumba.core.params import choice, clone, field_in, field_with, positive, to_spec
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, State, aligned_zeros
 from oklnumba.hot import experts as hot
 from oklnumba.learners.awv import PKAWV
@@ -102,11 +102,11 @@ class Experts(Learner):
     _STATE = hot.EXPERT_STATE
     _REMEDY = "lower the learners' steps, or scale the labels"
 
-    learners: Sequence[Learner] = checked(_check_learners)
+    learners: Sequence[Learner] = field_with(_check_learners)
     _: KW_ONLY
     B: float | None = positive(1.0, optional=True)
     kind: str = choice(KINDS, "aggregating")
-    share: float = within("[0, 1)", 0.0)
+    share: float = field_in("[0, 1)", 0.0)
 
     @property
     def size(self) -> int:
@@ -127,14 +127,14 @@ class Experts(Learner):
         return self._totals, self._squares, self._tally
 
     def _loss(self) -> losses.Loss:
-        return self._in_force.learners[0]._loss()
+        return self._hyper.learners[0]._loss()
 
     def _advice(self, X: np.ndarray) -> str | None:
         advice = [one._advice(X) for one in self.learners]
         return advice[0] if all(advice) else None  # one learner that suits is enough
 
     def _check_labels(self, y: np.ndarray) -> None:
-        p = self._in_force
+        p = self._hyper
         for one in p.learners:
             one._check_labels(y)
         if p.kind in ("aggregating", "average") and p.B is not None:
@@ -168,8 +168,8 @@ class Experts(Learner):
             own = self._experts[group[0]]._features
             buffer = aligned_zeros(self._block_rows, own.rows.shape[1])
             self._groups.append((group, FeatureRows(own.write, buffer)))
-        aside = [[i] for i, one in enumerate(self._experts) if one._in_threads]
-        in_turn = [i for i, one in enumerate(self._experts) if not one._in_threads]
+        aside = [[i] for i, one in enumerate(self._experts) if one._runs_in_threads]
+        in_turn = [i for i, one in enumerate(self._experts) if not one._runs_in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         self._make_state(experts=len(self._experts), tally=hot.TALLY)
         self._weights = aligned_zeros(len(self._experts))
@@ -208,7 +208,7 @@ class Experts(Learner):
 
     @property
     def _can_widen(self) -> bool:
-        return all(one._can_widen for one in self._in_force.learners)
+        return all(one._can_widen for one in self._hyper.learners)
 
     def _matrices(self) -> list[Part]:
         members = enumerate(self._experts)

@@ -13,7 +13,7 @@ import numpy as np
 from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
-from oklnumba.core.params import checked, choice, positive
+from oklnumba.core.params import choice, field_with, positive
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as hot
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
@@ -164,7 +164,7 @@ class PNorm(_FirstOrder):
 
     eta: float = positive(0.1)
     _: KW_ONLY
-    p: float = checked(check_p, 1.5)
+    p: float = field_with(check_p, 1.5)
     loss: str = loss_field("squared")
 
 

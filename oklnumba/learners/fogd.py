@@ -42,7 +42,7 @@ class FOGD(Learner):
     """
 
     _STATE = {"w": ("r",), "counts": ("counts",)}
-    _in_threads = True
+    _runs_in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
     features: Features | None = features_field(None, optional=True)
@@ -89,7 +89,7 @@ class FOGD(Learner):
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
-        known = self._just_looked_at(X)
+        known = self._pop_forecast_point(X)
         if self._fused and Z is None:
             return self._no_inputs if known else X, self._features.rows
         return self._no_inputs, self._features.of(X, known) if Z is None else Z
@@ -98,7 +98,7 @@ class FOGD(Learner):
         loop, forecasts = self._loop(fogd_forecasts, X), np.empty(len(X))
         rows, Z = self._find_features(X, Z)
         loop(rows, self._fourier, Z, self._w, forecasts)
-        self._looked_at = self._single_input(X)
+        self._forecast_point = self._single_input(X)
         return forecasts
 
 

@@ -9,7 +9,7 @@ from oklnumba.core import cholesky
 from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import count, within
+from oklnumba.core.params import count, field_in
 from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot.frequent_kons import (
     CONSTANT,
@@ -81,7 +81,7 @@ class FrequentKONS(Curved):
     _: KW_ONLY
     rank: int = count(1, 25)
     budget: int = count(1, 100)
-    threshold: float = within("[0, 1)", 1e-3)
+    threshold: float = field_in("[0, 1)", 1e-3)
 
     @property
     def R_G(self) -> float:
@@ -107,7 +107,7 @@ class FrequentKONS(Curved):
         """
         F = require_nonnegative("norm", norm)
         T = self._totals if self._width is not None else np.zeros(4)
-        square = self._in_force.alpha + T[SQUARE]
+        square = self._hyper.alpha + T[SQUARE]
         return float(square * F * F + T[LINEAR] * F + T[CONSTANT] + T[R_G]) / 2.0
 
     def _check_params(self) -> None:

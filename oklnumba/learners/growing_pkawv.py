@@ -9,7 +9,7 @@ import numpy as np
 from oklnumba.components.features import TaylorFeatures, check_features
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import cut_blocks
-from oklnumba.core.params import checked, choice, clone, count, discount_factor, positive
+from oklnumba.core.params import choice, clone, count, discount_factor, field_with, positive
 from oklnumba.core.state import BLOCK_ROWS
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.learners.awv import FORECASTERS, FeatureRidge, name_space
@@ -74,7 +74,7 @@ class GrowingPKAWV(FeatureRidge):
         "counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST),
     }  # fmt: skip
 
-    features: TaylorFeatures = checked(_check_taylor)
+    features: TaylorFeatures = field_with(_check_taylor)
     _: KW_ONLY
     lam: float = positive(1.0)
     forecaster: str = choice(FORECASTERS, "awv")

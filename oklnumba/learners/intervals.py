@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
-from oklnumba.core.params import positive, within
+from oklnumba.core.params import field_in, positive
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, Trace, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
@@ -59,11 +59,11 @@ class Intervals(Wrapper):
 
     _STATE = {"tracked": ("tracked",)}
     _UNBOUNDED = frozenset({"tracked"})
-    _several = False
+    _outputs_at_once = False
 
     learner: Learner = learner_field()
     _: KW_ONLY
-    coverage: float = within("(0, 1)", 0.9)
+    coverage: float = field_in("(0, 1)", 0.9)
     eta: float = positive(0.1)
 
     @property
@@ -78,7 +78,7 @@ class Intervals(Wrapper):
         """(B / eta + 1) / n, with B from the labels so far; infinite before the first error."""
         if not self._ready() or not self._tracked[SEEN]:
             return np.inf
-        return float((self._tracked[REACH] / self._in_force.eta + 1.0) / self._tracked[SEEN])
+        return float((self._tracked[REACH] / self._hyper.eta + 1.0) / self._tracked[SEEN])
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:

@@ -12,7 +12,7 @@ from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
 from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
-from oklnumba.core.params import choice, nonnegative, positive, random_seed, width, within
+from oklnumba.core.params import choice, field_in, nonnegative, positive, random_seed, width
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as hot
 from oklnumba.hot.kons import IN_A
@@ -253,9 +253,9 @@ class SketchedKONS(_KernelForm):
     _COINS = ("kors_coins", "coins")
 
     _: KW_ONLY
-    gamma: float = within("(0, 1]", 0.1)
+    gamma: float = field_in("(0, 1]", 0.1)
     beta: float = positive(1.0)
-    eps: float = within("(0, 1)", 0.5)
+    eps: float = field_in("(0, 1)", 0.5)
     sampling: str = choice(("independent", "shared", "weighted"), "independent")
     seed: int = random_seed(0)
 

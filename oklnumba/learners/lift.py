@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.components.features import Features, features_field
 from oklnumba.core.checks import require
-from oklnumba.core.params import checked, clone
+from oklnumba.core.params import clone, field_with
 from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -48,7 +48,7 @@ class WithFeatures(Wrapper):
     _block_rows = BLOCK_ROWS
 
     features: Features = features_field()
-    learner: Game = checked(_check_linear)
+    learner: Game = field_with(_check_linear)
 
     _advice, _can_widen = Learner._advice, False  # those of the features
 
@@ -76,15 +76,15 @@ class WithFeatures(Wrapper):
     def _play(
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
     ) -> None:
-        Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
+        Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
         inner = self._hyper.learner
         inner._played = self._played
         inner._play(Z, y, trace, *((Z,) if self._padded else ()))
         self._played += len(Z)
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        Z = self._features.of(X, self._just_looked_at(X)) if Z is None else Z
-        self._looked_at = self._single_input(X)
+        Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
+        self._forecast_point = self._single_input(X)
         if self._played == 0:  # as before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(Z), self._outputs))
         return self._hyper.learner._forecast(Z, *((Z,) if self._padded else ()))

@@ -11,13 +11,13 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import (
-    checked,
     choice,
     count,
     discount_factor,
+    field_in,
+    field_with,
     positive,
     random_seed,
-    within,
 )
 from oklnumba.core.state import (
     BLOCK_ROWS,
@@ -117,7 +117,7 @@ class NystromAWV(Learner):
     _COINS = ("coins",)
     _SHARES_ROOM = {RANK: ATOMS}
     _REMEDY = REMEDY
-    _certified, _several, _in_threads = 3, True, True
+    _certificate_rows, _outputs_at_once, _runs_in_threads = 3, True, True
     _block_rows = BLOCK_ROWS
 
     kernel: Kernel = kernel_field()
@@ -125,9 +125,9 @@ class NystromAWV(Learner):
     lam: float = positive(1.0)
     mu: float = positive(1.0)
     beta: float = positive(1.0)
-    eps: float = within("(0, 1)", 0.5)
+    eps: float = field_in("(0, 1)", 0.5)
     forecaster: str = choice(FORECASTERS, "awv")
-    sampler: str | float = checked(check_sampler, "kors")
+    sampler: str | float = field_with(check_sampler, "kors")
     max_size: int | None = count(1, None, optional=True)
     seed: int = random_seed(0)
     discount: float = discount_factor(1.0)
@@ -176,7 +176,7 @@ class NystromAWV(Learner):
                 "pending": make_pending((), cap),
                 "work": aligned_zeros(6, cap), "sweep": make_sweep(U),
                 "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),
-                "looked_at": None,  # what the last forecast left was in ``work``
+                "forecast_point": None,  # what the last forecast left was in ``work``
             }  # fmt: skip
         return buffers | {"columns": np.empty((2, rooms[PAST]))}
 
@@ -197,7 +197,7 @@ class NystromAWV(Learner):
 
         def rounds(first: int) -> tuple[int, int]:
             points, regression = self._arguments()
-            known, rows = self._just_looked_at(X), (*self._seen, trace.sizes)
+            known, rows = self._pop_forecast_point(X), (*self._seen, trace.sizes)
             return play(X, Y, first, coins, known, points, rows, regression, out, certificate)
 
         self._play_rounds(n, rounds)
@@ -208,10 +208,10 @@ class NystromAWV(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = empty_per_round(len(X), self._outputs)
-        self._looked_at = None
+        self._forecast_point = None
         columns = forecasts.reshape(len(X), self._outputs)
         self._loop(nystrom_awv_forecasts, X)(X, self._coins.next, *self._arguments(), columns)
-        self._looked_at = self._single_input(X)
+        self._forecast_point = self._single_input(X)
         return forecasts
 
     def _settle(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.components.dictionaries import check_sampler, joining_rule
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import checked, flag, positive, random_seed, within
+from oklnumba.core.params import field_in, field_with, flag, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
@@ -80,8 +80,8 @@ class ProsNKONS(Curved):
     _: KW_ONLY
     mu: float = positive(1.0)
     beta: float = positive(1.0)
-    eps: float = within("(0, 1)", 0.5)
-    sampler: str | float = checked(check_sampler, "kors")
+    eps: float = field_in("(0, 1)", 0.5)
+    sampler: str | float = field_with(check_sampler, "kors")
     restart: bool = flag(True)
     seed: int = random_seed(0)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.params import checked, count
+from oklnumba.core.params import count, field_with
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -67,10 +67,10 @@ class Refit(Learner):
 
     __getstate__, __setstate__ = State.__getstate__, State.__setstate__
 
-    estimator: Any = checked(_check_estimator)
+    estimator: Any = field_with(_check_estimator)
     _: KW_ONLY
     every: int = count(1, 1000)
-    growth: float | str | None = checked(_check_growth, None, optional=True)
+    growth: float | str | None = field_with(_check_growth, None, optional=True)
     first: int | None = count(1, None, optional=True)
     latest: int | None = count(1, None, optional=True)
 
@@ -83,7 +83,7 @@ class Refit(Learner):
 
     @property
     def _is_classifier(self) -> bool:
-        model = self._in_force.estimator
+        model = self._hyper.estimator
         return any(hasattr(model, name) for name in ("predict_proba", "decision_function"))
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:

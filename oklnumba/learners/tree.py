@@ -91,10 +91,10 @@ class Tree(Wrapper):
     max_leaves: int = count(1, 64)
 
     @property
-    def _certified(self) -> int:
+    def _certificate_rows(self) -> int:
         params = self._inner.get_params().items()
         forgets = any(name.endswith("discount") and value < 1.0 for name, value in params)
-        return 0 if forgets else self._inner._certified
+        return 0 if forgets else self._inner._certificate_rows
 
     @property
     def _can_widen(self) -> bool:
@@ -108,7 +108,7 @@ class Tree(Wrapper):
         return None if self._splits else self._leaves[0]._member()
 
     def _start(self, d: int) -> None:
-        self._make_state(counts=3, d=d, record=1 + self._certified, outputs=self._outputs)
+        self._make_state(counts=3, d=d, record=1 + self._certificate_rows, outputs=self._outputs)
         self._splits: dict[int, Split] = {}
         self._leaves: dict[int, Learner] = {}
         self._add_leaf()

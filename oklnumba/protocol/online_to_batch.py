@@ -58,7 +58,7 @@ class OnlineToBatch(Wrapper):
     True
     """
 
-    _can_be_member = _several = _can_widen = False
+    _can_be_member = _outputs_at_once = _can_widen = False
 
     learner: Learner = learner_field()
     _: KW_ONLY

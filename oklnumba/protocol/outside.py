@@ -3,12 +3,12 @@
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from oklnumba.core.checks import require_number, shown
-from oklnumba.core.params import describe
+from oklnumba.core.checks import repr_short, require_number
+from oklnumba.core.params import repr_type
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -26,7 +26,10 @@ class Outside(Learner):
     model: Any
 
     def _open(self, d: int, outputs: int = 1) -> None:
-        self._width, self._hyper = d, SimpleNamespace()  # the model itself plays, not a copy
+        self._width, self._in_force = d, SimpleNamespace()  # the model itself plays, not a copy
+
+    def _without_data(self) -> Self:
+        return self  # for its repr; its hyper-parameters are the model's
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         return super()._as_labels(y, n, signs or self._choose_calls()[2])
@@ -71,7 +74,7 @@ class Outside(Learner):
         )
 
     def __repr__(self) -> str:
-        name, text = type(self.model).__name__, shown(self.model)
+        name, text = type(self.model).__name__, repr_short(self.model)
         return text if text.startswith(name) else f"{name}()"
 
 
@@ -90,5 +93,5 @@ def adapt(learner: Any) -> Learner:
     raise ValueError(
         "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or another "
         "object with predict_one and learn_one (or predict and partial_fit), but is "
-        f"{describe(learner)}{hint}"
+        f"{repr_type(learner)}{hint}"
     )

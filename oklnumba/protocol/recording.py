@@ -144,7 +144,7 @@ class Recorder:
             "interrupted": self.interrupted,
             "loss": self.loss.name,
             "own_loss": self.learner._loss().name,
-            "learner": repr(self.learner),
+            "learner": repr(self.learner._without_data()),
             "space": self.learner._space() if self.rounds else None,
             "member": self.learner._member() if self.rounds else None,
             "outputs": self.learner._output_names,
@@ -173,7 +173,7 @@ class Recorder:
     def save(self, finished: bool = False) -> None:
         """Write a checkpoint."""
         if self.saved:
-            self.adopt()
+            self.restore_learner()
         with self.learner._lock:
             meta, state = self.learner._contents()
             run_rows = {f"run_{name}": a for name, a in self.arrays().items()}
@@ -182,7 +182,7 @@ class Recorder:
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
     def resume(self) -> None:
-        """Read the checkpoint, if the file exists; ``adopt`` gives the learner its state."""
+        """Read the checkpoint, if the file exists; the learner's state waits for its rounds."""
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint {self.path}: its folder does not exist; make it first")
         if not self.path.exists():
@@ -195,9 +195,9 @@ class Recorder:
         with refuse_damage(self.path):
             if self.late:
                 self.late.restore(meta["run"]["rounds"], state)
-            self._continue(meta["run"], select_prefix("run_", state))
+            self._restore_run(meta["run"], select_prefix("run_", state))
 
-    def _continue(self, run: dict[str, Any], rows: Rows) -> None:
+    def _restore_run(self, run: dict[str, Any], rows: Rows) -> None:
         """Take over what a checkpoint kept of its rounds."""
         self.rounds = self.saved_rounds = run["rounds"]
         self.seconds, self.first = run["seconds"], run["first"]
@@ -272,8 +272,8 @@ class Recorder:
         found[~find_labels(y)] = np.nan
         return np.allclose(found, losses, rtol=1e-6, atol=0.0, equal_nan=True)
 
-    def adopt(self) -> None:
+    def restore_learner(self) -> None:
         """Give the learner the state of the checkpoint, once."""
         with refuse_damage(self.path), self.learner._lock:
-            self.learner._adopt(*self.saved)
+            self.learner._restore_contents(*self.saved)
         self.saved = None

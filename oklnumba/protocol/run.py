@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import shown
+from oklnumba.core.checks import repr_short
 from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
@@ -64,8 +64,8 @@ def _pieces(
     for i, chunk in enumerate(_chunks(iter(X), presses)):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(
-                f"chunk {i} of the stream must be a pair (X, y), but is {shown(chunk)}; pass pairs "
-                "of arrays, or two arrays: okl.run(learner, X, y)"
+                f"chunk {i} of the stream must be a pair (X, y), but is {repr_short(chunk)}; pass "
+                "pairs of arrays, or two arrays: okl.run(learner, X, y)"
             )
         if inputs.count_rows(chunk[0]) == 0:
             continue
@@ -229,7 +229,7 @@ def run(
             if not len(own):
                 continue
             if recorder.saved:
-                recorder.adopt()
+                recorder.restore_learner()
             learner._advise(part, own)
             if not (finished := _play_piece(recorder, part, own, time_limit, bar, presses)):
                 break

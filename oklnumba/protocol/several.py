@@ -1,7 +1,7 @@
 """Several outputs of any learner: classes, one against the rest, or several real labels.
 
-One learner plays all outputs on one state where it can (``_several``: the AWV and ridge learners,
-whose factor does not depend on the labels), else there is a learner for each output.
+One learner plays all outputs on one state where it can (``_outputs_at_once``: the AWV and ridge
+learners, whose factor does not depend on the labels), else there is a learner for each output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import checked
+from oklnumba.core.params import field_with
 from oklnumba.core.schema import schema_of
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
@@ -55,7 +55,7 @@ class Several(Wrapper):
         return self._learners[0]._member() if self._together else None
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self._in_force.learner._advise(X, self._column(labels, 0))  # the learners are all alike
+        self._hyper.learner._advise(X, self._column(labels, 0))  # the learners are all alike
 
     def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
@@ -67,14 +67,14 @@ class Several(Wrapper):
 
     def _start(self, d: int) -> None:
         one = self._hyper.learner
-        count = 1 if one._several else self._outputs
+        count = 1 if one._outputs_at_once else self._outputs
         self._learners = one, *(clone_learner(one) for _ in range(count - 1))
         for each in self._learners:
             each._open(d, self._outputs if self._together else 1)
 
     def _trace(self, n: int) -> Trace:
         shape = n, self._outputs or self._count_outputs()  # columns, even for one output
-        proof = [np.empty(shape) for _ in range(self._certified)]
+        proof = [np.empty(shape) for _ in range(self._certificate_rows)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _count_outputs(self) -> int:
@@ -193,14 +193,14 @@ class OneVsRest(Several):
     (True, (1500, 3), 'right')
     """
 
-    classes: Any = checked(lambda name, value: check_classes(value))
+    classes: Any = field_with(lambda name, value: check_classes(value))
 
     def _check_params(self) -> None:
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)
 
     def _names(self) -> np.ndarray:
         """Return the classes as an array."""
-        return np.array(self._in_force.classes)
+        return np.array(self._hyper.classes)
 
     def _add_class(self, name: Any) -> None:
         """Add a class that has had no rounds; the last class must have had none either.
@@ -309,7 +309,7 @@ class MultiOutput(Several):
             raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
         for k in range(Y.shape[1]):
             try:
-                self._in_force.learner._as_labels(Y[:, k], n, signs)
+                self._hyper.learner._as_labels(Y[:, k], n, signs)
             except ValueError as error:
                 raise ValueError(f"column {k} of y: {error}") from None
         return np.require(Y, requirements=["C", "W"])

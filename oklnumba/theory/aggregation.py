@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import require, require_positive
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 
 
 def _find_rate(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
@@ -30,7 +30,7 @@ def _find_rate(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, 
     return factor * bounds[-2] ** 2, float(growth)
 
 
-@checked(B=None)
+@checks_arguments(B=None)
 def experts_bound(
     count: int, B: float | None = 1.0, kind: str = "aggregating", n: int = 1,
     y: ArrayLike | None = None,
@@ -73,7 +73,7 @@ def experts_bound(
     return float(cost * log(count) + growth)
 
 
-@checked(B=None, switches=partial(checks.require_count, least=0))
+@checks_arguments(B=None, switches=partial(checks.require_count, least=0))
 def fixed_share_bound(
     count: int, n: int, switches: int, share: float, *, B: float | None = 1.0,
     kind: str = "aggregating", y: ArrayLike | None = None,
@@ -116,7 +116,7 @@ def fixed_share_bound(
     return float(B * (sqrt(n / (8 * log(count))) * codes + sqrt(n * log(count) / 2)))
 
 
-@checked
+@checks_arguments
 def mlpoly_bound(
     experts: ArrayLike, forecasts: ArrayLike, y: ArrayLike, loss: str = "squared"
 ) -> np.ndarray:

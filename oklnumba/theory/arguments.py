@@ -25,14 +25,14 @@ RULES: dict[str, Any] = {
 }
 
 
-def checked(function: Callable | None = None, **more_rules: Any) -> Callable:
+def checks_arguments(function: Callable | None = None, **more_rules: Any) -> Callable:
     """Decorate a formula: check and convert its arguments before each call.
 
     A rule is a callable (name, value), an interval such as "(0, 1]", or None for no check.
     Arguments without a rule pass unchecked, and so does None if it is the default.
     """
     if function is None:
-        return partial(checked, **more_rules)
+        return partial(checks_arguments, **more_rules)
     parameters = inspect.signature(function).parameters
     rules = {k: rule for k, rule in (RULES | more_rules).items() if k in parameters}
 
@@ -44,7 +44,7 @@ def checked(function: Callable | None = None, **more_rules: Any) -> Callable:
             return checks.require_within(name, value, rule)
         return rule(name, value)
 
-    @checks.formula
+    @checks.refuses_overflow
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         first = [check(name, value) for name, value in zip(parameters, args, strict=False)]

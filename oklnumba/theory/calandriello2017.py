@@ -12,7 +12,7 @@ from oklnumba.components import losses
 from oklnumba.components.losses import kons_step
 from oklnumba.core import inputs
 from oklnumba.core.checks import require
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.dimension import effective_dimension, online_effective_dimension
 from oklnumba.theory.matrix import factor_shifted
 
@@ -23,7 +23,7 @@ def _bound_log_det(kernel: Any, X: np.ndarray, level: float) -> float:
     return effective_dimension(kernel, X, level) * (1.0 + log(1.0 + trace / level))
 
 
-@checked
+@checks_arguments
 def kons_bound(
     kernel: Any, X: ArrayLike, loss: str = "squared", C: float = 1.0, alpha: float = 1.0,
     norm: float = 0.0, steps: ArrayLike | None = None,
@@ -80,7 +80,7 @@ def _measure_curved(loss: str, C: float) -> tuple[float, float]:
     return sigma, L
 
 
-@checked(gamma="(0, 1]", tau_min="[0, 1)")
+@checks_arguments(gamma="(0, 1]", tau_min="[0, 1)")
 def sketched_kons_bound(
     kernel: Any, X: ArrayLike, gamma: float, loss: str = "squared", C: float = 1.0,
     alpha: float = 1.0, beta: float = 1.0, tau_min: float = 0.0, norm: float = 0.0,
@@ -108,7 +108,7 @@ def sketched_kons_bound(
     return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
 
 
-@checked
+@checks_arguments
 def frequent_kons_bound(
     kernel: Any, X: ArrayLike, rank: int, loss: str = "squared", C: float = 1.0,
     alpha: float = 1.0, norm: float = 0.0,
@@ -139,7 +139,7 @@ def frequent_kons_bound(
     return (alpha * norm**2 + log_det / sigma) / 2.0
 
 
-@checked(eps="(0, 1)")
+@checks_arguments(eps="(0, 1)")
 def kors_size_bound(
     kernel: Any, X: ArrayLike, alpha: float = 1.0, beta: float = 1.0, eps: float = 0.5
 ) -> float:

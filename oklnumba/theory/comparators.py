@@ -7,7 +7,7 @@ import scipy
 
 from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
-from oklnumba.core.display import brief
+from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative solver
@@ -41,7 +41,9 @@ class Comparator(NamedTuple):
 
     def __repr__(self) -> str:
         bounds = {"lower": self.lower, "upper": self.upper}
-        return brief(self, rounds=len(self.predictions), loss=self.loss, norm=self.norm, **bounds)
+        return repr_fields(
+            self, rounds=len(self.predictions), loss=self.loss, norm=self.norm, **bounds
+        )
 
 
 class Weights(NamedTuple):

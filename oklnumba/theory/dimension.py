@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.features import check_features
 from oklnumba.core import checks, cholesky, inputs
-from oklnumba.core.display import brief
-from oklnumba.theory.arguments import checked
+from oklnumba.core.display import repr_fields
+from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.matrix import factor_kernel, kernel_times, residual_energy
 
 
-@checked
+@checks_arguments
 def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return log det(K / lam + I) of the kernel matrix K of X.
 
@@ -28,7 +28,7 @@ def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     return float(np.log(np.diag(L) ** 2 / lam).sum())
 
 
-@checked
+@checks_arguments
 def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return tr K (K + lam I)^-1, the effective dimension of X at regularisation lam.
 
@@ -40,7 +40,7 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     return float(leverage_scores(kernel, X, lam).sum())
 
 
-@checked
+@checks_arguments
 def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     """Return the ridge leverage scores (n,), the diagonal of K (K + alpha I)^-1 (kons eq. 2).
 
@@ -54,7 +54,7 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     return 1.0 - alpha * cholesky.inverse_diagonal(factor_kernel(kernel, X, alpha))
 
 
-@checked
+@checks_arguments
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
     """Return the sum over t of the leverage score of x_t among x_1, ..., x_t (kons Lemma 3).
 
@@ -70,7 +70,7 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
     return float((1.0 - alpha / np.diag(L) ** 2).sum())
 
 
-@checked
+@checks_arguments
 def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     """Return A_T = sum k(x_t, x_t) - y' K y / T, small for a kernel that suits the labels (pomdr).
 
@@ -85,7 +85,7 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     return float(kernel.diag(X).sum() - float(y @ kernel_times(kernel, X, y)) / len(X))
 
 
-@checked
+@checks_arguments
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
     """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
@@ -147,7 +147,7 @@ class Meter:
         self._rounds, self._trace = 0, 0.0
         self._moments = self._labels = np.zeros(())  # become sums of z z' and of y z
 
-    @checks.formula
+    @checks.refuses_overflow
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add rounds, X (n, d) and y (n,); return self. After an error nothing has changed."""
         X = inputs.as_inputs(X, self._width)
@@ -159,7 +159,7 @@ class Meter:
         return self
 
     def __repr__(self) -> str:
-        return brief(self, features=self.features, lam=self.lam, rounds=self._rounds)
+        return repr_fields(self, features=self.features, lam=self.lam, rounds=self._rounds)
 
     def read(self) -> Reading:
         """Return the measures of all rounds so far; ValueError before the first."""

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
-from oklnumba.core.display import brief
-from oklnumba.theory.arguments import checked
+from oklnumba.core.display import repr_fields
+from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state
 from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
@@ -52,7 +52,7 @@ class RegretCurve(NamedTuple):
 
     def __repr__(self) -> str:
         last = {name: a[-1].item() for name, a in self._asdict().items() if len(a)}
-        return brief(self, points=len(self.rounds), **last)
+        return repr_fields(self, points=len(self.rounds), **last)
 
 
 class Hindsight:
@@ -93,7 +93,7 @@ class Hindsight:
     [3.26 3.58]
     """
 
-    @checked
+    @checks_arguments
     def __init__(
         self, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
         features: Any = None,
@@ -117,7 +117,9 @@ class Hindsight:
             self._root, self._solve_at = square_root(kernel, X), self._solve_by_root
 
     def __repr__(self) -> str:
-        return brief(self, kernel=self.kernel, rounds=self.rounds, lam=self.lam, loss=self.loss)
+        return repr_fields(
+            self, kernel=self.kernel, rounds=self.rounds, lam=self.lam, loss=self.loss
+        )
 
     @property
     def rounds(self) -> int:
@@ -232,7 +234,7 @@ class Hindsight:
             yield best._replace(lower=max(best.lower - loose, 0.0), upper=best.upper + loose)
 
 
-@checked
+@checks_arguments
 def comparator(
     kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
     features: Any = None,
@@ -255,7 +257,7 @@ def comparator(
     return best_weights(features.transform(X), y, lam, rule)[0]
 
 
-@checked
+@checks_arguments
 def norm_ball_comparator(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, loss: str = "hinge"
 ) -> Comparator:
@@ -301,7 +303,7 @@ def norm_ball_comparator(
     return min((b for b in solutions.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
-@checked
+@checks_arguments
 def regret(
     predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
     loss: str = "squared",
@@ -328,7 +330,7 @@ def regret(
     return best.regret(predictions, at=len(X)).prefix_penalised  # type: ignore[union-attr]
 
 
-@checked
+@checks_arguments
 def regret_curve(
     predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
     at: int | ArrayLike, loss: str = "squared",

@@ -12,10 +12,10 @@ from oklnumba.core.state import aligned_zeros, round_up_to_vector
 from oklnumba.hot.awv import Rounds, Span, awv_rounds
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 
 
-@checked(discount=require_discount)
+@checks_arguments(discount=require_discount)
 def discounted_awv_bound(
     Z: ArrayLike, y: ArrayLike, lam: float, discount: float, comparators: ArrayLike
 ) -> np.ndarray:

@@ -15,7 +15,7 @@ from oklnumba.components.kernels import Gaussian
 from oklnumba.core import checks, cholesky, inputs
 from oklnumba.core.checks import require, require_nonnegative, require_width
 from oklnumba.hot.primitives.dictionary import NUGGET
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.calandriello2017 import kors_size_bound
 from oklnumba.theory.dimension import effective_dimension, log_det, projection_gap
 from oklnumba.theory.matrix import residual_energy
@@ -24,7 +24,7 @@ NULL = 1e-12  # share of k(x, x) outside the span of other atoms that counts as 
 BLOCK = 512  # rounds whose leverages are computed together
 
 
-@checked
+@checks_arguments
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
     """Return lam |f|^2 + B^2 log det(I + K / lam), Kernel-AWV's bound (pkawv Prop. 1).
 
@@ -36,7 +36,7 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
     return lam * norm**2 + B**2 * log_det(kernel, X, lam)
 
 
-@checked
+@checks_arguments
 def pkawv_bound(
     kernel: Any, features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0,
     method: str = "exact",
@@ -57,7 +57,7 @@ def pkawv_bound(
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * len(X) * mu * B**2 / lam**2
 
 
-@checked
+@checks_arguments
 def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return log(e + e n kappa^2 / lam) d_eff(lam), above log det(I + K / lam) (pkawv Prop. 2).
 
@@ -72,7 +72,7 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     return log(e + e * len(X) * kappa2 / lam) * effective_dimension(kernel, X, lam)
 
 
-@checked(B=checks.require_positive, norm=checks.require_positive)
+@checks_arguments(B=checks.require_positive, norm=checks.require_positive)
 def bounded_kernel_lam(n: int, B: float = 1.0, norm: float = 1.0, kappa: float = 1.0) -> float:
     """Return a lam for Kernel-AWV on any inputs with k(x, x) <= kappa^2.
 
@@ -100,7 +100,7 @@ def bounded_kernel_lam(n: int, B: float = 1.0, norm: float = 1.0, kappa: float =
     return kappa * B / norm * n**0.5 / v
 
 
-@checked
+@checks_arguments
 def taylor_bound(
     features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0
 ) -> float:
@@ -128,7 +128,7 @@ def taylor_bound(
     return lam * norm**2 + 1.5 * B**2 * log_det(Gaussian(features.sigma), X, lam)
 
 
-@checked
+@checks_arguments
 def nystrom_bound(
     kernel: Any, X: ArrayLike, lam: float, mu: float, size: int, B: float = 1.0, norm: float = 0.0,
 ) -> float:  # fmt: skip
@@ -160,7 +160,7 @@ class SizeBound(NamedTuple):
     printed: float
 
 
-@checked
+@checks_arguments
 def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05) -> SizeBound:
     """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta for it.
 
@@ -183,7 +183,7 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
     return SizeBound(beta, kors_size_bound(kernel, X, mu, beta, eps=0.5), printed)
 
 
-@checked
+@checks_arguments
 def growing_bound(
     kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, sizes: ArrayLike, features: Any = None,
     norm: float = 0.0,
@@ -282,7 +282,7 @@ class CapacityBound(NamedTuple):
     bound: float
 
 
-@checked(gamma="(0, 1)", known_inputs=checks.require_flag)
+@checks_arguments(gamma="(0, 1)", known_inputs=checks.require_flag)
 def capacity_bound(
     n: int, m: int, gamma: float, B: float = 1.0, norm: float = 1.0, kappa: float = 1.0,
     known_inputs: bool = False,
@@ -322,7 +322,7 @@ def capacity_bound(
     return CapacityBound(lam, mu, lam * norm**2 + B**2 * (dimension + projected))
 
 
-@checked(gamma="(0, 1)", points=partial(checks.require_count, least=2))
+@checks_arguments(gamma="(0, 1)", points=partial(checks.require_count, least=2))
 def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     """Return the exponents of pkawv Figure 1: regret n^b with a dictionary of n^a atoms.
 
@@ -364,7 +364,7 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
 
 
-@checked(radius=require_nonnegative, sigma=require_width)
+@checks_arguments(radius=require_nonnegative, sigma=require_width)
 def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     """Return the degree M = ceil(max(8 R^2 / sigma^2, 2 log(n / min(lam, 1)))) of pkawv Theorem 4.
 
@@ -381,7 +381,7 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
 
 
-@checked(radius=require_nonnegative, sigma=require_width)
+@checks_arguments(radius=require_nonnegative, sigma=require_width)
 def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: float) -> float:
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 

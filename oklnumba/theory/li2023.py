@@ -11,12 +11,12 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import require_count
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.dimension import kernel_alignment
 from oklnumba.theory.matrix import EPS, square_root
 
 
-@checked(budget=partial(require_count, least=2))
+@checks_arguments(budget=partial(require_count, least=2))
 def pomdr_bound(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, budget: int | None = None
 ) -> float:
@@ -48,7 +48,7 @@ def pomdr_bound(
     return bound + 6.0 * sqrt(3.0) * radius * sqrt(D) * T / budget
 
 
-@checked(removals=partial(require_count, least=0))
+@checks_arguments(removals=partial(require_count, least=0))
 def pomdr_data_bound(
     alignment: float, radius: float, removals: int = 0, largest: float = 1.0
 ) -> float:
@@ -115,7 +115,7 @@ def _bound_eigenvalues(kernel: Any, X: np.ndarray) -> np.ndarray:
     return np.maximum(values + n * EPS * largest, 1e-300)
 
 
-@checked
+@checks_arguments
 def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     """Return bounds on the size of a dictionary that ALD keeps (pomdr Theorem 1, errata 40).
 

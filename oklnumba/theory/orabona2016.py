@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import e, hypot, log, pi, sqrt
 
 from oklnumba.core.checks import require_positive
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 
 
-@checked(wealth=require_positive)
+@checks_arguments(wealth=require_positive)
 def coin_betting_bound(n: int, norm: float, lipschitz: float = 1.0, wealth: float = 1.0) -> float:
     """Return L |u| sqrt(n log(1 + 24 (n |u| / eps)^2)) + L eps (1 - 1 / (e sqrt(pi n))).
 

@@ -17,12 +17,12 @@ from oklnumba.components.potentials import (
 )
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import require_nonnegative, require_number
-from oklnumba.theory.arguments import checked
+from oklnumba.theory.arguments import checks_arguments
 
 KINDS = "sqrt", "gradient", "adagrad", "adagrad_full"  # of AdaptiveFTRL
 
 
-@checked
+@checks_arguments
 def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> float:
     """Return Phi(w) - min Phi + sum |g_t|_*^2 / strength, the bound of FTRL (oco Theorem 1).
 
@@ -83,7 +83,7 @@ def exponentiated_gradient_bound(
     return ftrl_bound(negative_entropy(eta, scale), gradients, w)
 
 
-@checked(final=require_number, lowest=require_number)
+@checks_arguments(final=require_number, lowest=require_number)
 def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     """Return Phi_T(w) - min Phi_0 + sum |g_t|_{*,t-1}^2, FTRL with adaptive Phi_t (oco Theorem 3).
 
@@ -99,7 +99,7 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     return float(final - lowest + (lengths**2).sum())
 
 
-@checked
+@checks_arguments
 def adaptive_ftrl_bound(
     gradients: ArrayLike, w: ArrayLike, kind: str = "sqrt", eta: float = 0.5, sigma: float = 1.0
 ) -> float:
@@ -135,7 +135,7 @@ def adaptive_ftrl_bound(
     return float(final / (2 * eta) + eta * terms.sum())
 
 
-@checked
+@checks_arguments
 def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius: float) -> float:
     """Return (D^2 / (2 eta) + eta) sqrt(sum |g_t|^2), for OGD(schedule="gradient", radius=...).
 
@@ -153,7 +153,7 @@ def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius:
     return float((D**2 / (2 * eta) + eta) * np.linalg.norm(gradients))
 
 
-@checked
+@checks_arguments
 def adagrad_bound(
     gradients: ArrayLike, w: ArrayLike, eta: float = 0.5, sigma: float = 1.0
 ) -> float:
@@ -177,7 +177,7 @@ def adagrad_bound(
     return float((np.abs(w).max() ** 2 / (2 * eta) + 2 * sqrt(2) * eta) * roots)
 
 
-@checked
+@checks_arguments
 def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> float:
     """Return lam |w|^2 / 2 + sum |g_t|^2 / (lam t), for StronglyConvexFTRL (oco Theorem 4).
 
@@ -192,7 +192,7 @@ def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> flo
     return float(lam / 2 * (w @ w)) + ogd_strong_bound(gradients, lam)
 
 
-@checked
+@checks_arguments
 def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     """Return sum |g_t|^2 / (lam t), for OGD with the step 1 / (lam t) (oco Theorem 5).
 
@@ -207,7 +207,7 @@ def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     return float(((gradients**2).sum(axis=1) / t).sum() / lam)
 
 
-@checked
+@checks_arguments
 def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     """Return how many examples bring a soft-margin SVM within eps of the best (oco section 3).
 
@@ -236,7 +236,7 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     return ceil(-4.0 / level * root)
 
 
-@checked
+@checks_arguments
 def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
     """Return alpha~ = min(1 / (16 B L), alpha / 2) for alpha-exp-concave losses (oco Lemma 6).
 
@@ -250,7 +250,7 @@ def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
     return min(1 / (16 * radius * lipschitz), alpha / 2)
 
 
-@checked
+@checks_arguments
 def exp_concave_bound(
     gradients: ArrayLike, w: ArrayLike, alpha_tilde: float, lipschitz: float
 ) -> float:
@@ -276,7 +276,7 @@ def exp_concave_bound(
     return float(alpha_tilde * lipschitz**2 / 2 * (w @ w) + total / alpha_tilde)
 
 
-@checked(R=require_nonnegative)
+@checks_arguments(R=require_nonnegative)
 def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
     """Return (L + gap / eta) / (1 - eta R^2), FTRL at mistakes only (oco Theorem 2).
 
@@ -299,7 +299,7 @@ def _hinge_loss(X: np.ndarray, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, 
     return w, float(np.maximum(1.0 - labels * (X @ w), 0.0).sum())
 
 
-@checked
+@checks_arguments
 def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0) -> float:
     """Return (L(w) + |w|^2 / (2 eta)) / (1 - eta R^2), the mistakes of Perceptron (oco Theorem 2).
 
@@ -316,7 +316,7 @@ def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0)
     return mistake_bound(hinge, float(w @ w) / 2, eta, R)
 
 
-@checked
+@checks_arguments
 def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> float:
     """Return (L(w) + (log d + sum w log w) / eta) / (1 - eta R^2), the mistakes of Winnow.
 

@@ -15,10 +15,11 @@ and may have ``_check_params`` (what concerns several hyper-parameters), ``_chec
 else has a state), ``_can_widen`` (for new columns) and ``_REMEDY`` (what to change after trouble).
 ``okl.run`` calls ``_play_rows``.
 
-A learner whose ``_several`` is True plays K labels a round on one state, as K learners would: after
-``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose ``_in_threads`` is
-True plays without BLAS, whose threads are one setting of the process, so it may play on a thread of
-its own. A learner made of others (``OneVsRest``, ``Experts``) overrides what it does otherwise.
+A learner whose ``_outputs_at_once`` is True plays K labels a round on one state, as K learners
+would: after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose
+``_runs_in_threads`` is True plays without BLAS, whose threads are one setting of the process, so it
+may play on a thread of its own. A learner made of others (``OneVsRest``, ``Experts``) overrides
+what it does otherwise.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel, Precomputed
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
-from oklnumba.core.checks import describe, require, warn
+from oklnumba.core.checks import repr_type, require, warn
 from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_compilable
-from oklnumba.core.params import Params, checked, clone, from_spec, to_spec
+from oklnumba.core.params import Params, clone, field_with, from_spec, to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
 from oklnumba.hot.primitives import jit
@@ -94,9 +95,9 @@ class Learner(State, Params):
 
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
-    _several = False  # whether it can play several labels a round
-    _in_threads = False  # whether its rounds are compiled throughout, without BLAS
-    _certified = 0  # arrays of its certificate: 3, of several members 4 (Trace)
+    _outputs_at_once = False  # whether it can play several labels a round
+    _runs_in_threads = False  # whether its rounds are compiled throughout, without BLAS
+    _certificate_rows = 0  # arrays of its certificate: 3, of several members 4 (Trace)
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     _can_be_member = True  # whether it can play within another learner
@@ -107,7 +108,9 @@ class Learner(State, Params):
     _expected = 0  # rounds in all that the caller is going to play, as far as it says
     _single = None  # buffers of single rounds
     _has_matrix = False  # whether a kernel is Precomputed
-    _looked_at = None  # the single input of the last forecast, where its round goes on from there
+    _forecast_point = None  # number of the single input that was forecast last
+    _in_force = None  # the hyper-parameters of the state; read them by ``_hyper``
+    _unscaled: ClassVar[dict[str, Any]] = {}  # of these, the kernel where it is a Metric
     _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
     _first_labels: ClassVar[tuple | None] = 0, frozenset()  # how many, which; None: no two classes
     _schema = None  # what a row means, where the first rows had names
@@ -242,7 +245,7 @@ class Learner(State, Params):
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
         if self._width is None or self._has_matrix:
-            for kernel in list_kernels(self._in_force):
+            for kernel in list_kernels(self._hyper):
                 kernel._check_points(X)
 
     def _space(self) -> str | None:
@@ -276,17 +279,17 @@ class Learner(State, Params):
 
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state, of the present hyper-parameters."""
-        given = vars(self._checked_params())
-        given = {name: copy.deepcopy(value) for name, value in given.items()}
-        self._hyper = self._given = SimpleNamespace(**given)
+        params = vars(self._checked_params())
+        params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
         try:
-            kernels = list_kernels(self._given)
+            kernels = list_kernels(SimpleNamespace(**params))
             self._has_matrix = any(isinstance(one, Precomputed) for one in kernels)
-            for name in {"kernel", "kernels"} & vars(self._hyper).keys():
-                inner, self._scales = split_metric(name, getattr(self._given, name))
+            for name in {"kernel", "kernels"} & params.keys():
+                self._unscaled = {name: params[name]}
+                params[name], self._scales = split_metric(name, params[name])
                 inputs.scale_columns(np.zeros((1, d)), self._scales)  # which refuses other widths
-                self._hyper = SimpleNamespace(**vars(self._given) | {name: inner})
+            self._in_force = SimpleNamespace(**params)
             self._start(d)
         except BaseException:
             self._clear()
@@ -357,7 +360,7 @@ class Learner(State, Params):
     def _trace(self, n: int) -> Trace:
         """Return room for what n rounds leave behind."""
         shape = n if self._outputs == 1 else (n, self._outputs)
-        proof = [np.empty(shape) for _ in range(self._certified)]
+        proof = [np.empty(shape) for _ in range(self._certificate_rows)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _keep_single(self) -> SingleRound | None:
@@ -372,9 +375,9 @@ class Learner(State, Params):
         single = self._single
         return single.inputs if single is not None and X is single.X else None
 
-    def _just_looked_at(self, X: np.ndarray) -> bool:
+    def _pop_forecast_point(self, X: np.ndarray) -> bool:
         """Return whether X is the input that the last forecast looked at; asked again, False."""
-        single, self._looked_at = self._looked_at, None
+        single, self._forecast_point = self._forecast_point, None
         return single is not None and single == self._single_input(X)
 
     def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
@@ -397,12 +400,12 @@ class Learner(State, Params):
         return schema_of(X) if self._width is None else self._schema
 
     @property
-    def _in_force(self) -> Any:
-        """The hyper-parameters of the state; before any data, those that are set, checked."""
-        return self._checked_params() if self._width is None else self._hyper
+    def _hyper(self) -> Any:
+        """The hyper-parameters in force: of the state; before any data the fields, checked."""
+        return self._checked_params() if self._in_force is None else self._in_force
 
     def _loss(self) -> losses.Loss:
-        params = self if self._width is None else self._hyper
+        params = self if self._in_force is None else self._hyper
         return losses.get(getattr(params, "loss", self._fixed_loss))
 
     @cached_property
@@ -489,8 +492,8 @@ class Learner(State, Params):
         """Return everything as JSON data and arrays."""
         self._refuse_fault()
         arrays: dict[str, np.ndarray] = {}
-        made_with = self if self._width is None else self._made_with()
-        meta = {"spec": to_spec(made_with, arrays), "width": self._width, "rounds": self.rounds}
+        fresh = self if self._width is None else self._without_data()
+        meta = {"spec": to_spec(fresh, arrays), "width": self._width, "rounds": self.rounds}
         meta["outputs"] = self._outputs
         meta["schema"] = self._schema and self._schema.to_json()
         if self._width is not None:
@@ -520,11 +523,11 @@ class Learner(State, Params):
         for name, one in self._nested().items():
             one._restore(select_prefix(f"{name}_", state))
 
-    def _made_with(self) -> Self:
-        """Return a learner without data of the hyper-parameters that the state was made with."""
-        return type(self)(**vars(self._given))
+    def _without_data(self) -> Self:
+        """Return a learner of the hyper-parameters in force, without data."""
+        return type(self)(**vars(self._hyper) | self._unscaled)
 
-    def _adopt(self, meta: dict[str, Any], arrays: Any) -> Self:
+    def _restore_contents(self, meta: dict[str, Any], arrays: Any) -> Self:
         """Take over a state that ``_contents`` wrote, of the same hyper-parameters; return self."""
         self._clear()
         if meta["width"] is None:
@@ -544,28 +547,28 @@ class Learner(State, Params):
         """Return hyper-parameters and state; closures and buffers are made again."""
         meta, arrays = self._contents()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
-        hyper = {} if self._width is None else vars(self._given)
-        made_with = {name: clone(value) for name, value in hyper.items()}  # its learners play
+        hyper = {} if self._width is None else vars(self._hyper) | self._unscaled
+        in_force = {name: clone(value) for name, value in hyper.items()}  # its learners play
         params = self.get_params(deep=False)
-        return {"params": params, "made_with": made_with, "meta": meta, "arrays": arrays}
+        return {"params": params, "in_force": in_force, "meta": meta, "arrays": arrays}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         """Take over what ``__getstate__`` returned."""
-        super().__setstate__(contents["params"] | contents["made_with"])
-        self._adopt(contents["meta"], contents["arrays"])
+        super().__setstate__(contents["params"] | contents["in_force"])
+        self._restore_contents(contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
 
     @property
     def _can_widen(self) -> bool:
         """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
-        p = self._in_force
+        p = self._hyper
         kernels = hasattr(p, "kernel") or hasattr(p, "kernels")
         return bool(self._STATE) and kernels and self._scales is None
 
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
         meta, arrays = self._contents()
-        return self._made_with()._adopt(meta | {"width": d}, arrays)
+        return self._without_data()._restore_contents(meta | {"width": d}, arrays)
 
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, initialised as a copy of the last."""
@@ -575,7 +578,7 @@ class Learner(State, Params):
             array = arrays[f"state_{name}"]
             last = array.take([-1], axis=axis)
             arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
-        return self._made_with()._adopt(meta, arrays)
+        return self._without_data()._restore_contents(meta, arrays)
 
 
 def list_kernels(params: SimpleNamespace) -> list[Kernel]:
@@ -593,13 +596,13 @@ def restore_learner(
     with refuse_damage(path):
         learner = from_spec(meta["spec"], arrays, classes)
         if not isinstance(learner, Learner):
-            raise ValueError(f"it holds {describe(learner)}, expected a learner")
-        return learner._adopt(meta, arrays)
+            raise ValueError(f"it holds {repr_type(learner)}, expected a learner")
+        return learner._restore_contents(meta, arrays)
 
 
 def loss_field(default: str = "squared") -> Any:
     """Declare a hyper-parameter that is the name of a loss."""
-    return checked(lambda name, value: losses.get(value).name, default)
+    return field_with(lambda name, value: losses.get(value).name, default)
 
 
 def check_learner(learner: Any, name: str = "learner") -> Learner:
@@ -615,4 +618,4 @@ def clone_learner(learner: Any) -> Learner:
     return clone(check_learner(learner))
 
 
-learner_field = partial(checked, lambda name, value: clone_learner(value))
+learner_field = partial(field_with, lambda name, value: clone_learner(value))

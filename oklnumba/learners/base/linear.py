@@ -95,7 +95,7 @@ class LinearLearner(Game):
 
     @property
     def _can_widen(self) -> bool:
-        return not self._made_with().reset(1).w.any()  # a simplex starts in its centre
+        return not self._without_data().reset(1).w.any()  # a simplex starts in its centre
 
     def _point(self) -> np.ndarray:
         return self._w

@@ -13,15 +13,15 @@ from oklnumba.learners.base.learner import Learner, Trace
 
 def from_learner(name: str) -> Any:
     """Return a property that is the attribute or method of the hyper-parameter ``learner``."""
-    return property(lambda self: getattr(self._in_force.learner, name))
+    return property(lambda self: getattr(self._hyper.learner, name))
 
 
 class Wrapper(Learner):
     """A learner with a hyper-parameter ``learner``, which it plays."""
 
-    _certified = from_learner("_certified")
-    _several = from_learner("_several")
-    _in_threads = from_learner("_in_threads")
+    _certificate_rows = from_learner("_certificate_rows")
+    _outputs_at_once = from_learner("_outputs_at_once")
+    _runs_in_threads = from_learner("_runs_in_threads")
     _can_widen = from_learner("_can_widen")
     _run_rows = from_learner("_run_rows")
     _block_rows = from_learner("_block_rows")
@@ -35,7 +35,7 @@ class Wrapper(Learner):
     @property
     def _inner(self) -> Learner:
         """The learner within; before any data the one that was given."""
-        return self._in_force.learner
+        return self._hyper.learner
 
     @property
     def size(self) -> int:

@@ -101,7 +101,7 @@ class SelfTuning(Learner):
     """
 
     _REMEDY = "scale the labels"
-    _certified, _several = 4, True
+    _certificate_rows, _outputs_at_once = 4, True
     _run_rows = 2048
     _block_rows = settings.BLOCK_ROWS
 
@@ -201,7 +201,7 @@ class SelfTuning(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y, start = y.reshape(len(X), self._outputs), 0
-        is_forecast_point = self._just_looked_at(X)
+        is_forecast_point = self._pop_forecast_point(X)
         while start < len(X):
             stop = min(len(X), start + self._restarts.rounds_to_stop(self._played))
             rows, start = slice(start, stop), stop
@@ -239,9 +239,9 @@ class SelfTuning(Learner):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
-        self._looked_at = None  # until it is whole: Ctrl-C may come between
+        self._forecast_point = None  # until it is whole: Ctrl-C may come between
         self._ensemble.forecast(X, forecasts.reshape(len(X), self._outputs))
-        self._looked_at = self._single_input(X)
+        self._forecast_point = self._single_input(X)
         return forecasts
 
     # ---- health and files ----

@@ -227,5 +227,5 @@ class Group(State):
             r = self.dictionaries.rank(leaf) + 1
             some, functions = measure_ridges(names, self._members.ridges, leaf, r, scales)
             some += self.dictionaries.measure(leaf, functions, list(scales) * len(names))
-            parts += [part.within(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
+            parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
         return parts

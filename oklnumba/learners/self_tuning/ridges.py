@@ -69,6 +69,6 @@ def measure_ridges(
         np.fill_diagonal(unit, 1.0)  # which no round reads or writes
         matrix = Factored(unit, r, 1.0 / ridges.inv_d[leaf, i, :r])
         estimates = [matrix.half_solve(c) for c in ridges.c[leaf, i]]
-        parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).within(name))
+        parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).named(name))
         functions += estimates
     return parts, functions
