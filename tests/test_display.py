@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.display import LONGEST, short, table
+from oklnumba.core.display import LONGEST, repr_value, table
 from tests.battery import LEARNERS, make, stream
 
 N = 40
@@ -112,10 +112,10 @@ def test_text_is_no_html():
 
 
 def test_what_is_short():
-    assert short(np.arange(6)) == "array([0, 1, 2, 3, 4, 5])"
-    assert short(np.zeros((3, 4))) == "<array (3, 4)>"
-    assert short(pd.DataFrame(np.zeros((3, 4)))) == "<DataFrame (3, 4)>"
-    assert short(KERNEL) == "Gaussian(sigma=1.0)" and short("a") == "'a'"
+    assert repr_value(np.arange(6)) == "array([0, 1, 2, 3, 4, 5])"
+    assert repr_value(np.zeros((3, 4))) == "<array (3, 4)>"
+    assert repr_value(pd.DataFrame(np.zeros((3, 4)))) == "<DataFrame (3, 4)>"
+    assert repr_value(KERNEL) == "Gaussian(sigma=1.0)" and repr_value("a") == "'a'"
 
 
 def test_numbers_and_texts_of_numpy_are_shown_plainly():
