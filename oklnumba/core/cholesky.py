@@ -16,19 +16,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 import scipy
 from threadpoolctl import ThreadpoolController
 
-from oklnumba.core.state import State, pad_row_length
-from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
 SOLVED = 128  # columns that are solved for in one go
-AT_ONCE = 16_384  # most rows reserved ahead: 2 GiB, of addresses until they are written
 FEW_ROWS = 2048  # below, a second BLAS thread gains little, and is slow on a busy machine
 
 # ---- BLAS and LAPACK ----
@@ -169,57 +165,6 @@ def append_rows(L: np.ndarray, t: int, b: int) -> int:
     _solve_block(L[:t, :t], rows)
     subtract_squares(rows, corner)
     return factor_block(corner)
-
-
-class GrowingFactor(State):
-    """Base of learners with a factor ``_L``, (cap, cap), that gains rows.
-
-    Only the rows in use are saved. ``_FACTORED`` is their count; ``_INSTEAD`` says what to use
-    where memory is too small.
-    """
-
-    _FACTORED = ATOMS
-    _L = np.zeros((0, 0))
-
-    def _choose_room(self, axis: int, least: int) -> int:
-        if axis != self._FACTORED:
-            return super()._choose_room(axis, least)
-        # Later steps are smaller, because the old and the new factor exist at the same time. One
-        # more row than asked for: forecasts of single inputs write theirs behind those in use.
-        old = self._rooms[axis]
-        return pad_row_length(max(least + 1, 64, 2 * old if old < 8192 else old + old // 4))
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        buffers, rows = super()._make_buffers(rooms), rooms[self._FACTORED]
-        if rows > self._rooms[self._FACTORED]:
-            used = min(int(self._counts[self._FACTORED]), len(self._L))
-            buffers["L"] = grow_factor(self._L, used, rows, self._INSTEAD)
-            buffers["forecast_point"] = (
-                None  # the row that a forecast left behind them is not copied
-            )
-        return buffers
-
-    def _reserve_ahead(self) -> None:
-        """Reserve rows for the rounds to come if there is memory, so that none is copied later."""
-        rows = int(self._counts[self._FACTORED]) + self._expected - self._played
-        if rows <= AT_ONCE:
-            try:
-                self._reserve({self._FACTORED: rows})
-            except MemoryError:  # the rounds will ask for less
-                pass
-
-    def _rows_to_diagonal(self) -> list[np.ndarray]:
-        return [self._L[i, : i + 1] for i in range(int(self._counts[self._FACTORED]))]
-
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": np.concatenate([[], *self._rows_to_diagonal()])}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        start = 0
-        for row in self._rows_to_diagonal():
-            row[:] = state["lower"][start : start + len(row)]
-            start += len(row)
 
 
 # ---- a whole matrix; LinAlgError if it is not positive definite to double precision ----

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from math import prod
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 
@@ -273,23 +273,6 @@ class State:
                 f"array {name!r} has shape {np.shape(value)}, expected {whole.shape} of {own.dtype}"
             )
         own[...] = value
-
-
-class FeatureRows(NamedTuple):
-    """Room for the features of a block of inputs, which ``write(X, Z)`` writes.
-
-    rows : (most rows of a block, r), zero beyond the features.
-    """
-
-    write: Callable[[np.ndarray, np.ndarray], None]
-    rows: np.ndarray
-
-    def of(self, X: np.ndarray, known: bool = False) -> np.ndarray:
-        """Return the features of a block (a view); known : whether the last call was with it."""
-        Z = self.rows[: len(X)]
-        if not known:
-            self.write(X, Z)
-        return Z
 
 
 class Coins:

@@ -22,7 +22,6 @@ from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import (
     BLOCK_ROWS,
-    FeatureRows,
     aligned_zeros,
     axes_of,
     round_up_to_vector,
@@ -32,6 +31,8 @@ from oklnumba.hot.awv import Certificate, KernelAWVState, Rounds, Span
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
 from oklnumba.hot.primitives.linalg import solve_upper
+from oklnumba.learners.base.feature_rows import FeatureRows
+from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound, enter
@@ -59,7 +60,7 @@ def bind_outputs(
     return Rounds(columns[0], *workspace), Certificate(totals, *columns[1:])
 
 
-class KernelAWV(cholesky.GrowingFactor, Learner):
+class KernelAWV(GrowingFactor):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast

@@ -14,9 +14,10 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import choice, clone, field_in, field_with, positive, to_spec
-from oklnumba.core.state import BLOCK_ROWS, FeatureRows, State, aligned_zeros
+from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros
 from oklnumba.hot import experts as hot
 from oklnumba.learners.awv import PKAWV
+from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, check_learner
 from oklnumba.learners.fogd import FOGD, choose_features
 from oklnumba.learners.lift import WithFeatures

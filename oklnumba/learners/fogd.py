@@ -7,9 +7,10 @@ import numpy as np
 
 from oklnumba.components.features import Features, FourierFeatures, features_field
 from oklnumba.core.params import count, positive, random_seed, width
-from oklnumba.core.state import FeatureRows, aligned_zeros
+from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
 
 ROWS = 120  # rounds whose features are kept at a time: few, so that they stay in the cache

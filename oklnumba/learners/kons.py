@@ -19,6 +19,7 @@ from oklnumba.hot.kons import IN_A
 from oklnumba.hot.primitives.dictionary import Rule
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
 from oklnumba.hot.primitives.rows import kernel_block
+from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
 from oklnumba.learners.newton import BoundedForecasts
 
@@ -41,7 +42,7 @@ class Curved(BoundedForecasts):
     eta: float | None = positive(None, optional=True)
 
 
-class _KernelForm(cholesky.GrowingFactor, Curved):
+class _KernelForm(GrowingFactor, Curved):
     """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse.
 
     A subclass has ``_learn(X, y, trace)``, which plays some of the rounds, and returns how many and

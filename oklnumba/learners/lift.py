@@ -7,8 +7,9 @@ import numpy as np
 from oklnumba.components.features import Features, features_field
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, field_with
-from oklnumba.core.state import BLOCK_ROWS, FeatureRows, aligned_zeros
+from oklnumba.core.state import BLOCK_ROWS, aligned_zeros
 from oklnumba.learners.awv import LinearAWV, name_space
+from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.wrapper import Wrapper
