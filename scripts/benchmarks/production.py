@@ -2,8 +2,7 @@
 
 Reproduces: nothing published; mistakes on drifting streams where the label of a row comes 1, 10 or
     100 rows later, or with those of a batch of 10, 100 or 1000 rows, and what a call costs: the
-    numbers of docs/production.md. One more SelfTuning weighs its members by the forecasts that they
-    made when the row came, not by those they would make when its label comes.
+    numbers of docs/production.md.
 Missing: real electricity prices, which do not come with the package: a stand-in is played.
 Time: 17 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
 Data: made up (streams.py); magic04 comes with the package.
@@ -13,17 +12,12 @@ import os
 import pickle
 import tempfile
 import time
-from collections import deque
-from unittest.mock import patch
 
 import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from oklnumba.learners.self_tuning import ensemble, restarts
-from oklnumba.learners.self_tuning.ensemble import Ensemble
-from oklnumba.learners.self_tuning.layers import Layers
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
 from scripts.common import parse_args, publish
@@ -32,12 +26,11 @@ from scripts.looks import look
 QUICK_ROUNDS = 3000
 DELAYS, BATCHES = (0, 1, 10, 100), (1, 10, 100, 1000)
 HALF_LIFE = 500
-SELF, SCORED, LAST = "SelfTuning", "SelfTuning, forecasts as made", "last label"
+SELF, LAST = "SelfTuning", "last label"
 SERVICE_ROWS, SINGLE = 10_000, 2000  # rows learned before calls are timed, and timed calls
 
 
 VARIANTS = {  # of the looks
-    SCORED: {"linestyle": ":", "marker": "x"},
     f"PKAWV, half-life {HALF_LIFE}": {"linestyle": "--", "marker": "s"},
     LAST: {"color": "0.5", "linestyle": "-.", "marker": "."},
 }
@@ -47,7 +40,6 @@ def learners(d: int):
     features = okl.FourierFeatures(200, sigma=d**0.5)
     return {
         SELF: okl.SelfTuning(),
-        SCORED: okl.SelfTuning(),
         "PKAWV": okl.Standardized(okl.PKAWV(features, lam=0.1)),
         f"PKAWV, half-life {HALF_LIFE}": okl.Standardized(
             okl.PKAWV(features, lam=0.1, discount=2.0 ** (-1.0 / HALF_LIFE))
@@ -58,31 +50,6 @@ def learners(d: int):
 # ---- labels that come late ----
 
 
-class LayersAsMade(Layers):
-    """Weighs members by their forecasts of ``forecast``, in the order in which labels come."""
-
-    made: deque = deque()  # forecasts (N,) of rows that wait for their labels
-    learns = True  # not where a restart replays
-
-    def forecast(self, k, F, offset, out):
-        self.made.extend(F.copy())
-        super().forecast(k, F, offset, out)
-
-    def play(self, k, F, *rest):
-        for t in range(len(F) * self.learns):
-            made = self.made.popleft()
-            if len(made) == F.shape[1]:  # else a restart came in between
-                F[t] = made
-        super().play(k, F, *rest)
-
-
-class EnsembleAsMade(Ensemble):
-    def replay(self, *rounds):
-        self.layers.learns = False
-        yield from super().replay(*rounds)
-        self.layers.learns = True
-
-
 def mistakes(label: str, learner, stream, delay: int, batch: int) -> float:
     """Return the mistakes of a run in per cent."""
     X, y = stream.X, stream.y
@@ -91,11 +58,6 @@ def mistakes(label: str, learner, stream, delay: int, batch: int) -> float:
         last = rounds // batch * batch - delay - 1
         return 100.0 * np.mean(y[last.clip(0)] * (last >= 0) != y)
     late = {"delay": delay, "batch": batch}
-    if label == SCORED:
-        LayersAsMade.made = deque()
-        layers = patch.object(ensemble, "Layers", LayersAsMade)
-        with layers, patch.object(restarts, "Ensemble", EnsembleAsMade):
-            return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
     return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
 
 
@@ -111,8 +73,6 @@ def late_labels(quick: bool):
         stream = stream._replace(X=stream.X[:rows], y=stream.y[:rows])
         for label in (*learners(1), LAST):
             for delay, batch in tqdm(settings, desc=f"{stream.name}, {label}", disable=None):
-                if label == SCORED and delay == 0 and batch == 1:
-                    continue  # the same forecasts
                 learner = None if label == LAST else learners(stream.X.shape[1])[label]
                 found = mistakes(label, learner, stream, delay, batch)
                 yield row("mistakes (%)", stream.name, label, found, delay, batch)
