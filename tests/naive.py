@@ -518,6 +518,7 @@ def conformal_intervals(forecasts, y, coverage, eta):
     for f, label in zip(forecasts, y, strict=True):
         out.append((f - half, f + half))
         if label == f:
+            half = 0.0 if t == 0 else half
             continue
         t += 1
         score = np.log(abs(label - f))

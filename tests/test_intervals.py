@@ -73,7 +73,8 @@ def test_intervals_are_those_of_the_definition(scale, coverage, eta):
 def test_exact_forecasts_are_left_out():
     y, out = np.r_[np.zeros(20), 1.0, np.zeros(500), np.ones(5)], np.empty((526, 2))
     interval_rounds(np.zeros(526), y, 0.9, 0.1, np.array(START), out)
-    assert (out[:21] == [-np.inf, np.inf]).all() and (out[21:522] == out[21]).all()
+    assert (out[0] == [-np.inf, np.inf]).all() and (out[1:21] == 0.0).all()
+    assert (out[21:522] == out[21]).all() and np.isfinite(out[21]).all() and out[21, 1] > 1.0
     covered, bounds = play(y)
     assert (gaps(covered) >= -bounds).all()
     learner = okl.Intervals(okl.LinearAWV())

@@ -8,7 +8,8 @@ Tibshirani 2023, after Gibbs and Candes 2021), with a = 1 - coverage:
         Q = Q + max(2 / sqrt(t), eta) (1{log s_t > Q} - a)  from t = 2 on;   h = exp(Q + eta E)
 
 A miss at E >= B / eta, B = max |log s_t - Q|, is impossible, so E stays below B / eta + 1; in the
-same way it stays above -B / eta - 1. Rounds with s_t = 0 are left out.
+same way it stays above -B / eta - 1. Rounds with s_t = 0 are left
+out, but before the first error h is 0 after them: at most one label is outside by it.
 """
 
 import math
@@ -30,6 +31,8 @@ def interval_rounds(forecasts, labels, coverage, eta, numbers, out):
         f, y, h = forecasts[t], labels[t], numbers[HALF_WIDTH]
         out[t, 0], out[t, 1] = f - h, f + h
         if y == f:
+            if numbers[SEEN] == 0.0:
+                numbers[HALF_WIDTH] = 0.0
             continue
         log_error = math.log(smaller(abs(y - f), HUGE))
         numbers[SEEN] += 1.0

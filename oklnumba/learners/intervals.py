@@ -20,7 +20,8 @@ class Intervals(Wrapper):
     The interval is [f - h, f + h], f the learner's forecast and h = exp(Q + eta E) from the errors
     |y - f| so far: Q follows the ``coverage``-quantile of their logs, E is how many labels were
     outside beyond the share 1 - coverage. This is quantile tracking (Angelopoulos, Candes and
-    Tibshirani 2023, after Gibbs and Candes 2021). Before the first error h is infinite.
+    Tibshirani 2023, after Gibbs and Candes 2021). Before the first error h is infinite,
+    after forecasts that were all exact 0.
 
     The guarantee, for drift and adversarial labels too: after n rounds the share of labels inside
     differs from ``coverage`` by at most (B / eta + 1) / n, where B is the largest |log |y - f| - Q|
