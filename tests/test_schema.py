@@ -1,6 +1,7 @@
 """What a row means is remembered: by learners, runs, streams, files, the command line, services."""
 
 import copy
+import datetime
 import gzip
 import io
 import multiprocessing
@@ -703,3 +704,41 @@ def test_the_model_of_an_estimator_knows_names_and_classes(tmp_path):
     assert learner.schema.names == ("a", "b") and learner.schema.classes == ("cold", "hot")
     assert_array_equal(learner.predict(frame[["b", "a"]]), model.decision_function(frame))
     assert okl.interop.OnlineRegressor().fit(A, Y).learner_.schema is None
+
+
+# ---- messages ----
+
+DAY = datetime.date(2026, 1, 1)
+SERIES = pd.Series([True, False], name="y")
+MESSAGES = {
+    "a dict of columns": (lambda: okl.run(make(), {"a": [1.0]}, [1.0]), "pandas.DataFrame.X"),
+    "text numbers": (lambda: make().partial_fit(A[:2], ["1", "2.5"]), r"texts of numbers: .*float"),
+    "a series of them": (lambda: make().partial_fit(A[:2], pd.Series(["1", "2"])), "texts of num"),
+    "texts": (lambda: make().partial_fit(A[:2], ["no", "yes"]), "two classes are -1 and"),
+    "a date": (
+        lambda: make().partial_fit(pd.DataFrame({"d": pd.to_datetime([DAY])}), [1.0]),
+        "such as the hour",
+    ),
+    "a date in river": (
+        lambda: okl.interop.to_river(okl.FOGD()).learn_one({"d": DAY}, True), "such as the hour"
+    ),
+    "a frame of labels": (
+        lambda: okl.interop.to_river(okl.FOGD()).learn_many(FRAME[:2], SERIES.to_frame()),
+        r"use y\['y'\]",
+    ),
+    "OnlineToBatch": (
+        lambda: okl.interop.OnlineClassifier(okl.OnlineToBatch(okl.FOGD())).fit(A, SIGNS),
+        "without estimator",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call, message", MESSAGES.values(), ids=MESSAGES)
+def test_messages_say_what_to_do(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_progress_bar_needs_no_stderr(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert okl.run(make(), A, Y, progress=True).rounds == 80

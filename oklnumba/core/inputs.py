@@ -22,6 +22,8 @@ DURATIONS = ("timedelta", "duration")
 # docs/for_sklearn_users.md, "Frames as they are"
 BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
 ENCODE = f"; drop, encode or impute such columns{BY}"
+FOR_TEXTS = "they are texts of numbers: pass numbers, np.asarray(y).astype(float)"
+FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 LONGEST = 2000  # characters of columns in a message
 
 
@@ -270,10 +272,18 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         elif hasattr(values, "__next__"):
             advice = f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
         elif name == "y":
-            advice = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes)"
+            advice = FOR_TEXTS if _are_numbers(values) else FOR_CLASSES
         raise ValueError(
             f"{name} must hold real numbers in a rectangular array; {advice}"
         ) from None
+
+
+def _are_numbers(texts: Any) -> bool:
+    """Say whether all values are texts of numbers."""
+    try:
+        return np.asarray(texts).astype(np.str_).astype(np.float64).ndim > 0
+    except (TypeError, ValueError):
+        return False
 
 
 # ---- data frames and Arrow tables ----
@@ -340,7 +350,7 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
     advice = ENCODE
     if where == "y":
-        advice = "; map two classes to -1 and +1, or use OneVsRest(learner, classes=[...])"
+        advice = f"; {FOR_TEXTS if _are_numbers(column) else FOR_CLASSES}"
     texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
     if (text := next(texts, None)) is not None:
         raise ValueError(f"{where} holds text, {repr_short(text)}{advice}")

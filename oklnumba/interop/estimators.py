@@ -22,6 +22,7 @@ from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.protocol.online_to_batch import OnlineToBatch
 from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run, join_runs
@@ -65,6 +66,10 @@ class OnlineEstimator(BaseEstimator):
             raise ValueError(
                 f"learner is a {type(self.learner).__name__}; pass the learner within it, because "
                 f"{type(self).__name__} handles several classes or labels itself"
+            )
+        if isinstance(self.learner, OnlineToBatch):
+            raise ValueError(
+                "OnlineToBatch draws functions by its own fit; use it without estimator"
             )
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 

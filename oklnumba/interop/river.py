@@ -6,6 +6,7 @@ keys of its first round, sorted by name, then those that came later. A missing k
 
 from __future__ import annotations
 
+import datetime
 import math
 import sys
 from collections.abc import Hashable, Iterable, Sequence
@@ -92,9 +93,12 @@ def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
         if not checks.number(value):
             missing = value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT")
             cure = "preprocessing.StatImputer" if missing else "preprocessing.OneHotEncoder"
+            cure = f"use river's {cure}"
+            if isinstance(value, datetime.date):  # and with a time
+                cure = "take numbers of it, such as the hour or the weekday"
             raise ValueError(
                 f"x has {checks.repr_short(value)} under the key {key!r}, but learners take finite "
-                f"numbers; use river's {cure}, or compose.Discard({key!r})"
+                f"numbers; {cure}, or compose.Discard({key!r})"
             )
     return np.array(values, dtype=np.float64)
 
@@ -157,6 +161,8 @@ class _Model:
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
+        if hasattr(y, "columns"):
+            raise ValueError(f"y must be a series, but is a frame; use y[{list(y.columns)[0]!r}]")
         keys, rows = self._make_rows(X)
         if len(rows):
             self._learn(keys, rows, y)

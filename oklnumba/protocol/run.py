@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext
@@ -215,7 +216,7 @@ def run(
     finished, data, recorder.past = True, None, 0 if resume else recorder.rounds
     with (
         catch_ctrl_c(terminate=checkpoint is not None) as presses,
-        Bar(**shape) if progress else NO_BAR as bar,
+        Bar(**shape) if progress and sys.stderr else NO_BAR as bar,
         closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
     ):
         rows = X.count_rows() if progress and hasattr(X, "count_rows") else None
