@@ -715,10 +715,6 @@ MESSAGES = {
     "text numbers": (lambda: make().partial_fit(A[:2], ["1", "2.5"]), r"texts of numbers: .*float"),
     "a series of them": (lambda: make().partial_fit(A[:2], pd.Series(["1", "2"])), "texts of num"),
     "texts": (lambda: make().partial_fit(A[:2], ["no", "yes"]), "two classes are -1 and"),
-    "a date": (
-        lambda: make().partial_fit(pd.DataFrame({"d": pd.to_datetime([DAY])}), [1.0]),
-        "such as the hour",
-    ),
     "a date in river": (
         lambda: okl.interop.to_river(okl.FOGD()).learn_one({"d": DAY}, True), "such as the hour"
     ),

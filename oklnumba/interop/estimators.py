@@ -68,9 +68,7 @@ class OnlineEstimator(BaseEstimator):
                 f"{type(self).__name__} handles several classes or labels itself"
             )
         if isinstance(self.learner, OnlineToBatch):
-            raise ValueError(
-                "OnlineToBatch draws functions by its own fit; use it without estimator"
-            )
+            raise ValueError("OnlineToBatch has a fit of its own; use it without estimator")
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _validate(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
