@@ -16,6 +16,9 @@ from oklnumba.hot.experts import (
     PEAK,
     POTENTIAL,
     TALLY,
+    Aggregates,
+    ExpertsState,
+    Rule,
     expert_forecast,
     experts_rounds,
 )
@@ -83,13 +86,13 @@ def test_mlpoly_is_that_of_the_definition(loss):
 
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
-    setting = losses.get(loss).code, experts.hot.LEARNED if B is None else B, share
-    state = aligned_zeros(F.shape[1]), aligned_zeros(F.shape[1]), np.zeros(TALLY)
-    weights, out = aligned_zeros(F.shape[1]), np.empty((2, len(y)))
-    code = experts.KINDS[kind]
-    found = experts_rounds(F, y, code, setting, 0, state, weights, (out[0], out[1]))
-    assert found == (len(y), DONE)
-    return out[0]
+    B = experts.hot.LEARNED if B is None else float(B)
+    rule = Rule(experts.KINDS[kind], losses.get(loss).code, B, share)
+    totals, squares, weights = (aligned_zeros(F.shape[1]) for _ in range(3))
+    out = Aggregates(np.empty(len(y)), np.empty(len(y)))
+    state = ExpertsState(totals, squares, np.zeros(TALLY))
+    assert experts_rounds(F, y, rule, 0, state, weights, out) == (len(y), DONE)
+    return out.forecasts
 
 
 values = st.sampled_from([-1.0, -0.999, -0.5, 0.0, 1e-9, 0.3, 0.9, 1.0, 1.5, -7.0])

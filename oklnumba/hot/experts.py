@@ -14,32 +14,51 @@ DYNAMIC (dynamic model averaging) has the loss -log of a normal density of learn
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.first_order import entropy_map
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, hot
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot
 from oklnumba.hot.primitives.losses import loss_derivative, loss_value
 
 AGGREGATING, AVERAGE, HEDGE, ML_POLY, DYNAMIC = range(5)
 MEMORY = 2.0 ** (-1.0 / 100.0)  # of DYNAMIC's variance: a half-life of 100 rounds
 LEAST_VARIANCE = 1e-4  # times B^2
+LEARNED = 0.0  # a rule's B if B is the largest |y| so far
+SMALLEST = 1e-300  # a floor under B^2 and max r^2, so that rates stay finite
 
-# The state, passed to the loops as (totals, squares, tally), all 1-D:
-EXPERT_STATE = {
-    # Losses L so far; with a share or DYNAMIC (eta 1) -log(weight) / eta; ML-Poly: regrets R.
-    "totals": ("experts",),
-    "squares": ("experts",),  # ML-Poly: sums of squared regrets of the rounds; else 0
-    "tally": ("tally",),  # the four numbers below
-}
-# Largest |y| so far, sum of its squared increases (both 0 if B is given); ML-Poly: largest r^2,
-# bound on its potential; DYNAMIC: variance, discounted number of rounds in it.
+# Entries of the tally. Largest |y| so far, sum of its squared increases (both 0 if B is given);
+# ML-Poly: largest r^2, bound on its potential; DYNAMIC: variance, discounted number of its rounds.
 LARGEST, GROWN, PEAK, POTENTIAL = range(4)
 VARIANCE, COUNT = PEAK, POTENTIAL
 TALLY = 4
-LEARNED = 0.0  # the setting's B if B is the largest |y| so far
-SMALLEST = 1e-300  # a floor under B^2 and max r^2, so that rates stay finite
+
+
+class ExpertsState(NamedTuple):
+    """Sums over the rounds, of N experts."""
+
+    # Losses L so far; with a share or DYNAMIC (eta 1) -log(weight) / eta; ML-Poly: regrets R.
+    totals: Annotated[Array, "experts"]
+    squares: Annotated[Array, "experts"]  # ML-Poly: sums of squared regrets of the rounds; else 0
+    tally: Annotated[Array, "tally"]  # entries above
+
+
+class Rule(NamedTuple):
+    """How the experts are aggregated."""
+
+    kind: int  # AGGREGATING, ...
+    loss: int  # code
+    B: float  # bound on |y|, on the loss (HEDGE), or LEARNED
+    share: float  # s
+
+
+class Aggregates(NamedTuple):
+    """What each round writes, (n,) or longer."""
+
+    forecasts: Array
+    bounds: Array  # ML-Poly: on the regret against expert 0
 
 
 @hot
@@ -49,15 +68,14 @@ def clip(forecast, B):
 
 
 @hot
-def label_bound(setting, state):
+def label_bound(rule, state):
     """Return the bound on |y| in the next round: B as given, or the largest |y| so far."""
-    _, B, _ = setting
-    return state[2][LARGEST] if B == LEARNED else B
+    return state.tally[LARGEST] if rule.B == LEARNED else rule.B
 
 
 @hot
 def expert_rate(kind, B, played, count):
-    """Return the learning rate of the next round."""
+    """Return the learning rate eta of the next round."""
     if kind == AGGREGATING:  # the squared loss on [-B, B] is mixable (Vovk 1998)
         return 1.0 / (2.0 * larger(B * B, SMALLEST))
     if kind == AVERAGE:  # and exp-concave (oco Lemma 5)
@@ -68,38 +86,37 @@ def expert_rate(kind, B, played, count):
 
 
 @hot
-def write_weights(kind, setting, played, state, weights):
-    """Write the weights of the next round; arguments as in experts_rounds."""
-    totals, squares, tally = state
-    count = totals.shape[0]
-    if kind != ML_POLY:
-        rate = expert_rate(kind, label_bound(setting, state), played, count)
-        entropy_map(totals, rate, 1.0, weights, count)
+def write_weights(rule, played, state, weights):
+    """Write the weights of the next round, (N,), after ``played`` rounds."""
+    totals, count = state.totals, state.totals.shape[0]
+    if rule.kind != ML_POLY:
+        eta = expert_rate(rule.kind, label_bound(rule, state), played, count)
+        entropy_map(totals, eta, 1.0, weights, count)
         return
-    total = 0.0  # (R)_+ / (max r^2 + sum r^2), scaled to sum 1; equal if no R > 0
-    for i in range(count):
-        weights[i] = larger(totals[i], 0.0) / (larger(tally[PEAK], SMALLEST) + squares[i])
+    peak, total = larger(state.tally[PEAK], SMALLEST), 0.0
+    for i in range(count):  # (R)_+ / (max r^2 + sum r^2), scaled to sum 1; equal if no R > 0
+        weights[i] = larger(totals[i], 0.0) / (peak + state.squares[i])
         total += weights[i]
     for i in range(count):
         weights[i] = weights[i] / total if total > 0.0 else 1.0 / count
 
 
 @hot
-def aggregating_forecast(B, weights, row):
-    """Return Vovk's forecast (g(-B) - g(B)) / (4 B).
+def aggregating_forecast(B, weights, f):
+    """Return Vovk's forecast (g(-B) - g(B)) / (4 B) of the forecasts f : (N,).
 
     The nearest forecasts are taken out of the exponents, and differences of squares written as
     products, so large B costs no digits.
     """
     lowest, highest = np.inf, -np.inf
-    for i in range(row.shape[0]):
+    for i in range(f.shape[0]):
         if weights[i] > 0.0:
-            value = clip(row[i], B)
+            value = clip(f[i], B)
             lowest, highest = smaller(lowest, value), larger(highest, value)
     sum_low = sum_high = 0.0
-    for i in range(row.shape[0]):
+    for i in range(f.shape[0]):
         if weights[i] > 0.0:
-            value = clip(row[i], B)
+            value = clip(f[i], B)
             low = (value - lowest) / B * ((value + lowest) / B + 2.0)
             high = (highest - value) / B * (2.0 - (value + highest) / B)
             sum_low += weights[i] * math.exp(-0.5 * low)
@@ -109,19 +126,19 @@ def aggregating_forecast(B, weights, row):
 
 
 @hot
-def expert_forecast(kind, B, weights, row):
+def expert_forecast(kind, B, weights, f):
     """Return the aggregate of the experts' forecasts; 0 if B is learned and all labels were 0."""
     if kind == AGGREGATING:
-        return aggregating_forecast(B, weights, row) if B > 0.0 else 0.0
+        return aggregating_forecast(B, weights, f) if B > 0.0 else 0.0
     s = 0.0
-    for i in range(row.shape[0]):
-        s += weights[i] * (clip(row[i], B) if kind == AVERAGE else row[i])
+    for i in range(f.shape[0]):
+        s += weights[i] * (clip(f[i], B) if kind == AVERAGE else f[i])
     return s
 
 
 @hot
 def expert_forecasts(kind, B, weights, F, forecasts):
-    """Write the aggregates of rows of forecasts. F : (n, experts); forecasts : (n,), written."""
+    """Write the aggregates of rows of forecasts. F : (n, N)."""
     for t in range(F.shape[0]):
         forecasts[t] = expert_forecast(kind, B, weights, F[t])
 
@@ -130,7 +147,7 @@ def expert_forecasts(kind, B, weights, F, forecasts):
 def share_weights(share, eta, totals, weights):
     """Give exp(-eta total) the fixed share: w = (1 - share) w + share / N.
 
-    It is kept as totals = -log(w) / eta, so a weight that underflowed to 0 comes back.
+    It is stored as totals = -log(w) / eta, so a weight that underflowed to 0 comes back.
     """
     count = totals.shape[0]
     entropy_map(totals, eta, 1.0, weights, count)
@@ -139,80 +156,90 @@ def share_weights(share, eta, totals, weights):
 
 
 @hot
-def learn_losses(kind, setting, played, state, weights, row, forecast, label):
+def update_variance(tally, B, forecast, label):
+    """Update DYNAMIC's variance; return the factor of its loss, with the variance before.
+
+    The loss is -log of the normal density, up to a term common to all experts.
+    """
+    factor = 0.5 / larger(tally[VARIANCE], larger(LEAST_VARIANCE * B * B, SMALLEST))
+    tally[COUNT] = MEMORY * tally[COUNT] + 1.0
+    square = (label - forecast) * (label - forecast)
+    tally[VARIANCE] += (square - tally[VARIANCE]) / tally[COUNT]
+    return factor
+
+
+@hot
+def learn_losses(rule, played, state, weights, f, forecast, label):
     """Add a round's losses to the totals, then share; ``weights`` is workspace.
 
     If B is learned, the label is cut to the bound before it (theory.experts_bound says why), and
     the share uses the next round's rate.
     """
-    loss, given, share = setting
-    totals, _, tally = state
-    count, B, unit = totals.shape[0], label_bound(setting, state), 1.0
-    if kind == DYNAMIC:  # -log of the normal density, up to a term common to all experts
-        unit = 0.5 / larger(tally[VARIANCE], larger(LEAST_VARIANCE * B * B, SMALLEST))
-        tally[COUNT] = MEMORY * tally[COUNT] + 1.0
-        square = (label - forecast) * (label - forecast)
-        tally[VARIANCE] += (square - tally[VARIANCE]) / tally[COUNT]
+    totals, tally, count = state.totals, state.tally, state.totals.shape[0]
+    kind, B, factor = rule.kind, label_bound(rule, state), 1.0
+    if kind == DYNAMIC:
+        factor = update_variance(tally, B, forecast, label)
     for i in range(count):
         if kind == HEDGE:
-            totals[i] += loss_value(loss, row[i], label)
+            totals[i] += loss_value(rule.loss, f[i], label)
         else:
-            totals[i] += unit * loss_value(loss, clip(row[i], B), clip(label, B))
-    if given == LEARNED and abs(label) > B:
+            totals[i] += factor * loss_value(rule.loss, clip(f[i], B), clip(label, B))
+    if rule.B == LEARNED and abs(label) > B:
         tally[GROWN] += (abs(label) - B) * (abs(label) - B)
         tally[LARGEST] = abs(label)
         B = abs(label)
-    if share > 0.0 and count > 1 and B > 0.0:
-        share_weights(share, expert_rate(kind, B, played + 1, count), totals, weights)
+    if rule.share > 0.0 and count > 1 and B > 0.0:
+        share_weights(rule.share, expert_rate(kind, B, played + 1, count), totals, weights)
 
 
 @hot
-def learn_regrets(setting, state, row, forecast, label):
-    """Add a round's regrets r = l'(p) (p - f), p the forecast, and their squares.
+def learn_regrets(loss, state, f, forecast, label):
+    """Add a round's regrets r = l'(yhat) (yhat - f), and squares; return whether all is finite.
 
-    Returns whether all is finite. POTENTIAL bounds sum_i (R_i)_+^2 / (max r^2 + sum r_i^2), as
-    theory.mlpoly_bound derives.
+    POTENTIAL bounds sum_i (R_i)_+^2 / (max r^2 + sum r_i^2), as theory.mlpoly_bound derives.
     """
-    totals, squares, tally = state
-    slope = loss_derivative(setting[0], forecast, label)
+    squares, tally = state.squares, state.tally
+    slope = loss_derivative(loss, forecast, label)
     before = larger(tally[PEAK], SMALLEST)
-    for i in range(row.shape[0]):
-        r = slope * (forecast - row[i])
+    for i in range(f.shape[0]):
+        r = slope * (forecast - f[i])
         tally[PEAK] = larger(tally[PEAK], r * r)
     after = larger(tally[PEAK], SMALLEST)
     slow = fast = 0.0
-    for i in range(row.shape[0]):
-        r = slope * (forecast - row[i])
+    for i in range(f.shape[0]):
+        r = slope * (forecast - f[i])
         slow += r * r / (before + squares[i])
         squares[i] += r * r
         fast += r * r / (after + squares[i])
-        totals[i] += r
+        state.totals[i] += r
     jump = math.sqrt(tally[POTENTIAL]) + math.sqrt(fast)
     tally[POTENTIAL] = smaller(tally[POTENTIAL] + slow, jump * jump)
     return tally[PEAK] < np.inf
 
 
 @hot
-def experts_rounds(F, y, kind, setting, played, state, weights, out):
-    """Aggregate the forecasts of experts, round by round.
+def regret_bound(state, i):
+    """Return ML-Poly's bound on the regret against expert i."""
+    return math.sqrt((state.tally[PEAK] + state.squares[i]) * state.tally[POTENTIAL])
 
-    F : (n, experts), one ``row`` a round; y : (>= n,); kind : code; setting : (code of the loss, B
-    or LEARNED, share); played : rounds before; state : the arrays of EXPERT_STATE; weights :
-    (experts,), workspace; out : forecasts and, by ML-Poly only, bounds of the regret against expert
-    0, (>= n,).
+
+@hot
+def experts_rounds(F, y, rule, played, state, weights, out):
+    """Aggregate the forecasts of experts, round by round, after ``played`` rounds.
+
+    F : (n, N); y : (n,) or longer; weights : (N,), workspace.
     """
-    forecasts, bounds = out
     n = F.shape[0]
     for t in range(n):
-        write_weights(kind, setting, played + t, state, weights)
-        forecast = expert_forecast(kind, label_bound(setting, state), weights, F[t])
+        write_weights(rule, played + t, state, weights)
+        forecast = expert_forecast(rule.kind, label_bound(rule, state), weights, F[t])
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
-        forecasts[t] = forecast
-        if kind != ML_POLY:
-            learn_losses(kind, setting, played + t, state, weights, F[t], forecast, y[t])
-        elif not learn_regrets(setting, state, F[t], forecast, y[t]):
+        out.forecasts[t] = forecast
+        if rule.kind != ML_POLY:
+            learn_losses(rule, played + t, state, weights, F[t], forecast, y[t])
+        elif not learn_regrets(rule.loss, state, F[t], forecast, y[t]):
             return t, NOT_FINITE
         else:
-            bounds[t] = math.sqrt((state[2][PEAK] + state[1][0]) * state[2][POTENTIAL])
+            out.bounds[t] = regret_bound(state, 0)
     return n, DONE

@@ -361,6 +361,9 @@ class PKAWV(FeatureRidge):
     def _start(self, d: int) -> None:
         self._start_features(self._hyper.features._writer(d), self._hyper.forecaster)
 
+    def _feature_map(self) -> Features:
+        return self._hyper.features
+
     def _space(self) -> str:
         return name_space(f"the {self._r} {self._hyper.features.kind}", self._hyper.discount)
 

@@ -14,13 +14,10 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import choice, clone, field_in, field_with, positive, to_spec
-from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros
+from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros, axes_of
 from oklnumba.hot import experts as hot
-from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, check_learner
-from oklnumba.learners.fogd import FOGD, choose_features
-from oklnumba.learners.lift import WithFeatures
 
 KINDS = {
     "aggregating": hot.AGGREGATING, "average": hot.AVERAGE, "hedge": hot.HEDGE,
@@ -37,11 +34,11 @@ def _check_learners(name: str, value: Any) -> list[Learner]:
 def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
     """Return the learners, by number, that have equal features, in groups of two or more."""
     groups: dict[Any, list[int]] = {}
-    for i, one in enumerate(learners):
-        if isinstance(one, PKAWV | FOGD | WithFeatures):
+    for i, learner in enumerate(learners):
+        if (features := learner._feature_map()) is not None:
             arrays: dict[str, np.ndarray] = {}
-            spec = json.dumps(to_spec(choose_features(one._hyper), arrays))
-            key = spec, one._features.rows.shape[1], *(a.tobytes() for a in arrays.values())
+            spec, room = json.dumps(to_spec(features, arrays)), learner._features.rows.shape[1]
+            key = spec, room, *(a.tobytes() for a in arrays.values())
             groups.setdefault(key, []).append(i)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -100,7 +97,7 @@ class Experts(Learner):
     True
     """
 
-    _STATE = hot.EXPERT_STATE
+    _STATE = axes_of(hot.ExpertsState)
     _REMEDY = "lower the learners' steps, or scale the labels"
 
     learners: Sequence[Learner] = field_with(_check_learners)
@@ -120,12 +117,8 @@ class Experts(Learner):
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))
-        hot.write_weights(self._kind, self._setting, self._played, self._sums, weights)
+        hot.write_weights(self._rule, self._played, self._gather(hot.ExpertsState), weights)
         return weights
-
-    @property
-    def _sums(self) -> tuple[np.ndarray, ...]:
-        return self._totals, self._squares, self._tally
 
     def _loss(self) -> losses.Loss:
         return self._hyper.learners[0]._loss()
@@ -161,14 +154,14 @@ class Experts(Learner):
         self._experts = p.learners
         for one in self._experts:
             one._open(d)
-        self._kind = KINDS[p.kind]
-        self._setting = p.learners[0]._loss().code, hot.LEARNED if p.B is None else p.B, p.share
+        loss, B = p.learners[0]._loss().code, hot.LEARNED if p.B is None else p.B
+        self._rule = hot.Rule(KINDS[p.kind], loss, B, p.share)
         self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
         self._groups = []
         for group in group_equal_features(self._experts):
-            own = self._experts[group[0]]._features
-            buffer = aligned_zeros(self._block_rows, own.rows.shape[1])
-            self._groups.append((group, FeatureRows(own.write, buffer)))
+            write, rows = self._experts[group[0]]._features
+            buffer = aligned_zeros(self._block_rows, rows.shape[1])
+            self._groups.append((group, FeatureRows(write, buffer)))
         aside = [[i] for i, one in enumerate(self._experts) if one._runs_in_threads]
         in_turn = [i for i, one in enumerate(self._experts) if not one._runs_in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
@@ -192,19 +185,21 @@ class Experts(Learner):
                     raise FloatingPointError(f"learner {i}: {error}") from None
 
         run_together([partial(play_learners, part) for part in self._parts], len(X))
-        forecasts = np.stack([own.predictions for own in traces], axis=1)
-        trace.sizes[:] = sum(own.sizes for own in traces)
-        out = trace.predictions, np.empty(len(X))
+        F = np.stack([inner.predictions for inner in traces], axis=1)
+        trace.sizes[:] = sum(inner.sizes for inner in traces)
+        state, bounds = self._gather(hot.ExpertsState), np.empty(len(X))
+        out = hot.Aggregates(trace.predictions, bounds)
         self._count_rounds(len(X), *hot.experts_rounds(
-            forecasts, y, self._kind, self._setting, self._played, self._sums, self._weights, out,
+            F, y, self._rule, self._played, state, self._weights, out,
         ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))
         inputs = [scale_columns(X, one._scales) for one in self._experts]
         columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
-        B = float(hot.label_bound(self._setting, self._sums))
-        hot.expert_forecasts(self._kind, B, self.weights, np.stack(columns, axis=1), forecasts)
+        B = float(hot.label_bound(self._rule, self._gather(hot.ExpertsState)))
+        F = np.stack(columns, axis=1)
+        hot.expert_forecasts(self._rule.kind, B, self.weights, F, forecasts)
         return forecasts
 
     @property

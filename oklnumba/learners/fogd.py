@@ -60,7 +60,7 @@ class FOGD(Learner):
             self._refuse_unused(why, "sigma", "n_frequencies", "seed")
 
     def _start(self, d: int) -> None:
-        features = choose_features(self._hyper)
+        features = self._feature_map()
         self._fused = isinstance(features, FourierFeatures)  # written in the loop itself
         if self._fused:
             self._fourier = features._frequencies(d)
@@ -73,6 +73,9 @@ class FOGD(Learner):
         self._no_inputs = np.empty((0, d))
         self._make_state(r=r, counts=1)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
+
+    def _feature_map(self) -> Features:
+        return choose_features(self._hyper)
 
     def _advice(self, X: np.ndarray) -> str | None:
         return choose_features(self._checked_params()).advice(X)

@@ -60,6 +60,9 @@ class WithFeatures(Wrapper):
             raise ValueError("there are no weights yet: play a round first")
         return self._inner.w
 
+    def _feature_map(self) -> Features:
+        return self._hyper.features
+
     def _space(self) -> str | None:
         if not self._padded:
             return None

@@ -22,6 +22,9 @@ from oklnumba.hot.experts import (
     LARGEST,
     LEARNED,
     ML_POLY,
+    Aggregates,
+    ExpertsState,
+    Rule,
     clip,
     expert_forecast,
     experts_rounds,
@@ -84,13 +87,13 @@ class Layers(NamedTuple):
 @hot
 def first_state(state, k, j):
     """Return the state of aggregation j of output k."""
-    return state.totals[k, j], state.squares[k, j], state.tally[k, j]
+    return ExpertsState(state.totals[k, j], state.squares[k, j], state.tally[k, j])
 
 
 @hot
 def final_state(state, k):
     """Return the state of the final layer of output k."""
-    return state.final_totals[k], state.final_squares[k], state.final_tally[k]
+    return ExpertsState(state.final_totals[k], state.final_squares[k], state.final_tally[k])
 
 
 @hot
@@ -125,12 +128,12 @@ def write_final(f, t, B, layers):
 @hot
 def aggregate(F, y, B, kind, share, learns, state, weights, out):
     """Aggregate rows of forecasts by experts_rounds, or only forecast with the present weights."""
-    how = SQUARED, LEARNED, share
+    rule = Rule(kind, SQUARED, LEARNED, share)
     if learns:
-        return experts_rounds(F, y, kind, how, 0, state, weights, out)
-    write_weights(kind, how, 0, state, weights)
+        return experts_rounds(F, y, rule, 0, state, weights, out)
+    write_weights(rule, 0, state, weights)
     for t in range(F.shape[0]):
-        out[0][t] = expert_forecast(kind, B, weights, F[t])
+        out.forecasts[t] = expert_forecast(kind, B, weights, F[t])
     return F.shape[0], DONE
 
 
@@ -148,7 +151,7 @@ def first_layer_rounds(F, Y, k, learns, layers):
     for j in range(layers.kinds.shape[0]):
         played, status = aggregate(
             F, work.labels, tally[LARGEST], layers.kinds[j], layers.shares[j], learns,
-            first_state(state, k, j), work.weights, (work.first[j], work.excess),
+            first_state(state, k, j), work.weights, Aggregates(work.first[j], work.excess),
         )  # fmt: skip
         if status != DONE:
             return played, status
@@ -186,7 +189,7 @@ def final_layer_rounds(F, k, offset, learns, certificates, layers, out):
         write_final(F[t], t, work.bounds[t], layers)
     played, status = aggregate(
         work.final[:n], work.labels, 0.0, ML_POLY, 0.0, learns, final_state(state, k),
-        work.final_weights, (work.forecasts, work.regrets),
+        work.final_weights, Aggregates(work.forecasts, work.regrets),
     )  # fmt: skip
     if status != DONE:
         return played, status

@@ -260,6 +260,10 @@ class Learner(State, Params):
         """Return what within it has a state of its own, by name."""
         return {}
 
+    def _feature_map(self) -> Features | None:
+        """Return the map whose features ``_play`` and ``_forecast`` take from others, if any."""
+        return None
+
     def _matrices(self) -> list[Part]:
         """Return the parts of its matrices, for ``health``; called after some data only."""
         return [NO_MATRIX]

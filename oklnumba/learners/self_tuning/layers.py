@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
-from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, write_weights
+from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.learners.awv import TOTALS
@@ -119,8 +119,8 @@ class Layers(State):
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
         (kind, share), weights = FIRST_LAYER[POSTERIOR], np.empty(self._losses.shape[1])
-        state = tuple(a[k, POSTERIOR] for a in (self._totals, self._squares, self._tally))
-        write_weights(kind, (SQUARED, LEARNED, share), 0, state, weights)
+        state = ExpertsState._make(array[k, POSTERIOR] for array in self._gather(ExpertsState))
+        write_weights(Rule(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
 
     @property
