@@ -38,8 +38,7 @@ def describe(run: okl.Run, commonest: float, leader: str) -> str:
     )
     return (
         f"played    {run.rounds:,} rows of magic04: did the telescope see a gamma ray or not? Each "
-        f"row was\n          forecast, then its label was shown and learned: one pass, "
-        f"{run.seconds:.1f} s.\n"
+        f"row was\n          forecast, then its label was shown and learned, in one pass.\n"
         f"error     {100.0 * run.mistake_rate:.1f} % of the forecasts are wrong; the commonest "
         f"class as every forecast makes {commonest:.1f} %.\n"
         f"suits     {leader}:\n          found on the way, with nothing tuned before.\n"
