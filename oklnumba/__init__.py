@@ -62,6 +62,7 @@ from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
 from oklnumba.learners.kons import KONS, SketchedKONS
 from oklnumba.learners.krls import KRLS
+from oklnumba.learners.lags import Lags
 from oklnumba.learners.lift import WithFeatures
 from oklnumba.learners.newton import OnlineNewtonStep, SketchedONS
 from oklnumba.learners.nogd import NOGD, SkeGD
@@ -85,7 +86,7 @@ __all__ = [
     "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV", "POMD",
     "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
     "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge",
-    "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Laplacian", "LazyOGD",
+    "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Lags", "Laplacian", "LazyOGD",
     "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput",
     "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm",
     "Perceptron", "Polynomial", "Precomputed", "Projectron", "ProsNKONS", "Refit", "Run",

@@ -475,3 +475,16 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
         assert words[0] == "oklnumba", line
         assert main(words[1:]) == 0, f"{line}: {capsys.readouterr().err}"
     assert (tmp_path / "model.npz").exists()
+
+
+def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
+    t = np.arange(400)
+    path = tmp_path / "series.csv"
+    np.savetxt(path, np.column_stack([t % 7, 100.0 + 0.5 * t + 20.0 * (t % 7 == 0)]),
+               delimiter=",", header="day,sold", comments="")  # fmt: skip
+    plain = said(capsys, "run", str(path), "--label", "sold", *FAST)
+    lagged = said(capsys, "run", str(path), "--label", "sold", *FAST, "--lags", "2")
+    seasonal = said(capsys, "run", str(path), "--label", "sold", *FAST, "--season", "7")
+    assert "Lags(learner=LinearAWV" in lagged and "season=7" in seasonal
+    losses = [float(re.search(r"loss      (\S+)", out)[1]) for out in (plain, lagged, seasonal)]
+    assert losses[2] < losses[1] < losses[0]

@@ -73,6 +73,20 @@ def table_options() -> argparse.ArgumentParser:
     return table
 
 
+def add_run(commands: Any, both: list[argparse.ArgumentParser]) -> None:
+    """Add the command ``run``."""
+    what = "Play a learner: forecast, see the label, learn."
+    one = commands.add_parser("run", parents=both, help="play a learner", description=what)
+    named = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)' (default: SelfTuning)"
+    one.add_argument("--learner", default="SelfTuning", metavar="NAME", help=named)
+    what = "an argument of the learner: lam=0.1, kernel='Gaussian(2)'"
+    one.add_argument("--set", action="append", default=[], metavar="K=V", help=what)
+    one.add_argument("--lags", type=int, metavar="K", help="a time series: show it K last labels")
+    one.add_argument("--season", type=int, metavar="K", help="and those of K rows ago")
+    one.add_argument("--save", metavar="MODEL.npz", help="write the learner, for oklnumba.load")
+    one.set_defaults(call=run)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(prog="oklnumba", description=ABOUT)
@@ -87,16 +101,8 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("--output", default=".", metavar="DIR", help="of the picture (default: here)")
     one.set_defaults(call=demo)
 
-    what = "Play a learner: forecast, see the label, learn."
     both = [table, played]
-    one = commands.add_parser("run", parents=both, help="play a learner", description=what)
-    named = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)' (default: SelfTuning)"
-    one.add_argument("--learner", default="SelfTuning", metavar="NAME", help=named)
-    what = "an argument of the learner: lam=0.1, kernel='Gaussian(2)'"
-    one.add_argument("--set", action="append", default=[], metavar="K=V", help=what)
-    one.add_argument("--save", metavar="MODEL.npz", help="write the learner, for oklnumba.load")
-    one.set_defaults(call=run)
-
+    add_run(commands, both)
     what = "Play learners side by side on one stream; a dozen if none is named."
     one = commands.add_parser("compare", parents=both, help=what[:-1], description=what)
     named = "play this one, as in run; several times for several"

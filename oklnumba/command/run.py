@@ -103,6 +103,8 @@ def print_warnings() -> Iterator[None]:
 def run(args: argparse.Namespace) -> None:
     """Play a file or a data set."""
     learner = spelling.parse_learner(args.learner, args.set)
+    if args.lags is not None or args.season is not None:
+        learner = okl.Lags(learner, lags=3 if args.lags is None else args.lags, season=args.season)
     if args.save and not Path(args.save).parent.is_dir():
         raise ValueError(f"{args.save}: there is no such folder; make it first")
     if args.save and Path(args.save).resolve() == Path(args.file).resolve():

@@ -8,6 +8,7 @@ import numpy as np
 from oklnumba.core import checks, inputs
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.intervals import Intervals
+from oklnumba.learners.lags import Lags
 from oklnumba.protocol.online_to_batch import OnlineToBatch
 
 
@@ -30,7 +31,9 @@ class LateLabels:
         self.batch = checks.require_count("batch", batch, 1)
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
-        if isinstance(learner, OnlineToBatch | Intervals):
+        if isinstance(learner, OnlineToBatch | Intervals) or (
+            isinstance(learner, Lags) and (delay or batch > 1)
+        ):
             name = type(learner).__name__
             raise ValueError(f"{name} needs each label at once; play the learner within it")
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)

@@ -1,0 +1,105 @@
+"""Time series: the last labels as inputs of any learner."""
+
+from dataclasses import KW_ONLY
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from oklnumba.core.params import count, flag
+from oklnumba.learners.base.learner import Learner, Trace, learner_field
+from oklnumba.learners.base.wrapper import Wrapper
+
+
+class Lags(Wrapper):
+    """A learner that also sees the last labels, and forecasts the change from the last one.
+
+    Its inputs in round t are x_t, y_{t-1} and y_{t-j} - y_{t-1} for j = 2, ..., ``lags``, with
+    j = ``season`` and ``season`` + 1; its label is y_t - y_{t-1}. So a learner without memory
+    follows levels and seasons (differences in place of levels: Box and Jenkins 1970).
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are used; it is not played itself.
+    lags : int >= 1
+        Last labels that it sees.
+    difference : bool
+        False: the labels themselves take the place of differences, as inputs and as the label.
+    season : int >= 2, optional
+        Rounds in a season, such as 24 for hours of a day.
+
+    Remarks
+    -------
+    Before there are so many labels, the first one stands for those that are missing. ``predict`` of
+    several rows sees the same last labels in each: those that are known. A run with late labels or
+    batches is refused, since its forecasts would have older labels than it learned from.
+
+    The certificate passes through: its functions are f(x, labels) plus the last label.
+
+    Examples
+    --------
+    >>> t = np.arange(1000.0)
+    >>> y = 50 + 0.1 * t + 10 * np.sin(2 * np.pi * t / 24)
+    >>> X = np.zeros((1000, 1))  # nothing but the series itself
+    >>> plain, lagged = (
+    ...     okl.run(learner, X, y).losses[100:].mean()
+    ...     for learner in (okl.LinearRidge(), okl.Lags(okl.LinearRidge(), season=24))
+    ... )
+    >>> bool(plain > 100), bool(lagged < 0.1)
+    (True, True)
+    """
+
+    _STATE = {"recent": ("recent",)}
+    _can_widen = _several = False
+
+    learner: Learner = learner_field()
+    _: KW_ONLY
+    lags: int = count(1, 3)
+    difference: bool = flag(True)
+    season: int | None = count(2, None, optional=True)
+
+    def _check_params(self) -> None:
+        if self.difference and self.learner._loss().classes:
+            raise ValueError(
+                f"difference=True needs a loss of real labels, not {self.learner._loss().name} of "
+                "classes; pass difference=False, or a learner with loss='squared'"
+            )
+
+    def _start(self, d: int) -> None:
+        p = self._hyper
+        seasonal = [] if p.season is None else [p.season, p.season + 1]
+        self._used_lags = sorted({*range(1, p.lags + 1), *seasonal})
+        self._make_state(recent=self._used_lags[-1])
+        p.learner._open(d + len(self._used_lags))
+
+    def _space(self) -> str | None:
+        space = self._inner._space()
+        return f"{space}, added to the last label" if space and self._in_force.difference else space
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        return None  # the learner's inputs are others
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        if self._played == 0:
+            self._recent[:] = y[0]
+        labels = np.concatenate([self._recent, y])
+        Z, last = self._add_labels(X, sliding_window_view(labels, len(self._recent))[:-1])
+        if self._played == 0:  # no label is known yet
+            Z[0, X.shape[1] :] = last[0] = 0.0
+        super()._play(Z, y - last, trace)
+        trace.predictions[...] += last
+        self._recent[:] = labels[len(y) :]
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        Z, last = self._add_labels(X, np.broadcast_to(self._recent, (len(X), len(self._recent))))
+        return super()._forecast(Z) + last
+
+    def _add_labels(self, X: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the learner's inputs, and what its forecasts are added to, (n,).
+
+        past : (n, lags), the labels before each row, the last one last.
+        """
+        lagged = past[:, [-lag for lag in self._used_lags]].copy()
+        last = lagged[:, 0].copy() if self._hyper.difference else np.zeros(len(X))
+        lagged[:, 1:] -= last[:, None]
+        return np.column_stack([X, lagged]), last

@@ -1,0 +1,105 @@
+"""Lags: inputs and labels by their definition, round by round, and time series that need them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oklnumba as okl
+from tests.playing import one_by_one
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (120, 2))
+WALK = np.cumsum(RNG.standard_normal(120)) + 50.0
+SIGNS = np.where(np.diff(WALK, prepend=0.0) > 0, 1.0, -1.0)
+OPTIONS = [{}, {"lags": 1}, {"season": 7}, {"lags": 5, "season": 3}, {"difference": False}]
+
+
+def textbook(inner, X, y, lags=3, difference=True, season=None):
+    """Return the forecasts of a loop over rounds."""
+    used = sorted({*range(1, lags + 1), *([season, season + 1] if season else [])})
+    forecasts = []
+    for t, x in enumerate(X):
+        past = [y[max(t - lag, 0)] if t else 0.0 for lag in used]
+        last = past[0] if difference else 0.0
+        z = np.array([*x, past[0], *(one - last for one in past[1:])])
+        forecasts.append(inner.predict_one(z) + last)
+        inner.learn_one(z, y[t] - last)
+    return np.array(forecasts)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("inner", [okl.LinearAWV(), okl.KernelAWV(okl.Gaussian(3.0))])
+def test_forecasts_are_those_of_the_definition_in_any_cut(inner, options):
+    expected = textbook(inner.reset(), X, WALK, **options)
+    learner = okl.Lags(inner.reset(), **options)
+    assert_allclose(okl.run(learner, X, WALK).predictions, expected, rtol=1e-9)
+    assert_allclose(one_by_one(learner.reset(), X, WALK), expected, rtol=1e-9)
+    cuts = [(0, 1), (1, 3), (3, 50), (50, 120)]
+    pieces = [(X[a:b], WALK[a:b]) for a, b in cuts]
+    assert_allclose(okl.run(learner.reset(), pieces).predictions, expected, rtol=1e-9)
+
+
+def test_a_forecast_does_not_depend_on_its_own_or_later_labels():
+    learner = okl.Lags(okl.KernelRidge(okl.Gaussian(3.0)), season=4)
+    before = okl.run(learner, X, WALK).predictions
+    changed = WALK.copy()
+    changed[60:] *= -3.0
+    after = okl.run(learner.reset(), X, changed).predictions
+    assert_array_equal(after[:61], before[:61])
+    assert (after[61:] != before[61:]).all()
+
+
+def test_the_certificate_is_of_changes_of_the_label():
+    run = okl.run(okl.Lags(okl.LinearAWV(), lags=2), X, WALK)
+    found = run.certificate
+    assert_allclose(found.loss, np.cumsum(run.losses), rtol=1e-9)
+    last = np.append(0.0, WALK[:-1])
+    older = np.append([0.0, WALK[0]], WALK[:-2])
+    Z = np.column_stack([X, last, older - last])
+    for t in (5, 60, 120):
+        A = Z[:t].T @ Z[:t] + np.eye(4)
+        target = (WALK - last)[:t]
+        best = target @ target - target @ Z[:t] @ np.linalg.solve(A, Z[:t].T @ target)
+        assert found.comparator[t - 1] == pytest.approx(best, rel=1e-7)
+    assert (found.regret <= found.bound).all() and not (found.regret <= 0.5 * found.bound).all()
+    assert found.space == "the linear functions of 4 inputs, added to the last label"
+
+
+def test_missing_labels_leave_the_last_known_ones():
+    gaps = WALK.copy()
+    gaps[RNG.choice(np.arange(5, 120), 40, replace=False)] = np.nan
+    there = ~np.isnan(gaps)
+    learner = okl.Lags(okl.LinearAWV())
+    run = okl.run(learner, X, gaps, labels="optional")
+    alone = okl.run(okl.Lags(okl.LinearAWV()), X[there], WALK[there])
+    assert_allclose(run.predictions[there], alone.predictions, rtol=1e-9)
+    for options in ({"delay": 1}, {"batch": 5}):
+        with pytest.raises(ValueError, match="Lags needs each label at once"):
+            okl.run(learner.reset(), X, WALK, **options)
+
+
+def test_outputs_do_not_see_each_other():
+    Y = np.stack([WALK, X[:, 0] - WALK[::-1]], axis=1)
+    run = okl.run(okl.MultiOutput(okl.Lags(okl.LinearAWV())), X, Y)
+    for k in range(2):
+        alone = okl.run(okl.Lags(okl.LinearAWV()), X, Y[:, k])
+        assert_array_equal(run.predictions[:, k], alone.predictions)
+
+
+def test_seasons_levels_and_classes():
+    t = np.arange(2000.0)
+    y = 1e3 + 0.5 * t + 30.0 * (t % 7 == 0) + 0.1 * RNG.standard_normal(2000)
+    tail = slice(200, None)
+    plain, lagged, seasonal = (
+        okl.run(learner, np.zeros((2000, 1)), y).losses[tail].mean()
+        for learner in (
+            okl.LinearRidge(),
+            okl.Lags(okl.LinearRidge()),
+            okl.Lags(okl.LinearRidge(), season=7),
+        )
+    )
+    assert seasonal < 0.1 < 20.0 * seasonal < lagged < plain
+    signs = okl.run(okl.Lags(okl.FOGD(), lags=2, difference=False), X, SIGNS)
+    assert signs.mistakes is not None
+    with pytest.raises(ValueError, match="difference=True needs a loss of real labels, not hinge"):
+        okl.Lags(okl.FOGD())
