@@ -50,7 +50,7 @@ class Lags(Wrapper):
     """
 
     _STATE = {"recent": ("recent",)}
-    _can_widen = _several = False
+    _can_widen = _outputs_at_once = False
 
     learner: Learner = learner_field()
     _: KW_ONLY
