@@ -10,20 +10,29 @@ PKAWV with Nystrom projections (Jezequel, Gaillard and Rudi 2019, Algorithm 2; e
         yhat_t = sum_{j in I_t} alpha_tj k(x_t, x_j)
 
 Our coordinates q = R^-T k_m(x), K_mm = R'R, make K_mm the identity, which is far better conditioned
-than K'K + lam K_mm. Between two growths of the span the algorithm is then AWV on features (awv.py).
-A point off the span borders the factor U' D U of A with its coordinate in all past rounds; a point
-in the span, up to rounding, joins the dictionary and adds no column.
+than K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q (awv.py), with
+A = lam I + sum_s q_s q_s' = U' D U.
 
-``dictionary`` is that of dictionary.py; ``past``: inputs (d, cap_n), labels (K, cap_n) and
-coordinates Phi (cap_n, cap) of past rounds; ``factor``: as in awv.py. corner is k(x, x), and q
-(cap,) the coordinates of x.
+A point off the span, at distance rho, adds the direction e = (k(x, .) - its projection) / rho. All
+past rounds get the coordinate f_s = e(x_s), and A and b a border:
+
+    A = [[A, sum f_s q_s], [., lam + sum f_s^2]],   b = (b, sum f_s y_s)
+
+A point in the span, up to rounding, joins the dictionary and adds no direction.
+
+The choice of atoms depends on no label. So a block of rounds is played in two passes: sample_rounds
+lets the dictionary grow and writes coordinates and borders, play_spans plays AWV between them. In
+plain NumPy, the listing itself: nystrom_forecasts of tests/naive.py.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 from oklnumba.hot.awv import Span, awv_rounds, certify
 from oklnumba.hot.primitives.dictionary import (
     RANK,
+    Dictionary,
+    Rule,
     adds_direction,
     extend_span,
     joining_probability,
@@ -32,54 +41,115 @@ from oklnumba.hot.primitives.dictionary import (
     solve_coordinates,
     squared_distance,
 )
-from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.factor import finish_pending, forget_point, solve_points
+from oklnumba.hot.primitives.factor import (
+    Factor,
+    Sweep,
+    copy_row,
+    finish_pending,
+    forget_point,
+    solve_points,
+)
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
     NEED_ROOM,
     NOT_FINITE,
     NOT_POSITIVE,
+    Array,
     hot,
     hot_apart,
 )
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
-from oklnumba.hot.primitives.udu import LANES, pad, ridge_forecast
+from oklnumba.hot.primitives.udu import Forgetting, pad, ridge_forecast
 
-PAST = 2  # entry of the counts after ATOMS and RANK: rounds whose inputs are kept
+PAST = 2  # entry of the counts after ATOMS and RANK: past rounds in Past
+
+
+class Past(NamedTuple):
+    """The past, for new directions; empty once the dictionary has its largest size."""
+
+    inputs: Annotated[Array, "d", PAST]
+    labels: Annotated[Array, "outputs", PAST]
+    Phi: Annotated[Array, PAST, RANK]  # coordinates q_s
+
+
+class GrowthRule(NamedTuple):
+    """How the dictionary grows."""
+
+    joining: Rule
+    max_size: float
+    discount: float  # g: in sums over the past, round s counts g^(t - s)
+
+
+class Work(NamedTuple):
+    """A new point x, by sample_point, and workspace."""
+
+    probability: Array  # (1,): that x joins
+    k: Array  # (cap,): k_m(x)
+    b: Array  # (cap,): of joining_probability
+    q: Array  # (cap,): coordinates of x
+    Q: Array  # (1, cap): the same memory, as a matrix
+    moments: Array  # (cap,)
+    column: Array  # (cap_n,): k(x, past inputs)
+    weights: Array  # (cap_n,): g^(t - s)
+
+
+class Space(NamedTuple):
+    """The span of the dictionary."""
+
+    kernel: tuple
+    growth: GrowthRule
+    dictionary: Dictionary
+    past: Past
+    work: Work
+
+
+class Sampled(NamedTuple):
+    """What sample_rounds writes: the rounds of a block, and up to G growths of the span."""
+
+    Z: Array  # (n, cap): coordinates, zero up to whole vectors
+    ranks: Array  # (n + 1,): before and after each round
+    borders: Array  # (G, cap): sum f_s q_s of a growth, and sum f_s^2 behind it
+    gains: Array  # (G, K): sum f_s y_s
+    sizes: Array  # (n,)
+
+
+class Ridge(NamedTuple):
+    """AWV, or ridge regression, on the coordinates."""
+
+    lam: float
+    is_ridge: bool
+    forgetting: Forgetting
+    factor: Factor
+    sweep: Sweep
+
+
+# ---- the span ----
 
 
 @hot_apart
-def look_at_point(kernel, x, setting, counts, dictionary, rows):
-    """Write what a round needs of x: its kernel row, KORS's b, coordinates q, and a probability.
-
-    rows : (8, cap), of which row, b, q and, in the first entry of the fourth, the probability that
-    x joins are written.
-    """
-    _, rule, largest = setting
-    row, b, q, m = rows[0], rows[1], rows[2], counts[ATOMS]
-    kernel_row(kernel, x, dictionary.atoms, m, row)
-    solve_coordinates(dictionary, row, q)
-    rows[3, 0] = 0.0
-    if m < largest:
-        corner = kernel_diag(kernel, x)
-        rows[3, 0] = joining_probability(rule, dictionary, row, corner, b)
+def sample_point(x, space):
+    """Write what a round needs of x: k, q, b of KORS and the probability that x joins."""
+    dictionary, work, m = space.dictionary, space.work, space.dictionary.counts[ATOMS]
+    kernel_row(space.kernel, x, dictionary.atoms, m, work.k)
+    solve_coordinates(dictionary, work.k, work.q)
+    work.probability[0] = 0.0
+    if m < space.growth.max_size:
+        k_xx, joining = kernel_diag(space.kernel, x), space.growth.joining
+        work.probability[0] = joining_probability(joining, dictionary, work.k, k_xx, work.b)
 
 
 @hot
-def write_span_column(kernel, x, past, discount, t, q, rho, rank, columns, moments, gains):
-    """Write the new direction's coordinate for all past rounds into Phi[:, rank], and its moments.
+def write_direction(x, rho, space, moments, gains):
+    """Write f_s of all past rounds into Phi[:, rank], moments = sum f_s q_s, gains = sum f_s y_s.
 
-    The direction is (k(x, .) - its projection) / rho, and q : (cap,) the coordinates of that
-    projection. Sums weigh the last round by the discount g, the one before by g^2, and so on.
-
-    columns : (2, cap_n), workspace; moments : (cap,), sum_s g^(t-s) f_s Phi_s, and gains : (K,),
-    sum_s g^(t-s) f_s y_s, written. Returns sum_s g^(t-s) f_s^2.
+    moments : (cap,); gains : (K,). The sums are discounted. Returns sum f_s^2.
     """
-    inputs, labels, Phi = past
-    column, weights = columns[0], columns[1]
-    kernel_row(kernel, x, inputs, t, column)
+    past, q, discount = space.past, space.work.q, space.growth.discount
+    column, weights = space.work.column, space.work.weights
+    t, rank = space.dictionary.counts[PAST], space.dictionary.counts[RANK]
+    kernel_row(space.kernel, x, past.inputs, t, column)
     weight, square = 1.0, 0.0
     for s in range(t - 1, -1, -1):
         weight *= discount
@@ -87,34 +157,96 @@ def write_span_column(kernel, x, past, discount, t, q, rho, rank, columns, momen
     moments[:rank] = 0.0
     gains[:] = 0.0
     for s in range(t):
-        phi = Phi[s, :rank]
-        f = (column[s] - dot(phi, q, rank)) / rho
-        weighed = weights[s] * f
+        q_s = past.Phi[s, :rank]
+        f = (column[s] - dot(q_s, q, rank)) / rho
+        weighted = weights[s] * f
         for j in range(rank):
-            moments[j] += weighed * phi[j]
-        square += weighed * f
-        for k in range(labels.shape[0]):
-            gains[k] += weighed * labels[k, s]
-        Phi[s, rank] = f
+            moments[j] += weighted * q_s[j]
+        square += weighted * f
+        for k in range(gains.shape[0]):
+            gains[k] += weighted * past.labels[k, s]
+        past.Phi[s, rank] = f
     return square
 
 
 @hot
-def border_factor(U, inv_d, c, moments, corner, gains, rank):
-    """Add a column to the factor U' D U of A and to c: A gets the border (moments, corner).
+def add_atom(x, probability, space, border, gains):
+    """Add x to the dictionary, and its direction if it is off the span; return whether it worked.
 
-    moments is replaced by U^-T moments; gains, the new entries of b, by what the new direction
-    takes off the penalised loss of the best function. Returns whether the pivot is positive; if
-    not, the factor is unchanged.
+    Of a new direction border and gains are written, and q gets its last coordinate.
     """
-    solve_upper_transposed(U, moments, rank)
-    pivot = corner
+    dictionary, q = space.dictionary, space.work.q
+    k_xx, rank = kernel_diag(space.kernel, x), dictionary.counts[RANK]
+    delta = squared_distance(q, k_xx, rank)
+    if adds_direction(dictionary, q, delta, k_xx, border):
+        rho = math.sqrt(delta)
+        border[rank] = write_direction(x, rho, space, border, gains)
+        extend_span(dictionary, q, rho, k_xx)
+    return keep_point(space.growth.joining, dictionary, x, k_xx, probability, space.work.b)
+
+
+@hot
+def append_past(x, y, space):
+    """Add a round to the past; y : (K,)."""
+    past, counts = space.past, space.dictionary.counts
+    t = counts[PAST]
+    copy_row(space.work.q, past.Phi[t], counts[RANK])
+    put_atom(past.inputs, t, x)
+    for k in range(y.shape[0]):
+        past.labels[k, t] = y[k]
+    counts[PAST] = t + 1
+
+
+@hot
+def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
+    """Play KORS on the rounds from ``first`` on, and write their coordinates.
+
+    Returns the next row, less than n where ``borders`` are full, and a status.
+    """
+    counts, work, max_size = space.dictionary.counts, space.work, space.growth.max_size
+    sampled.ranks[first], growths = counts[RANK], 0
+    for t in range(first, X.shape[0]):
+        if growths == sampled.borders.shape[0]:
+            return t, DONE
+        is_full = counts[ATOMS] + 1 > work.b.shape[0] or counts[PAST] == work.column.shape[0]
+        if counts[ATOMS] < max_size and is_full:
+            return t, NEED_ROOM
+        if not is_forecast_point:
+            sample_point(X[t], space)
+        p_t = work.probability[0]
+        if not p_t >= 0.0:
+            return t, NOT_FINITE
+        if coins[t] < p_t:  # x_t joins before its own forecast
+            if not add_atom(X[t], p_t, space, sampled.borders[growths], sampled.gains[growths]):
+                return t, NOT_POSITIVE
+        rank = counts[RANK]
+        copy_row(work.q, sampled.Z[t], pad(work.q, rank))
+        growths += rank - sampled.ranks[t]
+        sampled.ranks[t + 1], sampled.sizes[t] = rank, counts[ATOMS]
+        if counts[ATOMS] < max_size:
+            append_past(X[t], Y[t], space)
+    return X.shape[0], DONE
+
+
+# ---- AWV ----
+
+
+@hot
+def border_factor(factor, moments, square, gains, rank):
+    """Add the border (moments, square) to A and gains to b; return whether the pivot is positive.
+
+    If it is not, the factor is unchanged. moments becomes U^-T moments, and gains what the
+    direction takes off the penalised loss of the best function.
+    """
+    inv_d, c = factor.inv_d, factor.c
+    solve_upper_transposed(factor.U, moments, rank)
+    pivot = square
     for j in range(rank):
         pivot -= moments[j] * moments[j] * inv_d[j]
     if not pivot > 0.0:
         return False
     for j in range(rank):
-        U[j, rank] = moments[j] * inv_d[j]
+        factor.U[j, rank] = moments[j] * inv_d[j]
     inv_d[rank] = 1.0 / pivot
     for k in range(c.shape[0]):
         label = gains[k]
@@ -126,105 +258,28 @@ def border_factor(U, inv_d, c, moments, corner, gains, rank):
 
 
 @hot
-def add_atom(kernel, x, corner, probability, setting, counts, dictionary, past, q, work):
-    """Add x to the dictionary, and its direction to the span if x is off it by more than rounding.
-
-    probability : the one with which x was kept; q : coordinates of x, with a new last one if the
-    span grows; work : b of joining_probability, columns of write_span_column, and what a new
-    direction adds to A and b, written: moments (cap,), with their sum of squares behind them, and
-    gains (K,). Returns a status.
-    """
-    discount, rule, _ = setting
-    b, columns, moments, gains = work
-    rank = counts[RANK]
-    rho_square = squared_distance(q, corner, rank)
-    if adds_direction(dictionary, q, rho_square, corner, moments):
-        rho = math.sqrt(rho_square)
-        moments[rank] = write_span_column(
-            kernel, x, past, discount, counts[PAST], q, rho, rank, columns, moments, gains
-        )
-        extend_span(dictionary, q, rho, corner)
-    return DONE if keep_point(rule, dictionary, x, corner, probability, b) else NOT_POSITIVE
-
-
-@hot
-def nystrom_rows(X, Y, first, coins, known, points, out):
-    """Let KORS look at the rounds from row ``first`` on, and write their coordinates in the span.
-
-    No regulariser and no forecast enters here. Once the dictionary has its largest size, the past
-    is no longer kept. Arguments as in nystrom_awv_play; ends where ``borders`` are full. Returns
-    the next row and a status.
-    """
-    kernel, setting, counts, dictionary, past, work = points
-    inputs, labels, Phi = past
-    Z, ranks, borders, gains, sizes = out
-    rows, largest = work[0], setting[2]
-    b, q = rows[1], rows[2]
-    ranks[first], growths = counts[RANK], 0
-    for t in range(first, X.shape[0]):
-        if growths == borders.shape[0]:
-            return t, DONE
-        stored, m = counts[PAST], counts[ATOMS]
-        growing = m < largest
-        if growing and (m + 1 > b.shape[0] or stored == labels.shape[1]):
-            return t, NEED_ROOM
-        x = X[t]
-        if not known:
-            look_at_point(kernel, x, setting, counts, dictionary, rows)
-        probability = rows[3, 0]
-        if not probability >= 0.0:
-            return t, NOT_FINITE
-        if coins[t] < probability:  # Alg. 2: x_t joins before its own forecast
-            status = add_atom(
-                kernel, x, kernel_diag(kernel, x), probability, setting, counts, dictionary, past,
-                q, (b, work[1], borders[growths], gains[growths]),
-            )  # fmt: skip
-            if status != DONE:
-                return t, status
-        coordinates = Z[t]
-        for j in range(pad(q, counts[RANK])):
-            coordinates[j] = q[j]
-        ranks[t + 1], sizes[t] = counts[RANK], counts[ATOMS]
-        growths += ranks[t + 1] - ranks[t]
-        if counts[ATOMS] < largest:
-            for j in range(counts[RANK]):
-                Phi[stored, j] = q[j]
-            put_atom(inputs, stored, x)
-            for k in range(labels.shape[0]):
-                labels[k, stored] = Y[t, k]
-            counts[PAST] = stored + 1
-    return X.shape[0], DONE
-
-
-@hot
-def nystrom_awv_rounds(rows, Y, first, end, regression, out):
-    """Play Nystrom-AWV (pkawv Algorithm 2) on rounds that nystrom_rows has written.
-
-    first, end : the first of them and the one after the last; others as in nystrom_awv_play.
-    """
-    Z, ranks, borders, gains, _ = rows
-    lam, factor, forgetting, sweep, is_ridge = regression
-    growth, moments = out.growth, sweep.scan
+def play_spans(Y, first, end, sampled, ridge, out):
+    """Play AWV on the rounds of sample_rounds, with a border wherever the span grows."""
+    factor, forgetting, sweep, ranks = ridge.factor, ridge.forgetting, ridge.sweep, sampled.ranks
     t, growths = first, 0
     while t < end:
-        old, rank = ranks[t], ranks[t + 1]
-        stop = t + 1
+        old, rank, stop = ranks[t], ranks[t + 1], t + 1
         while stop < end and ranks[stop + 1] == rank:
             stop += 1
-        for s in range(t, stop):
-            for k in range(growth.shape[1]):
-                growth[s, k] = gains[growths, k] if rank > old and s == t else 0.0
+        out.growth[t:stop] = 0.0
         if rank > old:
-            for j in range(old):
-                moments[j] = borders[growths, j]
-            corner = borders[growths, old] + lam  # lam |w|^2 has one coordinate more
+            border, gains, moments = sampled.borders[growths], out.growth[t], sweep.scan
             finish_pending(factor, forgetting, sweep)
-            if not border_factor(factor.U, factor.inv_d, factor.c, moments, corner, growth[t], old):
+            copy_row(border, moments, old)
+            copy_row(sampled.gains[growths], gains, gains.shape[0])
+            if not border_factor(factor, moments, border[old] + ridge.lam, gains, old):
                 return t, NOT_POSITIVE
             growths += 1
-        width = (larger(rank, 1) + LANES - 1) // LANES * LANES
-        span = Span(t, stop, width, width)
-        played, status = awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out)
+        r = pad(sampled.Z[t], rank)
+        span = Span(t, stop, r, r)
+        played, status = awv_rounds(
+            sampled.Z, Y, span, factor, forgetting, sweep, ridge.is_ridge, out
+        )
         if status != DONE:
             return played, status
         t = stop
@@ -232,71 +287,75 @@ def nystrom_awv_rounds(rows, Y, first, end, regression, out):
 
 
 @hot
-def nystrom_awv_play(X, Y, first, coins, known, points, rows, regression, out, certificate):
-    """Play the rounds of a block from row ``first`` on, with their certificate.
+def nystrom_awv_rounds(
+    X, Y, first, coins, is_forecast_point, space, sampled, ridge, out, certificate
+):
+    """Play Nystrom-AWV (pkawv Algorithm 2), with its certificate; return (next row, status).
 
-    The dictionary sees rounds until it needs room, then these are played on its span.
-
-    known : whether nystrom_awv_forecasts has just looked at the only row; points : kernel, setting
-    (discount, rule of joining_probability, largest size), counts, dictionary, past, and work, (8,
-    cap) and (2, cap_n); rows : coordinates (>= n, cap), zero up to whole vectors, ranks (> n,)
-    before and after each round, moments (g, cap) and gains (g, K) of add_atom for up to g growths,
-    and sizes (n,); regression : lam, and factor, forgetting, sweep and is_ridge of awv_rounds.
-    Returns the next row and a status.
+    Y : (n, K). is_forecast_point : the one row is the last that nystrom_awv_forecasts had.
     """
     while first < X.shape[0]:
-        seen, why = nystrom_rows(X, Y, first, coins, known, points, rows)
-        played, status = nystrom_awv_rounds(rows, Y, first, seen, regression, out)
+        stop, wants = sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled)
+        played, status = play_spans(Y, first, stop, sampled, ridge, out)
         if status != DONE:
             return played, status
-        certify(Y, first, seen, out, points[1][0], certificate)
-        if why != DONE:
-            return seen, why
-        first = seen
+        certify(Y, first, stop, out, ridge.forgetting.discount, certificate)
+        if wants != DONE:
+            return stop, wants
+        first = stop
     return first, DONE
 
 
+# ---- forecasts ----
+
+
 @hot
-def nystrom_awv_forecasts(X, coin, points, regression, forecasts):
+def borrow_direction(x, space, ridge, gains):
+    """Border A as if x joined, behind the valid part of the buffers; return the rank then."""
+    dictionary, work, rank = space.dictionary, space.work, space.dictionary.counts[RANK]
+    k_xx = kernel_diag(space.kernel, x)
+    delta = squared_distance(work.q, k_xx, rank)
+    if not adds_direction(dictionary, work.q, delta, k_xx, work.moments):
+        return rank
+    rho = math.sqrt(delta)
+    square = write_direction(x, rho, space, work.moments, gains)
+    finish_pending(ridge.factor, ridge.forgetting, ridge.sweep)
+    if not border_factor(ridge.factor, work.moments, square + ridge.lam, gains, rank):
+        return rank
+    work.q[rank] = last_coordinate(rho, k_xx)
+    return rank + 1
+
+
+@hot
+def return_direction(factor, lam, rank):
+    """Wipe what borrow_direction wrote to the factor."""
+    forget_point(factor.pending)  # its p is by another U
+    factor.U[:rank, rank] = 0.0
+    factor.inv_d[rank] = 1.0 / lam
+    factor.c[:, rank] = 0.0
+
+
+@hot
+def nystrom_awv_forecasts(X, coin, space, ridge, forecasts):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
-    Where the coin would keep x, the border is written behind the valid part of the buffers (the
-    caller makes room for one more atom) and wiped afterwards.
-
-    Arguments as in nystrom_awv_play.
+    The buffers need room for one more atom. forecasts : (n, K).
     """
-    kernel, setting, counts, dictionary, past, work = points
-    lam, factor, forgetting, sweep, is_ridge = regression
-    rows, columns = work
-    U, inv_d, c, p = factor.U, factor.inv_d, factor.c, sweep.p[0]
-    q, moments = rows[2], rows[5]
-    stored, old_rank = counts[PAST], counts[RANK]
+    work, factor, sweep, rank = space.work, ridge.factor, ridge.sweep, space.dictionary.counts[RANK]
+    p, inv_d, c, a = sweep.p[0], factor.inv_d, factor.c, sweep.a
     for t in range(X.shape[0]):
-        rank = old_rank
-        x = X[t]
-        look_at_point(kernel, x, setting, counts, dictionary, rows)
-        corner = kernel_diag(kernel, x)
-        rho_square = squared_distance(q, corner, rank)
-        if coin < rows[3, 0] and adds_direction(dictionary, q, rho_square, corner, moments):
-            rho, gains = math.sqrt(rho_square), forecasts[t]
-            square = write_span_column(
-                kernel, x, past, setting[0], stored, q, rho, rank, columns, moments, gains
-            )
-            finish_pending(factor, forgetting, sweep)
-            if border_factor(U, inv_d, c, moments, square + lam, gains, rank):
-                q[rank] = last_coordinate(rho, corner)
-                rank += 1
-        padded = pad(q, rank)
-        solve_points(rows, 2, 1, padded, factor, forgetting, sweep)
-        a = 1.0
-        for k in range(padded):
-            a += inv_d[k] * p[k] * p[k]
-        sweep.a[0] = a  # in memory, so that the compiler does not multiply by one 1 / a
+        sample_point(X[t], space)
+        new_rank = rank
+        if coin < work.probability[0]:
+            new_rank = borrow_direction(X[t], space, ridge, forecasts[t])
+        r = pad(work.q, new_rank)
+        solve_points(work.Q, 0, 1, r, factor, ridge.forgetting, sweep)
+        shrink = 1.0
+        for j in range(r):
+            shrink += inv_d[j] * p[j] * p[j]
+        a[0] = shrink  # in memory, or the compiler multiplies by one 1 / a
         for k in range(c.shape[0]):
-            forecast = ridge_forecast(p, c[k], sweep.scan, padded)
-            forecasts[t, k] = forecast if is_ridge else forecast / sweep.a[0]
-        if rank > old_rank:
-            forget_point(factor.pending)  # its p is by another U
-            U[:old_rank, old_rank] = 0.0
-            inv_d[old_rank] = 1.0 / lam
-            c[:, old_rank] = 0.0
+            m = ridge_forecast(p, c[k], sweep.scan, r)
+            forecasts[t, k] = m if ridge.is_ridge else m / a[0]
+        if new_rank > rank:
+            return_direction(factor, ridge.lam, rank)

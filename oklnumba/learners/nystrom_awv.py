@@ -23,11 +23,22 @@ from oklnumba.core.state import (
     BLOCK_ROWS,
     Coins,
     aligned_zeros,
+    axes_of,
     pad_row_length,
     round_up_to_vector,
 )
-from oklnumba.hot.awv import LARGEST, RIDGE
-from oklnumba.hot.nystrom_awv import PAST, nystrom_awv_forecasts, nystrom_awv_play
+from oklnumba.hot.awv import LARGEST, RIDGE, Certificate
+from oklnumba.hot.nystrom_awv import (
+    PAST,
+    GrowthRule,
+    Past,
+    Ridge,
+    Sampled,
+    Space,
+    Work,
+    nystrom_awv_forecasts,
+    nystrom_awv_rounds,
+)
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS
@@ -105,12 +116,8 @@ class NystromAWV(Learner):
     (0.074, 38)
     """
 
-    _STATE = {
-        "counts": ("counts",), "totals": ("outputs", "totals"),
-        "atoms": ("d", ATOMS), "weights": (ATOMS,), "kors": (ATOMS, ATOMS),
-        "span": (RANK,), "R": (RANK, RANK), "U": (RANK, RANK), "inv_d": (RANK,),
-        "c": ("outputs", RANK),
-        "past": ("d", PAST), "labels": ("outputs", PAST), "Phi": (PAST, RANK),
+    _STATE = axes_of(Dictionary, Past, Certificate) | {
+        "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals"})
@@ -139,15 +146,13 @@ class NystromAWV(Learner):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        largest = np.inf if p.max_size is None else float(p.max_size)
-        rule = joining_rule(p.sampler, p.mu, p.beta, p.eps)
-        self._kernel, self._setting = p.kernel._code(), (p.discount, rule, largest)
-        self._coins = Coins(p.seed)
+        max_size = np.inf if p.max_size is None else float(p.max_size)
+        joining = joining_rule(p.sampler, p.mu, p.beta, p.eps)
+        self._growth = GrowthRule(joining, max_size, p.discount)
+        self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=TOTALS)
-        self._forgetting, self._is_ridge = (
-            make_forgetting(p.discount, p.lam),
-            p.forecaster == "ridge",
-        )
+        self._forgetting = make_forgetting(p.discount, p.lam)
+        self._is_ridge = p.forecaster == "ridge"
         self._totals[:, RIDGE] = self._is_ridge
         self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
         self._pending, self._sweep = make_pending((), 0), make_sweep(self._U)
@@ -173,37 +178,36 @@ class NystromAWV(Learner):
             ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
-                "pending": make_pending((), cap),
-                "work": aligned_zeros(6, cap), "sweep": make_sweep(U),
-                "seen": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),
-                "forecast_point": None,  # what the last forecast left was in ``work``
+                "pending": make_pending((), cap), "sweep": make_sweep(U),
+                "room": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
-        return buffers | {"columns": np.empty((2, rooms[PAST]))}
+        rows, columns = aligned_zeros(4, cap), np.empty((2, rooms[PAST]))
+        k, b, q, moments = rows
+        work = Work(np.zeros(1), k, b, q, rows[2:3], moments, *columns)
+        return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
 
-    def _arguments(self) -> tuple[tuple, tuple]:
-        """Return ``points`` and ``regression`` as the compiled loops take them."""
-        dictionary = self._gather(Dictionary)
-        past, work = (self._past, self._labels, self._Phi), (self._work, self._columns)
-        return (
-            (self._kernel, self._setting, self._counts, dictionary, past, work),
-            (self._hyper.lam, self._gather(Factor), self._forgetting, self._sweep, self._is_ridge),
-        )
+    def _arguments(self) -> tuple[Space, Ridge]:
+        """Return the span and the regression as the compiled loops take them."""
+        dictionary, past, factor = map(self._gather, (Dictionary, Past, Factor))
+        space = Space(self._kernel, self._growth, dictionary, past, self._work)
+        lam, is_ridge = self._hyper.lam, self._is_ridge
+        return space, Ridge(lam, is_ridge, self._forgetting, factor, self._sweep)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
         out, certificate = bind_outputs(trace, self._workspace, self._totals)
-        play = self._loop(nystrom_awv_play, X)
+        play = self._loop(nystrom_awv_rounds, X)
 
         def rounds(first: int) -> tuple[int, int]:
-            points, regression = self._arguments()
-            known, rows = self._pop_forecast_point(X), (*self._seen, trace.sizes)
-            return play(X, Y, first, coins, known, points, rows, regression, out, certificate)
+            (space, ridge), sampled = self._arguments(), Sampled(*self._room, trace.sizes)
+            is_point = self._pop_forecast_point(X)
+            return play(X, Y, first, coins, is_point, space, sampled, ridge, out, certificate)
 
         self._play_rounds(n, rounds)
         if self.size == self._hyper.max_size and self._rooms[PAST] > 0:
             self._free(PAST)
-            self._columns = np.empty((2, 0))
+            self._work = self._work._replace(column=np.empty(0), weights=np.empty(0))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
