@@ -15,8 +15,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import N_JOBS, PROGRESS, parse_args, publish, save
-from scripts.looks import BLUE, PINK, SKY, explain, look
+from scripts.common import N_JOBS, PROGRESS, parse_args, publish
+from scripts.looks import SKY, explain, look
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -28,14 +28,12 @@ COLUMNS = (
 )  # fmt: skip
 SIZES = (12, 25, 50, 100, 200, 400)
 THRESHOLDS = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
-LOOKS = {  # of those that are in no other figure; the others' are those of scripts.common
-    "PKAWV, Fourier": (BLUE, "--", "s"), "KRLS": (PINK, ":", "X"),
-    "Experts of PKAWV": (SKY, "-.", "P"), "ONS, Taylor": (BLUE, "-", "v"),
-    "sketched ONS, Fourier": (PINK, ":", "X"), "exp-concave FTRL": (SKY, "--", "P"),
-    "KernelOGD, window": (SKY, "-.", "v"), "BOGD++": (PINK, ":", "X"), "POMD": (BLUE, "--", "s"),
-    "Projectron": (SKY, "-", "o"), "Projectron++": (SKY, "--", "s"),
-    "AdaGrad, Fourier": (BLUE, "-.", "v"),
+SHOWN = {  # rows of the picture; the csv has all
+    "second order": ("KernelAWV", "PKAWV, Fourier", "NystromAWV", "Pros-N-KONS", "CON-KONS",
+                     "FrequentKONS"),
+    "gradient steps": ("KernelOGD", "KernelOGD, window", "POMDR", "B(AO)2KS", "FOGD", "NOGD"),
 }  # fmt: skip
+MORE_LOOKS = {"KernelOGD, window": {"color": SKY, "linestyle": "-.", "marker": "v"}}
 SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 
@@ -133,14 +131,11 @@ def reread(rows, quick: bool):
     return tables
 
 
-def draw(tables, families):
-    """Draw a row of panels for each family, a column for each data set, the legend at the right."""
-    figure, axes = plots.figure(
-        rows=len(families), columns=len(tables), row_height=1.9 if len(families) > 1 else 2.5
-    )
-    for row, (family, labels) in zip(axes, families.items(), strict=True):
-        looks = {label: dict(zip(("color", "linestyle", "marker"), LOOKS[label], strict=True))
-                 if label in LOOKS else look(label) for label in labels}  # fmt: skip
+def draw(tables):
+    """Draw two rows of panels, a column for each data set, the legend at the right."""
+    figure, axes = plots.figure(rows=len(SHOWN), columns=len(tables), row_height=2.2)
+    for row, (family, labels) in zip(axes, SHOWN.items(), strict=True):
+        looks = {label: look(label) | MORE_LOOKS.get(label, {}) for label in labels}
         known = {}
         for i, (ax, (name, table)) in enumerate(zip(row, tables.items(), strict=True)):
             drawn = set(table["learner"][table["error"] == ""])
@@ -177,10 +172,7 @@ def main() -> None:
         print(name, {k: round(v, 1) for k, v in numbers.items() if isinstance(v, float)})
     shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
     numbers = [{name: row[name] for name in COLUMNS} for row in rows]
-    every = families(okl.Gaussian(), np.zeros(1), 1)
-    publish(draw(tables, every), numbers, args, okl.Table(rows).mean()[shown])
-    first = draw(tables, dict(list(every.items())[:1]))
-    save(first, args.output / f"{args.stem}_ridge{'_quick' * args.quick}.png")
+    publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])
     played = " ".join(row["parameters"] for row in rows)
     every = {v for v in vars(okl).values() if isinstance(v, type) and hasattr(v, "learn_one")}
     missing = sorted(cls.__name__ for cls in every if f"{cls.__name__}(" not in played)
