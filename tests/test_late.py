@@ -341,11 +341,21 @@ def test_bad_labels_are_named_by_their_row():
             okl.run(make(okl.POMDR), X, y, labels="optional")
 
 
-@pytest.mark.parametrize("cls", [okl.OnlineToBatch, okl.Intervals])
-def test_who_needs_each_label_at_once(cls):
+@pytest.mark.parametrize(
+    ("make_learner", "name"),
+    [
+        (okl.OnlineToBatch, "OnlineToBatch"),
+        (okl.Intervals, "Intervals"),
+        (lambda one: okl.Standardized(okl.Intervals(one)), "Intervals"),
+        (lambda one: okl.MultiOutput(okl.Intervals(one)), "Intervals"),
+    ],
+)
+def test_who_needs_each_label_at_once(make_learner, name):
+    learner = make_learner(make(okl.PKAWV))
     X, y = stream(make(okl.PKAWV))
-    with pytest.raises(ValueError, match=f"{cls.__name__} needs each label at once; play the"):
-        okl.run(cls(make(okl.PKAWV)), X, y, delay=1)
+    y = np.stack([y, y], axis=1) if isinstance(learner, okl.MultiOutput) else y
+    with pytest.raises(ValueError, match=f"{name} needs each label at once; play the"):
+        okl.run(learner, X, y, delay=1)
 
 
 @every_late

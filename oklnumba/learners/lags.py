@@ -51,6 +51,7 @@ class Lags(Wrapper):
 
     _STATE = {"recent": ("recent",)}
     _can_widen = _outputs_at_once = False
+    _needs_last_label = "Lags"
 
     learner: Learner = learner_field()
     _: KW_ONLY
@@ -74,7 +75,7 @@ class Lags(Wrapper):
 
     def _space(self) -> str | None:
         space = self._inner._space()
-        return f"{space}, added to the last label" if space and self._in_force.difference else space
+        return f"{space}, added to the last label" if space and self._hyper.difference else space
 
     def _advice(self, X: np.ndarray) -> str | None:
         return None  # the learner's inputs are others

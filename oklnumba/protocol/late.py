@@ -7,9 +7,6 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.intervals import Intervals
-from oklnumba.learners.lags import Lags
-from oklnumba.protocol.online_to_batch import OnlineToBatch
 
 
 def find_labels(y: np.ndarray) -> np.ndarray:
@@ -31,10 +28,9 @@ class LateLabels:
         self.batch = checks.require_count("batch", batch, 1)
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
-        if isinstance(learner, OnlineToBatch | Intervals) or (
-            isinstance(learner, Lags) and (delay or batch > 1)
-        ):
-            name = type(learner).__name__
+        late = delay > 0 or batch > 1
+        name = learner._needs_each_label or (learner._needs_last_label if late else None)
+        if name is not None:
             raise ValueError(f"{name} needs each label at once; play the learner within it")
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))

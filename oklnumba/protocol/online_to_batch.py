@@ -59,6 +59,7 @@ class OnlineToBatch(Wrapper):
     """
 
     _can_be_member = _outputs_at_once = _can_widen = False
+    _needs_each_label = "OnlineToBatch"
 
     learner: Learner = learner_field()
     _: KW_ONLY

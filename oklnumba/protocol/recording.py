@@ -17,7 +17,6 @@ from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.self_tuning.settings import RESTARTS
 from oklnumba.protocol.late import LateLabels, find_labels
 from oklnumba.protocol.several import OneVsRest
 
@@ -25,7 +24,7 @@ SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 FEWEST_COMPARED, MOST_COMPARED = 32, 1024  # labels that say whether data came before
 READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
-SETTLED = RESTARTS[0]  # rounds that ``Run.settled_mean_loss`` leaves out: here SelfTuning restarts
+SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 
 Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
 

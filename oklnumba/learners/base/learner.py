@@ -100,6 +100,8 @@ class Learner(State, Params):
     _certificate_rows = 0  # arrays of its certificate: 3, of several members 4 (Trace)
     _run_rows = PLAY_ROWS  # rounds between two looks at the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
+    _needs_each_label = None  # name of the class that needs each label before the next round
+    _needs_last_label = None  # name of the class that needs each label that comes at once
     _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels a round

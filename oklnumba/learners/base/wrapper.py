@@ -22,6 +22,8 @@ class Wrapper(Learner):
     _certificate_rows = from_learner("_certificate_rows")
     _outputs_at_once = from_learner("_outputs_at_once")
     _runs_in_threads = from_learner("_runs_in_threads")
+    _needs_each_label = from_learner("_needs_each_label")
+    _needs_last_label = from_learner("_needs_last_label")
     _can_widen = from_learner("_can_widen")
     _run_rows = from_learner("_run_rows")
     _block_rows = from_learner("_block_rows")
