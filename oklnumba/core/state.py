@@ -1,8 +1,8 @@
 """State: arrays that are declared by their axes, grow, and are written down; coins drawn ahead.
 
-What a learner or a streaming dictionary keeps is declared once, in ``_STATE``: for each array its
-axes. An axis is the name of a fixed length ("d") or an entry of the integer array ``counts``, which
-says how much of the array is in use along it; beyond that there is room for more.
+A learner or a streaming dictionary declares its arrays once, in ``_STATE``: the axes of each. An
+axis is the name of a fixed length ("d"), or an entry of the integer array ``counts``. That entry
+counts what is in use along the axis; the array has room for more.
 """
 
 import json
@@ -20,12 +20,12 @@ from oklnumba.hot.primitives.jit import NEED_ROOM
 from oklnumba.hot.primitives.udu import LANES, TILE
 
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
-# Numbers between two arrays. Where one starts within four vectors after another, 256 bytes, loops
-# take the path for arrays that may overlap, without vectors, and sums have other last bits.
+# Numbers between two arrays. If they are less than 256 bytes apart, LLVM's overlap check takes the
+# scalar loop, and sums round differently.
 APART = 64
-SET = 64  # lines after which addresses meet in the first cache: 4096 bytes
-FEWEST_LINES = 3  # by which they are kept apart
-BLOCK_ROWS = 504  # rounds whose features are kept at a time: whole sweeps of udu.py
+SET = 64  # cache lines, 4096 bytes, after which addresses share a set of the first cache
+FEWEST_LINES = 3  # least distance of rows, in lines, modulo SET
+BLOCK_ROWS = 504  # rounds whose features are stored at a time: whole sweeps of udu.py
 
 OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
 INTERRUPTED = RuntimeError(
@@ -37,15 +37,15 @@ INTERRUPTED = RuntimeError(
 def aligned_zeros(*shape: int) -> np.ndarray:
     """Return zeros whose first entry starts a cache line: vector loads then never cross one.
 
-    No other array is nearer than APART, so bits do not depend on where arrays come to lie.
+    No other array is nearer than APART, so bits do not depend on the addresses of arrays.
     """
     return _align(np.zeros, shape)
 
 
 def zero_pages(*shape: int) -> np.ndarray:
-    """Return aligned zeros of which only those take memory that are near written ones.
+    """Return aligned zeros that take memory page by page, when they are first written.
 
-    NumPy would ask the system for pages of 2 MB, where a round may have to wait for one.
+    NumPy would ask the system for pages of 2 MB, and a round would wait for one.
     """
     if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
         return aligned_zeros(*shape)
@@ -66,10 +66,10 @@ def round_up_to_vector(r: int) -> int:
 
 
 def pad_row_length(n: int) -> int:
-    """Return n or a little more, so that rows of so many numbers do not share cache sets.
+    """Return a row length >= n for which the TILE rows of a pass do not share cache sets.
 
-    Numbers a multiple of 4096 bytes apart share a set of the first cache, which holds eight or
-    twelve lines, and a load right after a store there waits for it. TILE rows are read together.
+    Numbers a multiple of 4096 bytes apart share a set of the first cache. It holds eight or twelve
+    lines, and a load right after a store there waits.
     """
     lines = round_up_to_vector(n) // LANES
     if TILE * lines <= SET:
@@ -82,8 +82,8 @@ def pad_row_length(n: int) -> int:
 def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
     """Return the axes of the arrays that the NamedTuples of a loop declare, by name.
 
-    A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array of the state, with its axes; fields
-    that are not annotated so, such as workspace, do not belong to the state.
+    A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array of the state, with its axes. Fields
+    without such an annotation are workspace.
     """
     hints = [get_type_hints(layout, include_extras=True) for layout in layouts]
     return {
@@ -106,11 +106,10 @@ def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
 
 
 class State:
-    """Arrays declared by their axes: made, grown, cut to what is in use, saved and restored.
+    """Arrays declared by their axes: made, grown, cut to the part in use, saved and restored.
 
-    The array "atoms" of ``_STATE`` is the attribute ``_atoms``. Trouble is one flag, ``_fault``:
-    set before a state changes, cleared after, so that a learner that was interrupted in between
-    refuses to go on.
+    The array "atoms" of ``_STATE`` is the attribute ``_atoms``. ``_fault`` is set before a state
+    changes and cleared after: a learner that was interrupted in between refuses to go on.
     """
 
     _STATE: ClassVar[dict[str, tuple[str | int, ...]]] = {}
@@ -118,9 +117,9 @@ class State:
     _UNBOUNDED: ClassVar[frozenset[str]] = frozenset()  # arrays that may overflow harmlessly
     _COINS: ClassVar[tuple[str, ...]] = ()
     _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
-    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # of a fixed size that is mostly not used up
-    _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # count: the count whose room its axes have
-    _FIRST_ROOM = 64  # entries that buffers have room for at first
+    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # arrays of a fixed size, mostly unused
+    _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
+    _FIRST_ROOM = 64  # entries of the first buffers
     _fault = None  # the exception to raise until reset()
 
     def __post_init__(self) -> None:
@@ -145,13 +144,13 @@ class State:
 
     def _clear(self) -> None:
         """Remove everything but the hyper-parameters."""
-        kept = ("_lock", "_sklearn", "_parent_callback")  # what scikit-learn has put here stays
+        others = ("_lock", "_sklearn", "_parent_callback")  # scikit-learn's attributes stay
         for name in list(vars(self)):
-            if name.endswith("_") or (name.startswith("_") and not name.startswith(kept)):
+            if name.endswith("_") or (name.startswith("_") and not name.startswith(others)):
                 delattr(self, name)
 
     def _refuse_fault(self) -> None:
-        """Raise the error that this object had in mid-round, if any, until ``reset``."""
+        """Raise the error of an earlier round, if there was one, until ``reset``."""
         if self._fault is not None:
             raise type(self._fault)(*self._fault.args)
 
@@ -172,7 +171,7 @@ class State:
         self._rooms = dict.fromkeys(growing - self._SHARES_ROOM.keys(), 0)
 
     def _reserve(self, needed: dict[int, int]) -> None:
-        """Make room for so many entries of these counts: all new buffers, then one exchange."""
+        """Make room for so many entries: make all new buffers, then exchange them at once."""
         rooms = dict(self._rooms)
         for axis, least in needed.items():
             if least > rooms[axis]:
@@ -183,7 +182,7 @@ class State:
             self._rooms = rooms
 
     def _play_with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
-        """Call ``rounds(first)`` until it no longer asks for room; return what it says then."""
+        """Call ``rounds(first)`` until it asks for no more room; return its last answer."""
         first, status = rounds(0)
         while status == NEED_ROOM:
             self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._rooms})
@@ -191,11 +190,11 @@ class State:
         return first, status
 
     def _choose_room(self, axis: int, least: int) -> int:
-        """Return how much room to make for a count; buffers at least double."""
+        """Return the new room of a count; buffers at least double."""
         return pad_row_length(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        """Return the growing arrays in larger rooms; subclasses add workspace that grows too."""
+        """Return longer copies of the growing arrays; subclasses add growing workspace."""
         larger = {}
         for name, axes in self._STATE.items():
             old = getattr(self, f"_{name}")
@@ -209,7 +208,7 @@ class State:
         return larger
 
     def _free(self, axis: int) -> None:
-        """Free the arrays along a count whose entries are needed no more."""
+        """Free the arrays along a count whose entries are no longer needed."""
         self._counts[axis] = self._rooms[axis] = 0
         for name, axes in self._STATE.items():
             if axis in axes:
@@ -242,15 +241,15 @@ class State:
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
 
     def _settle(self) -> None:
-        """Bring arrays up to date that rounds leave for later."""
+        """Finish pending rounds, so that all arrays are up to date."""
 
     def _output_axes(self) -> dict[str, int]:
-        """Return the axis of the labels of a round, of the arrays of ``_state()`` with one."""
+        """Return the axis of the K outputs, by the name of each array that has one."""
         named = self._STATE.items()
         return {name: axes.index("outputs") for name, axes in named if "outputs" in axes}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that ``_state`` returned, after ``_start``."""
+        """Restore a state that ``_state`` returned, after ``_start``."""
         if "counts" in self._STATE:
             self._restore_array("counts", state["counts"])
             counts = {axis: int(self._counts[axis]) for axis in self._rooms}
@@ -263,22 +262,22 @@ class State:
             getattr(self, f"_{name}").restore(state[name])
 
     def _restore_array(self, name: str, value: Any) -> None:
-        """Take over an array; one for fewer inputs leaves the columns of the others as they are."""
-        own = whole = self._used(name)
-        if np.ndim(value) == own.ndim:
+        """Restore an array; if it is for fewer inputs, the other columns stay as they are."""
+        array = part = self._used(name)
+        if np.ndim(value) == array.ndim:
             axes = zip(self._STATE[name], value.shape, strict=True)
-            own = own[tuple(slice(n if axis in OF_INPUTS else None) for axis, n in axes)]
-        if np.shape(value) != own.shape or value.dtype != own.dtype:
+            part = array[tuple(slice(n if axis in OF_INPUTS else None) for axis, n in axes)]
+        if np.shape(value) != part.shape or value.dtype != part.dtype:
             raise ValueError(
-                f"array {name!r} has shape {np.shape(value)}, expected {whole.shape} of {own.dtype}"
+                f"array {name!r} has shape {np.shape(value)}; expected {array.shape}, {part.dtype}"
             )
-        own[...] = value
+        part[...] = value
 
 
 class Coins:
-    """Uniform draws for a learner's decisions, one a round, however the stream is cut.
+    """Uniform draws for a learner's decisions, one per round, however the stream is cut.
 
-    The next round's coin is drawn in advance: a pure forecast may look at it.
+    The next round's coin is drawn in advance, because a forecast may need it.
     """
 
     def __init__(self, seed: int | list[int]):
@@ -299,7 +298,7 @@ class Coins:
         return json.dumps({"rng": self._rng.bit_generator.state, "next": self.next.hex()})
 
     def restore(self, text: str) -> None:
-        """Take over a state that ``state`` returned."""
+        """Restore a state that ``state`` returned."""
         saved = json.loads(str(text))
         self._rng.bit_generator.state = saved["rng"]
         self.next = float.fromhex(saved["next"])

@@ -1,9 +1,9 @@
-"""All compiled code: one file an algorithm, and the files that they share.
+"""All compiled code: one file an algorithm, and what they share in primitives/.
 
-The loops take the same arguments, unless they say otherwise: X (n, d), y (n,) or Y (n, K); coins
-(n,), uniform draws; ``first``, the row to begin with; ``kernel`` and ``loss``, codes; ``setting``,
-hyper-parameters; ``counts``, integers, ATOMS first; ``work``, rows of workspace as long as the
-buffers; and forecasts and sizes (n,), ``out`` together, written. State is modified in place. Loops
-named _rounds return (rounds played, status of jit.py), those named _forecasts leave the state.
-Letters of shapes: primitives/jit.py.
+The arguments of the loops, unless a loop says otherwise: X (n, d); y (n,) or Y (n, K); coins (n,),
+uniform draws; ``first``, the row to begin with; ``kernel`` and ``loss``, codes; state and
+workspace, NamedTuples with a shape beside each field; ``out``, which the loop writes, (n,) or (n,
+K). State changes in place. A loop that can fail returns (rounds played, status of jit.py), or the
+status alone. Forecasts may write workspace and pending rounds (primitives/factor.py); these change
+no later bit. Letters of shapes: primitives/jit.py.
 """

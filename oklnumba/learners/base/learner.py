@@ -2,24 +2,23 @@
 
 What a subclass writes
 ----------------------
-A learner keeps its state in attributes with a leading underscore, which ``reset`` removes: the
-arrays that ``_STATE`` declares, and ``_hyper``, the hyper-parameters that the state was made with
-(plain numbers, copies of objects). One that is assigned later takes effect at ``reset``. It has
+The state is in attributes with a leading underscore, which ``reset`` removes: the arrays that
+``_STATE`` declares, and ``_hyper``, the hyper-parameters in force (plain numbers, copies of
+objects). A hyper-parameter that is assigned in mid-stream is in force after ``reset``. Methods:
 
 - ``_start(d)``: make the state for inputs of width d, by ``_make_state`` (core/state.py);
-- ``_play(X, y, trace)``: play rounds, each forecast written before its label is read;
-- ``_forecast(X)``: forecasts of single rounds against the present state, which does not change;
+- ``_play(X, y, trace)``: play rounds; write each forecast before its label is read;
+- ``_forecast(X)``: return the forecast of each row, as if it came next; change no later forecast;
 
-and may have ``_check_params`` (what concerns several hyper-parameters), ``_check_labels(y)``,
-``_space()`` (the space of its certificate), ``_matrices()`` (for ``health``), ``_nested()`` (what
-else has a state), ``_can_widen`` (for new columns) and ``_REMEDY`` (what to change after trouble).
+and, where needed, ``_check_params`` (several hyper-parameters together), ``_check_labels(y)``,
+``_space()`` (the space of the certificate), ``_matrices()`` (for ``health``), ``_nested()`` (inner
+objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
 ``okl.run`` calls ``_play_rows``.
 
-A learner whose ``_outputs_at_once`` is True plays K labels a round on one state, as K learners
-would: after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). One whose
-``_runs_in_threads`` is True plays without BLAS, whose threads are one setting of the process, so it
-may play on a thread of its own. A learner made of others (``OneVsRest``, ``Experts``) overrides
-what it does otherwise.
+If ``_outputs_at_once``, the learner plays K labels a round on one state, as K learners would: after
+``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). If ``_runs_in_threads``, it
+plays without BLAS, so it may play on a thread of its own: the number of BLAS threads belongs to the
+whole process. Learners made of others (``OneVsRest``, ``Experts``) override more.
 """
 
 from __future__ import annotations
@@ -52,33 +51,28 @@ from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
-FIRST_ROWS = 64  # rounds of the first block of a run; each later one is as long as all before it
-PLAY_ROWS = 8192  # rounds handed to the compiled loops in one go
+FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
+PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
 def empty_per_round(n: int, outputs: int) -> np.ndarray:
-    """Return room for a number for each of n rounds, or for each output of each round."""
+    """Return room for one number per round, (n,), or per round and output, (n, K)."""
     return np.empty(n) if outputs == 1 else np.empty((n, outputs))
 
 
 class Trace(NamedTuple):
-    """What rounds leave behind, one entry each; ``loss`` to ``bound`` only for certified learners.
+    """The results of n rounds; (n, K) where shapes say (n,), for K > 1 labels a round."""
 
-    ``guaranteed``, where members have certificates, is the least comparator + bound. A learner that
-    plays K > 1 labels a round has (n, K) numbers of each kind but the sizes. ``intervals``, (n, 2),
-    only for ``Intervals``.
-    """
-
-    predictions: np.ndarray
-    sizes: np.ndarray
-    loss: np.ndarray | None = None
+    predictions: np.ndarray  # (n,)
+    sizes: np.ndarray  # (n,) for any K
+    loss: np.ndarray | None = None  # (n,), of learners with a certificate, as the next two
     comparator: np.ndarray | None = None
     bound: np.ndarray | None = None
-    guaranteed: np.ndarray | None = None
-    intervals: np.ndarray | None = None
+    guaranteed: np.ndarray | None = None  # (n,), least comparator + bound of certified members
+    intervals: np.ndarray | None = None  # (n, 2), of ``Intervals``
 
     def rows(self, start: int, stop: int) -> Self:
-        """Return the part of some rounds (views)."""
+        """Return the results of rounds start to stop (views)."""
         return type(self)(*(None if a is None else a[start:stop] for a in self))
 
 
@@ -87,33 +81,33 @@ class Learner(State, Params):
 
     Learners of your own derive from this class: docs/your_own_learner.md shows one in 20 lines.
 
-    Any thread may call any method; calls on one learner come one after the other. Bad arguments
-    raise ValueError before anything changes. A round beyond double precision, or a first-order
-    learner that diverges (a forecast beyond 1e100), raises FloatingPointError, which names the
-    round and what to change. Then, and after Ctrl-C in mid-round, calls raise until ``reset``.
+    Any thread may call any method; calls on one learner run one after the other. Bad arguments
+    raise ValueError before anything changes. A round beyond double precision, or a forecast of a
+    first-order learner beyond 1e100, raises FloatingPointError: it names the round and what to
+    change. From then on, and after Ctrl-C in mid-round, calls raise until ``reset``.
     """
 
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
-    _outputs_at_once = False  # whether it can play several labels a round
+    _outputs_at_once = False  # whether it plays several labels a round on one state
     _runs_in_threads = False  # whether its rounds are compiled throughout, without BLAS
-    _certificate_rows = 0  # arrays of its certificate: 3, of several members 4 (Trace)
-    _run_rows = PLAY_ROWS  # rounds between two looks at the clock
+    _certificate_rows = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
+    _run_rows = PLAY_ROWS  # rounds between two readings of the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     _needs_each_label = None  # name of the class that needs each label before the next round
     _needs_last_label = None  # name of the class that needs each label that comes at once
     _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels a round
-    _output_names = None  # of the columns of (n, K) numbers, plain JSON data; None: 0 to K - 1
+    _output_names = None  # of the K outputs, plain JSON data; None: 0 to K - 1
     _played = 0
-    _expected = 0  # rounds in all that the caller is going to play, as far as it says
+    _expected = 0  # rounds in all, as far as the caller has said
     _single = None  # buffers of single rounds
     _has_matrix = False  # whether a kernel is Precomputed
     _forecast_point = None  # number of the single input that was forecast last
     _in_force = None  # the hyper-parameters of the state; read them by ``_hyper``
     _unscaled: ClassVar[dict[str, Any]] = {}  # of these, the kernel where it is a Metric
-    _scales = None  # of the inputs, where the kernel is a Metric: the state is of scaled inputs
+    _scales = None  # of a Metric: the state is that of the scaled inputs
     _first_labels: ClassVar[tuple | None] = 0, frozenset()  # how many, which; None: no two classes
     _schema = None  # what a row means, where the first rows had names
 
@@ -224,9 +218,9 @@ class Learner(State, Params):
 
     @locked
     def health(self) -> Health:
-        """Return how the learner stands numerically: condition and digits. Nothing changes.
+        """Return the condition of the learner's matrices and the digits of its forecasts.
 
-        Warns, and says what to change, if fewer than six digits of the forecasts are left. Costs a
+        Warns, and says what to change, if fewer than six digits are left. Nothing changes. Takes a
         few dozen sweeps over each factor, O(m^2) for m rows. See docs/numerics.md.
 
         Examples
@@ -259,7 +253,7 @@ class Learner(State, Params):
         return None
 
     def _nested(self) -> dict[str, State]:
-        """Return what within it has a state of its own, by name."""
+        """Return the inner objects with a state, by name."""
         return {}
 
     def _feature_map(self) -> Features | None:
@@ -267,13 +261,13 @@ class Learner(State, Params):
         return None
 
     def _matrices(self) -> list[Part]:
-        """Return the parts of its matrices, for ``health``; called after some data only."""
+        """Return the parts of ``health``, one per matrix; called after some data only."""
         return [NO_MATRIX]
 
     # ---- rounds ----
 
     def _begin(self, d: int, outputs: int = 1) -> None:
-        """Make the state at the first round; refuse to go on after trouble or with other widths."""
+        """Make the state at the first round; refuse other widths, and rounds after trouble."""
         self._refuse_fault()
         if self._width is None:
             self._open(d, outputs)
@@ -284,7 +278,7 @@ class Learner(State, Params):
             raise ValueError(f"y has {outputs} labels a round, but before it had {self._outputs}")
 
     def _open(self, d: int, outputs: int = 1) -> None:
-        """Make the state, of the present hyper-parameters."""
+        """Make the state; the fields are now in force."""
         params = vars(self._checked_params())
         params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
@@ -308,9 +302,9 @@ class Learner(State, Params):
         return self._width is not None
 
     def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
-        """Play checked rows, dense or sparse, block by block; return what they leave behind.
+        """Play checked rows, dense or sparse, block by block; return their results.
 
-        coming : rounds that the caller is going to play, with these, where they are more.
+        coming : all the rounds that the caller is going to play, if more than these.
         """
         n = X.shape[0]
         with self._lock:
@@ -328,17 +322,17 @@ class Learner(State, Params):
         return trace
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
-        """Play n rounds by calls of ``rounds(first)``, making room wherever it asks for it."""
+        """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""
         self._count_rounds(n, *self._play_with_room(rounds))
 
     def _count_rounds(self, n: int, played: int, status: int) -> None:
-        """Count n rounds, or raise the error of the round at which a loop stopped."""
+        """Count n rounds, or raise the error of the round where the loop stopped."""
         if status != jit.DONE:
             self._raise_status(status, played)
         self._played += n
 
     def _raise_status(self, status: int, played: int) -> None:
-        """Turn a status of the compiled loops into an error that names the round."""
+        """Raise the error of a status; it names the round."""
         what = {
             jit.NOT_POSITIVE: "a matrix lost its positive definiteness",
             jit.NOT_FINITE: "the forecast is not finite",
@@ -364,10 +358,10 @@ class Learner(State, Params):
             )
 
     def _trace(self, n: int) -> Trace:
-        """Return room for what n rounds leave behind."""
+        """Return room for the results of n rounds."""
         shape = n if self._outputs == 1 else (n, self._outputs)
-        proof = [np.empty(shape) for _ in range(self._certificate_rows)]
-        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
+        certificate = [np.empty(shape) for _ in range(self._certificate_rows)]
+        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
 
     def _keep_single(self) -> SingleRound | None:
         """Return the buffers of single rounds, made with the first; None for several labels."""
@@ -377,12 +371,12 @@ class Learner(State, Params):
         return self._single
 
     def _single_input(self, X: np.ndarray) -> int | None:
-        """Return which of the single inputs X is; None for rows of a block."""
+        """Return the number of a single input X; None for rows of a block."""
         single = self._single
         return single.inputs if single is not None and X is single.X else None
 
     def _pop_forecast_point(self, X: np.ndarray) -> bool:
-        """Return whether X is the input that the last forecast looked at; asked again, False."""
+        """Return whether X was the last point forecast, and forget that point."""
         single, self._forecast_point = self._forecast_point, None
         return single is not None and single == self._single_input(X)
 
@@ -476,7 +470,7 @@ class Learner(State, Params):
         return self._loss() if loss is None else losses.get(loss)
 
     def _record(self, y: np.ndarray, trace: Trace, loss: losses.Loss) -> dict[str, np.ndarray]:
-        """Return what a run keeps of rounds, by the names of ``Run`` and of ``Certificate``."""
+        """Return what a run keeps per round, by the names of ``Run`` and ``Certificate``."""
         part = {name: a for name, a in trace._asdict().items() if a is not None}
         part["losses"] = loss.of_rounds(trace.predictions, y)
         if (np.abs(y) == 1.0).all():
@@ -534,7 +528,7 @@ class Learner(State, Params):
         return type(self)(**vars(self._hyper) | self._unscaled)
 
     def _restore_contents(self, meta: dict[str, Any], arrays: Any) -> Self:
-        """Take over a state that ``_contents`` wrote, of the same hyper-parameters; return self."""
+        """Restore what ``_contents`` returned, with the same hyper-parameters; return self."""
         self._clear()
         if meta["width"] is None:
             return self
@@ -550,7 +544,7 @@ class Learner(State, Params):
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
-        """Return hyper-parameters and state; closures and buffers are made again."""
+        """Return hyper-parameters and state. Closures and buffers are made again."""
         meta, arrays = self._contents()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
         hyper = {} if self._width is None else vars(self._hyper) | self._unscaled
@@ -572,12 +566,12 @@ class Learner(State, Params):
         return bool(self._STATE) and kernels and self._scales is None
 
     def _copy_with_columns(self, d: int) -> Self:
-        """Return a copy for inputs of d columns, as if those that are new had been 0 so far."""
+        """Return a copy for inputs of d columns, as if the new columns had been 0 so far."""
         meta, arrays = self._contents()
         return self._without_data()._restore_contents(meta | {"width": d}, arrays)
 
     def _copy_with_output(self) -> Self:
-        """Return a copy with one more output, initialised as a copy of the last."""
+        """Return a copy with one more output, a copy of the last one."""
         meta, arrays = self._contents()
         meta["outputs"] += 1
         for name, axis in self._output_axes().items():

@@ -1,9 +1,9 @@
 """The base of linear learners, with two faces: a game, and the learner of this package.
 
-- the game: ``reset(d)``, then each round plays ``w`` and ``update(g)`` takes a (sub)gradient of the
-  round's convex loss at it;
-- the learner: features x, label y, forecast w.x, loss l(w.x, y), whose gradient l'(w.x, y) x closes
-  the round; compiled, through ``okl.run``.
+- a game: ``reset(d)``; then each round plays ``w``, and ``update(g)`` takes a (sub)gradient of the
+  round's convex loss at ``w``;
+- a learner: features x, label y, forecast w.x, loss l(w.x, y); the gradient l'(w.x, y) x closes the
+  round. Compiled, through ``okl.run``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
 from oklnumba.core.guard import locked
+from oklnumba.core.health import Part
 from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
@@ -24,7 +25,7 @@ from oklnumba.learners.base.learner import Learner, Trace
 
 
 class Game(Learner):
-    """A learner whose ``reset`` can start a game in R^d."""
+    """A learner whose ``reset(d)`` starts a game in R^d."""
 
     @locked
     def reset(self, d: int | None = None) -> Self:
@@ -39,9 +40,9 @@ class Game(Learner):
 class LinearLearner(Game):
     """A point w in R^d for each round; the base of all linear learners.
 
-    A subclass declares its arrays in ``_STATE``, all of fixed lengths, and has ``_start`` (make the
-    state) and ``_rounds(X, y, loss, out)`` (play rounds, of a loss by its code, and return how many
-    and a status); ``_point`` where w is not kept as such.
+    A subclass declares its arrays in ``_STATE``, all of fixed lengths. It has ``_start`` (make the
+    state), ``_rounds(X, y, loss, out)`` (play rounds with the loss of this code; return how many,
+    and a status) and, if w is not an array of the state, ``_point``.
     """
 
     _REMEDY = "lower eta, or scale the inputs and labels"
@@ -82,7 +83,7 @@ class LinearLearner(Game):
         if single is None or trace is not single.trace:
             trace.sizes.fill(X.shape[1])
         self._close(X, y, self._loss_code, trace.predictions)
-        if first:  # as predict_one had it, though a simplex starts in its centre
+        if first:  # as predict_one had it, even if w begins in the centre of a simplex
             trace.predictions[0] = 0.0
 
     def _ready(self) -> bool:
@@ -105,16 +106,29 @@ class LinearLearner(Game):
 
 
 class EitherLearner(LinearLearner):
-    """A linear learner that is one of several algorithms, by its hyper-parameters.
+    """A linear learner that plays one of several algorithms, by its hyper-parameters.
 
-    A subclass has ``_choose``, which returns the algorithm; it takes over the methods of that.
+    A subclass has ``_choose``, which returns the algorithm, a LinearLearner.
     """
 
     def _start(self, d: int) -> None:
         self._algorithm = self._choose()
         self._algorithm._open(d)
-        for name in ("_rounds", "_forecast", "_point", "_finite", "_matrices"):
-            setattr(self, name, getattr(self._algorithm, name))
+
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
+        return self._algorithm._rounds(X, y, loss, out)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self._algorithm._forecast(X)
+
+    def _point(self) -> np.ndarray:
+        return self._algorithm._point()
+
+    def _finite(self) -> bool:
+        return self._algorithm._finite()
+
+    def _matrices(self) -> list[Part]:
+        return self._algorithm._matrices()
 
     def _nested(self) -> dict[str, State]:
         return {"algorithm": self._algorithm}

@@ -1,4 +1,4 @@
-"""Buffers of single rounds from Python, so that a round makes no arrays."""
+"""Single rounds from Python: buffers, so that a round makes no arrays, and entries to loops."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,12 +26,12 @@ def _enter_first(loop: Callable, *arguments: Any) -> Any:
 
 
 class SingleRound:
-    """The input, the label and the trace of one round, which the next one overwrites.
+    """The input, the label and the results of one round. The next round overwrites them.
 
-    A plain point or label is checked and copied here; ``core.inputs`` says what is wrong with
-    others. ``inputs`` counts the different inputs: what was made of one holds until it changes.
-    ``arguments`` are those of the learner's loops; ``entries`` is the machine code of loops
-    by their ids, in weak references, so that the size of a learner does not include numba.
+    Plain points and labels are checked and copied here; ``core.inputs`` says what is wrong with the
+    rest. ``inputs`` counts the different inputs: features of an input are valid until it changes.
+    ``arguments`` are those of the learner's loops; ``entries`` is the machine code of loops by
+    their ids, in weak references, so that the size of a learner does not include numba.
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class SingleRound:
         self.take = ref(entry(take_finite, (self.x, self.x)))
 
     def take_point(self, x: Any) -> bool:
-        """Copy a finite vector of float64 of the width so far; False for anything else."""
+        """Copy a finite float64 vector of the learner's width; return False for anything else."""
         # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
         if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.ndim != 1 or not x.flags.carray:
             return False
@@ -67,18 +67,18 @@ class SingleRound:
         return taken != REFUSED
 
     def take_label(self, y: Any) -> bool:
-        """Copy a finite float, -1 or +1 where the loss asks for it; False for others."""
+        """Copy a finite float, -1 or +1 if the loss needs it; return False for anything else."""
         if not isinstance(y, float) or not isfinite(y):  # np.float64 is a float
             return False
         self.y[0] = y
         return not self.classes or y == 1.0 or y == -1.0
 
     def enter(self, loop: Callable) -> Callable:
-        """Return what calls a loop without looking at types: those of its first call."""
-        found = self.entries.get(id(loop))
-        return found() if found is not None else partial(self._compile, loop)
+        """Return what calls a loop without a look at types, which are those of the first call."""
+        code = self.entries.get(id(loop))
+        return code() if code is not None else partial(self._compile, loop)
 
     def _compile(self, loop: Callable, *arguments: Any) -> Any:
-        found = entry(loop, arguments)
-        self.entries[id(loop)] = ref(found)
-        return found(*arguments)
+        code = entry(loop, arguments)
+        self.entries[id(loop)] = ref(code)
+        return code(*arguments)
