@@ -258,7 +258,7 @@ def test_permutation_is_reproducible_and_keeps_rows_paired():
 
 def test_data_folder_wins_over_cache_over_package(home, add, monkeypatch):
     add("toy", toy_spec(digest=None))
-    monkeypatch.setattr(datasets, "OWN", home / "own")
+    monkeypatch.setattr(datasets, "BUNDLED", home / "own")
     save_toy(home / "own", TOY_X + 1)
     assert datasets.load("toy", scale=None).X[0, 0] == 1
     save_toy(home / "cache", TOY_X + 2)
@@ -297,7 +297,7 @@ def test_unknown_name_lists_the_known(call, name):
 @pytest.mark.parametrize("folder", ["own", "cache", "data"])
 def test_found_is_what_load_would_not_download(home, add, monkeypatch, folder):
     add("toy", toy_spec(urls=("http://127.0.0.1:1/toy.txt",)))
-    monkeypatch.setattr(datasets, "OWN", home / "own")
+    monkeypatch.setattr(datasets, "BUNDLED", home / "own")
     (home / "data").mkdir()
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
     assert not datasets.found("toy") and left_in_cache(home) == []
@@ -345,7 +345,7 @@ def test_damaged_archive(home, add, monkeypatch, damage, place):
     add("toy", toy_spec())
     (home / "data").mkdir()
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
-    monkeypatch.setattr(datasets, "OWN", home / "own")
+    monkeypatch.setattr(datasets, "BUNDLED", home / "own")
     path = save_toy(home / place)
     datasets.load("toy")
     DAMAGES[damage](path)

@@ -30,13 +30,13 @@ from oklnumba.data.originals import SPECS, Spec
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
-OWN = Path(__file__).parent
+BUNDLED = Path(__file__).parent
 _BLOCK_ROWS = 10_000  # rows scaled at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """One data set, as `load` returns it.
+    """A data set.
 
     Attributes
     ----------
@@ -111,13 +111,13 @@ def load(
         One of `names()`.
     scale : (lo, hi), "past" or None
         A pair: each feature is scaled to this range over the whole set, as `scale_to` does. Papers
-        scale so, but it looks ahead: an online learner does not know the smallest and largest
-        values of later rows. "past": each row is standardised by the rows before it, in the order
-        that `permute` gives, and cut at 5 standard deviations, as ``Standardizer().stream(X)``
-        does; the first row becomes zeros. Targets are never scaled: use ``scale_to(data.y)``.
+        scale so, but it looks ahead at later rows. "past": each row is standardised by the rows
+        before it, in the order of `permute`, and cut at 5 standard deviations, as
+        ``Standardizer().stream(X)`` does; the first row becomes zeros. Targets are never scaled:
+        use ``scale_to(data.y)``.
     permute : int or None
-        Seed of a permutation of all rows, of the source's train and test rows together. Sets sorted
-        by class (cod-rna, w8a, magic04, spambase, svmguide3) need one before an online run.
+        Seed of a permutation of all rows, train and test rows together. Sets sorted by class
+        (cod-rna, w8a, magic04, spambase, svmguide3) need one before an online run.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def load(
 def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np.float64]:
     """Scale linearly so that the smallest value becomes `lo` and the largest `hi`, exactly.
 
-    Each column of a 2-D array is scaled for itself. A constant one becomes 0 if lo <= 0 <= hi, else
+    Each column of a 2-D array has its own scale. A constant column becomes 0 if lo <= 0 <= hi, else
     lo.
 
     Examples
@@ -188,7 +188,7 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
     constant = span == 0
     values -= low
     values /= np.where(constant, 1.0, span)
-    top = values == 1  # lo + (hi - lo) may miss hi by a rounding, so the upper end is set apart
+    top = values == 1  # lo + (hi - lo) may miss hi by rounding, so these are set to hi below
     values *= hi - lo
     values += lo
     np.minimum(values, hi, out=values)
@@ -218,14 +218,14 @@ def _get_spec(name: str) -> Spec:
 
 
 def _get_cache_folder() -> Path:
-    if own := os.environ.get("OKLNUMBA_CACHE"):
-        return Path(own).expanduser()
+    if folder := os.environ.get("OKLNUMBA_CACHE"):
+        return Path(folder).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "oklnumba"
 
 
 def _list_places(name: str) -> list[Path]:
     """Return the files that may hold a set, in order."""
-    folders = [_get_cache_folder(), OWN]
+    folders = [_get_cache_folder(), BUNDLED]
     if given := os.environ.get("OKLNUMBA_DATA"):
         folders.insert(0, Path(given).expanduser())
         if not folders[0].is_dir():
@@ -286,7 +286,7 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
     by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
     try:
         import pooch
-        import sklearn.datasets  # noqa: F401  (asked for before the download, not after it)
+        import sklearn.datasets  # noqa: F401  (or the error would come after the download)
     except ImportError as err:
         extra = "pip install pooch scikit-learn"
         raise FileNotFoundError(
@@ -296,7 +296,7 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
     download = pooch.HTTPDownloader(progressbar=True, chunk_size=2**20, timeout=60)
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        # Only a checked file leaves this folder, which vanishes with any error.
+        # This folder vanishes after an error; only a checked file leaves it.
         with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}-") as work:
             paths = [Path(work, url.rsplit("/", 1)[1]) for url in spec.urls]
             for url, path in zip(spec.urls, paths, strict=True):
@@ -306,10 +306,10 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
                 _check_content(spec, X, y)
             except (ValueError, OSError, EOFError, zlib.error) as err:
                 raise ValueError(
-                    f"{urls} is not the original of {name!r} that this version knows: {err}. "
+                    f"{urls} is not the original of {name!r} that this version expects: {err}. "
                     f"Nothing was kept; try again, or {by_hand}."
                 ) from err
-            # Compression would hardly shrink measured floats, and slow down every load.
+            # Compression hardly shrinks measured floats, and slows down every load.
             np.savez(Path(work, "done.npz"), X=X, y=y, n_train=spec.n_train)
             os.replace(Path(work, "done.npz"), cache / f"{name}.npz")
     except OSError as err:

@@ -1,4 +1,4 @@
-"""What each data set is, and how its public original becomes the arrays: originals.toml."""
+"""Description of each data set and of its public original: originals.toml."""
 
 import tomllib
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Spec:
-    """What a set is, and how its public original becomes the arrays."""
+    """Description of a data set and of its public original."""
 
     shape: Sequence[int]
     dtype: str  # of X as stored

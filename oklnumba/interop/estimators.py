@@ -29,16 +29,13 @@ from oklnumba.protocol.runs import Run, join_runs
 from oklnumba.protocol.several import MultiOutput, OneVsRest
 
 NO_INTERVALS = (
-    "return_interval and return_set need errors that were tracked: fit an estimator with "
+    "return_interval and return_set need tracked errors: fit an estimator with "
     "learner=okl.Intervals(okl.SelfTuning()), or another learner in Intervals"
 )
 
 
 class OnlineEstimator(BaseEstimator):
-    """Base of classifier and regressor: ``learner`` has the hyper-parameters, ``learner_`` plays.
-
-    Hyper-parameters that are set later take effect at the next ``fit``.
-    """
+    """Base of both estimators: ``learner`` has the hyper-parameters, ``learner_`` plays."""
 
     def __init__(
         self, learner: Learner | None = None, shuffle: bool = True, random_state: Any = None
@@ -64,7 +61,7 @@ class OnlineEstimator(BaseEstimator):
         """Return a learner without data, of the hyper-parameters of ``learner``."""
         if isinstance(self.learner, OneVsRest | MultiOutput):
             raise ValueError(
-                f"learner is a {type(self.learner).__name__}; pass the learner within it, because "
+                f"learner is a {type(self.learner).__name__}; pass its inner learner, because "
                 f"{type(self).__name__} handles several classes or labels itself"
             )
         if isinstance(self.learner, OnlineToBatch):
@@ -87,12 +84,12 @@ class OnlineEstimator(BaseEstimator):
     @contextmanager
     def _undo_on_error(self) -> Iterator[None]:
         """Restore all attributes if the block raises."""
-        before = vars(self).copy()
+        attributes = vars(self).copy()
         try:
             yield
         except BaseException:
             vars(self).clear()
-            vars(self).update(before)
+            vars(self).update(attributes)
             raise
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,13 +101,14 @@ class OnlineEstimator(BaseEstimator):
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
-        player._as_labels(y, X.shape[0])  # here, so that errors do not speak of chunks
+        player._as_labels(y, X.shape[0])  # here, so that errors do not name chunks
         done = run(player, [(X, y)])  # a chunk, because the run would keep a reference to X
-        # In place: if the player goes on, what it has played stays, also after Ctrl-C.
+        # In place: after Ctrl-C the rounds of the player stay.
         runs = self._runs if player is getattr(self, "learner_", None) else []
         runs.append(done)
-        while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:  # so each row is copied
-            runs[-2:] = [join_runs(*runs[-2:])]  # log2(n) times at most, in n calls too
+        # In n calls each row is copied at most log2(n) times.
+        while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:
+            runs[-2:] = [join_runs(*runs[-2:])]
         self._runs, self.learner_ = runs, player
         names = getattr(self, "feature_names_in_", ())
         classes = getattr(self, "classes_", ())  # of several classes the player knows them
@@ -122,11 +120,11 @@ class OnlineEstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """How much each column matters, (d,), the sum is 1: ``importance`` of SelfTuning."""
+        """``importance`` of SelfTuning: how much each column matters, (d,), of sum 1."""
         check_is_fitted(self)
         learner = getattr(self.learner_, "learners_", [self.learner_])[0]
         if not isinstance(learner, SelfTuning):
-            raise AttributeError(f"{type(learner).__name__} has no importance, only SelfTuning has")
+            raise AttributeError(f"only SelfTuning has importance, not {type(learner).__name__}")
         return learner.importance
 
     @property
@@ -143,7 +141,7 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
     loss = player._loss().name
     if loss not in LOSSES:
         raise AttributeError(
-            f"forecasts under the {loss} loss are no probabilities; use the {' or '.join(LOSSES)} "
+            f"forecasts under the {loss} loss are not probabilities; use the {' or '.join(LOSSES)} "
             "loss, or sklearn.calibration.CalibratedClassifierCV"
         )
     return True
@@ -176,41 +174,40 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     learner : Learner, optional
         Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
         takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
-        ``learner__name``, nested to any depth as in ``learner__features__sigma``. Of an
-        ``Intervals`` the learner within plays, and ``predict(X, return_set=True)`` gives sets.
+        ``learner__name``, nested to any depth as in ``learner__features__sigma``. If learner is an
+        ``Intervals``, its inner learner is trained, and ``predict(X, return_set=True)`` gives sets.
     shuffle : bool
-        Whether ``fit`` plays the rows in random order, as is right for a table. False for a stream,
-        whose rows are in the order of time; ``partial_fit`` always keeps it.
+        Whether ``fit`` plays the rows in random order, as is right for a table. False for rows in
+        the order of time; ``partial_fit`` always keeps the order.
     random_state : int, RandomState or None
-        Of the shuffling.
+        Seed of the shuffling.
 
     Attributes
     ----------
     learner_ : Learner or OneVsRest
-        The learner that has played: for two classes on the labels -1, for ``classes_[0]``, and +1;
-        for more classes, or where new ones may come (``partial_fit`` without ``classes``), a
+        The trained learner. Two classes are the labels -1, for ``classes_[0]``, and +1. More
+        classes, or new ones that may come (``partial_fit`` without ``classes``), need a
         ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
     classes_ : ndarray of shape (K,)
         The classes, sorted.
     run_ : Run
-        The online protocol of ``fit`` and every ``partial_fit`` since, its rounds in the order
-        played. Each forecast was made before its label was seen, so ``run_.mistake_rate`` is an
-        honest error without a test set (where blocks of labels are shuffled, of a shuffled table);
-        ``run_.certificate`` has the regret. It keeps 25 to 75 bytes a round, not the data.
+        The online protocol of ``fit`` and every ``partial_fit`` since, in the order played. Each
+        forecast was made before its label was seen, so ``run_.mistake_rate`` is an honest error
+        without a test set; ``run_.certificate`` has the regret. It keeps 25 to 75 bytes per round.
     n_features_in_, feature_names_in_
-        Width of X, and names of its columns if it had some.
+        Width of X, and the names of its columns, if any.
 
     Notes
     -----
     - The rows are played once. With shuffle=False a fit is ``okl.run`` of a new learner, bit for
-      bit, and rows must be sorted by time: a learner that follows drift takes rows sorted by class
-      for a concept that changes (one warning names the block of equal labels).
+      bit. Do not sort its rows by class: to a learner that follows drift this is a change (a
+      warning names a long block of equal labels).
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
     - Sparse rows become dense block by block, never all at once.
     - There is no ``sample_weight``: regret bounds count each round once.
-    - The tag ``poor_score`` is set for any learner but the self-tuning one: the others reach good
-      scores in one pass only with suitable widths and rates.
+    - The tag ``poor_score`` is set for any learner but ``SelfTuning``: the others need suitable
+      widths and rates.
     - A ``horizon`` given to the learner counts the rounds of ``partial_fit`` too.
     - Hyper-parameters that are set after the first rows take effect at the next ``fit``.
 
@@ -243,7 +240,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             if len(classes) < 2:
                 raise ValueError(
                     f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
-                    "come later use partial_fit(X, y), which takes in new ones"
+                    "come later use partial_fit(X, y), which accepts new ones"
                 )
             self._play_first(player, classes, *self._order(X, y))
         return self
@@ -251,9 +248,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Play more rows, in order; return self.
 
-        classes : all labels that may ever come, (K,); ``fit`` takes those of its y for that. None
-        at the first call: new ones may come, as in ``to_river``, and forecasts are those of a
-        ``OneVsRest`` that knew all classes from the start. (A bool has two classes.)
+        classes : all labels that may ever come, (K,). None at the first call: new classes may come,
+        as in ``to_river``, and forecasts are those of a ``OneVsRest`` that knew all classes from
+        the start. (A bool has two classes.)
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
@@ -287,21 +284,21 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if y.dtype.kind == "f":  # it warns of many integers
             check_classification_targets(y)
         player = getattr(self, "learner_", None)
-        known = [] if player is None else list(player.classes[:-1])
+        classes = [] if player is None else list(player.classes[:-1])
         labels = list(dict.fromkeys(y.tolist()))
         text = isinstance(labels[0], str)
-        if known and isinstance(known[0], str) != text:
+        if classes and isinstance(classes[0], str) != text:
             kinds = "labels must be all texts or all numbers"
-            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {known}; {kinds}")
+            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {classes}; {kinds}")
         for label in labels:
-            if label not in known:
-                known.append(label)
-                spare = max(known) + ("?" if text else 1)  # a name that no class has
+            if label not in classes:
+                classes.append(label)
+                spare = max(classes) + ("?" if text else 1)  # a name that no class has
                 if player is None:
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._take_class(label, spare)
-        self.classes_, self._grows = np.unique(known), True
+        self.classes_, self._grows = np.unique(classes), True
         return player
 
     def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> None:
@@ -338,11 +335,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
-        known = np.zeros(len(y), dtype=bool)
+        is_class = np.zeros(len(y), dtype=bool)
         for label in self.classes_:
-            known |= y == label
-        if not known.all():
-            row = int(np.argmin(known))
+            is_class |= y == label
+        if not is_class.all():
+            row = int(np.argmin(is_class))
             raise ValueError(
                 f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
                 f"{self.classes_.tolist()}; begin with partial_fit, with all classes at first, "
@@ -366,8 +363,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Return the classes forecast for the rows of X, shape (n,).
 
         With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, bool of shape
-        (n, K): the forecast, and what has a probability above a threshold, which is tracked so that
-        the class that comes is above it in ``coverage`` of the rounds (docs/intervals.md).
+        (n, K): the forecast, and each class whose probability is above a threshold. The threshold
+        is tracked so that the true class is above it in ``coverage`` of the rounds
+        (docs/intervals.md).
         """
         F = self.decision_function(X)
         forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
@@ -387,9 +385,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         Under the logistic loss a forecast f gives ``classes_[1]`` the probability
         1 / (1 + exp(-f)); with several classes these are divided by their sum. Under the squared
         and the squared hinge loss it is (1 + f) / 2, clipped to [0, 1]; with several classes the
-        nearest point of the simplex. After n rounds no class has less than 1 / (n + K), which is
-        what Laplace's rule says of a class that never came: so log losses are finite. Other losses
-        have no probabilities (AttributeError).
+        nearest point of the simplex. After n rounds no class has less than 1 / (n + K), Laplace's
+        rule for a class that never came, so log losses are finite. Other losses have no
+        probabilities (AttributeError).
 
         Notes
         -----
@@ -421,7 +419,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     Attributes
     ----------
     learner_ : Learner or MultiOutput
-        The learner that has played; for labels of shape (n, K) a ``MultiOutput``.
+        The trained learner; for labels of shape (n, K) a ``MultiOutput``.
         ``learner_.save(path)`` writes it without pickle.
     run_, n_features_in_, feature_names_in_
         As in ``OnlineClassifier``; the honest error is ``run_.settled_mean_loss``.

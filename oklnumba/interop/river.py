@@ -23,7 +23,7 @@ from oklnumba.protocol.several import OneVsRest
 
 FRAMES = "pandas", "polars"
 Keys = dict[Hashable, None]  # in the order of the columns
-MOST_NAMED = 20  # new keys that are ignored and warned of; more of them, silently
+MAX_NAMED = 20  # ignored new keys in warnings; further ones are ignored silently
 
 
 def to_river(
@@ -104,7 +104,7 @@ def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
 
 
 class _Model:
-    """Base of both models: a learner, and the one that plays."""
+    """Base of both models: ``learner`` has the hyper-parameters, ``_player`` plays."""
 
     learner: Learner | None
     _player: Learner | OneVsRest | None
@@ -133,21 +133,20 @@ class _Model:
             rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
         return keys, rows
 
-    def _match(self, found: Iterable[Hashable]) -> Keys:
-        """Return the keys of the columns, with new ones if the player can take them in."""
-        found = list(found)
-        if not (found or self._keys) or len(set(found)) < len(found):
-            raise ValueError(f"x needs one or more numbers under different keys, has {found}")
-        new = [key for key in found if key not in self._keys and key not in self._ignored]
+    def _match(self, given: Iterable[Hashable]) -> Keys:
+        """Return the keys of the columns, with new ones if the player can use them."""
+        given = list(given)
+        if not (given or self._keys) or len(set(given)) < len(given):
+            raise ValueError(f"x needs one or more numbers under different keys, but has {given}")
+        new = [key for key in given if key not in self._keys and key not in self._ignored]
         if new and self._keys and not self._player._can_widen:
-            if len(self._ignored) < MOST_NAMED:
+            if len(self._ignored) < MAX_NAMED:
                 self._ignored |= set(new)
                 learner = type(getattr(self._player, "learner", self._player)).__name__
                 checks.warn(
-                    f"the keys {checks.repr_value(new)} are new, and ignored: {learner} takes "
-                    "in no new keys (SelfTuning none after its last restart); give all keys in the "
-                    "first round, 0 where there is no value, or take a learner with a kernel, or a "
-                    "linear one"
+                    f"ignoring new keys {checks.repr_value(new)}: {learner} accepts no new keys "
+                    "(SelfTuning: after its last restart); give all keys in the first round, 0 for "
+                    "missing values, or use a linear learner or one on a kernel"
                 )
             return self._keys
         # Keys of several types, 1 and "1", are sorted too.
@@ -184,10 +183,10 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     Remarks
     -------
-    A key that is missing counts as 0. A new one is taken in as if it had been 0 in all rounds so
-    far, where that is exact: by linear learners and kernel expansions; by ``SelfTuning`` from its
-    next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768). Learners on features or on a
-    simplex, and ``SelfTuning`` after its last restart, ignore it, with one warning that names it.
+    A missing key counts as 0. To linear learners and kernel expansions a new key is one that was 0
+    in all rounds so far. ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512,
+    2048, 8192 and 32,768). Learners on features or on a simplex, and ``SelfTuning`` after its last
+    restart, ignore it, with one warning that names it.
     Errors for values or labels change nothing.
 
     Examples
@@ -226,20 +225,19 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 class RiverClassifier(_Model, base.MiniBatchClassifier):
     """A river classifier that plays a learner; ``to_river(learner)``.
 
-    If it is known that there are two classes, one learner plays them as -1 and +1. Else a
-    ``OneVsRest`` plays the classes so far and one spare class, with which the next new class
-    starts. So the forecasts are bit for bit those of a ``OneVsRest`` that knew all classes from the
-    start, restricted to the classes seen.
+    One learner plays two classes, if named, as -1 and +1. Else a ``OneVsRest`` plays the classes so
+    far and one spare class, with which the next new class starts. So forecasts are bit for bit
+    those of a ``OneVsRest`` that knew all classes from the start, restricted to the classes so far.
 
     Parameters
     ----------
     learner, classes
-        As in ``to_river``. If there are two classes, name them: that saves two of three scorers.
+        As in ``to_river``. If there are two classes, name them: one scorer plays in place of three.
 
     Remarks
     -------
     Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
-    are bools, texts, integers or anything hashable, but no fractions.
+    are bools, texts, integers or anything hashable, but not fractions.
 
     Probabilities are (1 + f) / 2, clipped to [0, 1], for forecasts f under the squared and squared
     hinge loss (several classes: the nearest point of the simplex), and 1 / (1 + exp(-f)) under the
@@ -261,7 +259,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self.learner = learner
         self.classes = classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
-        self._fixed = False  # whether no others may come
+        self._fixed = False  # whether no new classes may come
         self._player: Learner | OneVsRest | None = None
         self._loss = self._clone_learner()._loss().name
         if classes is not None:
@@ -284,15 +282,15 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def _encode(self, labels: list[Hashable]) -> np.ndarray:
         """Return the places of labels among the classes, after adding new classes."""
         bools = self._player is None and any(isinstance(label, bool) for label in labels)
-        known = [False, True] if bools else self._codes
-        new = [label for label in dict.fromkeys(labels) if label not in known]
+        classes = [False, True] if bools else self._codes
+        new = [label for label in dict.fromkeys(labels) if label not in classes]
         if new and (bools or self._fixed):
             raise ValueError(
-                f"y is {new[0]!r}, which is not one of the classes {list(known)}; name all "
+                f"y is {new[0]!r}, which is not one of the classes {list(classes)}; name all "
                 "classes when you make the model: to_river(learner, classes=[...])"
             )
         if bools:
-            self._fix_classes(known)
+            self._fix_classes(classes)
         for label in new:
             if self._player is None:
                 self._player = OneVsRest(self._clone_learner(), [0, 1])
@@ -304,7 +302,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def _learn(self, keys: Keys, rows: np.ndarray, labels: Iterable[Any]) -> None:
         labels = [_as_label(label) for label in labels]
         if len(labels) != len(rows):
-            raise ValueError(f"y must have {len(rows)} labels, one a row of X, has {len(labels)}")
+            raise ValueError(f"y must have {len(rows)} labels, one per row; it has {len(labels)}")
         codes = self._encode(labels)
         several = isinstance(self._player, OneVsRest)
         codes = codes if several else 2.0 * codes - 1.0
@@ -323,7 +321,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         """Return the probabilities of the classes so far, (n, K)."""
         if self._loss not in LOSSES:
             raise NotImplementedError(
-                f"forecasts under the {self._loss} loss are no probabilities; use a learner with "
+                f"forecasts under the {self._loss} loss are not probabilities; use a learner with "
                 "the squared, squared hinge or logistic loss, or a metric of labels"
             )
         if not self._codes:
@@ -343,16 +341,16 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self._learn(keys, row[None], [y])
 
     def predict_one(self, x: dict) -> Hashable | None:
-        """Return the class forecast; None before any class is known."""
+        """Return the class forecast; None before the first class."""
         return self._predict(self._make_row(x)[1][None])[0]
 
     def predict_proba_one(self, x: dict) -> dict[Hashable, float]:
         """Return the probability of each class so far."""
-        found = self._predict_proba(self._make_row(x)[1][None])[0]
-        return dict(zip(self._codes, found.tolist(), strict=True))
+        P = self._predict_proba(self._make_row(x)[1][None])[0]
+        return dict(zip(self._codes, P.tolist(), strict=True))
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probabilities for the rows of a frame, as a frame with a column a class."""
+        """Return the probabilities for the rows of a frame, as a frame with a column per class."""
         P, library = self._predict_proba(self._make_rows(X)[1]), _library(X)
         if hasattr(X, "index"):
             return library.DataFrame(P, columns=list(self._codes), index=X.index)
