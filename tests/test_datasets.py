@@ -467,7 +467,7 @@ def test_without_the_extra(add, monkeypatch):
     "name, advice", [("susy30k", 'load "susy"'), ("mnist12", "digits 1"), ("magic04", "reinstall")]
 )
 def test_sets_without_a_public_original(home, monkeypatch, name, advice):
-    monkeypatch.setattr(datasets, "OWN", home)
+    monkeypatch.setattr(datasets, "BUNDLED", home)
     with pytest.raises(FileNotFoundError, match=f"OKLNUMBA_DATA.*{advice}"):
         datasets.load(name)
 

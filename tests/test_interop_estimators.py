@@ -534,8 +534,8 @@ BAD_FITS = {
     ),
     "other classes": (lambda: begin(CLASSES).partial_fit(X, Y, [0, 1]), "'left'.*leave them out"),
     "a class": (lambda: classify(Y, okl.KernelAWV), "the class KernelAWV; make an object"),
-    "several classes": (lambda: classify(Y, okl.OneVsRest(SQUARED, CLASSES)), "learner within"),
-    "several outputs": (lambda: regress(X, okl.MultiOutput(SQUARED)), "pass the learner within"),
+    "several classes": (lambda: classify(Y, okl.OneVsRest(SQUARED, CLASSES)), "inner learner"),
+    "several outputs": (lambda: regress(X, okl.MultiOutput(SQUARED)), "pass its inner learner"),
     "a text": (lambda: regress(X, "PKAWV"), "must be an oklnumba learner.*'PKAWV'"),
     "hinge": (
         lambda: regress(X, okl.FOGD()),
