@@ -227,3 +227,35 @@ def test_load_reads_whatever_was_saved(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"{name}.npz holds {held}; okl.load reads it"):
             load(tmp_path / f"{name}.npz")
+
+
+class Batches(Follower):
+    """As scikit-learn: predict and partial_fit, which take batches."""
+
+    def predict(self, X):
+        self.calls.append(("predict", len(X)))
+        return X @ self.w
+
+    def partial_fit(self, X, y):
+        self.calls.append(("learn", len(X)))
+        for x, label in zip(X, y, strict=True):
+            self.w = self.w + 0.3 * (label - self.w @ x) * x
+
+    predict_one = learn_one = property()  # hidden: it has no calls for single rows
+
+
+def test_batches_are_handed_over_whole():
+    model, w = Batches(), np.zeros(3)
+    run = okl.run(model, X, Y, batch=50)
+    sizes = [size for _, size in model.calls]
+    assert [what for what, _ in model.calls] == ["learn", "predict"] * 3 + ["learn"]
+    assert sizes == [50] * 7
+    for start in range(0, 200, 50):
+        rows = slice(start, start + 50)
+        expected = X[rows] @ w if start else np.zeros(50)
+        assert_array_equal(run.predictions[rows], expected)
+        for x, label in zip(X[rows], Y[rows], strict=True):
+            w = w + 0.3 * (label - w @ x) * x
+    late = Batches()
+    okl.run(late, X, Y, batch=50, delay=10)
+    assert ("learn", 40) in late.calls and ("predict", 50) in late.calls

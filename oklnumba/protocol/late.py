@@ -1,5 +1,6 @@
 """Labels that come late, in batches, or not at all."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -66,7 +67,7 @@ class LateLabels:
         for start, stop in pairwise([0, *ends, n]):
             self.rounds = before + stop
             if at_once and known[start]:
-                trace = self.learn_until(self.rounds)
+                trace = self.learn_until(self.rounds, learner._play_rows)
             else:
                 trace = Trace(forecast(X[start:stop]), np.full(stop - start, learner.size))
                 if self.rounds % batch == 0:
@@ -76,13 +77,14 @@ class LateLabels:
             sizes.append(trace.sizes)
         return Trace(np.concatenate(forecasts), np.concatenate(sizes))
 
-    def learn_until(self, last: int) -> Trace | None:
+    def learn_until(self, last: int, play: Callable | None = None) -> Trace | None:
         """Learn the labels of all rounds up to the last, as far as there are any."""
+        play = play or self.learner._learn_rows
         count = max(0, last - self.learned)
         X, y = self.X[:count], self.y[:count]
         self.X, self.y, self.learned = self.X[count:], self.y[count:], self.learned + count
         known = find_labels(y)
-        return self.learner._play_rows(X[known], y[known]) if known.any() else None
+        return play(X[known], y[known]) if known.any() else None
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
         """Return what a run keeps; where there is no label the loss is NaN, and no mistake."""

@@ -42,8 +42,18 @@ class Outside(Learner):
             learn(X[t].copy(), label)
             self._played += 1
 
+    def _learn_rows(self, X: np.ndarray, y: np.ndarray) -> None:
+        if hasattr(self.model, "learn_one"):
+            super()._learn_rows(X, y)
+        else:  # as scikit-learn: a batch in one call
+            self._begin(X.shape[1])
+            self._choose_calls()[1](X.copy(), y.copy())
+            self._played += len(X)
+
     def _forecast(self, X: np.ndarray, predict: Callable | None = None) -> np.ndarray:
         predict, forecasts = predict or self._choose_calls()[0], np.empty(len(X))
+        if len(X) > 1 and not hasattr(self.model, "learn_one") and self._played:
+            return np.ravel(self.model.predict(X.copy())).astype(np.float64)
         for t, x in enumerate(X):
             forecast = predict(x.copy())  # the model may keep it
             if forecast is None or isinstance(forecast, bool | np.bool_):
@@ -60,7 +70,7 @@ class Outside(Learner):
             fitted = hasattr(model, "n_features_in_")
             return (
                 lambda x: model.predict(x[None])[0] if fitted or self._played else None,
-                lambda x, y: model.partial_fit(x[None], [y], **more),
+                lambda x, y: model.partial_fit(np.atleast_2d(x), np.ravel(y), **more),
                 signs,
             )
         if all(cls.__module__.split(".")[0] != "river" for cls in type(model).__mro__):

@@ -341,7 +341,8 @@ def _next_rows(recorder: Recorder, d: int, left: int, time_limit: float | None) 
     rounds, most = recorder.rounds, count_block_rows(d, recorder.learner._run_rows)
     doubled = FIRST_ROWS << (rounds // FIRST_ROWS).bit_length()  # the first above rounds
     cut = doubled if doubled <= most else (rounds // most + 1) * most
-    rows = min(left, cut - rounds)
+    batch = recorder.late.batch if recorder.late else 1
+    rows = min(left, cut - rounds + -cut % batch)  # whole batches
     if recorder.every is not None:
         rows = min(rows, recorder.every - rounds % recorder.every)
     if time_limit is not None:

@@ -321,6 +321,10 @@ class Learner(State, Params):
             self._fault = None
         return trace
 
+    def _learn_rows(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Learn checked rows whose forecasts were made before, with late labels."""
+        self._play_rows(X, y)
+
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""
         self._count_rounds(n, *self._play_with_room(rounds))
