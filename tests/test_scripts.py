@@ -167,7 +167,7 @@ def test_millions_of_rounds(monkeypatch):
     assert 0.1 < block.least / millions.BLOCK < 0.12
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
     monkeypatch.setattr(millions, "QUICK_ROUNDS", (50_000, 100_000))
-    rows = millions.play(millions.MADE_UP, "LinearAWV", True, 100.0)
+    rows = millions.play("LinearAWV", True, 100.0)
     assert [row["rounds"] for row in rows] == [50_000, 100_000]
     blocks = list(itertools.islice(millions.made_up(millions.PLAYED), 2))
     run = okl.run(
@@ -176,7 +176,7 @@ def test_millions_of_rounds(monkeypatch):
     assert rows[-1]["mistakes"] == f"{100 * run.mistake_rate:.4f}"
     assert rows[-1]["least"] == f"{sum(b.least for b in blocks) / 1000:.4f}"
     assert float(rows[-1]["regret"]) == pytest.approx(run.certificate.regret[-1], rel=1e-4)
-    one, two = millions.play(millions.MADE_UP, "LinearAWV", True, 0.0)  # no time: extrapolated
+    one, two = millions.play("LinearAWV", True, 0.0)  # no time: extrapolated
     assert two["played"] == 50_000
     assert float(two["seconds"]) == pytest.approx(2.0 * float(one["seconds"]), rel=1e-3)
 

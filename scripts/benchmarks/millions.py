@@ -2,10 +2,10 @@
 
 Reproduces: nothing published; mistakes, certificate, seconds and peak memory of each learner, each
     in a process of its own on one core. Settings are chosen on another draw of the stream.
-Missing: SUSY and HIGGS if they are not at hand; a made-up stream with known least error stands for
-    them. Who does not finish within the limit plays a part ("played"), and times are extrapolated.
+Missing: real streams as long; the made-up one has a known least error. Who does not finish within
+    the limit plays a part ("played"), and times are extrapolated.
 Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): about 15 s.
-Data: susy and higgs if they are at hand (held as float32), else made up, block by block.
+Data: made up, block by block.
 """
 
 import os
@@ -26,11 +26,10 @@ from scripts.looks import PINK, SKY, explain, look, name_points
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
 SHARES = {"SelfTuning": 4.5, "river": 0.2}  # of the limit, where it is another one
-BLOCK = 50_000  # rows made at once
+MADE_UP, BLOCK = "made up", 50_000  # the stream, and rows made at once
 TUNE_ROUNDS, QUICK_TUNE = 50_000, 1000
 D, DECAY, STEEP = 18, 0.7, 4.0
 CONCEPT, PLAYED, REHEARSED = 0, 1, 2  # seeds: of the concept, of the draw that is played, and tuned
-REAL, MADE_UP, LENGTH = ("susy", "higgs"), "made up", 2.8  # LENGTH of inputs, root mean square
 SELF = "SelfTuning"
 
 
@@ -60,29 +59,6 @@ def made_up(seed: int):
         y = np.where(rng.random(BLOCK) < p, 1.0, -1.0)
         yield Block(U @ mixing, y, float(np.minimum(p, 1.0 - p).sum()))
         number += 1
-
-
-def real_stream(name: str, draw: int):
-    """Yield SUSY or HIGGS, standardised by the past; the last TUNE_ROUNDS rows choose settings."""
-    scaler, first, done = okl.Standardizer(), okl.datasets.SPECS[name].shape[0] - TUNE_ROUNDS, 0
-    for X, y in okl.stream(name, batch=BLOCK):
-        cut = min(max(first - done, 0), len(y))
-        rows = slice(cut, None) if draw == REHEARSED else slice(cut)
-        done += len(y)
-        if len(y[rows]):
-            yield Block(scaler.stream(X[rows]) * (LENGTH / np.sqrt(X.shape[1])), y[rows], None)
-
-
-def blocks(stream: str, draw: int):
-    return made_up(draw) if stream == MADE_UP else real_stream(stream, draw)
-
-
-def lengths(stream: str, quick: bool):
-    wanted = QUICK_ROUNDS if quick else ROUNDS
-    if stream == MADE_UP:
-        return wanted
-    most = okl.datasets.SPECS[stream].shape[0] - TUNE_ROUNDS
-    return tuple(sorted({min(most, rounds) for rounds in wanted}))
 
 
 def families():
@@ -142,36 +118,36 @@ def pieces(blocks, rows: int, total: int):
             return
 
 
-def count_mistakes(make, stream: str, rounds: int) -> int:
+def count_mistakes(make, rounds: int) -> int:
     """Return the mistakes on another draw, to choose a setting; this compiles too."""
     player = make()
-    cut = pieces(blocks(stream, REHEARSED), player.rows or BLOCK, rounds)
+    cut = pieces(made_up(REHEARSED), player.rows or BLOCK, rounds)
     return sum(player.play(piece.X, piece.y) for piece in cut)
 
 
-def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
+def play(name: str, quick: bool, limit: float) -> list[dict]:
     """Play a learner on one core; return a row for each number of rounds."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
     settings = families().get(name) or rival_settings(name)
     tuned = QUICK_TUNE if quick else TUNE_ROUNDS
-    text = min(settings, key=lambda text: count_mistakes(settings[text], stream, tuned))
-    player, rounds, rows = settings[text](), lengths(stream, quick), []
+    text = min(settings, key=lambda text: count_mistakes(settings[text], tuned))
+    player, rounds, rows = settings[text](), QUICK_ROUNDS if quick else ROUNDS, []
     start, played, wrong, before, least, seconds = memory_mb(), 0, 0, (0, 0), 0.0, 0.0
-    for piece in pieces(blocks(stream, PLAYED), player.rows or BLOCK, rounds[-1]):
+    for piece in pieces(made_up(PLAYED), player.rows or BLOCK, rounds[-1]):
         begin = time.process_time()
         wrong += player.play(piece.X, piece.y)
         seconds += time.process_time() - begin
         played += len(piece.y)
-        least = None if piece.least is None else least + piece.least
+        least += piece.least
         over = seconds > limit
         for at in (at for at in rounds if at == played or over and at > played):
             lately = (wrong - before[1]) / (played - before[0]) if played > before[0] else np.nan
             proof = player.certificate  # in the own space, squared loss
             ends = [f"{a[-1]:.6g}" for a in (proof.regret, proof.bound)] if proof else ["", ""]
-            known = least is not None and played % BLOCK == 0  # it comes with whole blocks
+            known = played % BLOCK == 0  # the least error comes with whole blocks
             rows.append({
-                "stream": stream, "learner": name, "setting": text, "rounds": at, "played": played,
+                "stream": MADE_UP, "learner": name, "setting": text, "rounds": at, "played": played,
                 "mistakes": f"{100 * wrong / played:.4f}", "lately": f"{100 * lately:.4f}",
                 "least": f"{100 * least / played:.4f}" if known else "",
                 "regret": ends[0], "bound": ends[1], "seconds": f"{seconds * at / played:.4g}",
@@ -183,11 +159,11 @@ def play(stream: str, name: str, quick: bool, limit: float) -> list[dict]:
     return rows
 
 
-def play_all(jobs, args) -> list[dict]:
+def play_all(names, args) -> list[dict]:
     rows = []
-    for stream, name in jobs:
+    for name in names:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
-        rows += run_in_process(play, stream, name, args.quick, limit)
+        rows += run_in_process(play, name, args.quick, limit)
         write_csv(args.output / f"{args.stem}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
 
@@ -198,58 +174,42 @@ LOOKS = {  # of those that scripts.common does not name; other libraries are gre
 
 
 def draw(rows):
-    streams = list(dict.fromkeys(row["stream"] for row in rows))
-    figure, axes = plots.figure(rows=len(streams), columns=1, row_height=4.6)
-    named = []
-    for ax, stream in zip(axes[:, 0], streams, strict=True):
-        here = [row for row in rows if row["stream"] == stream]
-        least = [float(row["least"]) for row in here if row["least"]]
-        floor, points = least[-1] if least else 0.0, []
-        for name in dict.fromkeys(row["learner"] for row in here):
-            path = [row for row in here if row["learner"] == name]
-            x = np.array([float(row["seconds"]) for row in path])
-            y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
-            whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
-            own = look(name.replace("ProsNKONS", "Pros-N-KONS"))
-            colour, marker = LOOKS.get(name, (own["color"], own["marker"]))
-            style = {"color": colour, "marker": marker, "linewidth": 1.0, "markersize": 4.5}
-            ax.plot(x, y, **style)
-            ax.plot(x[~whole], y[~whole], **style | {"linestyle": ""}, mfc="white")
-            fine = np.linspace(0.0, len(x) - 1.0, 20)[:-1]  # of the line
-            line = (np.exp(np.interp(fine, range(len(x)), np.log(v))) for v in (x, y))
-            points += [("", *point, colour) for point in zip(*line, strict=True)]
-            points.append((name, x[-1], y[-1], colour))
-        explain(
-            ax, "open: a part was played, time extrapolated", marker="o", linestyle="", mfc="white"
-        )
-        what = f"mistakes above the least possible, {floor:.2f} % (points)"
-        sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in here}))
-        seconds = "CPU seconds in the learner, one core"
-        title = f"{stream}: {sizes} million rounds"
-        plots.tidy(ax, seconds, what if least else "mistakes (%)", title, log="xy")
-        ax.set_xlim(right=20.0 * ax.get_xlim()[1])  # room for names
-        named.append((ax, sorted(points, key=lambda point: -point[1])))
+    figure, axes = plots.figure(columns=1, row_height=4.6)
+    ax, points = axes[0, 0], []
+    floor = [float(row["least"]) for row in rows if row["least"]][-1]
+    for name in dict.fromkeys(row["learner"] for row in rows):
+        path = [row for row in rows if row["learner"] == name]
+        x = np.array([float(row["seconds"]) for row in path])
+        y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
+        whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
+        own = look(name.replace("ProsNKONS", "Pros-N-KONS"))
+        colour, marker = LOOKS.get(name, (own["color"], own["marker"]))
+        style = {"color": colour, "marker": marker, "linewidth": 1.0, "markersize": 4.5}
+        ax.plot(x, y, **style)
+        ax.plot(x[~whole], y[~whole], **style | {"linestyle": ""}, mfc="white")
+        fine = np.linspace(0.0, len(x) - 1.0, 20)[:-1]  # of the line
+        line = (np.exp(np.interp(fine, range(len(x)), np.log(v))) for v in (x, y))
+        points += [("", *point, colour) for point in zip(*line, strict=True)]
+        points.append((name, x[-1], y[-1], colour))
+    part = "open: a part was played, time extrapolated"
+    explain(ax, part, marker="o", linestyle="", mfc="white")
+    what = f"mistakes above the least possible, {floor:.2f} % (points)"
+    sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in rows}))
+    title = f"{MADE_UP}: {sizes} million rounds"
+    plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
+    ax.set_xlim(right=20.0 * ax.get_xlim()[1])  # room for names
     plots.shared_legend(figure, columns=4)  # which moves the axes
-    for ax, points in named:
-        name_points(ax, points, plots.FONT - 1.0)
+    name_points(ax, sorted(points, key=lambda point: -point[1]), plots.FONT - 1.0)
     return figure
-
-
-def jobs(args, missing):
-    """Return the streams and learners to play."""
-    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    names = [name for name in names if not name.startswith(tuple(missing))]
-    known = okl.datasets.names()
-    streams = [name for name in REAL if name in known and okl.datasets.found(name)]
-    streams = [MADE_UP] if args.quick or not streams else streams
-    return [(stream, name) for stream in streams for name in names]
 
 
 def main() -> None:
     only = {"action": "append", "metavar": "NAME", "help": "play these alone"}
     args = parse_args(__doc__, LIMIT, QUICK_LIMIT, only=only)
     missing = () if args.rows else rivals.missing_libraries(SKLEARN, RIVER)
-    rows = args.rows or play_all(exit_if_empty(jobs(args, missing)), args)
+    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
+    names = [name for name in names if not name.startswith(tuple(missing))]
+    rows = args.rows or play_all(exit_if_empty(names), args)
     publish(draw(rows), rows, args, partial=bool(args.only or missing), but=("setting",))
 
 

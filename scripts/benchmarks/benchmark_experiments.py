@@ -1,0 +1,216 @@
+"""Experiments at scale: ten million rounds from a file, sweeps in threads, regret of long runs.
+
+Reproduces: nothing published; the goals are the project's own.
+Missing: arrays of all ten million rows (1.5 GB): the first million is played from memory, before
+    and after the file, and rounds a second are compared. Processes and Dask clusters.
+Time: a quarter of an hour on two quiet cores.
+Data: synthetic, of the file in a temporary folder; magic04, which comes with the package.
+"""
+
+import inspect
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.linalg
+
+import oklnumba as okl
+from scripts.benchmarks.timing import median_seconds, report, row, stream, timed
+from scripts.common import memory_mb, run_in_process
+
+# ---- from a file ----
+
+WIDTH = 18
+PART = 500_000  # rows made at once, and a row group of the file
+GOAL, MEMORY = 0.85, 400.0
+
+
+def learner():
+    return okl.PKAWV(okl.TaylorFeatures(degree=2, sigma=3.0))
+
+
+def write(path, rounds: int) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"x{k}" for k in range(WIDTH)] + ["y"]
+    schema = pa.schema([(name, pa.float64()) for name in names])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rounds, PART):
+            X = rng.uniform(-1, 1, (min(PART, rounds - start), WIDTH))
+            y = np.sign(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(len(X)))
+            writer.write_table(pa.table([*X.T, y], schema=schema))
+
+
+def measure(data):
+    """Return wall, CPU time and loss of a run, and the memory beyond the warm interpreter."""
+    before = memory_mb()
+    wall, cpu = time.perf_counter(), time.process_time()
+    run = okl.run(learner(), *data, record="none")
+    return {
+        "wall": (time.perf_counter() - wall) / run.rounds,
+        "cpu": (time.process_time() - cpu) / run.rounds,
+        "memory": memory_mb() - before,
+        "loss": run.mean_loss,
+    }
+
+
+def play(path: str, rounds: int):
+    warm = okl.stream(path, label="y", batch=20_000)
+    okl.run(learner(), [next(iter(warm))], record="none")
+    if not rounds:
+        return measure((okl.stream(path, label="y"),))
+    return measure(next(iter(okl.stream(path, label="y", batch=rounds))))
+
+
+def from_file(rounds: int, in_memory: int) -> list[dict]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "stream.parquet")
+        write(path, rounds)
+        before, read, after = (
+            run_in_process(play, str(path), n) for n in (in_memory, 0, in_memory)
+        )
+    arrays = {key: (before[key] + after[key]) / 2 for key in read}
+    name = f"PKAWV d={WIDTH} M=2, {rounds} rounds from Parquet"
+    unit = f"arrays in memory, {in_memory} rounds before and after"
+    goal = GOAL if rounds > 1_000_000 else None
+    rows = [
+        row(f"{name}, {what}", read[key] * rounds, arrays[key] / read[key], goal, unit)
+        for key, what in (("wall", "wall time"), ("cpu", "CPU time of all threads"))
+    ]
+    what, most = f"{name}, memory beyond the interpreter", MEMORY if goal else None
+    return [*rows, row(what, np.nan, read["memory"], most, "MB", at_most=True)]
+
+
+# ---- sweeps ----
+
+CELLS, NARROW, RUNS = 40, okl.Gaussian(0.5), 7
+ROUNDS, QUICK_ROUNDS = 19_020, 1000  # of a cell
+ROWS, QUICK_ROWS = 5000, 1000  # of regret_vs_size
+SIZES, SEEDS = (12, 25, 50, 100, 200, 400), 3
+
+
+def side_by_side(rounds: int) -> list[dict]:
+    """Return how much faster two threads play cells than one: the median of RUNS turns."""
+    data = okl.datasets.load("magic04", permute=0)
+    pair = {"magic04": (data.X[:rounds], data.y[:rounds])}
+    rows = []
+    for learner in (okl.NystromAWV(NARROW, max_size=150), okl.POMDR(NARROW)):
+        plays = [partial(okl.sweep, learner, pair, CELLS, n_jobs=jobs) for jobs in (1, 2)]
+        np.testing.assert_array_equal(*(play()["mean_loss"] for play in plays))
+        turns = [[timed(play) for play in plays] for _ in range(RUNS)]
+        one, two = sorted(turns, key=lambda turn: turn[0] / turn[1])[RUNS // 2]
+        what = f"{CELLS} cells of {type(learner).__name__}, {rounds} rounds each, in two threads"
+        rows.append(row(what, two, one / two, 1.7, "one after another"))
+    return rows
+
+
+def in_one_call(rows: int) -> list[dict]:
+    data = okl.datasets.load("magic04", permute=0)
+    X, y = data.X[:rows], data.y[:rows]
+    eta = 10.0 / rows**0.5
+    learners = [
+        okl.NystromAWV(NARROW),
+        okl.PKAWV(okl.FourierFeatures(sigma=0.5)),
+        okl.FOGD(sigma=0.5, eta=eta),
+        okl.NOGD(NARROW, eta=eta),
+        okl.SkeGD(NARROW, eta=eta),
+        okl.BOGD(NARROW, eta=eta / 3),
+        okl.KernelOGD(NARROW, eta=eta, budget=100),
+        okl.BAO2KS([NARROW], horizon=rows),
+    ]
+    begin = time.perf_counter()
+    table = okl.regret_vs_size(
+        learners, X, y, NARROW, 1.0, seeds=SEEDS, sizes=SIZES, permute=True, n_jobs=2
+    )
+    took = time.perf_counter() - begin
+    assert not any(table["error"]) and len(table) == len(learners) * len(SIZES) * SEEDS
+    played = f"{rows} rows, {len(learners)} learners, {len(SIZES)} sizes, {SEEDS} seeds"
+    return [row(f"regret_vs_size: {played}", took, took, 120.0, "seconds", at_most=True)]
+
+
+# ---- regret ----
+
+KERNEL = okl.Gaussian(1.0)
+SEVERAL = ("OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
+GIVEN = {
+    "kernel": KERNEL, "kernels": [KERNEL], "features": okl.TaylorFeatures(2), "learner": okl.OGD(),
+    "learners": [okl.OGD(eta=0.1), okl.OGD(eta=1.0)],
+}  # fmt: skip
+
+
+def curve(n: int) -> list[dict]:
+    X, y = stream(n, 5)
+    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2)), X, y)
+    K = KERNEL(X)
+    K[np.diag_indices(n)] += 1.0
+
+    def factor():
+        scipy.linalg.cholesky(K, lower=True, check_finite=False)
+
+    one, ours = median_seconds(factor), median_seconds(lambda: run.regret(KERNEL, 1.0, at=100))
+    name = f"Run.regret at 100 checkpoints, {n} rounds, Gram matrix included"
+    return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky", at_most=True)]
+
+
+def regret_of(n: int, at: int):
+    """Return the wall seconds of a regret, the share of its interval, and the peak memory."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 8))
+    y = np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n), -1, 1)
+    run = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=2.0)), X, y)
+    start = time.perf_counter()
+    curve = run.regret(okl.Gaussian(2.0), 1.0, at=at)
+    wall = time.perf_counter() - start
+    share = (curve.high[-1] - curve.low[-1]) / (run.losses.sum() - curve.high[-1])
+    return wall, share, memory_mb()
+
+
+def long_stream(n: int, at: int, how: str, goal) -> list[dict]:
+    two = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    wall, share, megabytes = run_in_process(regret_of, n, at, **two)
+    name = f"Run.regret at {at} of {n} rounds, d = 8, {how}"
+    goals = (goal, 1024, 1e-3) if goal else (None, None, None)
+    return [
+        row(name, wall, wall, goals[0], "seconds on two cores", at_most=True),
+        row("its peak memory, data and run included", np.nan, megabytes, goals[1], "MB", True),
+        row("width of its interval", np.nan, share, goals[2], "of the best loss", True),
+    ]
+
+
+def needs(cls, name: str) -> bool:
+    found = inspect.signature(cls).parameters
+    return name in found and found[name].default is inspect.Parameter.empty
+
+
+def greedy(n: int) -> list[dict]:
+    classes = [getattr(okl, name) for name in okl.__all__ if name not in SEVERAL]
+    learners = [
+        cls(**{name: value for name, value in GIVEN.items() if needs(cls, name)})
+        for cls in classes if isinstance(cls, type) and hasattr(cls, "learn_one")
+    ]  # fmt: skip
+    for learner in learners:  # compiled before
+        okl.adversary.greedy(learner, KERNEL, 3, 5)
+    took = timed(lambda: [okl.adversary.greedy(one, KERNEL, n, 5) for one in learners])
+    name = f"greedy adversary, {n} rounds, d = 5, {len(learners)} learners one after the other"
+    return [row(name, took, took, 120, "seconds on one core", at_most=True)]
+
+
+def jobs(quick: bool) -> list:
+    sizes = (200_000, 100_000) if quick else (10_000_000, 1_000_000)
+    rounds, rows = (QUICK_ROUNDS, QUICK_ROWS) if quick else (ROUNDS, ROWS)
+    return [
+        lambda: from_file(*sizes),
+        lambda: side_by_side(rounds),
+        lambda: in_one_call(rows),
+        lambda: curve(2000 if quick else 5000),
+        lambda: long_stream(3000 if quick else 20_000, 10, "one factor", None),
+        lambda: long_stream(21_000 if quick else 200_000, 1, "conjugate gradients", 120),
+        lambda: greedy(20 if quick else 80),
+    ]
+
+
+if __name__ == "__main__":
+    report(__doc__, "shorter streams", jobs)
