@@ -738,3 +738,20 @@ def test_messages_say_what_to_do(call, message):
 def test_a_progress_bar_needs_no_stderr(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     assert okl.run(make(), A, Y, progress=True).rounds == 80
+
+
+# ---- new keys of river ----
+
+
+def test_a_forecast_of_self_tuning_counts_new_keys_as_0_without_a_copy(monkeypatch):
+    model = okl.interop.to_river(task="regression")
+    for row, label in zip(A[:40].tolist(), Y[:40].tolist(), strict=True):
+        model.learn_one(dict(zip("abc", row, strict=True)), label)
+    x = dict(zip("abc", A[50].tolist(), strict=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(okl.SelfTuning, "_copy_with_columns", None)
+        assert model.predict_one(x | {"new": 3.0}) == model.predict_one(x)
+        frame = pd.DataFrame([x | {"new": 3.0}])
+        assert_allclose(model.predict_many(frame), model.predict_one(x), rtol=1e-9)
+    model.learn_one(x | {"new": 3.0}, 1.0)
+    assert model._player._width == 4

@@ -158,6 +158,16 @@ class _Model:
         one = self._player
         return one if one is None or one._width in (None, d) else one._copy_with_columns(d)
 
+    def _for_forecast(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return the player and rows as it forecasts them, with new columns where copies are small.
+
+        ``SelfTuning`` has a large state: in its forecasts new columns count as 0, their mean.
+        """
+        player = self._player
+        if isinstance(getattr(player, "learner", player), SelfTuning):
+            return player, rows[..., : player._width]
+        return self._widen(rows.shape[-1]), rows
+
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
         if hasattr(y, "columns"):
@@ -214,12 +224,13 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         self._keys = keys
 
     def _predict(self, rows: np.ndarray) -> np.ndarray:
-        return self._widen(rows.shape[1]).predict(rows)
+        player, rows = self._for_forecast(rows)
+        return player.predict(rows)
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
-        _, row = self._make_row(x)
-        return self._widen(len(row)).predict_one(row)
+        player, row = self._for_forecast(self._make_row(x)[1])
+        return player.predict_one(row)
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
@@ -311,7 +322,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K)."""
-        player = self._widen(rows.shape[1])
+        player, rows = self._for_forecast(rows)
         if isinstance(player, OneVsRest):
             return player.scores(rows)[:, : len(self._codes)]
         forecasts = player.predict(rows)
