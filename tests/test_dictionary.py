@@ -8,8 +8,8 @@ import scipy.linalg
 
 from oklnumba.components import kernels
 from oklnumba.hot.primitives.dictionary import (
+    Choices,
     KORSState,
-    Out,
     Rule,
     Work,
     kors_keep,
@@ -67,7 +67,7 @@ def play_kors(X, coins, kernel, alpha, beta, eps, cap=4):
     while True:
         first, status = kors_rounds(
             X, coins, first, coded, Rule(alpha, beta, eps),
-            KORSState(counts, atoms, weights, C), Work(*poisoned(2, cap)), Out(played, joins),
+            KORSState(counts, atoms, weights, C), Work(*poisoned(2, cap)), Choices(played, joins),
         )  # fmt: skip
         if status != NEED_ROOM:
             break

@@ -26,8 +26,8 @@ from oklnumba.core.state import (
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.dictionary import (
     ALDState,
+    Choices,
     KORSState,
-    Out,
     Rule,
     Work,
     ald_rounds,
@@ -82,7 +82,7 @@ class _Sampler(State, Transformer, Params):
         self._fault = INTERRUPTED
         scales = self._hyper.kernel._scales
         for _, block in cut_blocks(rows, BLOCK_ROWS):
-            out = Out(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
+            out = Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
             seen, status = self._play(scale_columns(block, scales), out)
             new = np.flatnonzero(out.joins[:seen])
             self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
@@ -193,7 +193,7 @@ class KORS(_Sampler):
     eps: float = field_in("(0, 1)", 0.5)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: Choices) -> tuple[int, int]:
         coins, p = self._coins.take(len(X)), self._hyper
         rule = Rule(p.alpha, p.beta, p.eps)
         return self._play_with_room(lambda first: kors_rounds(
@@ -231,7 +231,7 @@ class UniformSampling(_Sampler):
     probability: float = field_in("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: Choices) -> tuple[int, int]:
         out.probabilities[:] = self._hyper.probability
         out.joins[:] = self._coins.take(len(X)) < out.probabilities
         m, new = self.size, X[out.joins == 1]
@@ -275,7 +275,7 @@ class ALD(_Sampler):
     _: KW_ONLY
     threshold: float = positive(0.1)
 
-    def _play(self, X: np.ndarray, out: Out) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: Choices) -> tuple[int, int]:
         out.probabilities[:] = 1.0
         threshold = self._hyper.threshold
         return self._play_with_room(lambda first: ald_rounds(

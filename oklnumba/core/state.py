@@ -180,6 +180,10 @@ class State:
             buffers = self._make_buffers(rooms)
             vars(self).update({f"_{name}": one for name, one in buffers.items()})
             self._rooms = rooms
+            self._bind()
+
+    def _bind(self) -> None:
+        """Gather the arguments of the loops, after buffers were exchanged."""
 
     def _play_with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` until it asks for no more room; return its last answer."""

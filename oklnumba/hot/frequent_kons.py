@@ -24,15 +24,7 @@ import numpy as np
 from oklnumba.hot.newton import sketch_append, sketch_solve
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, last_coordinate
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import (
-    ATOMS,
-    DONE,
-    NEED_ROOM,
-    NOT_FINITE,
-    NOT_POSITIVE,
-    Array,
-    hot,
-)
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.losses import loss_derivative
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
@@ -79,13 +71,6 @@ class Work(NamedTuple):
     u: Array  # (cap,): A^-1 psi
     column: Array  # (rows,)
     v: Array  # (rows,)
-
-
-class Out(NamedTuple):
-    """What each round writes."""
-
-    forecasts: Array  # (n,)
-    sizes: Array  # (n,)
 
 
 @hot

@@ -126,13 +126,6 @@ class Work(NamedTuple):
     b: Array  # (cap,): of kors_probability
 
 
-class Out(NamedTuple):
-    """What each round writes."""
-
-    forecasts: Array  # (n,)
-    sizes: Array  # (n,)
-
-
 @hot
 def scaled_slope(g, eta):
     """Return d = g sqrt(eta); 0 where d^2 underflows, since such a gradient adds nothing to A."""

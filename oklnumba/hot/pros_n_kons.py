@@ -30,15 +30,7 @@ from oklnumba.hot.primitives.dictionary import (
     squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import (
-    ATOMS,
-    DONE,
-    NEED_ROOM,
-    NOT_FINITE,
-    NOT_POSITIVE,
-    Array,
-    hot,
-)
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import pad
@@ -79,13 +71,6 @@ class Work(NamedTuple):
     beta: Array  # (1, cap)
     scan: Array  # (cap,)
     a: Array  # (cap,)
-
-
-class Out(NamedTuple):
-    """What each round writes."""
-
-    forecasts: Array  # (n,)
-    sizes: Array  # (n,)
 
 
 @hot

@@ -45,11 +45,11 @@ class _OnDomain(LinearLearner):
             self._w[:] = 1.0 / d
         v, u = aligned_zeros(d), aligned_zeros(d)
         self._work = Solver(np.arange(d), aligned_zeros(d, d), v, u)
+        self._arrays = self._gather(State)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        rate, state = 1.0 / self.alpha_tilde, self._gather(State)
-        play = self._loop(exp_concave_rounds, X)
-        return play(X, y, loss, rate, self._domain, state, self._work, out)
+        rate, play = 1.0 / self.alpha_tilde, self._loop(exp_concave_rounds, X)
+        return play(X, y, loss, rate, self._domain, self._arrays, self._work, out)
 
     def _matrices(self) -> list[Part]:
         return [measure_dense_part("L^2 I + sum g g'", self._A)]

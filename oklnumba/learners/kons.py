@@ -17,7 +17,7 @@ from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as hot
 from oklnumba.hot.kons import IN_A
 from oklnumba.hot.primitives.dictionary import Rule
-from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED
+from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
@@ -272,10 +272,14 @@ class SketchedKONS(_KernelForm):
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
         self._work = hot.Work(*np.zeros((4, 0)))
+        self._bind()
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         work = hot.Work(*aligned_zeros(4, max(rooms.values())))
         return super()._make_buffers(rooms) | {"work": work}
+
+    def _bind(self) -> None:
+        self._arrays = self._gather(hot.State), self._gather(hot.Sketch), self._work
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         n, loop = len(X), self._loop(hot.sketched_kons_rounds, X)
@@ -283,8 +287,7 @@ class SketchedKONS(_KernelForm):
         if self._hyper.sampling == "shared":
             kors_coins = coins
         rounds = hot.Rounds(y, self._choose_steps(n), kors_coins, coins)
-        out = hot.Out(trace.predictions, trace.sizes)
+        out = Out(*trace[:2])
         return self._play_with_room(lambda first: loop(
-            X, rounds, first, self._kernel, self._newton, self._sampling,
-            self._gather(hot.State), self._gather(hot.Sketch), self._work, out,
+            X, rounds, first, self._kernel, self._newton, self._sampling, *self._arrays, out
         ))  # fmt: skip

@@ -71,6 +71,7 @@ class NewtonLearner(LinearLearner):
         H, (m, slopes, shifts, pulls, a) = small[:TOGETHER], small[TOGETHER:]
         p, beta, scan = wide[:TOGETHER], wide[TOGETHER:-1], wide[-1]
         self._work = NewtonWork(p, beta, scan, a, H, m, slopes, shifts, pulls)
+        self._arrays = self._gather(NewtonState)
         self._Z = aligned_zeros(self._block_rows, r)
 
     def _pad(self, X: np.ndarray) -> np.ndarray:
@@ -81,8 +82,8 @@ class NewtonLearner(LinearLearner):
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
         step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play, state = self._loop(newton_rounds, X), self._gather(NewtonState)
-        return play(self._pad(X), y, step, state, self._work, out)
+        play = self._loop(newton_rounds, X)
+        return play(self._pad(X), y, step, self._arrays, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts, loop = np.empty(len(X)), self._loop(newton_forecasts, X)
@@ -213,20 +214,18 @@ class SketchedONS(_ProjectedStep):
         self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
         self._work = SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
+        self._arrays = self._gather(SketchState)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
         step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play, state = self._loop(sketched_newton_rounds, X), self._gather(SketchState)
-        first, status = 0, NEED_ROOM
+        play = self._loop(sketched_newton_rounds, X)
+        rank, arrays = self._hyper.rank, (self._arrays, self._work)
+        first, status = play(X, y, step, self._alpha, *arrays, out)
         while status == NEED_ROOM:
-            played, status = play(
-                X[first:], y[first:], step, self._alpha, state, self._work, out[first:]
-            )
+            self._counts[SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
+            played, status = play(X[first:], y[first:], step, self._alpha, *arrays, out[first:])
             first += played
-            if status == NEED_ROOM:
-                rank = self._hyper.rank
-                self._counts[SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
         return first, status
 
     def _matrices(self) -> list[Part]:

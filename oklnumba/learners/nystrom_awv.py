@@ -186,12 +186,11 @@ class NystromAWV(Learner):
         work = Work(np.zeros(1), k, b, q, rows[2:3], moments, *columns)
         return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
 
-    def _arguments(self) -> tuple[Space, Ridge]:
-        """Return the span and the regression as the compiled loops take them."""
+    def _bind(self) -> None:
         dictionary, past, factor = map(self._gather, (Dictionary, Past, Factor))
         space = Space(self._kernel, self._growth, dictionary, past, self._work)
         lam, is_ridge = self._hyper.lam, self._is_ridge
-        return space, Ridge(lam, is_ridge, self._forgetting, factor, self._sweep)
+        self._arguments = space, Ridge(lam, is_ridge, self._forgetting, factor, self._sweep)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
@@ -200,7 +199,7 @@ class NystromAWV(Learner):
         play = self._loop(nystrom_awv_rounds, X)
 
         def rounds(first: int) -> tuple[int, int]:
-            (space, ridge), sampled = self._arguments(), Sampled(*self._room, trace.sizes)
+            (space, ridge), sampled = self._arguments, Sampled(*self._room, trace.sizes)
             is_point = self._pop_forecast_point(X)
             return play(X, Y, first, coins, is_point, space, sampled, ridge, out, certificate)
 
@@ -208,13 +207,14 @@ class NystromAWV(Learner):
         if self.size == self._hyper.max_size and self._rooms[PAST] > 0:
             self._free(PAST)
             self._work = self._work._replace(column=np.empty(0), weights=np.empty(0))
+            self._bind()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None
         columns = forecasts.reshape(len(X), self._outputs)
-        self._loop(nystrom_awv_forecasts, X)(X, self._coins.next, *self._arguments(), columns)
+        self._loop(nystrom_awv_forecasts, X)(X, self._coins.next, *self._arguments, columns)
         self._forecast_point = self._single_input(X)
         return forecasts
 

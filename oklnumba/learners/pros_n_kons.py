@@ -10,12 +10,11 @@ from oklnumba.core.params import field_in, field_with, flag, positive, random_se
 from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS, Out
 from oklnumba.hot.pros_n_kons import (
     RESTARTS,
     Factor,
     GrowthRule,
-    Out,
     State,
     Work,
     pros_n_kons_forecasts,
@@ -117,19 +116,18 @@ class ProsNKONS(Curved):
         work = Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
         return buffers | {"work": work}
 
-    def _arguments(self) -> tuple:
-        """Return the arguments of the compiled loops from ``kernel`` to ``work``."""
+    def _bind(self) -> None:
         state = State(self._gather(Dictionary), self._gather(Factor))
-        return self._kernel, self._growth, self._step, state, self._work
+        self._arguments = self._kernel, self._growth, self._step, state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, coins = self._loop(pros_n_kons_rounds, X), self._coins.take(len(X))
-        out = Out(trace.predictions, trace.sizes)
-        self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments(), out))
+        out = Out(*trace[:2])
+        self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments, out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         loop, forecasts = self._loop(pros_n_kons_forecasts, X), np.empty(len(X))
-        loop(X, self._coins.next, *self._arguments(), forecasts)
+        loop(X, self._coins.next, *self._arguments, forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:

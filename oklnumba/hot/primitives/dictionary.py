@@ -24,15 +24,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import (
-    ATOMS,
-    DONE,
-    NEED_ROOM,
-    NOT_FINITE,
-    NOT_POSITIVE,
-    Array,
-    hot,
-)
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
@@ -99,8 +91,8 @@ class Work(NamedTuple):
     q: Array  # (cap,): coordinates, or b of KORS
 
 
-class Out(NamedTuple):
-    """What KORS and ALD write in each round."""
+class Choices(NamedTuple):
+    """What KORS and ALD write for each point."""
 
     probabilities: Array  # (n,)
     joins: Array  # (n,): 1 if the point joins, else 0

@@ -128,12 +128,12 @@ def solve_lower_transposed(L, b, m):
 
 
 @hot
-def bordered_cholesky(R, column, corner, m):
-    """Turn the upper factor R of A into that of [[A, c], [c', corner]], given column = R^-T c.
+def bordered_cholesky(R, column, diagonal, m):
+    """Turn the upper factor R of A into that of [[A, c], [c', diagonal]], given column = R^-T c.
 
-    Returns the new pivot corner - |column|^2; if it is not positive R is unchanged.
+    Returns the new pivot diagonal - |column|^2; if it is not positive R is unchanged.
     """
-    pivot = corner - dot(column, column, m)
+    pivot = diagonal - dot(column, column, m)
     if pivot > 0.0:
         for i in range(m):
             R[i, m] = column[i]
@@ -163,9 +163,9 @@ def multiply(a, factor, m):
 @hot
 def add_multiple(a, factor, b, m):
     """Add factor * b to a, first m entries."""
-    own, other = a[:m], b[:m]
+    target, source = a[:m], b[:m]
     for j in range(m):
-        own[j] += factor * other[j]
+        target[j] += factor * source[j]
 
 
 @hot
@@ -174,16 +174,16 @@ def euclidean_norm(w, d):
     square = dot(w, w, d)
     if square < np.inf and square > 1e-280:
         return math.sqrt(square)
-    largest = 0.0
+    max_abs = 0.0
     for j in range(d):
-        largest = larger(largest, abs(w[j]))
-    if largest == 0.0 or not largest < np.inf:
-        return largest
+        max_abs = larger(max_abs, abs(w[j]))
+    if max_abs == 0.0 or not max_abs < np.inf:
+        return max_abs
     s = 0.0
     for j in range(d):
-        share = w[j] / largest
+        share = w[j] / max_abs
         s += share * share
-    return largest * math.sqrt(s)
+    return max_abs * math.sqrt(s)
 
 
 @hot

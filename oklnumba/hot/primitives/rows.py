@@ -142,11 +142,11 @@ def kernel_block(kernel, X, atoms, m, out):
 
 
 @hot
-def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
+def kernel_product(kernel, X, v, share, shares, tile, row, mirrored, out):
     """Add one share of K v to ``out``, from squares of K: each pair of points once, and no matrix.
 
     The squares are TILE points wide; the share has every shares-th column of them. A sum is a chain
-    of 512 + n / 256 terms. X : (n, d); v : (n,); tile : (d, TILE), row and own : (TILE,),
+    of 512 + n / 256 terms. X : (n, d); v : (n,); tile : (d, TILE), row and mirrored : (TILE,),
     workspace; out : (n,), added to.
     """
     n, d = X.shape
@@ -157,17 +157,17 @@ def kernel_product(kernel, X, v, share, shares, tile, row, own, out):
                 tile[k, j] = X[first + j, k]
         part = v[first : first + width]
         for start in range(first, n, TILE):
-            own[:width] = 0.0
+            mirrored[:width] = 0.0
             for i in range(start, smaller(start + TILE, n)):
                 kernel_row(kernel, X[i], tile, width, row)
                 s = 0.0
                 vi = v[i] if start > first else 0.0  # a diagonal square has both its halves
                 for j in range(width):
                     s += row[j] * part[j]
-                    own[j] += row[j] * vi
+                    mirrored[j] += row[j] * vi
                 out[i] += s
             for j in range(width):
-                out[first + j] += own[j]
+                out[first + j] += mirrored[j]
 
 
 @hot
