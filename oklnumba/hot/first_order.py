@@ -12,16 +12,16 @@ Zhang 2019, lecture notes ("oco"), sections 2.1 to 2.5 and 3:
         or lam / 2 (|w|^2 + sum_{s<t} |w - w_s|^2) (STRONGLY_CONVEX)
 
 GRADIENT_STEP moves w itself, w_{t+1} = Proj(w_t - eta_t g_t), which also allows steps eta_t that
-change; the others keep G (and S) and write w_{t+1} after the round.
+change; the others store G (and S) and write w_{t+1} after the round.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
-from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, Array, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, project_ball
 from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
@@ -33,10 +33,20 @@ ROUNDS, LENGTHS = 0, 1
 OF_LENGTHS = -1.0  # stands for a power of t: steps eta / sqrt(sum |g|^2)
 
 
-class Setting(NamedTuple):
-    """Hyper-parameters of the rules; the loop takes them as a plain tuple of floats."""
+class LeaderState(NamedTuple):
+    """The point and the sums that it follows."""
 
-    eta: float = 0.0  # step
+    clock: Annotated[Array, "clock"]  # ROUNDS, LENGTHS
+    w: Annotated[Array, "d"]
+    G: Annotated[Array, "d"]  # sum of g
+    S: Annotated[Array, "d"]  # ADAGRAD: sum of g^2; STRONGLY_CONVEX: see strongly_convex_step
+
+
+class Steps(NamedTuple):
+    """The rule, and the hyper-parameters of all rules."""
+
+    rule: int  # code
+    eta: float = 0.0
     power: float = 0.0  # of t in the step: 0, 1/2, or 1 for steps 1 / (lam t); or OF_LENGTHS
     lam: float = 0.0  # strong convexity of the losses
     radius: float = math.inf  # of the ball
@@ -87,65 +97,57 @@ def multiple_map(G, factor, w, d):
 
 
 @hot
-def step_size(eta, power, lam, clock):
+def step_size(steps, clock):
     """Return eta_t: eta, eta / sqrt(t), 1 / (lam t) (oco Theorem 5), or eta / sqrt(sum |g|^2)."""
-    if power == 1.0:
-        return 1.0 / (lam * clock[ROUNDS])
-    if power == OF_LENGTHS:
-        return eta / math.sqrt(clock[LENGTHS]) if clock[LENGTHS] > 0.0 else 0.0
-    return eta / math.sqrt(clock[ROUNDS]) if power == 0.5 else eta
+    if steps.power == 1.0:
+        return 1.0 / (steps.lam * clock[ROUNDS])
+    if steps.power == OF_LENGTHS:
+        return steps.eta / math.sqrt(clock[LENGTHS]) if clock[LENGTHS] > 0.0 else 0.0
+    return steps.eta / math.sqrt(clock[ROUNDS]) if steps.power == 0.5 else steps.eta
 
 
 @hot
-def strongly_convex_step(lam, decay, slope, x, clock, w, S):
+def strongly_convex_step(lam, decay, slope, x, state):
     """Take w to S / (t + 1), S = sum of points - sum of gradients / lam (oco Theorem 4)."""
-    rate, keep = slope / lam, 1.0 - decay / lam
-    share = 1.0 / (clock[ROUNDS] + 1.0)
+    w, S, rate, keep = state.w, state.S, slope / lam, 1.0 - decay / lam
+    share = 1.0 / (state.clock[ROUNDS] + 1.0)
     for j in range(w.shape[0]):
         S[j] += keep * w[j] - rate * x[j]
         w[j] = share * S[j]
 
 
 @hot
-def map_step(rule, setting, slope, x, state):
-    """Add the gradient to G, take w to the mirror map of -G; arguments as in first_order_rounds."""
-    eta, _, _, radius, p, scale, sigma, _ = setting
-    clock, w, G, _ = state
-    d = w.shape[0]
+def map_step(steps, slope, x, state):
+    """Add the gradient to G, take w to the mirror map of -G."""
+    clock, w, G, rule, d = state.clock, state.w, state.G, steps.rule, state.w.shape[0]
     if slope != 0.0:
         add_multiple(G, slope, x, d)
     if rule == SQRT_STEPS:  # section 2.5, adaptive step sizes
-        multiple_map(G, -eta / math.sqrt(clock[ROUNDS] + 1.0), w, d)
+        multiple_map(G, -steps.eta / math.sqrt(clock[ROUNDS] + 1.0), w, d)
     elif slope == 0.0:
         return
     elif rule == LENGTH_STEPS:  # section 2.5, gradient lengths
         clock[LENGTHS] += slope * slope * dot(x, x, d)
-        multiple_map(G, -eta / math.sqrt(sigma + clock[LENGTHS]), w, d)
+        multiple_map(G, -steps.eta / math.sqrt(steps.sigma + clock[LENGTHS]), w, d)
     elif rule == P_NORM:  # section 2.3, item 3
-        p_norm_map(G, eta, p, w, d)
+        p_norm_map(G, steps.eta, steps.p, w, d)
     elif rule == ENTROPY:  # section 2.3, item 4; Winnow in section 2.4
-        entropy_map(G, eta, scale, w, d)
+        entropy_map(G, steps.eta, steps.scale, w, d)
     else:  # LAZY_BALL: section 2.3, item 2
-        multiple_map(G, -eta, w, d)
-        project_ball(w, radius, d)
+        multiple_map(G, -steps.eta, w, d)
+        project_ball(w, steps.radius, d)
 
 
 @hot
-def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
+def first_order_rounds(X, y, loss, steps, state, forecasts):
     """Play rounds of a first-order learner: forecast w.x, then the update rule.
 
     The gradient is slope x + decay w; decay is 0 except in the two rules for strongly convex
     losses. The two rules that run at the speed of memory are written out in the loop: as functions
-    they take 6 and 20 ns more a round.
-
-    rule : a code; setting : a Setting as a plain tuple; state : clock (2,), the point w, the sum of
-    gradients G and a second sum S, (d,).
+    they take 6 and 20 ns more per round.
     """
-    eta, power, lam, radius, _, _, sigma, decay = setting
-    clock, w, G, S = state
-    d = w.shape[0]
-    if loss == LINEAR_LOSS:  # a game gives its whole gradient
-        decay = 0.0
+    clock, w, G, S, d = state.clock, state.w, state.G, state.S, state.w.shape[0]
+    decay = 0.0 if loss == LINEAR_LOSS else steps.decay  # a game gives its whole gradient
     for t in range(y.shape[0]):
         x = X[t]
         forecast = dot(x, w, d)
@@ -154,10 +156,10 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
         forecasts[t] = forecast
         slope = round_derivative(loss, forecast, y[t])
         clock[ROUNDS] += 1.0
-        if rule == GRADIENT_STEP:  # oco section 2.3, item 1, and section 3, before Theorem 5
-            if power == OF_LENGTHS:
+        if steps.rule == GRADIENT_STEP:  # oco section 2.3, item 1; section 3, before Theorem 5
+            if steps.power == OF_LENGTHS:
                 clock[LENGTHS] += slope * slope * dot(x, x, d)
-            step = step_size(eta, power, lam, clock)
+            step = step_size(steps, clock)
             keep, move = 1.0 - step * decay, step * slope
             if keep != 1.0:
                 for j in range(d):
@@ -165,17 +167,17 @@ def first_order_rounds(X, y, loss, rule, setting, state, forecasts):
             elif move != 0.0:
                 for j in range(d):
                     w[j] -= move * x[j]
-            if radius < np.inf:
-                project_ball(w, radius, d)
-        elif rule == ADAGRAD:  # oco section 2.5, diagonal matrices
+            if steps.radius < np.inf:
+                project_ball(w, steps.radius, d)
+        elif steps.rule == ADAGRAD:  # oco section 2.5, diagonal matrices
             if slope != 0.0:
                 for j in range(d):
                     g = slope * x[j]
                     sum_g, sum_square = G[j] + g, S[j] + g * g
                     G[j], S[j] = sum_g, sum_square
-                    w[j] = -eta * sum_g / math.sqrt(sigma + sum_square)
-        elif rule == STRONGLY_CONVEX:
-            strongly_convex_step(lam, decay, slope, x, clock, w, S)
+                    w[j] = -steps.eta * sum_g / math.sqrt(steps.sigma + sum_square)
+        elif steps.rule == STRONGLY_CONVEX:
+            strongly_convex_step(steps.lam, decay, slope, x, state)
         else:
-            map_step(rule, setting, slope, x, state)
+            map_step(steps, slope, x, state)
     return y.shape[0], DONE

@@ -9,8 +9,9 @@ from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, count, field_with, positive, random_seed
-from oklnumba.core.state import Coins, aligned_zeros
-from oklnumba.hot.bao2ks import ACCURACY, MOST, RESTARTS, SQUARE, bao2ks_forecasts, bao2ks_rounds
+from oklnumba.core.state import Coins, aligned_zeros, axes_of
+from oklnumba.hot import bao2ks as hot
+from oklnumba.hot.primitives.jit import Out
 from oklnumba.learners.base.learner import Learner, Trace
 
 CONFIDENCE = 0.01
@@ -81,13 +82,8 @@ class BAO2KS(Learner):
     (True, (2,))
     """
 
-    # The functions of K kernels, then the bandit that plays one, then the reservoir.
-    _STATE = {
-        "atoms": ("K", "d", MOST), "a": ("K", MOST), "held": ("K",), "place": ("K", "M"),
-        "kept": ("K", "kept"), "p": ("K",), "L": ("K",), "sums": ("sums",), "V": ("d", "M"),
-        "labels": ("M",), "counts": ("counts",),
-    }  # fmt: skip
-    _INTEGERS = Learner._INTEGERS | {"held", "place"}
+    _STATE = axes_of(hot.BAO2KSState)
+    _INTEGERS = Learner._INTEGERS | {"m", "place"}
     _COINS = ("coins",)
     _fixed_loss = "hinge"
     _REMEDY = "lower eta or radius, or scale the inputs"
@@ -105,7 +101,7 @@ class BAO2KS(Learner):
     @property
     def restarts(self) -> int:
         """Times that a function started again from 0."""
-        return int(self._counts[RESTARTS]) if self._width is not None else 0
+        return int(self._counts[hot.RESTARTS]) if self._width is not None else 0
 
     @property
     def probabilities(self) -> np.ndarray:
@@ -117,7 +113,7 @@ class BAO2KS(Learner):
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
         K = len(list_kernels(self.kernels))
-        return np.sqrt(self._kept[:, SQUARE]) if self._width is not None else np.zeros(K)
+        return np.sqrt(self._products[:, hot.SQUARE]) if self._width is not None else np.zeros(K)
 
     def _check_params(self) -> None:
         if len(list_kernels(self.kernels)) > 1:
@@ -131,38 +127,31 @@ class BAO2KS(Learner):
         p = self._hyper
         codes, pars = zip(*(kernel._code() for kernel in list_kernels(p.kernels)), strict=True)
         K, M = len(codes), p.hints or MOST_HINTS
-        self._kernels = np.array(codes), np.array(pars)
-        self._setting = (
+        self._kernels = hot.Kernels(np.array(codes), np.array(pars))
+        self._rules = hot.Rules(
             p.radius, p.eta or 0.0, float(p.budget), float(p.hints or 0), p.beta,
             float(p.horizon or 0), CONFIDENCE,
         )  # fmt: skip
         self._coins = Coins(p.seed)
-        self._most = p.budget + 1 + M  # atoms before a function starts again
-        self._make_state(d=d, K=K, M=M, kept=3, sums=2, counts=4)
-        self._reserve({MOST: self._most})
-        self._place[:], self._p[:], self._sums[ACCURACY] = -1, 1.0 / K, 1.0
-        self._work = aligned_zeros(3, max(self._most, d))
+        self._max_size = p.budget + 1 + M  # atoms before a function starts again
+        self._make_state(d=d, K=K, M=M, products=3, sums=2, counts=4)
+        self._reserve({hot.MOST: self._max_size})
+        self._place[:], self._p[:], self._sums[hot.ACCURACY] = -1, 1.0 / K, 1.0
+        self._work = hot.Work(*aligned_zeros(3, max(self._max_size, d)))
+        self._arrays = self._gather(hot.BAO2KSState)
 
     def _choose_room(self, axis: int, least: int) -> int:
-        return self._most
-
-    def _groups(self) -> tuple[tuple, tuple, tuple]:
-        """Return the functions, the bandit and the reservoir for the compiled loops."""
-        functions = self._atoms, self._a, self._held, self._place, self._kept
-        return functions, (self._p, self._L, self._sums), (self._V, self._labels)
+        return self._max_size
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        coins, out = self._coins.take(3 * len(X)).reshape(-1, 3), trace[:2]
-        self._play_rounds(len(X), lambda _: bao2ks_rounds(
-            X, y, coins, self._played, self._kernels, self._setting, self._counts,
-            *self._groups(), self._work, out,
+        loop, coins = self._loop(hot.bao2ks_rounds, X), self._coins.take(3 * len(X)).reshape(-1, 3)
+        rules, out = self._rules, Out(*trace[:2])
+        self._count_rounds(len(X), *loop(
+            X, y, coins, self._played, self._kernels, rules, self._arrays, self._work, out,
         ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts = np.empty(len(X))
-        functions, (p, _, _), reservoir = self._groups()
-        bao2ks_forecasts(
-            X, self._coins.next, self._played, self._kernels, self._setting, self._counts,
-            functions, p, reservoir, self._work, forecasts,
-        )  # fmt: skip
+        loop, forecasts = self._loop(hot.bao2ks_forecasts, X), np.empty(len(X))
+        coin, played, kernels = self._coins.next, self._played, self._kernels
+        loop(X, coin, played, kernels, self._rules, self._arrays, self._work, forecasts)
         return forecasts

@@ -14,6 +14,7 @@ from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import choice, field_with, positive
+from oklnumba.core.state import axes_of
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as hot
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
@@ -29,25 +30,25 @@ POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0, "gradient": hot.OF_LENGTH
 class _FirstOrder(LinearLearner):
     """Learners whose round takes O(d): one compiled loop, several rules, ``_rule``."""
 
-    _STATE = {"clock": ("clock",), "w": ("d",), "G": ("d",), "S": ("d",)}
+    _STATE = axes_of(hot.LeaderState)
     _UNBOUNDED = frozenset({"clock", "S"})  # sums of squares: the steps they divide are 0 then
 
-    def _settings(self) -> hot.Setting:
-        """Return the hyper-parameters that the loop takes."""
+    def _choose_steps(self) -> hot.Steps:
+        """Return the rule and the hyper-parameters that the loop takes."""
         given = vars(self._hyper)
-        return hot.Setting(**{name: given[name] for name in hot.Setting._fields if name in given})
+        taken = {name: float(given[name]) for name in hot.Steps._fields[1:] if name in given}
+        return hot.Steps(self._rule, **taken)
 
     def _start(self, d: int) -> None:
-        setting = self._settings()
-        self._setting = tuple(float(value) for value in setting)
+        self._steps = self._choose_steps()
         self._make_state(clock=2, d=d)
-        self._arrays = self._clock, self._w, self._G, self._S
+        self._arrays = self._gather(hot.LeaderState)
         if self._rule == hot.ENTROPY:  # the first point is the centre of the simplex
-            self._w[:] = setting.scale / d
+            self._w[:] = self._steps.scale / d
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         loop = self._loop(hot.first_order_rounds, X)
-        return loop(X, y, loss, self._rule, self._setting, self._arrays, out)
+        return loop(X, y, loss, self._steps, self._arrays, out)
 
 
 class OGD(_FirstOrder):
@@ -104,10 +105,10 @@ class OGD(_FirstOrder):
         else:
             self._refuse_unused("it is for schedule='strong'; leave it out", "lam")
 
-    def _settings(self) -> hot.Setting:
+    def _choose_steps(self) -> hot.Steps:
         p = self._hyper
         lam, power = p.lam or 0.0, POWERS[p.schedule]  # lam is None but for "strong"
-        return hot.Setting(p.eta, power, lam, radius=p.radius or inf, decay=lam)
+        return hot.Steps(self._rule, p.eta, power, lam, radius=p.radius or inf, decay=lam)
 
 
 class LazyOGD(_FirstOrder):
@@ -329,8 +330,8 @@ class StronglyConvexFTRL(_FirstOrder):
     _: KW_ONLY
     loss: str = loss_field("hinge")
 
-    def _settings(self) -> hot.Setting:
-        return super()._settings()._replace(decay=self._hyper.lam)
+    def _choose_steps(self) -> hot.Steps:
+        return super()._choose_steps()._replace(decay=self._hyper.lam)
 
 
 class CoinBetting(LinearLearner):
@@ -363,7 +364,7 @@ class CoinBetting(LinearLearner):
     array([-0.3333, -0.3333])
     """
 
-    _STATE = {"sums": ("sums",), "S": ("d",)}
+    _STATE = axes_of(coin_betting.CoinState)
 
     lipschitz: float | None = positive(None, optional=True)
     _: KW_ONLY
@@ -376,14 +377,14 @@ class CoinBetting(LinearLearner):
 
     def _start(self, d: int) -> None:
         L, wealth = self._hyper.lipschitz, self._hyper.wealth
-        # features of length 1 are so to rounding
-        self._setting = wealth, inf if L is None else L * (1.0 + 1e-9)
+        self._max_length = inf if L is None else L * (1.0 + 1e-9)  # lengths have rounding
         self._make_state(sums=4, d=d)
         self._sums[coin_betting.HINT], self._sums[coin_betting.WEALTH] = L or 0.0, wealth
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         loop = self._loop(coin_betting.coin_betting_rounds, X)
-        return loop(X, y, loss, self._setting, self._sums, self._S, out)
+        state = self._gather(coin_betting.CoinState)
+        return loop(X, y, loss, self._hyper.wealth, self._max_length, state, out)
 
     def _point(self) -> np.ndarray:
         return self._sums[coin_betting.FACTOR] * self._S
