@@ -128,9 +128,9 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     np.testing.assert_array_equal(run.sizes, expected[1])
     assert_close(learner.norms, expected[2])
     assert learner.restarts == expected[3]
-    for atoms, count, support in zip(learner._atoms, learner._held, expected[4], strict=True):
-        own, others = atoms[:, :count].T, X[list(support)]
-        np.testing.assert_array_equal(sorted(own.tolist()), sorted(others.tolist()))
+    for atoms, count, support in zip(learner._atoms, learner._m, expected[4], strict=True):
+        mine, others = atoms[:, :count].T, X[list(support)]
+        np.testing.assert_array_equal(sorted(mine.tolist()), sorted(others.tolist()))
     assert learner.restarts > 0 or not COMPILED
     assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
 
