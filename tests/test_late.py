@@ -11,7 +11,9 @@ from tests.battery import LEARNERS, assert_same_run, contents, make
 
 N = 160
 every_learner = pytest.mark.parametrize(
-    "cls", [cls for cls in LEARNERS if cls not in (okl.Intervals, okl.Lags)], ids=lambda cls: cls.__name__
+    "cls",
+    [cls for cls in LEARNERS if cls not in (okl.Intervals, okl.Lags)],
+    ids=lambda cls: cls.__name__,
 )
 LATE = [(3, 1), (0, 5), (2, 4)]  # delay, batch
 every_late = pytest.mark.parametrize(("delay", "batch"), LATE)

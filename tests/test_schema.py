@@ -755,3 +755,26 @@ def test_a_forecast_of_self_tuning_counts_new_keys_as_0_without_a_copy(monkeypat
         assert_allclose(model.predict_many(frame), model.predict_one(x), rtol=1e-9)
     model.learn_one(x | {"new": 3.0}, 1.0)
     assert model._player._width == 4
+
+
+# ---- labels of any size ----
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e70])
+def test_self_tuning_refuses_labels_beyond_its_range(scale):
+    y = scale * (Y + 0.5)
+    for play in ENTRIES.values():
+        learner = okl.SelfTuning()
+        with pytest.raises(ValueError, match="takes sizes from 1e-60 to 1e.60: scale the labels"):
+            play(learner, y)
+        assert learner.rounds <= 8
+    with pytest.raises(ValueError, match="takes sizes from 1e-60"):
+        okl.Intervals(okl.SelfTuning()).partial_fit(A, y)
+
+
+@pytest.mark.parametrize("scale", [2.0**-190, 2.0**190])
+def test_within_it_labels_have_no_scale(scale):
+    expected = okl.run(okl.SelfTuning(), A, Y).predictions
+    assert_allclose(
+        okl.run(okl.SelfTuning(), A, scale * Y).predictions / scale, expected, rtol=1e-9
+    )

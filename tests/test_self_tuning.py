@@ -306,6 +306,7 @@ def test_any_finite_label_is_survived(value):
     assert_array_equal(again.predict(X[:5]), learner.predict(X[:5]))
 
 
+@pytest.mark.filterwarnings("ignore:the labels are")
 def test_constant_and_two_valued_labels_are_never_outliers():
     X, y, _ = gentle(1200)
     for labels in (np.full(1200, 7.0), np.where(np.arange(1200) % 300 == 299, 1e6, -1.0)):

@@ -187,6 +187,20 @@ class SelfTuning(Learner):
 
     # ---- rounds ----
 
+    def _check_labels(self, y: np.ndarray) -> None:
+        """Refuse the first labels if most have fourth powers beyond double precision."""
+        if self._played >= settings.SHORT_WINDOW:
+            return
+        past = self._outliers.recent if self._played else np.empty(0)
+        sizes = np.abs(np.append(past, y))
+        sizes = sizes[(sizes > 0.0) & (sizes < np.inf)]
+        size, (least, most) = np.median(sizes) if len(sizes) else 1.0, settings.LABEL_SIZES
+        if len(sizes) >= settings.FEWEST_SIZES and not least <= size <= most:
+            raise ValueError(
+                f"y has labels of size {size:.0e}, but SelfTuning takes sizes from {least:g} to "
+                f"{most:g}: scale the labels, y * {10.0 ** -round(float(np.log10(size))):g}"
+            )
+
     def _start(self, d: int) -> None:
         self._outliers = Outliers(self._outputs)
         self._restarts = Restarts(d, self._outputs, self._hyper.budget, self._hyper.seed)

@@ -65,6 +65,11 @@ class Outliers(State):
         return prices
 
     @property
+    def recent(self) -> np.ndarray:
+        """The last labels, NaN before there were any, (LONG_WINDOW, K)."""
+        return self._recent
+
+    @property
     def price(self) -> np.ndarray:
         """What outliers cost so far, (K,)."""
         return self._price.copy()
