@@ -1,7 +1,7 @@
 """Files as pairs (X, y) for ``okl.run``, in blocks of equal size.
 
-pyarrow.dataset reads Parquet, CSV and Arrow IPC files, ahead in threads of its own; scikit-learn
-reads LIBSVM files.
+pyarrow.dataset reads Parquet, CSV and Arrow IPC files ahead, in its threads; scikit-learn reads
+LIBSVM files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMPRESSED = ".gz", ".bz2"
 PACKED = ".zip", ".xz", ".7z", ".zst"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
-LOOK_ROWS = 100_000  # in which labels and encoded columns show their values
+LOOK_ROWS = 100_000  # that give the values of labels and encoded columns
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
@@ -86,7 +86,7 @@ def stream(
         the second +1. More: labels are left unchanged, for ``OneVsRest``. None: labels are numbers,
         bools, or texts, whose classes are those of the first 100,000 rows, sorted.
     batch : int >= 1, optional
-        Rows of a block (the last has the rest); None: the power of two that makes about 8 MB.
+        Rows of a block (the last may have fewer); None: the power of two that makes about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
         None: the suffix decides.
     header : bool
@@ -215,7 +215,7 @@ class Stream:
         return (labels for *_, labels in self._source())
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield blocks of the size wanted, made of pieces of any size."""
+        """Yield blocks of equal size, made of pieces of any size."""
         row, count, held = 0, 0, []
         for where, X, y in self._source():
             y = _encode(y, self.classes, where, row)
@@ -255,9 +255,9 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
     if classes is None:
         return labels.astype(np.float64, copy=False)
     missing = find_missing(labels)
-    known = np.any([labels == value for value in classes], axis=0) | missing
-    if not known.all():
-        at = int(np.argmin(known))
+    is_class = np.any([labels == value for value in classes], axis=0) | missing
+    if not is_class.all():
+        at = int(np.argmin(is_class))
         raise ValueError(
             f"{where}: the label is {labels[at : at + 1].tolist()[0]!r} at row {row + at} of the "
             f"stream, not one of classes={classes!r}"
@@ -365,23 +365,23 @@ def _match_schema(dataset: Any, known: Schema, label: Any, drop: Any) -> Schema:
 
 def _choose_types(dataset: Any, schema: Schema) -> Any:
     """Return the Arrow schema in which a dataset is read; refuse columns that hold no numbers."""
-    found, arrow, odd = dataset.schema, import_module("pyarrow"), []
+    types, arrow, odd = dataset.schema, import_module("pyarrow"), []
     of_texts = getattr(getattr(dataset, "format", None), "default_extname", "") == "csv"
-    targets = [schema.label] if schema.classes is None and schema.label in found.names else []
+    targets = [schema.label] if schema.classes is None and schema.label in types.names else []
     for name in (*schema.names, *targets):
-        kind = str(found.field(name).type)
+        kind = str(types.field(name).type)
         if not kind.startswith(NUMBERS):
             odd.append(_say_no_numbers(dataset, name))
         elif of_texts and kind != "bool":
-            place = found.get_field_index(name)
-            found = found.set(place, found.field(name).with_type(arrow.float64()))
+            place = types.get_field_index(name)
+            types = types.set(place, types.field(name).with_type(arrow.float64()))
     for name in schema.categories if of_texts else ():  # 01 is a text there
-        found = found.set(found.get_field_index(name), arrow.field(name, arrow.string()))
+        types = types.set(types.get_field_index(name), arrow.field(name, arrow.string()))
     if odd:
         columns, advice = zip(*odd, strict=True)
         advice = [*dict.fromkeys(advice), "classes=[...] names those of a label"]
         raise ValueError(f"{', '.join(columns)}, no numbers; {', '.join(advice)}")
-    return found
+    return types
 
 
 def _say_no_numbers(dataset: Any, name: str) -> tuple[str, str]:
@@ -442,11 +442,11 @@ class _Tables:
                 raise ValueError(f"{where}: {error}") from error
 
     def _types_of(self, fragment: Any) -> Any:
-        """Return the Arrow schema of one file, whose columns may have types of their own."""
+        """Return the Arrow schema of one file, whose columns may have other types."""
         if getattr(getattr(self._dataset, "format", None), "default_extname", "csv") == "csv":
             return self._types
-        own = {one.name: one for one in fragment.physical_schema}
-        return import_module("pyarrow").schema([own.get(one.name, one) for one in self._types])
+        here = {one.name: one for one in fragment.physical_schema}
+        return import_module("pyarrow").schema([here.get(one.name, one) for one in self._types])
 
     def _as_numbers(self, batch: Any, row: int) -> np.ndarray:
         """Return the inputs of a batch whose first row is ``row`` of the stream."""
