@@ -215,7 +215,7 @@ class Standardizer(State, Transformer, Params):
         n = seen + len(X)
         self._recent[np.arange(seen, n) % WINDOW] = X
         learned = replace_outliers(X, self._middle, self._reach)
-        standardise_stream(X, learned, self._moments(), seen, self._clip_at, out)
+        standardise_stream(X, learned, *self._moments(), seen, self._clip_at, out)
         self._counts[0] = n
 
     def _measure_medians(self) -> None:
@@ -225,13 +225,13 @@ class Standardizer(State, Transformer, Params):
             rows = self._recent[: self.n_seen_]
             learned = replace_outliers(rows, self._middle, self._reach)
             self._mean[:] = self._squares[:] = 0.0
-            standardise_stream(rows, learned, self._moments(), 0, np.inf, np.empty(rows.shape))
+            standardise_stream(rows, learned, *self._moments(), 0, np.inf, np.empty(rows.shape))
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         """Transform checked inputs, C-contiguous; to zeros before any data."""
         out = np.zeros(X.shape)
         if self.n_seen_:
-            standardise_rows(X, self._moments(), self.n_seen_, self._clip_at, out)
+            standardise_rows(X, *self._moments(), self.n_seen_, self._clip_at, out)
         return out
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

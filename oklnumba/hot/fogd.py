@@ -17,18 +17,17 @@ from oklnumba.hot.primitives.losses import loss_derivative
 
 
 @hot
-def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
+def fogd_rounds(X, y, frequencies, scale, Z, w, loss, eta, forecasts):
     """Play FOGD. One loop for all feature maps, so that their bits agree.
 
-    X : (n, d), or (0, d) if Z holds the features of the n rounds; fourier : frequencies (d, f),
-    feature-major, and the scale of the features; Z : (rows, r), workspace for some rounds'
-    features; w : (r,).
+    X : (n, d), or (0, d) if Z holds the features of the n rounds; frequencies : (d, f); Z : (rows,
+    r), workspace for some rounds' features; w : (r,).
     """
     n, r = y.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
         count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
-            fourier_block(X[start : start + count], fourier[0], fourier[1], Z)
+            fourier_block(X[start : start + count], frequencies, scale, Z)
         for t in range(start, start + count):
             z = Z[t - start]
             forecast = dot(z, w, r)
@@ -42,12 +41,12 @@ def fogd_rounds(X, y, fourier, Z, w, loss, eta, forecasts):
 
 
 @hot
-def fogd_forecasts(X, fourier, Z, w, forecasts):
+def fogd_forecasts(X, frequencies, scale, Z, w, forecasts):
     """Write what FOGD would forecast in each round; arguments as in fogd_rounds."""
     n, r = forecasts.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
         count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
-            fourier_block(X[start : start + count], fourier[0], fourier[1], Z)
+            fourier_block(X[start : start + count], frequencies, scale, Z)
         for t in range(start, start + count):
             forecasts[t] = dot(Z[t - start], w, r)

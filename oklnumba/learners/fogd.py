@@ -89,7 +89,7 @@ class FOGD(Learner):
             trace.sizes.fill(len(self._w))
         X, Z = self._find_features(X, Z)
         loss, eta, out = self._loss_code, self._hyper.eta, trace.predictions
-        self._count_rounds(len(y), *loop(X, y, self._fourier, Z, self._w, loss, eta, out))
+        self._count_rounds(len(y), *loop(X, y, *self._fourier, Z, self._w, loss, eta, out))
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
@@ -101,7 +101,7 @@ class FOGD(Learner):
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         loop, forecasts = self._loop(fogd_forecasts, X), np.empty(len(X))
         rows, Z = self._find_features(X, Z)
-        loop(rows, self._fourier, Z, self._w, forecasts)
+        loop(rows, *self._fourier, Z, self._w, forecasts)
         self._forecast_point = self._single_input(X)
         return forecasts
 

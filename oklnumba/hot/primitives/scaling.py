@@ -1,7 +1,7 @@
 """Running mean and variance of every column; rows standardised by those of earlier rows.
 
-``moments``, (d,) each: the first row, ``origin``; the mean of x - origin; the sum of squared
-deviations from the mean. ``count`` rows are in them.
+Of ``count`` rows, (d,) each: origin, the first row; mean, of x - origin; squares, sums of squared
+deviations from the mean.
 """
 
 import math
@@ -15,12 +15,11 @@ ROUNDING = 8 * 2.0**-52  # deviations below this share of a column's mean are ro
 
 
 @exact
-def standardise_row(x, moments, count, clip, out):
+def standardise_row(x, origin, mean, squares, count, clip, out):
     """Write (x - mean) / scale, cut to [-clip, clip]; zeros if count is 0. x, out : (d,).
 
     The scale is the root of the mean squared deviation, 1 for a column that is constant so far.
     """
-    origin, mean, squares = moments
     if count == 0:
         out[:] = 0.0
         return
@@ -32,12 +31,11 @@ def standardise_row(x, moments, count, clip, out):
 
 
 @exact
-def learn_row(x, moments, count):
-    """Update the moments by a row (Welford 1962), as differences from the first row.
+def learn_row(x, origin, mean, squares, count):
+    """Update mean and squares by a row (Welford 1962), as differences from the first row.
 
     These are exact for a column that varies little about a large mean.
     """
-    origin, mean, squares = moments
     if count == 0:
         for j in range(x.shape[0]):
             origin[j] = x[j]
@@ -50,15 +48,15 @@ def learn_row(x, moments, count):
 
 
 @exact
-def standardise_rows(X, moments, count, clip, out):
-    """Write all rows of X standardised by the same moments."""
+def standardise_rows(X, origin, mean, squares, count, clip, out):
+    """Write all rows of X standardised by the same rows."""
     for t in range(X.shape[0]):
-        standardise_row(X[t], moments, count, clip, out[t])
+        standardise_row(X[t], origin, mean, squares, count, clip, out[t])
 
 
 @exact
-def standardise_stream(X, learned, moments, count, clip, out):
-    """Write each row of X standardised by the moments before it, then learn that of ``learned``."""
+def standardise_stream(X, learned, origin, mean, squares, count, clip, out):
+    """Write each row of X standardised by the rows before it, then learn that of ``learned``."""
     for t in range(X.shape[0]):
-        standardise_row(X[t], moments, count + t, clip, out[t])
-        learn_row(learned[t], moments, count + t)
+        standardise_row(X[t], origin, mean, squares, count + t, clip, out[t])
+        learn_row(learned[t], origin, mean, squares, count + t)
