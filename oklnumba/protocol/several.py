@@ -82,20 +82,24 @@ class Several(Wrapper):
         return 1
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._played += len(X)
         if self._together:
             columns = [self._column(y, k) for k in range(self._outputs)]
-            X = inputs.scale_columns(X, self._learners[0]._scales)
-            self._learners[0]._play(X, np.stack(columns, axis=1), trace)
-            return
+            scaled = inputs.scale_columns(X, self._learners[0]._scales)
+            self._learners[0]._play(scaled, np.stack(columns, axis=1), trace)
+        else:
+            self._play_each(X, y, trace)
+        self._played += len(X)
+
+    def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play each output by its learner."""
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
-            own = one._trace(len(X))
-            one._play(inputs.scale_columns(X, one._scales), self._column(y, k), own)
-            trace.sizes[:] += own.sizes
+            output = one._trace(len(X))
+            one._play(inputs.scale_columns(X, one._scales), self._column(y, k), output)
+            trace.sizes[:] += output.sizes
             for name in NUMBERS:
-                if getattr(own, name) is not None:
-                    getattr(trace, name)[:, k] = getattr(own, name)
+                if getattr(output, name) is not None:
+                    getattr(trace, name)[:, k] = getattr(output, name)
 
     @locked
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
