@@ -29,13 +29,13 @@ from oklnumba.core.state import (
 from oklnumba.hot import awv as hot
 from oklnumba.hot.awv import Certificate, KernelAWVState, Rounds, Span
 from oklnumba.hot.primitives.factor import Factor
-from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE
+from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
-from oklnumba.learners.base.single import SingleRound, enter
+from oklnumba.learners.base.single import SingleRound
 
 REMEDY = "raise lam, or scale the inputs and labels"
 FORECASTERS = "awv", "ridge"

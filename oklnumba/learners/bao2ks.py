@@ -11,7 +11,7 @@ from oklnumba.core.checks import require
 from oklnumba.core.params import clone, count, field_with, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import bao2ks as hot
-from oklnumba.hot.primitives.jit import Out
+from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.learner import Learner, Trace
 
 CONFIDENCE = 0.01
@@ -144,14 +144,14 @@ class BAO2KS(Learner):
         return self._max_size
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, coins = self._loop(hot.bao2ks_rounds, X), self._coins.take(3 * len(X)).reshape(-1, 3)
+        loop, coins = enter(hot.bao2ks_rounds), self._coins.take(3 * len(X)).reshape(-1, 3)
         rules, out = self._rules, Out(*trace[:2])
         self._count_rounds(len(X), *loop(
             X, y, coins, self._played, self._kernels, rules, self._arrays, self._work, out,
         ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        loop, forecasts = self._loop(hot.bao2ks_forecasts, X), np.empty(len(X))
+        loop, forecasts = enter(hot.bao2ks_forecasts), np.empty(len(X))
         coin, played, kernels = self._coins.next, self._played, self._kernels
         loop(X, coin, played, kernels, self._rules, self._arrays, self._work, forecasts)
         return forecasts

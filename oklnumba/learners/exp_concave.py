@@ -10,6 +10,7 @@ from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import choice, field_in, positive
 from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot.exp_concave import BALL, SIMPLEX, Domain, Solver, State, exp_concave_rounds
+from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
@@ -48,7 +49,7 @@ class _OnDomain(LinearLearner):
         self._arrays = self._gather(State)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        rate, play = 1.0 / self.alpha_tilde, self._loop(exp_concave_rounds, X)
+        rate, play = 1.0 / self.alpha_tilde, enter(exp_concave_rounds)
         return play(X, y, loss, rate, self._domain, self._arrays, self._work, out)
 
     def _matrices(self) -> list[Part]:

@@ -17,7 +17,7 @@ from oklnumba.core.params import choice, field_with, positive
 from oklnumba.core.state import axes_of
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as hot
-from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, enter
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
 from oklnumba.learners.base.learner import loss_field
@@ -47,7 +47,7 @@ class _FirstOrder(LinearLearner):
             self._w[:] = self._steps.scale / d
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        loop = self._loop(hot.first_order_rounds, X)
+        loop = enter(hot.first_order_rounds)
         return loop(X, y, loss, self._steps, self._arrays, out)
 
 
@@ -382,7 +382,7 @@ class CoinBetting(LinearLearner):
         self._sums[coin_betting.HINT], self._sums[coin_betting.WEALTH] = L or 0.0, wealth
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        loop = self._loop(coin_betting.coin_betting_rounds, X)
+        loop = enter(coin_betting.coin_betting_rounds)
         state = self._gather(coin_betting.CoinState)
         return loop(X, y, loss, self._hyper.wealth, self._max_length, state, out)
 

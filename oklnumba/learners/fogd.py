@@ -9,7 +9,7 @@ from oklnumba.components.features import Features, FourierFeatures, features_fie
 from oklnumba.core.params import count, positive, random_seed, width
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
 
@@ -84,7 +84,7 @@ class FOGD(Learner):
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
     ) -> None:
         """Play a block of rounds. Z : their features, if they are written already."""
-        loop, single = self._loop(fogd_rounds, X), self._single
+        loop, single = enter(fogd_rounds), self._single
         if single is None or trace is not single.trace:
             trace.sizes.fill(len(self._w))
         X, Z = self._find_features(X, Z)
@@ -99,7 +99,7 @@ class FOGD(Learner):
         return self._no_inputs, self._features.of(X, known) if Z is None else Z
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        loop, forecasts = self._loop(fogd_forecasts, X), np.empty(len(X))
+        loop, forecasts = enter(fogd_forecasts), np.empty(len(X))
         rows, Z = self._find_features(X, Z)
         loop(rows, *self._fourier, Z, self._w, forecasts)
         self._forecast_point = self._single_input(X)

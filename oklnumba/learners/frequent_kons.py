@@ -24,7 +24,7 @@ from oklnumba.hot.frequent_kons import (
     frequent_kons_rounds,
 )
 from oklnumba.hot.kons import clipped_forecasts
-from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM, Out
+from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM, Out, enter
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
@@ -131,7 +131,7 @@ class FrequentKONS(Curved):
         return super()._make_buffers(rooms) | {"work": work}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = self._loop(frequent_kons_rounds, X), Out(*trace[:2])
+        loop, out = enter(frequent_kons_rounds), Out(*trace[:2])
         first, status = 0, NEED_ROOM
         while status == NEED_ROOM:
             first, status = loop(

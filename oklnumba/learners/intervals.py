@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core.guard import locked
 from oklnumba.core.params import field_in, positive
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
+from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import Learner, Trace, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
 
@@ -98,5 +99,5 @@ class Intervals(Wrapper):
         super()._play(X, y, trace)
         p, out = self._hyper, trace.intervals
         out = np.empty((len(y), 2)) if out is None else out  # as a member of another learner
-        loop = self._loop(interval_rounds, X)
+        loop = enter(interval_rounds)
         loop(trace.predictions, y, p.coverage, p.eta, self._tracked, out)

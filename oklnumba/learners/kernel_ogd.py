@@ -8,7 +8,7 @@ from oklnumba.core.checks import require
 from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins, axes_of
 from oklnumba.hot import kernel_ogd as hot
-from oklnumba.hot.primitives.jit import Out
+from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace, loss_field
 
@@ -77,7 +77,7 @@ class KernelOGD(_Shrinking):
         self._sums[hot.FACTOR] = 1.0
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss, out = self._loop(hot.norma_rounds, X), self._loss_code, Out(*trace[:2])
+        loop, loss, out = enter(hot.norma_rounds), self._loss_code, Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
             X, y, first, self._kernel, loss, self._rules, self._arrays, self._work, out,
         ))  # fmt: skip
@@ -134,7 +134,7 @@ class BOGD(_Shrinking):
         self._start_expansion(d, float(p.budget))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss, out = self._loop(hot.bogd_rounds, X), self._loss_code, Out(*trace[:2])
+        loop, loss, out = enter(hot.bogd_rounds), self._loss_code, Out(*trace[:2])
         coins = self._coins.take(len(X))
         self._play_rounds(len(X), lambda first: loop(
             X, y, coins, first, self._kernel, loss, self._rules, self._arrays, self._work, out,

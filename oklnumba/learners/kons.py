@@ -17,7 +17,7 @@ from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as hot
 from oklnumba.hot.kons import IN_A
 from oklnumba.hot.primitives.dictionary import Rule
-from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out
+from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
@@ -97,8 +97,7 @@ class _KernelForm(GrowingFactor, Curved):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start, n = 0, len(X)
         while start < n and not self.stopped:
-            rest = X if start == 0 else X[start:]  # _loop looks whether X is the single input
-            played, status = self._learn(rest, y[start:], trace.rows(start, n))
+            played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
             if status not in (DONE, STOPPED):
                 self._raise_status(status, played)
             self._counts[ENDED] = status == STOPPED
@@ -112,7 +111,7 @@ class _KernelForm(GrowingFactor, Curved):
         self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        self._loop(hot.write_coefficients, X)(self._gather(hot.State), np.empty(r), coefs)
+        enter(hot.write_coefficients)(self._gather(hot.State), np.empty(r), coefs)
         kernel_block(self._kernel, X, self._atoms, m, rows)
         hot.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
         return forecasts
@@ -185,8 +184,8 @@ class KONS(_KernelForm):
         self._reserve({ATOMS: m + b, IN_A: r + b})
         newton, state, eta = self._newton, self._gather(hot.State), self._choose_steps(b)
         loops = hot.write_rows, hot.write_products, hot.start_span, hot.kons_rounds
-        write_rows, write_products, start_span, play = (self._loop(loop, X) for loop in loops)
-        append = self._loop(hot.append_block, X)
+        write_rows, write_products, start_span, play = (enter(loop) for loop in loops)
+        append = enter(hot.append_block)
         X = X[:b]
         L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
         block = hot.Block(L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
@@ -282,7 +281,7 @@ class SketchedKONS(_KernelForm):
         self._arrays = self._gather(hot.State), self._gather(hot.Sketch), self._work
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        n, loop = len(X), self._loop(hot.sketched_kons_rounds, X)
+        n, loop = len(X), enter(hot.sketched_kons_rounds)
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
         if self._hyper.sampling == "shared":
             kors_coins = coins

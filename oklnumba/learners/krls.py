@@ -8,7 +8,7 @@ from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import nonnegative
 from oklnumba.core.state import axes_of
 from oklnumba.hot.krls import KRLSState, Work, krls_rounds
-from oklnumba.hot.primitives.jit import Out
+from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.expansion import Expansion, measure_span
 from oklnumba.learners.base.learner import Trace
 
@@ -51,7 +51,7 @@ class KRLS(Expansion):
         self._start_expansion(d)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, nu, out = self._loop(krls_rounds, X), self._hyper.threshold, Out(*trace[:2])
+        loop, nu, out = enter(krls_rounds), self._hyper.threshold, Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
             X, y, first, self._kernel, nu, self._arrays, self._work, out,
         ))  # fmt: skip

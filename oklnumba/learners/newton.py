@@ -22,7 +22,7 @@ from oklnumba.hot.newton import (
     newton_rounds,
     sketched_newton_rounds,
 )
-from oklnumba.hot.primitives.jit import NEED_ROOM
+from oklnumba.hot.primitives.jit import NEED_ROOM, enter
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.hot.primitives.udu import TOGETHER
@@ -82,11 +82,11 @@ class NewtonLearner(LinearLearner):
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
         step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = self._loop(newton_rounds, X)
+        play = enter(newton_rounds)
         return play(self._pad(X), y, step, self._arrays, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts, loop = np.empty(len(X)), self._loop(newton_forecasts, X)
+        forecasts, loop = np.empty(len(X)), enter(newton_forecasts)
         loop(self._pad(X), self._C, self._U, self._c, self._work.p, forecasts)
         return forecasts
 
@@ -219,7 +219,7 @@ class SketchedONS(_ProjectedStep):
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
         step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = self._loop(sketched_newton_rounds, X)
+        play = enter(sketched_newton_rounds)
         rank, arrays = self._hyper.rank, (self._arrays, self._work)
         first, status = play(X, y, step, self._alpha, *arrays, out)
         while status == NEED_ROOM:

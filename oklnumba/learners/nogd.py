@@ -13,7 +13,7 @@ from oklnumba.core.params import count, positive, random_seed
 from oklnumba.core.state import axes_of
 from oklnumba.hot import nogd as hot
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
-from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Array, Out
+from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Array, Out, enter
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace, loss_field
 
@@ -54,7 +54,7 @@ class _Mapped(Expansion):
         return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss = self._loop(hot.mapped_gradient_rounds, X), self._loss_code
+        loop, loss = enter(hot.mapped_gradient_rounds), self._loss_code
         out = Out(*trace[:2])
 
         def rounds(first: int) -> tuple[int, int]:

@@ -41,7 +41,7 @@ from oklnumba.hot.nystrom_awv import (
 )
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.awv import (
     FORECASTERS,
     REMEDY,
@@ -196,7 +196,7 @@ class NystromAWV(Learner):
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
         out, certificate = bind_outputs(trace, self._workspace, self._totals)
-        play = self._loop(nystrom_awv_rounds, X)
+        play = enter(nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
             (space, ridge), sampled = self._arguments, Sampled(*self._room, trace.sizes)
@@ -214,7 +214,7 @@ class NystromAWV(Learner):
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None
         columns = forecasts.reshape(len(X), self._outputs)
-        self._loop(nystrom_awv_forecasts, X)(X, self._coins.next, *self._arguments, columns)
+        enter(nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
         self._forecast_point = self._single_input(X)
         return forecasts
 

@@ -14,7 +14,7 @@ from oklnumba.core.params import count, nonnegative, positive
 from oklnumba.core.state import axes_of
 from oklnumba.hot import pomdr as hot
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
-from oklnumba.hot.primitives.jit import Out
+from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.expansion import OnSpan
 from oklnumba.learners.base.learner import Trace
 
@@ -81,14 +81,14 @@ class OptimisticDescent(OnSpan):
         self._reserve({FACTORED: 1})
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = self._loop(hot.pomdr_rounds, X), Out(*trace[:2])
+        loop, out = enter(hot.pomdr_rounds), Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
             X, y, first, self._played, self._kernel, self._rules, self._arrays, self._work, out,
         ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts, rules = np.empty(len(X)), self._rules
-        loop = self._loop(hot.pomdr_forecasts, X)
+        loop = enter(hot.pomdr_forecasts)
         loop(X, self._played, self._kernel, rules, self._arrays, self._work, forecasts)
         return forecasts
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.core.params import count, flag, nonnegative
 from oklnumba.core.state import axes_of
-from oklnumba.hot.primitives.jit import Out
+from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.hot.projectron import ProjectronState, Rules, Work, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
 from oklnumba.learners.base.learner import Trace
@@ -66,7 +66,7 @@ class Projectron(OnSpan):
         self._start_expansion(d, budget)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = self._loop(projectron_rounds, X), Out(*trace[:2])
+        loop, out = enter(projectron_rounds), Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(
             X, y, first, self._kernel, self._rules, self._arrays, self._work, out,
         ))  # fmt: skip

@@ -10,7 +10,7 @@ from oklnumba.core.params import field_in, field_with, flag, positive, random_se
 from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
-from oklnumba.hot.primitives.jit import ATOMS, Out
+from oklnumba.hot.primitives.jit import ATOMS, Out, enter
 from oklnumba.hot.pros_n_kons import (
     RESTARTS,
     Factor,
@@ -121,12 +121,12 @@ class ProsNKONS(Curved):
         self._arguments = self._kernel, self._growth, self._step, state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, coins = self._loop(pros_n_kons_rounds, X), self._coins.take(len(X))
+        loop, coins = enter(pros_n_kons_rounds), self._coins.take(len(X))
         out = Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments, out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        loop, forecasts = self._loop(pros_n_kons_forecasts, X), np.empty(len(X))
+        loop, forecasts = enter(pros_n_kons_forecasts), np.empty(len(X))
         loop(X, self._coins.next, *self._arguments, forecasts)
         return forecasts
 

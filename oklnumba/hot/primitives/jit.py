@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -98,16 +99,6 @@ def cache_folder() -> str | None:
     return getattr(getattr(hot(cache_folder), "stats", None), "cache_path", None)
 
 
-ENTRIES = {}  # machine code by loop and types
-
-
-def _type_of(value):
-    """Return what numba's type of a value depends on, 40 times as fast."""
-    if isinstance(value, np.ndarray):
-        return value.dtype, value.ndim, value.flags.num
-    return (type(value), *map(_type_of, value)) if isinstance(value, tuple) else type(value)
-
-
 def entry(loop, arguments):
     """Return the machine code of a loop for arguments of these types.
 
@@ -116,9 +107,19 @@ def entry(loop, arguments):
     """
     if numba.config.DISABLE_JIT:
         return loop
-    key = loop, *map(_type_of, arguments)
-    if key not in ENTRIES:
-        signature = tuple(map(numba.typeof, arguments))
-        loop.compile(signature)
-        ENTRIES[key] = loop.overloads[signature].entry_point
-    return ENTRIES[key]
+    signature = tuple(map(numba.typeof, arguments))
+    loop.compile(signature)
+    return loop.overloads[signature].entry_point
+
+
+ENTRIES = {}  # machine code of loops that are called with arguments of the same types only
+
+
+def enter(loop):
+    """Return what calls a loop without a look at types, which are those of the very first call."""
+    return ENTRIES.get(loop) or partial(_enter_first, loop)
+
+
+def _enter_first(loop, *arguments):
+    ENTRIES[loop] = entry(loop, arguments)
+    return ENTRIES[loop](*arguments)

@@ -9,7 +9,7 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.base.learner import Learner
 
 
@@ -71,7 +71,7 @@ class Expansion(Learner):
         if single is None or X is not single.X:
             out = np.empty(len(X))
         else:
-            loop, out = single.enter(loop), single.trace.predictions
+            loop, out = enter(loop), single.trace.predictions
         counts, factor, k = self._counts, self._factor, self._work.k
         loop(X, self._kernel, self._atoms, self._alpha, counts, factor, k, out)
         return out

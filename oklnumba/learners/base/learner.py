@@ -384,14 +384,6 @@ class Learner(State, Params):
         single, self._forecast_point = self._forecast_point, None
         return single is not None and single == self._single_input(X)
 
-    def _loop(self, loop: Callable, X: np.ndarray) -> Callable:
-        """Return a compiled loop by its machine code: all blocks X have the types of single rounds.
-
-        Numba would look at the types of all arguments in every call (``entry``).
-        """
-        single = self._single or self._keep_single()
-        return loop if single is None else single.enter(loop)
-
     # ---- labels, losses, advice ----
 
     @property

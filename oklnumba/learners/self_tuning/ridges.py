@@ -10,12 +10,10 @@ import numpy as np
 from oklnumba.core.factors import make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
-from oklnumba.hot.primitives.jit import DONE, entry
+from oklnumba.hot.primitives.jit import DONE, enter
 from oklnumba.hot.primitives.udu import Forgetting
 from oklnumba.hot.tuned.members import Results, Ridges
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge
-
-ENTRIES: dict[Callable, Callable] = {}  # machine code of loops
 
 
 class Trouble(Exception):
@@ -24,9 +22,7 @@ class Trouble(Exception):
 
 def play(loop: Callable, *arguments: Any) -> None:
     """Play a loop, whose arguments always have the same types; raise Trouble if it fails."""
-    if loop not in ENTRIES:
-        ENTRIES[loop] = entry(loop, arguments)
-    played, status = ENTRIES[loop](*arguments)
+    played, status = enter(loop)(*arguments)
     if status != DONE:
         raise Trouble(status, played)
 
