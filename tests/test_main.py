@@ -465,6 +465,9 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
         for i in range(200)
     ]
     (tmp_path / "sales.csv").write_text("\n".join(sales))
+    few = ["town,price,sold", *(f"{'ab'[i % 2]},{i},{'yn'[i % 5 % 2]}" for i in range(200))]
+    for name in ("day1", "day6", "today"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(few))
     (tmp_path / "points.csv").write_text(
         "\n".join(
             ",".join(line.split(",")[:4]) for line in (folder / "all.csv").read_text().split()
