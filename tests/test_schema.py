@@ -155,6 +155,18 @@ def test_one_warning_of_new_values(tmp_path):
         model.predict(DAY6)
 
 
+def test_columns_that_are_left_out_of_the_next_file(tmp_path):
+    model, more = train(tmp_path), DAY6.assign(weather=1.0)
+    path = written(more, tmp_path / "day6.parquet")
+    for data in (path, more):
+        with pytest.raises(ValueError, match="has 'weather', which the learner does not know"):
+            okl.stream(data, like=model)
+        with warnings.catch_warnings(action="ignore"):
+            stream = okl.stream(data, like=model, drop=["weather"])
+            assert_array_equal(together(stream)[0], ENCODED)
+            assert okl.run(model, stream).rounds == 60
+
+
 # ---- text labels ----
 
 

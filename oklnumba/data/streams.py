@@ -200,15 +200,15 @@ class Stream:
         named = bool(schema.columns) == bool(self.columns)  # LIBSVM files have no names
         if self._read_as is None or schema == self.schema or not named:
             return self
-        label = schema.label or self.schema.label
-        classes = schema.classes or self.schema.classes
-        return self._read_as(replace(schema, label=label, classes=classes))
+        own = self.schema
+        label, classes = schema.label or own.label, schema.classes or own.classes
+        ignored = *schema.ignored, *own.ignored  # such as those to drop
+        return self._read_as(replace(schema, label=label, classes=classes, ignored=ignored))
 
     def count_rows(self) -> int | None:
         """Return the number of rows where the files say it, as Parquet does; else None."""
         dataset = getattr(getattr(self._source, "__self__", None), "_dataset", None)
-        kind = getattr(getattr(dataset, "format", None), "default_extname", "")
-        return dataset.count_rows() if kind == "parquet" else None
+        return dataset.count_rows() if _format_of(dataset) == "parquet" else None
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
@@ -232,6 +232,10 @@ class Stream:
             yield _join(held)
         if not row:
             raise ValueError(f"{self._name} has no rows")
+
+
+def _format_of(dataset: Any) -> str:
+    return getattr(getattr(dataset, "format", None), "default_extname", "")  # "" in memory
 
 
 def _join(held: list[Block]) -> Block:
@@ -366,7 +370,7 @@ def _match_schema(dataset: Any, known: Schema, label: Any, drop: Any) -> Schema:
 def _choose_types(dataset: Any, schema: Schema) -> Any:
     """Return the Arrow schema in which a dataset is read; refuse columns that hold no numbers."""
     types, arrow, odd = dataset.schema, import_module("pyarrow"), []
-    of_texts = getattr(getattr(dataset, "format", None), "default_extname", "") == "csv"
+    of_texts = _format_of(dataset) == "csv"
     targets = [schema.label] if schema.classes is None and schema.label in types.names else []
     for name in (*schema.names, *targets):
         kind = str(types.field(name).type)
@@ -443,7 +447,7 @@ class _Tables:
 
     def _types_of(self, fragment: Any) -> Any:
         """Return the Arrow schema of one file, whose columns may have other types."""
-        if getattr(getattr(self._dataset, "format", None), "default_extname", "csv") == "csv":
+        if _format_of(self._dataset) in ("csv", ""):
             return self._types
         here = {one.name: one for one in fragment.physical_schema}
         return import_module("pyarrow").schema([here.get(one.name, one) for one in self._types])
@@ -522,24 +526,20 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
     layout: Any = kind
     header = reading.get("header", True)
     encoding = reading.get("encoding", "utf8")
-    if kind in ("csv", "tsv"):
-        for path in paths:
-            _refuse_other_text(path, kind, reading)
-        if skip := reading.get("skip"):
-            paths = [_skip_lines(path, skip, encoding) for path in paths]
     base = {}
     if folder is not None and folder.is_dir():
         base = {"partitioning": "hive", "partition_base_dir": str(folder)}
     if kind in ("csv", "tsv"):
         csv = _import("pyarrow.csv", "CSV files")
+        for path in paths:
+            _refuse_other_text(path, reading)
+        if skip := reading.get("skip"):
+            paths = [_skip_lines(path, skip, encoding) for path in paths]
         delimiter = reading.get("delimiter", "," if kind == "csv" else "\t")
         layout = arrow.CsvFileFormat(
             csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
-            read_options=csv.ReadOptions(
-                autogenerate_column_names=not header,
-                encoding=encoding,
-            ),
+            read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
     try:
         dataset = arrow.dataset([str(path) for path in paths], format=layout, **base)
@@ -554,30 +554,27 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
     return dataset
 
 
-def _refuse_other_text(path: Path, kind: str, reading: dict[str, Any]) -> None:
+def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     with open(path, "rb") as file:
         head = file.read(2**16)
-    cause, packed = "", head[:2] == b"\x1f\x8b" or head[:3] == b"BZh"
-    if packed and path.suffix not in COMPRESSED:
-        cause = f"is compressed: its name must end in {' or '.join(COMPRESSED)}"
-    if packed or kind == "tsv":
-        head = b""
-    if "encoding" not in reading and not cause:
+    if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
+        if path.suffix not in COMPRESSED:
+            names = " or ".join(COMPRESSED)
+            raise ValueError(f"{path} is compressed: its name must end in {names}")
+        return
+    if "encoding" not in reading:
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")
         try:
-            text = head.decode("utf-8")
+            head.decode()
         except UnicodeDecodeError as error:
-            text = ""
-            if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                cause = "is UTF-16: pass encoding='utf-16' (--encoding utf-16)"
-            elif error.start < len(head) - 4:  # a character may be cut at the end
-                cause = "is not UTF-8: pass its encoding, such as encoding='latin-1'"
-        first = text.splitlines()[reading.get("skip", 0) :][:1]
-        others = [one for one in ";\t|" if first and one in first[0] and "," not in first[0]]
-        if others and "delimiter" not in reading:
-            cause = f"has {others[0]!r} between its columns: pass delimiter={others[0]!r}"
-    if cause:
-        raise ValueError(f"{path} {cause}")
+            if error.start < len(head) - 4:  # a character may be cut at the end
+                hint = "pass its encoding, such as encoding='latin-1'"
+                raise ValueError(f"{path} is not UTF-8: {hint}") from None
+    first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
+    if "delimiter" not in reading and b";" in first and b"," not in first:
+        raise ValueError(f"{path} has ';' between its columns: pass delimiter=';'")
 
 
 _spooled: list[Any] = []  # files that end with the process
