@@ -359,16 +359,16 @@ def add_regret(
     table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, n_jobs: int | None
 ) -> dict[str, float]:
     """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss"."""
-    whole = [
-        (f"{row['data']}, {row['loss']}", row, cell.stream)
-        for cell, row in zip(table, rows, strict=True)
-        if not row["error"] and row["n"] == len(cell.stream.X)
-    ]
-    wanted = {place: (stream, lam, row["loss"]) for place, row, stream in whole}
+    whole, wanted = [], {}
+    for cell, row in zip(table, rows, strict=True):
+        if not row["error"] and row["n"] == len(cell.stream.X):
+            place = f"{row['data']}, {row['loss']}"
+            whole.append((place, row))
+            wanted[place] = cell.stream, lam, row["loss"]
     places, best = list(wanted), {}
     for k, least in cells.call_all(find_best, list(wanted.values()), n_jobs):
         best[places[k]] = least
-    for place, row, _ in whole:
+    for place, row in whole:
         if isinstance(best[place], str):
             row["error"] = f"no regret: {best[place]}"
         else:

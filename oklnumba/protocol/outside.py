@@ -35,7 +35,7 @@ class Outside(Learner):
         return super()._as_labels(y, n, signs or self._choose_calls()[2])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        predict, learn, _ = self._choose_calls()
+        predict, learn = self._choose_calls()[:2]
         trace.sizes.fill(0)
         for t, label in enumerate(y.tolist()):
             trace.predictions[t] = self._forecast(X[t : t + 1], predict)[0]

@@ -90,7 +90,7 @@ class _Factor:
         """Play a round and return its shrink 1 + z' A^-1 z."""
         self.Z[0, : self.r] = z
         rule = NO_DISCOUNT, self.sweep, False
-        _, status = awv_rounds(self.Z, np.array([[label]]), self.span, self.factor, *rule, self.out)
+        status = awv_rounds(self.Z, np.array([[label]]), self.span, self.factor, *rule, self.out)[1]
         if status:
             raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
         return float(self.out.shrinks[0])
