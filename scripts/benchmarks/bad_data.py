@@ -21,7 +21,7 @@ import oklnumba as okl
 from oklnumba import plots
 from oklnumba.components import scaling
 from oklnumba.learners.self_tuning import settings
-from scripts.common import parse_args, publish
+from scripts.common import cpu_clock, parse_args, publish
 
 N, QUICK_N = 10_000, 2000
 PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
@@ -147,7 +147,7 @@ def without_rule():
 def error(make, case: Case, limit: float | None, last: bool = True):
     """Return the mean squared error, of the last third or of all; infinite if the run ends."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), cpu_clock():
             run = okl.run(make(), case.X, case.y, time_limit=limit)
     except FloatingPointError:
         return np.inf

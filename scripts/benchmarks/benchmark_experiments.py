@@ -134,7 +134,7 @@ def in_one_call(rows: int) -> list[dict]:
 # ---- regret ----
 
 KERNEL = okl.Gaussian(1.0)
-SEVERAL = ("OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
+APART = ("Learner", "OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
 GIVEN = {
     "kernel": KERNEL, "kernels": [KERNEL], "features": okl.TaylorFeatures(2), "learner": okl.OGD(),
     "learners": [okl.OGD(eta=0.1), okl.OGD(eta=1.0)],
@@ -180,16 +180,18 @@ def long_stream(n: int, at: int, how: str, goal) -> list[dict]:
     ]
 
 
-def needs(cls, name: str) -> bool:
-    found = inspect.signature(cls).parameters
-    return name in found and found[name].default is inspect.Parameter.empty
+def needs(cls) -> list[str]:
+    """Return the names of the arguments that have no default."""
+    found = inspect.signature(cls).parameters.values()
+    return [one.name for one in found if one.default is inspect.Parameter.empty]
 
 
 def greedy(n: int) -> list[dict]:
-    classes = [getattr(okl, name) for name in okl.__all__ if name not in SEVERAL]
+    found = [getattr(okl, name) for name in okl.__all__ if name not in APART]
+    classes = [cls for cls in found if isinstance(cls, type) and hasattr(cls, "learn_one")]
     learners = [
-        cls(**{name: value for name, value in GIVEN.items() if needs(cls, name)})
-        for cls in classes if isinstance(cls, type) and hasattr(cls, "learn_one")
+        cls(**{name: GIVEN[name] for name in needs(cls)})
+        for cls in classes if GIVEN.keys() >= set(needs(cls))
     ]  # fmt: skip
     for learner in learners:  # compiled before
         okl.adversary.greedy(learner, KERNEL, 3, 5)
