@@ -12,20 +12,23 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coeffi
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t KORS's score of g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-The c_t are of order 1 / alpha and cancel. So we keep u as a function instead. With
-d_t = g_t sqrt(v_t eta_t) and L L' = D K D + alpha I over the rounds in A, k(x) = (k(x_s, x))_s:
+The c_t are of order 1 / alpha and cancel. So u is kept by other coefficients: z of the rounds in A,
+and c, not the paper's, of the others. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
+L L' = D K D + alpha I over the rounds in A:
 
-    u(x) = s(x).z + k(x).c,   s(x) = L^-1 D k(x),   c of rounds outside A only
+    u(x) = s(x).z + k(x).c,   k(x) = (k(x_s, x))_s,   s(x) = L^-1 D k(x)
     schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
-    u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t
+    u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t:
+        in A:      L gets the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur);
+                   z_t = -(g_t / pivot + pivot pull) / d_t
+        outside:   c_t = -(g_t / alpha + pull);   z -= c_t s_t
 
-A round in A gives L the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur), and so s(x) an
-entry, which is a multiple of A_{t-1}^-1 phi_t at x: its z is -(g_t / pivot + pivot pull) / d_t. A
-round outside A has c = -(g_t / alpha + pull), and z -= c s_t.
+For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
+new entry of s(x).
 
-KONS plays blocks of b rounds, because one matrix solve gives s_i by the rounds before the block. It
-plays a block in spans for the same reason. Only within a span does L grow row by row, as the d_i
-depend on the labels.
+KONS plays blocks of b rounds. One matrix solve gives the entries of all s_i that belong to rounds
+before the block, and one for each span of a block those of the rounds before the span. Within a
+span, rows of L depend on the labels, by d_i, and are solved one by one.
 """
 
 import math
@@ -81,9 +84,9 @@ class Newton(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block of KONS: its part of L, d, c and z, and what its rounds to come need."""
+    """A block of KONS, columns of L from its first round on: d, c and z, and H and offsets."""
 
-    L: Array  # (b, b): the rows played; of the others D k_i, then s_i, in the columns before a span
+    L: Array  # (b, b): rows of L; of rounds to come D k_i, then s_i, by the rounds before the span
     d: Array  # (b,)
     c: Array  # (b,)
     z: Array  # (b,)
