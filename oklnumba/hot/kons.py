@@ -189,7 +189,7 @@ def start_span(block, first, last):
 
 @hot
 def solve_row(i, first, block):
-    """Turn the columns of row i from ``first`` on, D k_i, into s_i."""
+    """Write the entries of s_i that belong to the rounds of the span so far, from ``first`` on."""
     L, h, row = block.L, block.H[i], block.L[i]
     for j in range(first, i):
         row[j] = block.d[j] * h[j]
@@ -219,7 +219,7 @@ def finish_row(i, d_i, g, pull, pivot, block):
 def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
     """Play rounds first to last of a block of KONS; return (round after the last played, status).
 
-    H and offsets are by the rounds before the span, but for s_i.z within the block.
+    On entry H and offsets have all rounds before the span, except s_i.z of those in the block.
     """
     C, alpha, z = newton.C, newton.alpha, block.z
     for i in range(first, last):  # z before the span; H accounts for its changes within the span
