@@ -64,9 +64,9 @@ def repr_type(value: Any) -> str:
     return f"{library}'s {type(value).__name__}" if library else repr_short(value)
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return "did you mean 'NAME'? " if a known name is close, whatever its case, else ""."""
-    same = {one.lower(): one for one in known}
+def suggest(word: str, names: Iterable[str]) -> str:
+    """Return "did you mean 'NAME'? " if one of the names is close, whatever its case, else ""."""
+    same = {name.lower(): name for name in names}
     close = get_close_matches(word.lower(), same, n=1)
     return f"did you mean {same[close[0]]!r}? " if close else ""
 
@@ -92,7 +92,7 @@ def as_float(value: Any) -> float:
     if type(value) is float:
         return value
     try:
-        return float("nan" if (found := as_number(value)) is None else found)
+        return float("nan" if (real := as_number(value)) is None else real)
     except OverflowError:  # an integer that no float holds
         return math.nan
 
@@ -104,11 +104,11 @@ def number(value: Any) -> bool:
 
 def require_within(name: str, value: Any, interval: str, domain: str | None = None) -> float:
     """Return a number in an interval, written as in "(0, 1]", as a float; ``domain`` words it."""
-    found, (low, high) = as_float(value), map(float, interval[1:-1].split(","))
-    above = low < found if interval[0] == "(" else low <= found
-    below = found < high if interval[-1] == ")" else found <= high
+    real, (low, high) = as_float(value), map(float, interval[1:-1].split(","))
+    above = low < real if interval[0] == "(" else low <= real
+    below = real < high if interval[-1] == ")" else real <= high
     require(above and below, name, value, domain or f"a number in {interval}")
-    return found
+    return real
 
 
 require_number = partial(require_within, interval="(-inf, inf)", domain="a finite number")
@@ -136,9 +136,9 @@ def require_count(name: str, value: Any, least: int) -> int:
 
 def require_seed(name: str, value: Any) -> int:
     """Return a seed, an integer >= 0 of any size."""
-    found = as_number(value)
-    require(isinstance(found, int) and found >= 0, name, value, "an integer >= 0")
-    return found
+    seed = as_number(value)
+    require(isinstance(seed, int) and seed >= 0, name, value, "an integer >= 0")
+    return seed
 
 
 # ---- other values ----
@@ -146,9 +146,9 @@ def require_seed(name: str, value: Any) -> int:
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return one of some words."""
-    known = list(choices)
-    words = " or ".join(map(repr, known)) if len(known) < 3 else f"one of {', '.join(known)}"
-    require(isinstance(value, str) and value in known, name, value, words)
+    choices = list(choices)
+    words = " or ".join(map(repr, choices)) if len(choices) < 3 else f"one of {', '.join(choices)}"
+    require(isinstance(value, str) and value in choices, name, value, words)
     return value
 
 
@@ -163,12 +163,12 @@ def require_list(name: str, values: Any, what: str) -> list[Any]:
 def require_different(name: str, values: Any, least: int, what: str) -> list[Any]:
     """Return ``least`` different values or more as a list."""
     try:
-        found = [] if isinstance(values, str | bytes) else list(values)
-        valid = len(found) >= least and len(set(found)) == len(found)
+        items = [] if isinstance(values, str | bytes) else list(values)
+        valid = len(items) >= least and len(set(items)) == len(items)
     except TypeError:  # not iterable, or not hashable
-        found, valid = [], False
+        items, valid = [], False
     require(valid, name, values, what)
-    return found
+    return items
 
 
 def require_flag(name: str, value: Any) -> bool:

@@ -43,9 +43,9 @@ def _load(module: str, name: str, arguments: str) -> Callable[..., None]:
     signature = _get_name(capsule)
     types = {"c": "char", "i": "int", "d": "double"}
     expected = f"void ({', '.join(f'{types[letter]} *' for letter in arguments)})"
-    found = re.sub(r"\b__pyx_t_\w+_d\b", "double", signature.decode())
-    if found != expected:
-        raise ImportError(f"SciPy exports {name} as {found}, not {expected}; install its wheel")
+    exported = re.sub(r"\b__pyx_t_\w+_d\b", "double", signature.decode())
+    if exported != expected:
+        raise ImportError(f"SciPy exports {name} as {exported}, not {expected}; install its wheel")
     pointers = (ctypes.c_void_p,) * len(arguments)
     return ctypes.CFUNCTYPE(None, *pointers)(_get_pointer(capsule, signature))
 

@@ -74,7 +74,7 @@ class Params:
 
     Every subclass is a dataclass. Its hyper-parameters are fields whose domain stands beside them,
     ``lam: float = positive(1.0)``; ``__init__``, the checks, ``get_params``, the repr and the file
-    follow from them. What the user gives is kept as it is (so ``sklearn.base.clone`` and
+    follow from them. The fields hold what the user gives (so ``sklearn.base.clone`` and
     ``GridSearchCV`` work), checked when made, by ``set_params``, and again before the first data.
     """
 
@@ -91,9 +91,8 @@ class Params:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Return a new object; raise TypeError that names what an unknown argument may mean."""
-        known = list(cls.__signature__.parameters)
         for name in kwargs:
-            if name not in known:
+            if name not in cls.__signature__.parameters:
                 raise TypeError(unknown_name(cls, name, "argument"))
         return super().__new__(cls)
 
@@ -138,7 +137,7 @@ class Params:
 
         After the first data they take effect at ``reset()``, as any assigned hyper-parameter does.
         """
-        own = {name: value for name, value in params.items() if "__" not in name}
+        direct = {name: value for name, value in params.items() if "__" not in name}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
             outer, _, inner = name.partition("__")
@@ -146,9 +145,9 @@ class Params:
                 raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
             if inner:
                 nested.setdefault(outer, {})[inner] = value
-        undo = [(self, {name: getattr(self, name) for name in own})]
+        undo = [(self, {name: getattr(self, name) for name in direct})]
         try:
-            for name, value in own.items():
+            for name, value in direct.items():
                 setattr(self, name, value)
             for outer, inner_params in nested.items():
                 one = getattr(self, outer)
@@ -179,11 +178,11 @@ class Params:
 
 def unknown_name(cls: type[Params], name: str, what: str) -> str:
     """Return the message for a name that a class does not have, with the one that may be meant."""
-    known = list(cls.__signature__.parameters)
-    meant = next((one for one in SYNONYMS.get(name, ()) if one in known), None)
-    hint = suggest(name, known) if meant is None else f"did you mean {meant!r}? "
+    names = list(cls.__signature__.parameters)
+    meant = next((one for one in SYNONYMS.get(name, ()) if one in names), None)
+    hint = suggest(name, names) if meant is None else f"did you mean {meant!r}? "
     hint += f"(small where {name!r} is large) " if meant and name in INVERSES else ""
-    return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(known) or 'none'}"
+    return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(names) or 'none'}"
 
 
 def clone(value: Any) -> Any:
@@ -237,18 +236,18 @@ def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
     if "list" in spec:
         items = [from_spec(v, arrays, classes) for v in spec["list"]]
         return tuple(items) if spec["tuple"] else items
-    name, known = spec["class"], list_classes() | {one.__name__: one for one in classes}
-    if name not in known:
+    name, by_name = spec["class"], list_classes() | {one.__name__: one for one in classes}
+    if name not in by_name:
         raise UnknownClass(
             f"needs the class {name}, which is not in this oklnumba; if it is your own, pass it: "
             f"okl.load(path, classes=[{name}]); otherwise update oklnumba"
         )
     params = {key: from_spec(v, arrays, classes) for key, v in spec["params"].items()}
-    return known[name](**params)
+    return by_name[name](**params)
 
 
 def list_classes() -> dict[str, type[Params]]:
     """Return the classes with hyper-parameters that oklnumba exports, by name."""
     package = sys.modules["oklnumba"]
-    found = {name: vars(package).get(name) for name in package.__all__}
-    return {n: c for n, c in found.items() if isinstance(c, type) and issubclass(c, Params)}
+    exported = {name: vars(package).get(name) for name in package.__all__}
+    return {n: c for n, c in exported.items() if isinstance(c, type) and issubclass(c, Params)}

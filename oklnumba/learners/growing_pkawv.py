@@ -15,7 +15,7 @@ from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.learners.awv import FORECASTERS, FeatureRidge, name_space
 from oklnumba.learners.base.learner import Trace
 
-PAST, DEGREE = range(2)  # entries of the counts: rounds whose inputs are kept, and the degree
+PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
 
 
 def _check_taylor(name: str, value: Any) -> TaylorFeatures:
@@ -34,8 +34,8 @@ class GrowingPKAWV(FeatureRidge):
     the same rounds from the start.
 
     O(r^2) time a round for r features. A growth after t rounds plays them again on the new
-    features, O(t r^2), as much as the t rounds until the next growth cost. While the basis may
-    grow, the past takes 8 t (d + 1) bytes (up to twice that in buffers); then memory is O(r^2).
+    features, in O(t r^2), the time of the t rounds until the next growth. While the basis may grow,
+    the past takes 8 t (d + 1) bytes (up to twice that in buffers); then memory is O(r^2).
 
     Parameters
     ----------
@@ -54,12 +54,11 @@ class GrowingPKAWV(FeatureRidge):
 
     Remarks
     -------
-    Ours; the paper says neither when nor how. One degree a doubling is 1.44 log n, Theorem 4 has 2
-    log n; the certificate shows what the difference costs. It is against the best function of the
-    present space on each prefix, and its bound adds what each growth took off that function's loss;
-    ``size`` and ``run.sizes`` after a round that ends with a growth are those of the larger space.
-    Against the whole RKHS: ``theory.growing_bound``. Where labels have little noise, "ridge" loses
-    less, as in PKAWV.
+    Ours; the paper says neither when nor how. One degree per doubling is 1.44 log n; Theorem 4 has
+    2 log n. The certificate is against the best function of the present space on each prefix. Its
+    bound includes the loss that each growth took off that function. ``size`` and ``run.sizes``
+    after a round that ends with a growth are of the larger space. Against the whole RKHS:
+    ``theory.growing_bound``. Where labels have little noise, "ridge" loses less, as in PKAWV.
 
     Examples
     --------
@@ -115,25 +114,25 @@ class GrowingPKAWV(FeatureRidge):
             stop = min(len(X), start + after - self._played) if growing else len(X)
             part, labels = X[start:stop], y[start:stop]
             if growing:
-                self._keep(part, labels.T)
+                self._store(part, labels.T)
             super()._play(part, labels, trace.rows(start, stop))
             if growing and self._played == after:
                 self._grow(trace.rows(stop - 1, stop))
             start = stop
 
-    def _keep(self, X: np.ndarray, Y: np.ndarray) -> None:
-        """Keep inputs, and labels (outputs, n)."""
-        kept = int(self._counts[PAST])
-        total = kept + len(X)
-        self._reserve({PAST: total})
-        self._past[kept:total], self._labels[:, kept:total] = X, Y
-        self._counts[PAST] = total
+    def _store(self, X: np.ndarray, Y: np.ndarray) -> None:
+        """Append inputs (n, d) and labels (outputs, n) to the past."""
+        first = int(self._counts[PAST])
+        stop = first + len(X)
+        self._reserve({PAST: stop})
+        self._past[first:stop], self._labels[:, first:stop] = X, Y
+        self._counts[PAST] = stop
 
     def _grow(self, last: Trace) -> None:
-        """Take one degree more over all rounds so far, the last of which left this trace."""
+        """Add a degree, for all rounds so far; ``last`` is the trace of the last one."""
         X, Y, old = self._used("past"), self._used("labels"), self._totals
         self._start_degree(X.shape[1], int(self._counts[DEGREE]) + 1)
-        self._keep(X, Y)
+        self._store(X, Y)
         self._played, trace = 0, self._trace(len(X))
         for rows, block in cut_blocks(X, BLOCK_ROWS):
             super()._play(block, Y.T[rows].copy(), trace.rows(rows.start, rows.stop))

@@ -179,25 +179,26 @@ def rows_after(U, k, r):
 @exact
 def learn_column(u, z, p, beta):
     """Take one round through a column u of four rows, where it has the entry z. Returns both."""
-    u0, u1, u2, u3 = u
-    z -= p[0] * u0
-    u0 += beta[0] * z
-    z -= p[1] * u1
-    u1 += beta[1] * z
-    z -= p[2] * u2
-    u2 += beta[2] * z
-    z -= p[3] * u3
-    u3 += beta[3] * z
+    (u0, u1, u2, u3), (p0, p1, p2, p3), (b0, b1, b2, b3) = u, p, beta
+    z -= p0 * u0
+    u0 += b0 * z
+    z -= p1 * u1
+    u1 += b1 * z
+    z -= p2 * u2
+    u2 += b2 * z
+    z -= p3 * u3
+    u3 += b3 * z
     return (u0, u1, u2, u3), z
 
 
 @exact
 def solve_column(u, z, p):
     """Return the entry z of a round after a column u of four rows."""
-    z -= p[0] * u[0]
-    z -= p[1] * u[1]
-    z -= p[2] * u[2]
-    z -= p[3] * u[3]
+    (u0, u1, u2, u3), (p0, p1, p2, p3) = u, p
+    z -= p0 * u0
+    z -= p1 * u1
+    z -= p2 * u2
+    z -= p3 * u3
     return z
 
 
