@@ -14,6 +14,9 @@ from tests.compiled import COMPILED
 from tests.naive_frequent import frequent_kons
 from tests.playing import play_adversary
 
+# on purpose, in some tests
+no_point_joins = pytest.mark.filterwarnings("ignore:alpha=.* no point reaches")
+
 N = 120 if COMPILED else 40
 CURVED = ("squared", "squared_hinge", "logistic")
 
@@ -205,6 +208,7 @@ def test_the_bound_beforehand_holds_where_the_dictionary_spans_all_points(drawn)
 # ---- the certificate: never exceeded, half of it exceeded ----
 
 
+@no_point_joins
 def test_the_certificate_holds_on_200_streams_and_half_of_it_does_not():
     exceeded = []
 
@@ -254,6 +258,7 @@ def test_on_the_counterexample_of_kons_one_atom_is_enough():
     assert learner.regret_bound(0.0) / 2 < (run.losses - 1.0).sum() <= learner.regret_bound(0.0)
 
 
+@no_point_joins
 @pytest.mark.parametrize("threshold", [1e-3, 0.9])
 def test_points_in_turn_cost_any_bounded_dictionary_a_share_of_the_rounds(threshold):
     size, N_points, laps = 8, 12, 40 if COMPILED else 8
@@ -288,3 +293,26 @@ def test_regret_bound_before_any_data_and_of_wrong_norms():
     assert learner.regret_bound(3.0) == 9.0 and learner.R_G == 0.0 and learner.drops == 0
     with pytest.raises(ValueError, match="norm must be a number >= 0, but is -1"):
         learner.regret_bound(-1)
+
+
+def test_an_alpha_so_large_that_no_point_joins_is_warned_of():
+    X, y = np.ones((3000, 1)), np.ones(3000)
+    kernel = okl.Linear()
+    # While the forecast is 0, eta g^2 k = 1/8 * 2^2 * 1: 0.5 / (alpha + 0.5) is 1e-3 at 499.5.
+    with pytest.warns(UserWarning, match=r"alpha=600 is so large .* below 500"):
+        run = okl.run(okl.FrequentKONS(kernel, alpha=600.0), X, y)
+    assert (run.predictions == 0.0).all() and run.sizes[-1] == 0
+    assert okl.run(okl.FrequentKONS(kernel, alpha=499.0), X, y).sizes[-1] == 1  # says nothing
+    okl.run(okl.FrequentKONS(kernel, alpha=600.0, threshold=0.0), X, y)
+
+
+@no_point_joins
+def test_the_bound_of_the_spectrum_needs_threshold_0():
+    X, y = np.ones((3000, 1)), np.ones(3000)
+    named = {"alpha": 600.0, "C": 1.0}
+    bound = theory.frequent_kons_bound(okl.Linear(), X, rank=25, norm=1.0, **named)
+    regrets = [
+        okl.run(okl.FrequentKONS(okl.Linear(), threshold=threshold, **named), X, y).losses.sum()
+        for threshold in (0.0, 1e-3)
+    ]
+    assert regrets[0] <= bound < 3000.0 == regrets[1]

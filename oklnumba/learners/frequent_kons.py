@@ -112,6 +112,20 @@ class FrequentKONS(Curved):
     def _check_params(self) -> None:
         self._require_curvature("or FOGD, a first-order learner")
 
+    def _advice(self, X: np.ndarray) -> str | None:
+        """Say so if no point can reach the threshold: the forecast would stay 0."""
+        p, loss = self._checked_params(), self._loss()
+        largest = 1.0 if loss.classes else p.C  # label
+        slope = max(abs(loss.derivative(0.0, y)) for y in (-largest, largest))
+        most = (p.eta or loss.curvature(p.C)) * slope**2 * float(p.kernel.diag(X).max())
+        if p.threshold > 0.0 and most / (p.alpha + most) <= p.threshold:
+            return (
+                f"alpha={p.alpha:g} is so large that no point reaches threshold={p.threshold:g}, "
+                "so all forecasts are 0 as long as k(x, x) is no larger than in the first rows; "
+                f"take alpha below {most * (1.0 / p.threshold - 1.0):.3g}, or threshold=0"
+            )
+        return super()._advice(X)
+
     def _start(self, d: int) -> None:
         p, sigma = self._hyper, self._loss().curvature(self._hyper.C)
         self._eta = p.eta or sigma
