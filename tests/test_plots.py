@@ -84,7 +84,7 @@ def test_long_curves_are_thinned(n):
 @pytest.mark.parametrize("low, high, plain", [(0.21, 0.4, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0)])
 def test_axes_have_plain_labels_but_for_far_powers(axes, low, high, plain):
     axes.set(yscale="log", ylim=(low, high))
-    plots.label_ticks(axes.yaxis, low, high)
+    plots.label_ticks(axes.yaxis)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert len(labels) >= 3 and len(axes.yaxis.get_minorticklocs()) == 0
     assert ["^" not in label for label in labels] == len(labels) * [bool(plain)]

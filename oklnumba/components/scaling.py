@@ -16,8 +16,8 @@ from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standard
 
 LARGEST = 1e140  # squares of larger inputs overflow
 WINDOW = 256  # rows whose medians say what an outlier is
-FIRST, EVERY = (16, 32, 64), 128  # rows after which medians are measured: these, then every 128
-FAR = 100.0  # median deviations from the median beyond which an input is an outlier
+FIRST_MEDIANS, MEDIANS_EVERY = (16, 32, 64), 128  # rows after which medians are measured
+OUTLIER = 100.0  # median deviations from the median beyond which an input is an outlier
 
 
 def measure_range(A: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
@@ -182,8 +182,8 @@ class Standardizer(State, Transformer, Params):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        seen = self._recent[: self.n_seen_]
-        seen[np.isnan(seen)] = 0.0  # of columns that are new
+        recent = self._recent[: self.n_seen_]
+        recent[np.isnan(recent)] = 0.0  # of columns that are new
 
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
         """Stream the checked rows of X, perhaps the first."""
@@ -199,9 +199,10 @@ class Standardizer(State, Transformer, Params):
         self._fault = INTERRUPTED
         start = 0
         while start < len(X):
-            seen = self.n_seen_
-            due = next((t for t in FIRST if t > seen), (seen // EVERY + 1) * EVERY)
-            piece = slice(start, start + due - seen)
+            count = self.n_seen_
+            later = (count // MEDIANS_EVERY + 1) * MEDIANS_EVERY
+            due = next((t for t in FIRST_MEDIANS if t > count), later)
+            piece = slice(start, start + due - count)
             self._stream_piece(X[piece], out[piece])
             if self.n_seen_ == due:
                 self._measure_medians()
@@ -211,16 +212,16 @@ class Standardizer(State, Transformer, Params):
 
     def _stream_piece(self, X: np.ndarray, out: np.ndarray) -> None:
         """Stream rows between two times at which medians are measured."""
-        seen = self.n_seen_
-        n = seen + len(X)
-        self._recent[np.arange(seen, n) % WINDOW] = X
+        count = self.n_seen_
+        n = count + len(X)
+        self._recent[np.arange(count, n) % WINDOW] = X
         learned = replace_outliers(X, self._middle, self._reach)
-        standardise_stream(X, learned, *self._moments(), seen, self._clip_at, out)
+        standardise_stream(X, learned, *self._moments(), count, self._clip_at, out)
         self._counts[0] = n
 
     def _measure_medians(self) -> None:
         """Measure what an outlier is, and judge all rows again while the window holds them."""
-        self._middle[:], self._reach[:] = measure_range(self._recent.T, FAR)
+        self._middle[:], self._reach[:] = measure_range(self._recent.T, OUTLIER)
         if self.n_seen_ <= WINDOW:  # without outliers the moments keep their bits
             rows = self._recent[: self.n_seen_]
             learned = replace_outliers(rows, self._middle, self._reach)

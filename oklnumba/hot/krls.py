@@ -53,11 +53,11 @@ def least_squares_row(Q, z, x, y, m):
             continue
         c, s = old / t, new / t
         Q[k, k] = t
-        row, rest = Q[k, k + 1 : m], x[k + 1 : m]
-        for j in range(rest.shape[0]):
-            u, v = row[j], rest[j]
-            row[j] = c * u + s * v
-            rest[j] = c * v - s * u
+        Q_k, x_k = Q[k, k + 1 : m], x[k + 1 : m]
+        for j in range(x_k.shape[0]):
+            u, v = Q_k[j], x_k[j]
+            Q_k[j] = c * u + s * v
+            x_k[j] = c * v - s * u
         u = z[k]
         z[k] = c * u + s * y
         y = c * y - s * u

@@ -45,7 +45,7 @@ class BAO2KS(Learner):
     - several kernels: each round plays a kernel drawn from exponential weights and updates a second
       one, drawn uniformly, with its gradient; the others follow the hint.
 
-    A function whose dictionary exceeds the budget starts again from 0. O((m + M) d) time a round
+    A function whose dictionary exceeds the budget starts again from 0. O((m + M) d) time per round
     for m atoms; memory bounded by the budget.
 
     Parameters
@@ -64,7 +64,7 @@ class BAO2KS(Learner):
     horizon : int >= 1, optional
         T; None: the current round.
     seed : int
-        Of the coins, three a round.
+        Of the coins, three per round.
 
     Remarks
     -------

@@ -70,7 +70,7 @@ class Experts(Learner):
         Fixed share (Herbster and Warmuth 1998): after each round w_i <- (1 - share) w_i + share /
         N. With it the regret is bounded against sequences of learners that switch k times:
         2 B^2 (log N + k log(N / share) + (T - 1 - k) log(1 / (1 - share))), about best for a share
-        of k / T; theory.fixed_share_bound. Not for "mlpoly", which has no known bound of that kind.
+        of k / T; theory.fixed_share_bound. Not for "mlpoly", which has no such bound.
 
     Remarks
     -------
@@ -80,7 +80,7 @@ class Experts(Learner):
 
     With B=None the forecast is 0 until the first label other than 0, and a label larger than all
     before it counts, in the update of the weights, as the largest before it: what that leaves out
-    adds up to the 2 max y^2. Weights are kept as logarithms, so with a share a learner comes back
+    adds up to the 2 max y^2. Weights are stored as logarithms, so with a share a learner comes back
     from any loss. "mlpoly" forecasts the mean where no R_i is positive; the paper has losses in
     [0, 1] and 1 for max r^2, we take the largest so far, as the authors' R package opera does.
 
@@ -146,7 +146,7 @@ class Experts(Learner):
         if self.kind == "mlpoly":
             if self.B is not None:
                 self._refuse_unused("kind='mlpoly' needs no bound; leave it out", "B")
-            domain = "0 for kind='mlpoly', which has no known tracking bound"
+            domain = "0 for kind='mlpoly', which has no tracking bound"
             require(self.share == 0.0, "share", self.share, domain)
 
     def _start(self, d: int) -> None:

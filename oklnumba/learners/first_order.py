@@ -217,7 +217,7 @@ class _AdaptiveSteps(_FirstOrder):
 
 
 class _FullAdaGrad(LinearLearner):
-    """A_t = (sigma I + sum g g')^{1/2} / eta: an eigendecomposition a round."""
+    """A_t = (sigma I + sum g g')^{1/2} / eta: an eigendecomposition per round."""
 
     _STATE = {"w": ("d",), "G": ("d",), "S": ("d", "d")}
 
@@ -229,7 +229,7 @@ class _FullAdaGrad(LinearLearner):
         np.fill_diagonal(self._S, self.sigma)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        # With O(d^3) a round the loop around it need not be compiled.
+        # With O(d^3) per round the loop around it need not be compiled.
         for t, x in enumerate(X):
             out[t] = dot(x, self._w, len(x))
             if not abs(out[t]) < LARGEST_FORECAST:
@@ -335,7 +335,7 @@ class StronglyConvexFTRL(_FirstOrder):
 
 
 class CoinBetting(LinearLearner):
-    """Gradient steps without a step size (Orabona and Pal 2016, Algorithm 1). O(d) a round.
+    """Gradient steps without a step size (Orabona and Pal 2016, Algorithm 1). O(d) per round.
 
     w is a share of a wealth, bet on where the gradients go. The regret against every u at once is
     of order |u| L sqrt(n log(n |u|)), that of OGD with the best step for |u| but for the logarithm

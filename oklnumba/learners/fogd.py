@@ -13,13 +13,13 @@ from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
 
-ROWS = 120  # rounds whose features are kept at a time: few, so that they stay in the cache
+ROWS = 120  # rounds whose features are stored at a time: few, so that they stay in the cache
 
 
 class FOGD(Learner):
     """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
-    O(r d) time a round for r features.
+    O(r d) time per round for r features.
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ class FOGD(Learner):
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
-        known = self._pop_forecast_point(X)
+        is_written = self._pop_forecast_point(X)
         if self._fused and Z is None:
-            return self._no_inputs if known else X, self._features.rows
-        return self._no_inputs, self._features.of(X, known) if Z is None else Z
+            return self._no_inputs if is_written else X, self._features.rows
+        return self._no_inputs, self._features.of(X, is_written) if Z is None else Z
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         loop, forecasts = enter(fogd_forecasts), np.empty(len(X))

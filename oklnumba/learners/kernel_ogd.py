@@ -31,7 +31,7 @@ class KernelOGD(_Shrinking):
 
     NORMA (Kivinen, Smola and Williamson 2004) where lam > 0. With ``radius`` U, lam = 0 and no
     budget the regret against |f| <= U is at most U^2 / (2 eta) + eta / 2 sum l'^2 k(x, x)
-    (Zinkevich 2003), of order sqrt(n). O(m d) time a round for m atoms. Without a budget every
+    (Zinkevich 2003), of order sqrt(n). O(m d) time per round for m atoms. Without a budget every
     round with a loss adds one.
 
     Parameters
@@ -88,7 +88,7 @@ class BOGD(_Shrinking):
 
     Zhao, Wang, Wu, Jin and Hoi 2012. The others are scaled so that the function stays the same in
     expectation. BOGD drops uniformly; BOGD++ (``weighted``) drops atoms of small weight |a_i|
-    sqrt(k(x_i, x_i)) more often. O(m d) time a round for m atoms; memory bounded by the budget.
+    sqrt(k(x_i, x_i)) more often. O(m d) time per round for m atoms; memory bounded by the budget.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class BOGD(_Shrinking):
     gamma : float > 0, optional
         At a full budget all coefficients are scaled so that none exceeds eta gamma.
     seed : int
-        Of the coins, one a round.
+        Of the coins, one per round.
     weighted : bool
         BOGD++.
 

@@ -18,7 +18,7 @@ class KRLS(Expansion):
 
     x_t joins the dictionary where its squared distance to the span is more than ``threshold``; the
     coefficients are those of least squares over all past points, each projected on the span of its
-    round. O(m d + m^2) time a round for m atoms; the dictionary stays finite on bounded inputs.
+    round. O(m d + m^2) time per round for m atoms; the dictionary stays finite on bounded inputs.
 
     Parameters
     ----------

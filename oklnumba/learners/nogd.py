@@ -100,7 +100,7 @@ class NOGD(_Mapped):
 
     Kernel gradient descent until the dictionary has ``budget`` atoms; then gradient descent on the
     leading ``rank`` Nystrom features of these atoms, from the projection of the function so far.
-    O(B d) time a round, O(B rank) more where there is a loss; memory bounded by the budget B.
+    O(B d) time per round, O(B rank) more where there is a loss; memory bounded by the budget B.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class NOGD(_Mapped):
     Remarks
     -------
     One step size for both phases, where the paper has two; eigenvalues of at most 1e-10 times the
-    largest are dropped. w.z is kept as an expansion over the atoms: forecasts need no features.
+    largest are dropped. w.z is stored as an expansion over the atoms: forecasts need no features.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class SkeGD(_Mapped):
     Kernel gradient descent until the dictionary has ``budget`` atoms; then gradient descent on
     features phi(x) = Q' k(x, sampled atoms). With a count sketch S_p (budget x sketch) and a column
     sample S_m of the kernel matrix K, Phi_pp = S_p' K S_p ~ V_k Sigma_k V_k' and Phi_pm = S_p' K
-    S_m, Q is pinv(Phi_pm) V_k Sigma_k^{1/2}. O(c d) time a round for c columns, O(c rank) more
+    S_m, Q is pinv(Phi_pm) V_k Sigma_k^{1/2}. O(c d) time per round for c columns, O(c rank) more
     where there is a loss.
 
     Parameters

@@ -102,7 +102,7 @@ class POMD(OptimisticDescent):
     zeta = ald_scale = 1 the regret against |f| <= U is at most 6 U sqrt(A_T + 2 D) + 9 U sqrt(D),
     A_T the kernel alignment (Corollary 1). The decay of the kernel's eigenvalues bounds the
     dictionary (Theorem 1, ``theory.ald_budget_bound``): a few dozen atoms if it is exponential,
-    else very many. O(m d + m^2) time a round for m atoms, 8 m (m + d) bytes.
+    else very many. O(m d + m^2) time per round for m atoms, 8 m (m + d) bytes.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class POMDR(OptimisticDescent):
 
     POMD until the dictionary has ``switch_size`` atoms; then OMDR: every x_t with a loss joins, and
     at ``budget`` atoms the newest half is merged into the oldest. Without removals the regret is
-    that of POMD (Corollary 1). O(m d + m^2) time a round for m atoms in POMD, O(m d) in OMDR;
+    that of POMD (Corollary 1). O(m d + m^2) time per round for m atoms in POMD, O(m d) in OMDR;
     memory bounded by the budget.
 
     Parameters

@@ -17,8 +17,8 @@ class Projectron(OnSpan):
 
     Orabona, Keshet and Caputo 2009. At a mistake x_t joins the dictionary if it is farther than
     ``threshold`` from its span, else the update is projected on the span. Projectron++
-    (``aggressive``) also takes projected steps where the margin is below 1. O(m d) time a round for
-    m atoms, O(m^2) at a mistake; the dictionary stays finite on bounded inputs.
+    (``aggressive``) also takes projected steps where the margin is below 1. O(m d) time per round
+    for m atoms, O(m^2) at a mistake; the dictionary stays finite on bounded inputs.
 
     Parameters
     ----------

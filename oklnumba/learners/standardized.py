@@ -13,7 +13,7 @@ from oklnumba.learners.base.wrapper import Wrapper
 
 
 class Standardized(Wrapper):
-    """A learner on inputs that are standardised by their own past (Welford 1962).
+    """A learner on inputs that are standardised by past inputs (Welford 1962).
 
     Each input is brought to mean 0 and scale 1 by the mean and the deviation of the inputs before
     it, without outliers, as ``Standardizer.stream`` does, then the learner plays it; the first

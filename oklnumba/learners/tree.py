@@ -14,7 +14,7 @@ from oklnumba.learners.base import learner as base
 from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
 
-PAST, NODES = 1, 2  # entries of the counts: rows kept, leaves and splits
+PAST, NODES = 1, 2  # entries of the counts: stored rows, leaves and splits
 SIZE, LOSS, BOUNDS = 0, slice(1, 2), slice(3, None)  # of a record, beside the comparator
 
 Split = tuple[int, float, int]  # a column, its threshold, and the left of two new nodes
@@ -51,7 +51,7 @@ class Tree(Wrapper):
         Its hyper-parameters are those of the learner of each leaf; it is not played itself.
     leaf_rows : int >= 2
     max_leaves : int >= 1
-        Hundreds at most: a split looks at all rows kept.
+        Hundreds at most: a split reads all stored rows.
 
     Remarks
     -------
@@ -175,15 +175,15 @@ class Tree(Wrapper):
         try:
             one = self._leaves[node]
             single = y.size == 1  # by the machine code of single rounds
-            own = one.learn_one(X[0], y[0])._single.trace if single else one._play_rows(X, y)
-            own.sizes[-1] = one.size  # which linear learners leave out of single rounds
+            trace = one.learn_one(X[0], y[0])._single.trace if single else one._play_rows(X, y)
+            trace.sizes[-1] = one.size  # which linear learners leave out of single rounds
         except FloatingPointError as error:
             raise FloatingPointError(f"leaf {node}, counting its rounds: {error}") from None
         records = np.empty((self._records.shape[1], len(X), self._outputs))
-        for entry, values in zip(records, own[1:], strict=False):
+        for entry, values in zip(records, trace[1:], strict=False):
             entry[:] = values.reshape(len(X), -1)
         self._records[node] = records[:, -1]
-        return own.predictions, records
+        return trace.predictions, records
 
     def _split(self, node: int) -> np.ndarray:
         """Split a leaf if its rows differ; return what that adds to the tree's record."""

@@ -162,7 +162,7 @@ def progress(run: Run, first: int = 10) -> Figure:
         if run.rounds <= first:
             for line in ax.lines:
                 line.set_marker("o")  # one point is not a line
-        label_ticks(ax.xaxis, *ax.get_xlim())
+        label_ticks(ax.xaxis)
     return fig
 
 
@@ -335,7 +335,7 @@ def size_curves(
     if values == "regret" and losses == {"squared"}:
         ends |= _theory_lines(table, axes)
     low, high = axes.get_xlim()
-    label_ticks(axes.xaxis, low, high)
+    label_ticks(axes.xaxis)
     if names:
         axes.set_xlim(low, high * (high / low) ** 0.75)  # room for the names
         ticks = axes.xaxis.get_majorticklocs()

@@ -167,7 +167,7 @@ def tidy(
             if name == "y":
                 _mark_hidden(axes)
             axis = axes.xaxis if name == "x" else axes.yaxis
-            label_ticks(axis, *axis.get_view_interval())
+            label_ticks(axis)
         if label:
             axes.set(**{f"{name}label": label})
     for axis in (axes.xaxis, axes.yaxis):
@@ -228,8 +228,8 @@ def _within(ticks: ArrayLike, low: float, high: float) -> np.ndarray:
     return ticks[(ticks >= low) & (ticks <= high)]
 
 
-def label_ticks(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis from ``low`` to ``high`` with plain numbers: 0.2, not 2 x 10^-1.
+def label_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers: 0.2, not 2 x 10^-1.
 
     An axis beyond 0.0001 to 100,000 has powers of ten. Minor ticks are removed.
 
@@ -239,7 +239,7 @@ def label_ticks(axis: Axis, low: float, high: float) -> None:
     >>> axes[0, 0].set_yscale("log")
     >>> axes[0, 0].set_ylim(0.2, 0.5)
     (0.2, 0.5)
-    >>> okl.plots.label_ticks(axes[0, 0].yaxis, 0.2, 0.5)
+    >>> okl.plots.label_ticks(axes[0, 0].yaxis)
     >>> [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     ['0.2', '0.25', '0.3', '0.35', '0.4', '0.45', '0.5']
     """

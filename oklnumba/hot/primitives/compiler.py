@@ -195,13 +195,13 @@ def _compiling() -> Iterator[None]:
 
     It goes through all versions of ``+`` at each sum. Together that is a third of the time.
     """
-    look_up, known, collects = BaseFunction.get_call_type, {}, gc.isenabled()
+    look_up, answers, collects = BaseFunction.get_call_type, {}, gc.isenabled()
 
     def remember(called, context, args, keywords):
         asked = id(called), args, tuple(keywords.items())
-        if asked not in known:
-            known[asked] = called, look_up(called, context, args, keywords)
-        return known[asked][1]
+        if asked not in answers:
+            answers[asked] = called, look_up(called, context, args, keywords)
+        return answers[asked][1]
 
     timer = threading.Timer(SILENT_SECONDS, _say_that_it_compiles)
     timer.daemon = True
@@ -243,8 +243,8 @@ def compile_whole(function, inlined, options):
     # round; a function that makes an array does not compile.
     options = options | {"_nrt": False}
     called = numba.njit(pipeline_class=_Called, forceinline=inlined, **options)(function)
-    found = called.overloads
-    called.add_overload = lambda r: found.update({tuple(r.signature.args): r})  # not enterable
+    results = called.overloads
+    called.add_overload = lambda r: results.update({tuple(r.signature.args): r})  # not enterable
     entered = numba.njit(pipeline_class=_Entered, **options)(function)
 
     def template(args, kws):  # what compiled callers ask for; once for 1 and n, not twice

@@ -106,7 +106,8 @@ FILLED = 4.0  # ... one part of so many
 
 # ---- inputs: scales, metrics, trees ----
 
-INPUT_OUTLIER, MAX_INPUT = scaling.FAR, scaling.LARGEST  # median deviations; those of Standardizer
+INPUT_OUTLIER = scaling.OUTLIER  # median deviations
+MAX_INPUT = scaling.LARGEST
 LOG_FROM = 4.0  # standard deviations from which on inputs count by their logarithm
 SCORES = np.linspace(-3.0, 3.0, 33)  # normal scores of the quantiles that are measured
 METRIC_ROUNDS = 128  # all scales are 1 before so many
