@@ -37,12 +37,11 @@ DROPS = 2  # entry of the counts: atoms dropped so far
 class FrequentKONS(Curved):
     """KONS on a dictionary that drops atoms, its matrix a sketch by Frequent Directions (ours).
 
-    x_t joins the dictionary where its gradient leads out of the span; when there are more than
+    x_t joins the dictionary if its gradient leads out of the span. If there are more than
     ``budget`` atoms, the one of the least price goes: its direction is taken out of w and of the
-    sketch. What all of it may cost in regret, at most, is known after every round:
-    ``regret_bound``. For m = budget and any stream, O(m d + m^2 + m rank) time a round, O(m^3 +
-    m^2 rank) where an atom goes or every ``rank`` rounds, and 8 (m (d + m + 2 rank) + 4 rank^2)
-    bytes, for ever.
+    sketch. ``regret_bound`` bounds the regret after every round. For m = budget a round takes
+    O(m d + m^2 + m rank) time, and O(m^3 + m^2 rank) where an atom goes or every ``rank`` rounds.
+    Memory is 8 (m (d + m + 2 rank) + 4 rank^2) bytes, however long the stream.
 
     Theorem and proof are in docs/frequent_kons.md; it answers a question of Calandriello, Lazaric
     and Valko 2017 (ICML), section 6. The sketch is that of Luo et al. 2016.

@@ -99,7 +99,7 @@ class NewtonLearner(LinearLearner):
         d = self._width
         matrix = Factored(self._U, d, 1.0 / self._inv_d[:d])
         part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [self._C])
-        # Without a bound on forecasts nothing is known of their scale: the worst.
+        # Without a bound on forecasts their scale may be anything: the worst.
         return [part if self._C < inf else part._replace(error=UNIT * part.condition)]
 
     def _finite(self) -> bool:

@@ -62,8 +62,8 @@ class NystromAWV(Learner):
     At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
     span of the dictionary, x_t included if it joined, over all past rounds.
 
-    O(m^2) time a round for m atoms, and O(t m) for each new atom, whose column over past rounds
-    needs the past: 8 t (m + d) bytes for coordinates and inputs. Once the dictionary has
+    A round takes O(m^2) time for m atoms, and a new atom O(t m), for its column over t past rounds.
+    That column needs the past, 8 t (m + d) bytes of coordinates and inputs. Once the dictionary has
     ``max_size`` atoms the past is freed, and memory and time stay flat.
 
     Parameters
@@ -93,7 +93,7 @@ class NystromAWV(Learner):
     Remarks
     -------
     Errata 16 to 20: weights 1/sqrt(p) on each side, mu apart from lam, labels (Y_{t-1}, 0), and x_t
-    may enter before its own forecast. In place of cholup on K'K + lam K_mm we use coordinates in
+    may enter before its forecast. In place of cholup on K'K + lam K_mm we use coordinates in
     which K_mm is the identity, which are far better conditioned. 1e-14 k(x, x) is added to the
     diagonal of K_mm (NUGGET), so that nearly coincident atoms, as in time series, cost no digits;
     an atom that is no further off the span counts in ``size`` and adds no direction. The
