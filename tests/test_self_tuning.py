@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.core.steps import finish
 from oklnumba.learners.self_tuning import settings as constants
-from oklnumba.learners.self_tuning.outliers import Outliers
-from oklnumba.learners.self_tuning.scales import Scales
+from oklnumba.learners.self_tuning.scales import Outliers, Scales
 from tests import naive, naive_self_tuning
 from tests.compiled import COMPILED
 

@@ -135,11 +135,12 @@ def _say_that_it_compiles() -> None:
 
 
 # Numba's passes over a function, in its order, without those that our loops do not need: closures,
-# with-blocks, pruning of branches, array expressions, one name for each type of a variable.
+# with-blocks, array expressions, one name for each type of a variable.
 PASSES = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
     untyped_passes.IRProcessing,
+    untyped_passes.DeadBranchPrune,  # of ``if Y is None``, so that loops may only forecast
     untyped_passes.GenericRewrites,
     typed_passes.NopythonTypeInference,
     typed_passes.NativeLowering,

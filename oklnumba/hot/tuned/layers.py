@@ -97,13 +97,6 @@ def final_state(state, k):
 
 
 @hot
-def centre_and_cut(f, centre, B):
-    """Let forecasts count from the centre, cut to [-B, B]."""
-    for i in range(f.shape[0]):
-        f[i] = clip(f[i] - centre, B)
-
-
-@hot
 def write_differences(f, first, t, B, z):
     """Write z_t; B is infinite where all labels so far were 0."""
     last = f.shape[0] - 1
@@ -126,10 +119,10 @@ def write_final(f, t, B, layers):
 
 
 @hot
-def aggregate(F, y, B, kind, share, learns, state, weights, out):
-    """Aggregate rows of forecasts by experts_rounds, or only forecast with the present weights."""
+def aggregate(F, y, B, kind, share, state, weights, out):
+    """Aggregate rows of forecasts by experts_rounds; if y is None, with the present weights."""
     rule = Rule(kind, SQUARED, LEARNED, share)
-    if learns:
+    if y is not None:
         return experts_rounds(F, y, rule, 0, state, weights, out)
     write_weights(rule, 0, state, weights)
     for t in range(F.shape[0]):
@@ -138,88 +131,118 @@ def aggregate(F, y, B, kind, share, learns, state, weights, out):
 
 
 @hot
-def first_layer_rounds(F, Y, k, learns, layers):
+def centre_and_cut(F, y, centre, layers):
+    """Let labels and forecasts count from the centre; cut forecasts to [-B_t, B_t]."""
+    bounds = layers.work.bounds
+    for t in range(F.shape[0]):
+        bounds[t + 1] = bounds[t]
+        if y is not None:
+            y[t] -= centre
+            bounds[t + 1] = larger(bounds[t], abs(y[t]))
+        for i in range(F.shape[1]):
+            F[t, i] = clip(F[t, i] - centre, bounds[t])
+
+
+@hot
+def first_layer_rounds(F, y, k, layers):
     """Play the first layer, and write what the regressions play."""
     work, state = layers.work, layers.state
-    n, count, tally, centre = F.shape[0], F.shape[1], state.tally[k, 0], state.centre[k]
-    grown = tally[GROWN]
-    work.bounds[0] = tally[LARGEST]
-    for t in range(n):
-        work.labels[t] = Y[t, k] - centre if learns else 0.0
-        work.bounds[t + 1] = larger(work.bounds[t], abs(work.labels[t]))
-        centre_and_cut(F[t], centre, work.bounds[t])
+    n, count, tally = F.shape[0], F.shape[1], state.tally[k, 0]
+    grown, work.bounds[0] = tally[GROWN], tally[LARGEST]
+    centre_and_cut(F, y, state.centre[k], layers)
     for j in range(layers.kinds.shape[0]):
         played, status = aggregate(
-            F, work.labels, tally[LARGEST], layers.kinds[j], layers.shares[j], learns,
-            first_state(state, k, j), work.weights, Aggregates(work.first[j], work.excess),
+            F, y, tally[LARGEST], layers.kinds[j], layers.shares[j], first_state(state, k, j),
+            work.weights, Aggregates(work.first[j], work.excess),
         )  # fmt: skip
         if status != DONE:
             return played, status
+    B = tally[LARGEST]
     for t in range(n):
-        B, new_B = work.bounds[t], work.bounds[t + 1]
+        if y is not None:
+            B = work.bounds[t]
         unit = B if B > 0.0 else np.inf
         write_differences(F[t], work.first, t, unit, work.Z[t])
-        work.targets[t, 0] = (clip(work.labels[t], B) - F[t, count - 1]) / unit
-        grown += (new_B - B) * (new_B - B)
-        work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
+        if y is not None:
+            new_B = work.bounds[t + 1]
+            work.targets[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
+            grown += (new_B - B) * (new_B - B)
+            work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
     return n, DONE
 
 
 @hot
-def write_certificate(t, k, certificates, state, out):
-    """Write the certificate of round t: the members' own, and what the layers may lose more."""
-    lost = state.excess[k, NOW] + state.replay_correction[k]
-    least, guaranteed, best = np.inf, np.inf, 0
-    for i in range(certificates.shape[0]):
-        comparator, bound = certificates[i, 1, t, k], certificates[i, 2, t, k]
-        if comparator < least:
-            least, best = comparator, i
-        guaranteed = smaller(guaranteed, comparator + (bound + lost))
-    state.best[k] = best
-    out.loss[t, k] = state.loss[k] + state.replay_correction[k]
-    out.comparator[t, k], out.bound[t, k] = least, certificates[best, 2, t, k] + lost
-    out.guaranteed[t, k] = guaranteed
-
-
-@hot
-def final_layer_rounds(F, k, offset, learns, certificates, layers, out):
-    """Play the final layer; write forecasts, losses and certificates."""
+def final_layer_rounds(F, y, k, offset, layers, predictions):
+    """Play the final layer."""
     work, state, n = layers.work, layers.state, F.shape[0]
     for t in range(n):
         write_final(F[t], t, work.bounds[t], layers)
     played, status = aggregate(
-        work.final[:n], work.labels, 0.0, ML_POLY, 0.0, learns, final_state(state, k),
-        work.final_weights, Aggregates(work.forecasts, work.regrets),
+        work.final[:n], y, 0.0, ML_POLY, 0.0, final_state(state, k), work.final_weights,
+        Aggregates(work.forecasts, work.regrets),
     )  # fmt: skip
-    if status != DONE:
-        return played, status
-    for t in range(n):
-        y, p = work.labels[t], work.forecasts[t]
-        out.predictions[t, k] = p + (state.centre[k] + offset)
-        if learns:
-            state.loss[k] += (p - y) * (p - y)
-            for i in range(F.shape[1]):
-                state.losses[k, i] += (F[t, i] - y) * (F[t, i] - y)
-            state.excess[k, NOW] = state.excess[k, ENDED] + work.excess[t] + work.regrets[t]
-            write_certificate(t, k, certificates, state, out)
-    return n, DONE
+    if status == DONE:
+        middle = state.centre[k] + offset
+        for t in range(n):
+            predictions[t, k] = work.forecasts[t] + middle
+    return played, status
 
 
 @hot
-def layer_rounds(F, Y, k, offset, learns, certificates, layers, out):
-    """Play n rounds of output k, or only forecast each row.
+def certify_rounds(F, y, k, certificates, layers, trace):
+    """Write losses, and the certificates: the members' own, and what the layers may lose more."""
+    work, state = layers.work, layers.state
+    for t in range(F.shape[0]):
+        p = work.forecasts[t]
+        state.loss[k] += (p - y[t]) * (p - y[t])
+        for i in range(F.shape[1]):
+            state.losses[k, i] += (F[t, i] - y[t]) * (F[t, i] - y[t])
+        trace.loss[t, k] = state.loss[k] + state.replay_correction[k]
+        state.excess[k, NOW] = state.excess[k, ENDED] + work.excess[t] + work.regrets[t]
+        lost = state.excess[k, NOW] + state.replay_correction[k]
+        least, guaranteed, best = np.inf, np.inf, 0
+        for i in range(certificates.shape[0]):
+            comparator, bound = certificates[i, 1, t, k], certificates[i, 2, t, k]
+            if comparator < least:
+                least, best = comparator, i
+            guaranteed = smaller(guaranteed, comparator + (bound + lost))
+        state.best[k] = best
+        trace.comparator[t, k], trace.bound[t, k] = least, certificates[best, 2, t, k] + lost
+        trace.guaranteed[t, k] = guaranteed
 
-    F : (n, N), forecasts of the members, changed; Y : (n, K), less ``offset``; certificates : (N',
-    3, n, K), of the members that have one; out : Trace, of (n, K). Returns the failed round and a
-    status.
-    """
-    work = layers.work
-    played, status = first_layer_rounds(F, Y, k, learns, layers)
+
+@hot
+def layers_play(F, y, Y, k, offset, layers, predictions):
+    """Play the layers on the forecasts of the members; only forecast if y and Y are None."""
+    work, n = layers.work, F.shape[0]
+    played, status = first_layer_rounds(F, y, k, layers)
     if status == DONE:
         played, status = ridge_rounds(
-            work.Z, work.columns, work.targets, 0, F.shape[0], work.Z.shape[1], k, learns,
-            layers.ridges, work.stacks,
-        )  # fmt: skip
+            work.Z, work.columns, Y, 0, n, work.Z.shape[1], k, layers.ridges, work.stacks
+        )
     if status == DONE:
-        played, status = final_layer_rounds(F, k, offset, learns, certificates, layers, out)
+        played, status = final_layer_rounds(F, y, k, offset, layers, predictions)
     return played, status
+
+
+@hot
+def layer_rounds(F, Y, k, offset, certificates, layers, trace):
+    """Play n rounds of output k. Returns the round that failed and a status.
+
+    F : (n, N), forecasts of the members, changed; Y : (n, K), less ``offset``; certificates : (N',
+    3, n, K), loss, comparator and bound of the members that have one; trace : (n, K) each.
+    """
+    work = layers.work
+    for t in range(Y.shape[0]):
+        work.labels[t] = Y[t, k]
+    targets, out = work.targets, trace.predictions
+    played, status = layers_play(F, work.labels, targets, k, offset, layers, out)
+    if status == DONE:
+        certify_rounds(F, work.labels, k, certificates, layers, trace)
+    return played, status
+
+
+@hot
+def layer_forecasts(F, k, offset, layers, predictions):
+    """Write what layer_rounds would forecast of output k for each row of F."""
+    return layers_play(F, None, None, k, offset, layers, predictions)

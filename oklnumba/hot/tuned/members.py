@@ -109,53 +109,52 @@ def find_growth(columns, first, stop):
 
 
 @hot
-def ridge_rounds(Z, columns, Y, first, stop, compared, leaf, learns, ridges, results):
-    """Play the ridge regressions of a leaf, and AWV beside them, or only forecast.
+def ridge_rounds(Z, columns, Y, first, stop, compared, leaf, ridges, results):
+    """Play the ridge regressions of a leaf, and AWV beside them; only forecast if Y is None.
 
     compared : columns of the functions to compare with. Returns the row that failed and a status.
     """
     while first < stop:
         r, end = columns[first], find_growth(columns, first, stop)
         span = Span(first, end, r, smaller(compared, r))
-        if compared >= r:
-            for s in range(first, end):
-                for k in range(Y.shape[1]):
-                    ridges.growth[s, k] = 0.0
+        for s in range(first, end if compared >= r else first):
+            for k in range(ridges.growth.shape[1]):
+                ridges.growth[s, k] = 0.0
         for i in range(ridges.forgetting.shape[0]):
             factor, forgetting = factor_of(ridges, leaf, i), forgetting_of(ridges, i)
             proof, out = results.certificates[i], rounds_of(ridges, i, results)
-            if not learns:
+            if Y is None:
                 awv_forecasts(Z, span, factor, forgetting, ridges.sweep, False, out)
-                continue
-            played, status = awv_certified_rounds(
-                Z, Y, span, factor, forgetting, ridges.sweep, False, out,
-                Certificate(ridges.totals[leaf, i], proof[0], proof[1], proof[2]),
-            )  # fmt: skip
-            if status != DONE:
-                return played, status
+            else:
+                played, status = awv_certified_rounds(
+                    Z, Y, span, factor, forgetting, ridges.sweep, False, out,
+                    Certificate(ridges.totals[leaf, i], proof[0], proof[1], proof[2]),
+                )  # fmt: skip
+                if status != DONE:
+                    return played, status
         first = end
     return stop, DONE
 
 
 @hot
-def leaf_rounds(first, stop, leaf, learns, joins, is_forecast_point, members):
+def leaf_rounds(first, stop, leaf, Y, joins, is_forecast_point, members):
     """Play the rounds of one leaf. Returns the row that failed and a status."""
     spans, block, rules, results = members.spans, members.block, members.rules, members.sorted
     played, status = map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block)
     if status == DONE:
         played, status = ridge_rounds(
-            block.Z, block.columns, block.Y, first, stop, spans.counts[leaf, CHOSEN] + 1, leaf,
-            learns, members.ridges, results,
+            block.Z, block.columns, Y, first, stop, spans.counts[leaf, CHOSEN] + 1, leaf,
+            members.ridges, results,
         )  # fmt: skip
     for i in range(rules.codes.shape[0]):
         if status == DONE:
             forecasts = results.forecasts[2 * members.ridges.forgetting.shape[0] + i]
-            played, status = rule_rounds(first, stop, leaf, i, learns, rules, block, forecasts)
+            played, status = rule_rounds(first, stop, leaf, i, Y, rules, block, forecasts)
     return played, status
 
 
 @hot
-def unsort_forecasts(members, n):
+def unsort_forecasts(n, members):
     """Write the forecasts in the order of the rounds."""
     forecasts, order = members.sorted.forecasts, members.block.order
     for s in range(n):
@@ -198,17 +197,17 @@ def sum_leaves(n, size, total, certificates, sizes):
 
 
 @hot
-def member_rounds(X, Y, coins, learns, is_forecast_point, members):
-    """Play n rounds of a space, or only forecast each row. Returns the failed round and a status.
+def member_rounds(X, Y, coins, is_forecast_point, members):
+    """Play n rounds of a space. Returns the round that failed and a status.
 
     coins : (n,), empty if no point may join a dictionary; is_forecast_point : whether the last call
     was the forecast of the only row. Without regressions and rules, the dictionaries choose points.
     """
     block, counts, joins = members.block, members.spans.counts, coins.shape[0] > 0
-    n, first, size = X.shape[0], 0, 0
+    n, first, size = Y.shape[0], 0, 0
     if not is_forecast_point:
         sort_by_leaf(X, members.tree, block)
-    for s in range(n if learns else 0):
+    for s in range(n):
         for k in range(Y.shape[1]):
             block.Y[s, k] = Y[block.order[s], k]
         if joins:
@@ -218,14 +217,26 @@ def member_rounds(X, Y, coins, learns, is_forecast_point, members):
         size += leaf_size
         if first < stop:
             failed, status = leaf_rounds(
-                first, stop, leaf, learns, joins, is_forecast_point, members
+                first, stop, leaf, block.Y, joins, is_forecast_point, members
             )
             if status != DONE:
                 return block.order[failed], status
-            if learns:
-                unsort_certificates(first, stop, leaf, leaf_size, members)
+            unsort_certificates(first, stop, leaf, leaf_size, members)
         first = stop
-    unsort_forecasts(members, n)
-    if learns:
-        sum_leaves(n, size, members.sums.total, members.results.certificates, members.sizes)
+    unsort_forecasts(n, members)
+    sum_leaves(n, size, members.sums.total, members.results.certificates, members.sizes)
     return n, DONE
+
+
+@hot
+def member_forecasts(X, members):
+    """Write what the members of a space would forecast for the rows of X."""
+    block, first = members.block, 0
+    sort_by_leaf(X, members.tree, block)
+    for leaf in range(block.ends.shape[0]):
+        stop = block.ends[leaf]
+        if first < stop:
+            leaf_rounds(first, stop, leaf, None, False, False, members)
+        first = stop
+    unsort_forecasts(X.shape[0], members)
+    return X.shape[0], DONE

@@ -56,21 +56,20 @@ def step_length(code, sign, rate, max_label, y, forecast, square):
 
 
 @hot
-def rule_rounds(first, stop, leaf, i, learns, rules, block, forecasts):
-    """Play rows of a leaf by rule i, or only forecast. Returns the row that failed and a status."""
+def rule_rounds(first, stop, leaf, i, Y, rules, block, forecasts):
+    """Play rows of a leaf by rule i; only forecast if Y is None. Returns row and status."""
     code, rate, max_label = rules.codes[i], rules.rates[i], rules.max_label[leaf, i]
     for s in range(first, stop):
         z, r = block.Z[s], block.columns[s]
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(max_label.shape[0]):
-            w, y, sign = rules.w[leaf, i, k], block.Y[s, k], rules.signs[k]
+            w, sign = rules.w[leaf, i, k], rules.signs[k]
             forecast = apply_link(code, sign, dot(w, z, r))
             if not abs(forecast) < np.inf:
                 return s, NOT_FINITE
             forecasts[s, k] = forecast
-            if not learns:
-                continue
-            max_label[k] = larger(max_label[k], abs(y))
-            tau = step_length(code, sign, rate, max_label[k], y, forecast, square)
-            add_multiple(w, tau, z, r)
+            if Y is not None:
+                max_label[k] = larger(max_label[k], abs(Y[s, k]))
+                tau = step_length(code, sign, rate, max_label[k], Y[s, k], forecast, square)
+                add_multiple(w, tau, z, r)
     return stop, DONE

@@ -15,8 +15,7 @@ from oklnumba.hot.tuned.members import Results
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Dictionaries, Group, Member, name_forecasters
-from oklnumba.learners.self_tuning.ridges import make_results
+from oklnumba.learners.self_tuning.members import Group, Member, make_results, name_forecasters
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 
@@ -54,13 +53,12 @@ class Ensemble(State):
             kernel, tree = make_kernel(space, scales), scales.tree(space)
             in_span = d > budget or space.kernel != "linear"
             size = int(min(space.max_size, budget, rounds)) if in_span else 0
-            leaves = len(tree.columns) + 1
-            dictionaries = Dictionaries(kernel, d, size, [*seed, space.coins], leaves)
             results = Results(
                 self._results.forecasts[forecasts[i] : forecasts[i + 1]],
                 self._results.certificates[ridges[i] : ridges[i + 1]],
             )
-            group = Group(space, dictionaries, tree, scales.signs, results, self.sizes[i])
+            seeds = [*seed, space.coins]
+            group = Group(space, kernel, tree, size, seeds, scales.signs, results, self.sizes[i])
             self.groups.append(group)
             names += name_forecasters(space, getattr(kernel, "sigma", None))
             yield
@@ -149,7 +147,7 @@ class Ensemble(State):
     @property
     def size(self) -> int:
         """Atoms in all dictionaries together."""
-        return sum(group.dictionaries.size for group in self.groups)
+        return sum(group.size for group in self.groups)
 
     def weights(self) -> np.ndarray:
         """Return the posterior of the members in the next round, (K, N)."""
@@ -169,6 +167,4 @@ class Ensemble(State):
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
         parts: dict[str, State] = {"ensemble": self, "layers": self.layers}
-        for g, group in enumerate(self.groups):
-            parts |= {f"dictionaries{g}": group.dictionaries, f"group{g}": group}
-        return parts
+        return parts | {f"group{g}": group for g, group in enumerate(self.groups)}

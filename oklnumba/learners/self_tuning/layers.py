@@ -11,7 +11,7 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
-from oklnumba.learners.self_tuning.ridges import (
+from oklnumba.learners.self_tuning.members import (
     make_results,
     make_ridges,
     measure_ridges,
@@ -68,10 +68,6 @@ class Layers(State):
                 np.zeros(n), np.zeros(n),
             ),
         )  # fmt: skip
-        # What forecasts alone need not have: labels, certificates, and where these go.
-        nothing = np.empty((0, outputs))
-        self._nothing = nothing, np.empty((0, 3, 0, outputs))
-        self._no_trace = Trace(nothing, np.empty(0, dtype=np.int64), *[nothing] * 4)
 
     def play(
         self, k: int, F: np.ndarray, Y: np.ndarray, offset: float, certificates: np.ndarray,
@@ -85,13 +81,11 @@ class Layers(State):
         y = Y[:, k]
         self._lowest[k, 0] = min(self._lowest[k, 0], y.min())
         self._highest[k, 0] = max(self._highest[k, 0], y.max())
-        play(hot.layer_rounds, F, Y, k, offset, True, certificates, self._layers, trace)
+        play(hot.layer_rounds, F, Y, k, offset, certificates, self._layers, trace)
 
     def forecast(self, k: int, F: np.ndarray, offset: float, out: np.ndarray) -> None:
         """Write what play would forecast of output k in each row; nothing is learned."""
-        Y, certificates = self._nothing
-        trace = self._no_trace._replace(predictions=out)
-        play(hot.layer_rounds, F, Y, k, offset, False, certificates, self._layers, trace)
+        play(hot.layer_forecasts, F, k, offset, self._layers, out)
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two spans.

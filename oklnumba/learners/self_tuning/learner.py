@@ -1,18 +1,18 @@
 """SelfTuning: a learner that tunes itself.
 
-    ensemble = linear members and the last label
+    ensemble = linear members and the last label               # ensemble.py
     for t = 1, 2, ...:
-        z = x_t, standardised                                       # scales.py
-        f = forecasts of the members, each on its coordinates of z  # members.py, hot/tuned
-        yhat_t = aggregation of ridge regressions of aggregations of f            # layers.py
-        y = y_t, or the median of the last labels if y_t is an outlier          # outliers.py
+        z = x_t, standardised; or its normal scores            # scales.py
+        f = the members' forecasts, each on its coordinates    # members.py, hot/tuned/members.py
+        yhat_t = aggregate of (aggregates of f, regressions on these and f)     # layers.py
+        y = y_t, or the median of the last labels if y_t is an outlier          # scales.py
         members and layers learn y
-        every SPAN rounds: forget ranges that labels no longer fill
-        if t is in RESTARTS:                                        # restarts.py
+        if SPAN divides t: forget ranges that labels no longer fill
+        if t is in RESTARTS:                                   # restarts.py
             past = the first 15/16 of the t rounds
-            scales, metrics and trees = measured in the past        # scales.py
-            ensemble = members whose dictionaries choose among the past         # ensemble.py
-            the ensemble plays all t rounds again
+            scales, metrics, trees = measured in the past      # scales.py
+            ensemble = members whose dictionaries chose among the past
+            ensemble plays all t rounds again
 
 settings.py has all constants, and says what each member is for.
 """
@@ -32,60 +32,53 @@ from oklnumba.core.steps import finish
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
-from oklnumba.learners.self_tuning.members import Member
-from oklnumba.learners.self_tuning.outliers import Outliers
+from oklnumba.learners.self_tuning.members import Member, Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
-from oklnumba.learners.self_tuning.ridges import Trouble
-from oklnumba.learners.self_tuning.scales import Scales
+from oklnumba.learners.self_tuning.scales import Outliers, Scales
 
 
 class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
-    Its members are ridge regressions with Gaussian kernels of three widths, with Laplacian kernels
-    in two learned metrics, and on the inputs themselves, of several lam and half-lives; AWV where
-    nothing is forgotten; passive-aggressive learners; linear gradient descent; and the last label.
-    Those in a metric have a dictionary in each leaf of a tree. Two layers aggregate all members,
-    with ridge regression on all forecasts between: the whole has a guarantee, follows drift, learns
-    fast where there is hardly any noise, and beats its best member where they know different
-    things.
+    Many members forecast: ridge regression and AWV with Gaussian kernels, with Laplacian kernels in
+    learned metrics, and linear, with several lam and half-lives; passive-aggressive learners;
+    gradient descent; and the last label. Two layers of aggregation, with ridge regression on all
+    forecasts between them, make one forecast. It has a guarantee, follows drift, learns fast where
+    there is hardly any noise, and beats its best member where members differ in their errors.
 
-    Scales, metrics, trees and dictionaries are taken from the past only: after 32, 128, 512, 2048,
-    8192 and 32,768 rounds there are new members, made of the first 15/16 of these rounds, which
-    replay them all; after round 2048 only while the past takes at most 64 MiB. Where rounds come
-    one at a time, each of the last 1/16 does some of that work, so that none takes long. Labels and
-    inputs that are far from all others do no lasting harm. docs/self_tuning.md has the details.
+    After 32, 128, 512, 2048, 8192 and 32,768 rounds new members replace the old ones. Their scales,
+    metrics, trees and dictionaries come from the first 15/16 of these rounds, and they play all of
+    them again. After round 2048 this happens only if the past takes at most 64 MiB. In single
+    rounds the work is spread over the last 1/16. One wild label or input does no lasting harm.
+    docs/self_tuning.md has the details.
 
-    About 70 to 150 us a round on one core for d <= 60, replays included; memory does not grow after
+    A round takes 70 to 150 us on one core for d <= 60, replays included. Memory does not grow after
     the last restart.
 
     Parameters
     ----------
     budget : int >= 1
-        Largest dictionary, one for each width and leaf (and for the linear members, if inputs are
-        wider): time and memory are of order budget^2.
+        Largest dictionary; each kernel has one in each leaf. Linear members have one if inputs are
+        wider. Time and memory are of order budget^2.
     seed : int
         Of the coins of KORS.
 
     Remarks
     -------
-    Ours, of known parts: discounted AWV (Jacobsen and Cutkosky 2024), PA-I on the same coordinates
-    (Crammer et al. 2006; hinge loss for labels -1 and +1, else absolute loss), gradient descent
-    with normalised steps (logistic loss for labels -1 and +1, else squared loss), the aggregating
-    algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth 1998), labels of unknown
-    size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery, Karny and Ettler 2010), with
-    the variance of the noise learned, ML-Poly (Gaillard, Stoltz and van Erven 2014), and stacking
-    (Breiman 1996), online: ridge on what each forecast adds to the last label. The metrics are
-    ``learned_metric`` of a Gaussian and of a Laplacian kernel (Radhakrishnan et al. 2024), from
-    round 128 on; several outputs share them. The trees are those of xRFM (Beaglehole et al. 2025).
+    Ours, of published parts: discounted AWV (Jacobsen and Cutkosky 2024), PA-I (Crammer et al.
+    2006), the aggregating algorithm without and with fixed share (Vovk 1998, Herbster and Warmuth
+    1998) for labels of unknown size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery,
+    Karny and Ettler 2010) with the variance of the noise learned, ML-Poly (Gaillard, Stoltz and van
+    Erven 2014), and stacking (Breiman 1996) online. The metrics are ``learned_metric`` of two
+    kernels (Radhakrishnan et al. 2024), from round 128 on; several outputs share them. The trees
+    are those of xRFM (Beaglehole et al. 2025).
 
-    The certificate is against the best penalised function of all members that forget nothing, each
-    in its own space, as it was chosen at the last restart: ``member`` is the one with the least
-    comparator, ``bound`` what holds for it, ``guaranteed`` the least comparator + bound of all. The
-    bound is the member's (pkawv Proposition 1), plus ``theory.experts_bound`` and
-    ``theory.mlpoly_bound`` of the two layers, plus what atoms that joined later gained and what the
-    rounds before the last restart cost more than their replay, plus ``outlier_price``. Comparators
-    are of the labels as learned.
+    The certificate compares with the best penalised function of each member that forgets nothing,
+    in the space that was chosen at the last restart. ``member`` has the least comparator, and
+    ``bound`` is for it; ``guaranteed`` is the least comparator + bound of all. The bound is the sum
+    of the member's (pkawv Proposition 1), ``theory.experts_bound`` and ``theory.mlpoly_bound`` of
+    the layers, the gain of atoms that joined later, the loss before the last restart beyond that of
+    the replay, and ``outlier_price``. Comparators are for the labels as learned.
 
     Examples
     --------

@@ -1,13 +1,15 @@
-"""The members of SelfTuning: spaces, each with ridge regressions and rules on its coordinates."""
+"""The members of SelfTuning: spaces, with ridge regressions and rules on their coordinates."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oklnumba.components.kernels import Kernel
-from oklnumba.core.health import Part
+from oklnumba.core.factors import make_pending, make_sweep, settle
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import (
     Coins,
     State,
@@ -18,23 +20,71 @@ from oklnumba.core.state import (
     zero_pages,
 )
 from oklnumba.hot.primitives.dictionary import RANK
-from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.hot.primitives.udu import TOGETHER
+from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
+from oklnumba.hot.primitives.jit import ATOMS, DONE, enter
+from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import CHOSEN, Block, Spans, Tree
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
-from oklnumba.learners.self_tuning.ridges import (
-    make_results,
-    make_ridges,
-    measure_ridges,
-    play,
-    settle_ridges,
-)
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FILLED, Space
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FILLED, Ridge, Space
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
+
+
+class Trouble(Exception):
+    """A compiled loop ended with this status, not DONE, after so many rounds."""
+
+
+def play(loop: Callable, *arguments: Any) -> None:
+    """Play a loop, always with the same types of arguments; raise Trouble if it fails."""
+    played, status = enter(loop)(*arguments)
+    if status != DONE:
+        raise Trouble(status, played)
+
+
+def make_results(forecasts: int, ridges: int, outputs: int) -> hot.Results:
+    """Return room for the forecasts and certificates of BLOCK_ROWS rounds."""
+    certificates = np.zeros((ridges, 3, BLOCK_ROWS, outputs))
+    return hot.Results(np.zeros((forecasts, BLOCK_ROWS, outputs)), certificates)
+
+
+def make_ridges(
+    ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
+) -> hot.Ridges:
+    """Return regressions of several leaves; the arrays are the state."""
+    numbers = [Forgetting(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges]
+    forgetting = np.array(numbers)
+    inv_d[:] = forgetting[:, 2:]
+    growth = np.zeros((BLOCK_ROWS, c.shape[2]))
+    return hot.Ridges(
+        U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
+        make_sweep(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
+    )  # fmt: skip
+
+
+def settle_ridges(ridges: hot.Ridges) -> None:
+    """Add the rounds that wait for the next pass over U to U and D."""
+    for at in zip(*ridges.pending.columns[..., ROUND].nonzero(), strict=True):
+        pending = Pending(*[a[at] for a in ridges.pending])
+        factor = Factor(ridges.U[at], ridges.inv_d[at], ridges.c[at], pending)
+        settle(factor, Forgetting(*ridges.forgetting[at[1]].tolist()), ridges.sweep)
+
+
+def measure_ridges(
+    names: list[str], ridges: hot.Ridges, leaf: int, r: int, scales: Sequence[float]
+) -> tuple[list[Part], list[np.ndarray]]:
+    """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
+    parts, functions = [], []
+    for i, name in enumerate(names):
+        unit = ridges.U[leaf, i, :r, :r].copy()
+        np.fill_diagonal(unit, 1.0)  # which no round reads or writes
+        matrix = Factored(unit, r, 1.0 / ridges.inv_d[leaf, i, :r])
+        estimates = [matrix.half_solve(c) for c in ridges.c[leaf, i]]
+        parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).named(name))
+        functions += estimates
+    return parts, functions
 
 
 class Member(NamedTuple):
@@ -83,96 +133,48 @@ def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
     return names + [like._replace(forecaster="gradient descent", step=step) for step in space.steps]
 
 
-class Dictionaries(State):
-    """A dictionary by KORS of bounded size in each leaf, and coordinates in its span, after a 1.
+class Group(State):
+    """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
-    The inputs themselves if ``max_size`` is 0. Only the coordinates of the points that were chosen
-    at first are functions of the input: those of later points are 0 in the rounds before.
+    A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
+    full, no coins are drawn. results, sizes : where forecasts, certificates and atoms go, of
+    BLOCK_ROWS rounds; signs : (K,), 1 where labels are -1 and +1, else 0.
     """
 
-    _STATE = axes_of(Spans)
+    _STATE = axes_of(Spans, hot.Ridges, Rules, hot.Sums)
     _INTEGERS = frozenset({"counts", "span"})
-    _SPARSE = frozenset({"atoms", "kors", "R"})
+    _UNBOUNDED = frozenset({"totals", "latest", "total"})
+    _PADDED = frozenset({"U"})
+    _SPARSE = frozenset({"atoms", "kors", "R", "U"})
     _COINS = ("coins",)
 
-    def __init__(self, kernel: Kernel, d: int, max_size: int, seed: list[int], leaves: int):
-        self.kernel, self._max_size, self._seed = kernel, max_size, seed
-        self._coins, self._full = Coins(seed), max_size == 0
-        cap = pad_row_length(round_up_to_vector(max_size))
-        self._make_state(leaves=leaves, counts=3, d=d, cap=cap)
-        self._counts[:, RANK:] = 0 if max_size else d
-        self.columns = round_up_to_vector((max_size or d) + 1)
-        self.spans = Spans(
-            kernel._code(), max_size, *[getattr(self, f"_{name}") for name in self._STATE],
-            zero_pages(leaves, cap, cap), aligned_zeros(leaves, cap), aligned_zeros(cap),
-            aligned_zeros(cap), aligned_zeros(TOGETHER, cap),
-        )  # fmt: skip
-
-    @property
-    def size(self) -> int:
-        """Atoms in all leaves."""
-        return int(self._counts[:, ATOMS].sum())
-
-    def rank(self, leaf: int) -> int:
-        """Return the number of coordinates in a leaf, without the 1."""
-        return int(self._counts[leaf, RANK])
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        for leaf, R in enumerate(self._R if self._max_size else ()):
-            rank, U, scales = self.rank(leaf), self.spans.U[leaf], self.spans.scales[leaf]
-            scales[:rank] = 1.0 / R.diagonal()[:rank]
-            U[:rank, :rank] = R[:rank, :rank] * scales[:rank, None]
-
-    def toss(self, n: int) -> np.ndarray:
-        """Return the coins of n rounds; none if all dictionaries are full."""
-        return NO_COINS if self._full else self._coins.take(n)
-
-    def end_block(self, chosen: bool = False) -> None:
-        """Note whether all dictionaries are full; ``chosen`` : these are the first atoms."""
-        if chosen:
-            self._counts[:, CHOSEN] = self._counts[:, RANK]
-        if not self._full and self.size == self._max_size * len(self._counts):
-            self._full = True
-            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
-
-    def measure(self, leaf: int, functions: list[np.ndarray], scales: list[float]) -> list[Part]:
-        """Return the part of a leaf's kernel matrix; functions : in its coordinates."""
-        if self._counts[leaf, ATOMS] == 0:
-            return []
-        atoms = self._atoms[leaf].T[self._span[leaf, : self.rank(leaf)]]
-        return [measure_span(self.kernel, atoms, self._R[leaf], [w[1:] for w in functions], scales)]
-
-
-class Group(State):
-    """The members of a space, in each leaf of its tree.
-
-    results, sizes : where forecasts, certificates and atoms go, of BLOCK_ROWS rounds; signs :
-    (K,), 1 where labels are -1 and +1, else 0.
-    """
-
-    _STATE = axes_of(hot.Ridges, Rules, hot.Sums)
-    _UNBOUNDED = frozenset({"totals", "latest", "total"})
-    _PADDED = _SPARSE = frozenset({"U"})
-
     def __init__(
-        self, space: Space, dictionaries: Dictionaries, tree: Tree, signs: np.ndarray,
-        results: hot.Results, sizes: np.ndarray,
+        self, space: Space, kernel: Kernel, tree: Tree, max_size: int, seed: list[int],
+        signs: np.ndarray, results: hot.Results, sizes: np.ndarray,
     ):  # fmt: skip
-        self.space, self.dictionaries = space, dictionaries
-        K, r, n, leaves = len(signs), dictionaries.columns, BLOCK_ROWS, len(tree.columns) + 1
-        rates = *space.aggressiveness, *space.steps
+        self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
+        self._coins, self._full = Coins(seed), max_size == 0
+        d, K, leaves, n = len(tree.scales), len(signs), len(tree.columns) + 1, BLOCK_ROWS
+        cap = pad_row_length(round_up_to_vector(max_size))
+        r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
         self._make_state(
-            leaves=leaves, ridges=len(space.ridges), rules=len(rates), outputs=K, r=r,
-            totals=TOTALS, sums=3,
+            leaves=leaves, counts=3, d=d, cap=cap, ridges=len(space.ridges), rules=len(rates),
+            outputs=K, r=r, totals=TOTALS, sums=3,
         )  # fmt: skip
+        self._counts[:, RANK:] = 0 if max_size else d
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
-        order, leaf, columns, atoms, self._unread = np.zeros((5, n), dtype=np.int64)
+        dictionaries = [getattr(self, f"_{name}") for name in axes_of(Spans)]
+        order, leaf, columns, atoms = np.zeros((4, n), dtype=np.int64)
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
         self._members = hot.Members(
-            tree, dictionaries.spans,
+            tree,
+            Spans(
+                kernel._code(), max_size, *dictionaries, zero_pages(leaves, cap, cap),
+                aligned_zeros(leaves, cap), aligned_zeros(cap), aligned_zeros(cap),
+                aligned_zeros(TOGETHER, cap),
+            ),
             Block(
-                order, leaf, np.zeros(leaves, dtype=np.int64), aligned_zeros(n, len(tree.scales)),
+                order, leaf, np.zeros(leaves, dtype=np.int64), aligned_zeros(n, d),
                 np.zeros((n, K)), np.zeros(n), aligned_zeros(n, r), columns, atoms,
             ),
             make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals),
@@ -180,27 +182,37 @@ class Group(State):
                 np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
                 self._max_label,
             ),
-            hot.Sums(self._latest, self._total),
-            make_results(space.forecasts, len(space.ridges), K), results, sizes,
+            self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
+            sizes,
         )  # fmt: skip
 
-    def shrink_units(self, recent: np.ndarray) -> None:
-        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
-        unit = self._max_label
-        unit[:] = np.where(recent < unit / FILLED, recent, unit)
+    @property
+    def size(self) -> int:
+        """Atoms in all leaves."""
+        return int(self._counts[:, ATOMS].sum())
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        spans = self._members.spans
+        for rank, R, U, scales in zip(self._counts[:, RANK], self._R, *spans[-5:-3], strict=True):
+            if self._max_size:
+                scales[:rank] = 1.0 / R.diagonal()[:rank]
+                U[:rank, :rank] = R[:rank, :rank] * scales[:rank, None]
+
+    # ---- rounds ----
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        coins, full = self.dictionaries.toss(len(X)), self._members
-        if len(coins):
-            nobody = full._replace(
-                ridges=full.ridges._replace(forgetting=full.ridges.forgetting[:0]),
-                rules=full.rules._replace(codes=full.rules.codes[:0]),
-                sorted=hot.Results(*[a[:0] for a in full.sorted]), sizes=self._unread,
-            )  # fmt: skip
+        full = self._members
+        nobody = full._replace(
+            ridges=full.ridges._replace(forgetting=full.ridges.forgetting[:0]),
+            rules=full.rules._replace(codes=full.rules.codes[:0]),
+            sorted=hot.Results(*[a[:0] for a in full.sorted]),
+        )
+        if not self._full:
             labels = np.zeros((len(X), len(full.rules.signs)))
-            play(hot.member_rounds, X, labels, coins, True, False, nobody)
-        self.dictionaries.end_block(chosen=True)
+            self._play(X, labels, self._toss(len(X)), False, nobody)
+        self._counts[:, CHOSEN] = self._counts[:, RANK]
 
     def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool) -> None:
         """Write the forecasts of up to BLOCK_ROWS rounds, then learn them.
@@ -208,13 +220,30 @@ class Group(State):
         joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
         just had the only one.
         """
-        coins = self.dictionaries.toss(len(X)) if joins else NO_COINS
-        play(hot.member_rounds, X, Y, coins, True, is_forecast_point, self._members)
-        self.dictionaries.end_block()
+        coins = self._toss(len(X)) if joins else NO_COINS
+        self._play(X, Y, coins, is_forecast_point, self._members)
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
-        play(hot.member_rounds, X, self._members.block.Y, NO_COINS, False, False, self._members)
+        play(hot.member_forecasts, X, self._members)
+
+    def _toss(self, n: int) -> np.ndarray:
+        return NO_COINS if self._full else self._coins.take(n)
+
+    def _play(
+        self, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, is_point: bool, members: hot.Members
+    ) -> None:
+        play(hot.member_rounds, X, Y, coins, is_point, members)
+        if not self._full and self.size == self._max_size * len(self._counts):
+            self._full = True
+            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
+
+    def shrink_units(self, recent: np.ndarray) -> None:
+        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
+        unit = self._max_label
+        unit[:] = np.where(recent < unit / FILLED, recent, unit)
+
+    # ---- health ----
 
     def _settle(self) -> None:
         settle_ridges(self._members.ridges)
@@ -223,9 +252,11 @@ class Group(State):
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
         parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]
-        for leaf in range(len(self._U)):
-            r = self.dictionaries.rank(leaf) + 1
-            some, functions = measure_ridges(names, self._members.ridges, leaf, r, scales)
-            some += self.dictionaries.measure(leaf, functions, list(scales) * len(names))
+        for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
+            some, functions = measure_ridges(names, self._members.ridges, leaf, rank + 1, scales)
+            if self._counts[leaf, ATOMS]:
+                atoms, R = self._atoms[leaf].T[self._span[leaf, :rank]], self._R[leaf]
+                functions, of_all = [w[1:] for w in functions], list(scales) * len(names)
+                some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
         return parts
