@@ -14,8 +14,8 @@ from oklnumba.core.cholesky import find_blas, solve_positive
 from oklnumba.core.params import field_with
 from oklnumba.core.steps import Paced, finish
 
-ROWS = 128  # of a step of the fit, whose kernel values are in memory; gradients take twice as many
-FIRST = 256  # rows that must suit the kernel
+FIT_ROWS = 128  # rows of a step of the fit; a step of gradients has twice as many
+ADVICE_ROWS = 256  # first rows, which must suit the kernel
 JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
 
 
@@ -28,19 +28,19 @@ def _check_scales(name: str, value: Any) -> np.ndarray:
 
 
 class Metric(Kernel):
-    """A kernel of scaled inputs, k(w * x, w * z), which goes wherever a kernel goes.
+    """A kernel of scaled inputs, k(w * x, w * z).
 
     Parameters
     ----------
     kernel : Kernel
         k, not a Metric itself.
     scales : array_like of shape (d,)
-        w, from 0 to 1e100, one for each column of the inputs; 0 leaves its column out.
+        w, from 0 to 1e100, one per column of the inputs; 0 leaves its column out.
 
     Remarks
     -------
-    Learners keep scaled points: their ``atoms`` are w * x. Samplers show theirs as x. All kernels
-    of one learner share their scales.
+    The ``atoms`` of learners are scaled, w * x; those of samplers are x. All kernels of a learner
+    have the same scales.
 
     Examples
     --------
@@ -87,16 +87,16 @@ def measure_scales(
 ) -> Paced[np.ndarray]:  # fmt: skip
     """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``, in steps.
 
-    sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2 is least among b and all f in the span of the kernel
-    at some rows. Nothing is checked: X : (n, d), y : (n,) and w : (d,) are plain arrays. Several
-    outputs, y : (n, K), are fitted each by itself, and the squares of their gradients add up.
+    f and b minimise sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2, f in the span of the kernel at
+    some rows. X : (n, d), y : (n,) and w : (d,) are not checked. Each output of y : (n, K) has a
+    fit, and the squares of all gradients add up.
     """
     n, Z = len(X), X * w
     C = Z[np.sort(rng.choice(n, min(atoms, n), replace=False))]
     Y = (y - y[0]).reshape(n, -1)  # so that constant labels become exactly 0
     Y = (Y - Y.mean(axis=0)) / np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)
     A, b, total = np.zeros((len(C), len(C))), np.zeros((len(C), Y.shape[1])), np.zeros(len(C))
-    squares, blocks = np.zeros_like(w), [slice(t, t + ROWS) for t in range(0, n, ROWS)]
+    squares, blocks = np.zeros_like(w), [slice(t, t + FIT_ROWS) for t in range(0, n, FIT_ROWS)]
     one_thread = partial(find_blas().limit, limits=1, user_api="blas")  # more change the last bits
     for rows in blocks:
         F = kernel(Z[rows], C)
@@ -110,10 +110,10 @@ def measure_scales(
     with one_thread():
         a = solve_positive(A, b)
     yield
-    for t in range(0, n, 2 * ROWS):
+    for t in range(0, n, 2 * FIT_ROWS):
         with one_thread():
             for one in a.T:
-                gradients = compute_gradients(kernel, Z[t : t + 2 * ROWS], C, one)
+                gradients = compute_gradients(kernel, Z[t : t + 2 * FIT_ROWS], C, one)
                 squares += (gradients**2).sum(axis=0)
         yield
     g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing
@@ -131,34 +131,34 @@ def learned_metric(
     """Return the kernel with inputs scaled by how much the labels depend on each column.
 
     With f a kernel ridge regression of y on X, w_i = sqrt(g_i / mean(g) + floor), where g_i =
-    mean_t (df/dx_i)^2 is the expected squared gradient (Trivedi et al. 2014); each further pass
+    mean_t (df/dx_i)^2 is the expected squared gradient (Trivedi et al. 2014). Each further pass
     fits on w * x (recursive feature machines, Radhakrishnan et al. 2024, here diagonal). The scales
-    are w times a number that keeps the norm of the columns' deviations, so sigma keeps its meaning;
-    all are 1 where f is constant. O(n m (m + d)) time a pass for m atoms.
+    are proportional to w. They leave the norm of the columns' deviations as it is, so that sigma
+    keeps its meaning, and are 1 if f is constant. A pass takes O(n m (m + d)) time for m atoms.
 
     Parameters
     ----------
     kernel : Kernel
-        Of the fits. The first is on the inputs as a Metric scales them.
+        Of the fits. If it is a Metric, the first fit is on its scaled inputs.
     X : array_like of shape (n, d)
-        Rows before those that you play: the scales know their labels. Bring the columns to one
+        Rows that you do not play later: the scales depend on their labels. Bring the columns to one
         scale first, ``okl.datasets.scale_to(X)``.
     y : array_like of shape (n,)
         Numbers; two classes are -1 and +1.
     lam : float > 0
         Regularisation of the fits, which have an intercept.
     passes : int >= 1
-        More than two may leave only a few columns.
+        With more than two the scales of most columns may be nearly 0.
     atoms : int >= 1
         Rows drawn for Nystrom.
     floor : float in [0, 1]
-        Keeps some of each column.
+        Keeps scales above 0.
     seed : int
 
     Remarks
     -------
-    ``Laplacian`` has no gradient at its own centre, nor, with ``norm=1``, along a column where an
-    input equals it; there it counts as 0.
+    ``Laplacian`` has no gradient at an atom, nor, with ``norm=1``, along a column in which an input
+    equals an atom. The gradient counts as 0 there.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def learned_metric(
     inner, w = split_metric("kernel", check_kernel("kernel", kernel))
     X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X))
-    if advice := kernel.advice(X[:FIRST]):
+    if advice := kernel.advice(X[:ADVICE_ROWS]):
         raise ValueError(advice)
     w = np.ones(X.shape[1]) if w is None else w
     for _ in range(passes):

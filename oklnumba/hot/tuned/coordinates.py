@@ -6,8 +6,8 @@ Of the dictionary I of a leaf, by KORS (dictionary.py), K_I = R'R:
     z_t = (1, R^-T k_I(x_t))
     x_t may join I
 
-Coordinates depend on the past only and never change. A point that joins adds its direction for
-later rounds: in earlier rounds, and its own, that coordinate is 0.
+Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
+rounds: it is 0 in earlier rounds, and in the round of the point.
 """
 
 import math
@@ -170,10 +170,10 @@ def try_to_join(x, coin, leaf, spans):
 
 @hot
 def map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block):
-    """Write the coordinates of the rounds of a leaf; each point may join after its own.
+    """Write the coordinates of the rounds of a leaf; after its round each point may join.
 
-    joins : whether points may join; is_forecast_point : whether the only row has its coordinates,
-    and did not join. Returns the row that failed, if any, and a status.
+    joins : whether points may join; is_forecast_point : whether a forecast wrote the coordinates of
+    the only row. Returns the row that failed, if any, and a status.
     """
     s, counts = first, spans.counts[leaf]
     while joins and s < stop and counts[ATOMS] < spans.max_size:

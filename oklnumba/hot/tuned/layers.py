@@ -190,7 +190,7 @@ def final_layer_rounds(F, y, k, offset, layers, predictions):
 
 @hot
 def certify_rounds(F, y, k, certificates, layers, trace):
-    """Write losses, and the certificates: the members' own, and what the layers may lose more."""
+    """Write losses and certificates: the bound is the member's plus the bound of the layers."""
     work, state = layers.work, layers.state
     for t in range(F.shape[0]):
         p = work.forecasts[t]

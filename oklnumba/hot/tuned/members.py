@@ -83,20 +83,6 @@ def factor_of(ridges, leaf, i):
 
 
 @hot
-def forgetting_of(ridges, i):
-    """Return how regression i forgets."""
-    numbers = ridges.forgetting[i]
-    return Forgetting(numbers[0], numbers[1], numbers[2])
-
-
-@hot
-def rounds_of(ridges, i, results):
-    """Return where regression i writes."""
-    forecasts = results.forecasts
-    return Rounds(forecasts[2 * i + 1], forecasts[2 * i], ridges.shrinks, ridges.growth)
-
-
-@hot
 def find_growth(columns, first, stop):
     """Return the next row, up to ``stop``, with other columns than row ``first``.
 
@@ -121,14 +107,16 @@ def ridge_rounds(Z, columns, Y, first, stop, compared, leaf, ridges, results):
             for k in range(ridges.growth.shape[1]):
                 ridges.growth[s, k] = 0.0
         for i in range(ridges.forgetting.shape[0]):
-            factor, forgetting = factor_of(ridges, leaf, i), forgetting_of(ridges, i)
-            proof, out = results.certificates[i], rounds_of(ridges, i, results)
+            factor, numbers = factor_of(ridges, leaf, i), ridges.forgetting[i]
+            forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
+            ridge, awv = results.forecasts[2 * i], results.forecasts[2 * i + 1]
+            out, sums = Rounds(awv, ridge, ridges.shrinks, ridges.growth), results.certificates[i]
             if Y is None:
                 awv_forecasts(Z, span, factor, forgetting, ridges.sweep, False, out)
             else:
                 played, status = awv_certified_rounds(
                     Z, Y, span, factor, forgetting, ridges.sweep, False, out,
-                    Certificate(ridges.totals[leaf, i], proof[0], proof[1], proof[2]),
+                    Certificate(ridges.totals[leaf, i], sums[0], sums[1], sums[2]),
                 )  # fmt: skip
                 if status != DONE:
                     return played, status

@@ -142,7 +142,7 @@ class Ensemble(State):
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
 
-    # ---- what is known of the members, and saving ----
+    # ---- what members are and lost, and saving ----
 
     @property
     def size(self) -> int:

@@ -31,11 +31,11 @@ from oklnumba.learners.self_tuning.settings import (
 class Layers(State):
     """Two layers of aggregation, with ridge regression between them, each for K outputs.
 
-    A regression is on what everyone's forecast, and 0, adds to the last label. So it begins with
-    the last label, and where labels do not change it stays there. It may weigh forecasts by more or
-    less than 1 in all, or negatively, which no aggregation does.
+    A regression learns label - last label from forecast - last label of each member, and of 0. So
+    it begins with the last label, and stays there where labels do not change. Its weights may be
+    negative, and their sum need not be 1, unlike those of an aggregation.
 
-    ``lowest``, ``highest`` : labels of the present span of rounds and of the one before.
+    lowest, highest : of the labels of the present span of rounds, and of the span before.
     """
 
     _STATE = axes_of(hot.LayerState) | {
@@ -90,9 +90,9 @@ class Layers(State):
     def end_span(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two spans.
 
-        Rates of aggregations may fall but not rise, so these begin again, in that range, with a
-        bound of their own. The posterior's rate does not depend on it. Returns the largest |y| of
-        these labels, (K,). signs : (K,), 1 where -1 and +1 are expected, though only one came.
+        Rates of aggregations may fall but not rise. So all but the posterior, whose rate does not
+        depend on the range, begin again in that range, and their bounds add up. Returns the largest
+        |y| of these labels, (K,). signs : (K,), 1 where -1 and +1 are expected.
         """
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
@@ -108,7 +108,7 @@ class Layers(State):
             ends[:, 1], ends[:, 0] = ends[:, 0], nothing
         return np.maximum(np.abs(low), np.abs(high))
 
-    # ---- what is known of the members ----
+    # ---- members ----
 
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
@@ -130,7 +130,7 @@ class Layers(State):
         """Take for the losses of rounds replayed here those of the layers that played them."""
         total = other._loss + other._replay_correction
         same = other._losses.shape == self._losses.shape
-        # Before there were these members, the learner's own loss stands for theirs.
+        # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]
         self._replay_correction[:] = total - self._loss
         self._replay_corrections[:] = losses - self._losses

@@ -26,7 +26,7 @@ SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal var
 
 
 class Scales(NamedTuple):
-    """Scales of inputs and labels; before any data, as for inputs that are all equal."""
+    """Scales of inputs and labels. The defaults are those of inputs that are all equal."""
 
     mean: np.ndarray  # (d,), of the inputs
     scale: np.ndarray  # (d,); infinite before any data
@@ -81,7 +81,7 @@ class Scales(NamedTuple):
         return Z
 
     def tree(self, space: Space) -> Tree:
-        """Return the tree of a space: a leaf of all inputs, as they are, where it has none."""
+        """Return the tree of a space; without a metric, one leaf of the inputs as they are."""
         if space.metric is None:
             return Tree(np.ones(len(self.mean)), np.empty(0, dtype=np.int64), np.empty(0))
         i, metric = find_trees().index(space), list(settings.PASSES).index(space.metric)
@@ -201,15 +201,13 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Pa
 
 
 def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> Paced[Tree]:
-    """Return the tree of a space, whose number of leaves is a power of 2."""
-    rounds = min(rounds, settings.DEEPEST)
-    leaves = 1 << max(rounds // space.leaf_rounds, 1).bit_length() - 1
-    return Tree(scales, *(yield from split_at_medians(Z * scales, leaves)))
+    """Return the tree of a space, which splits the widest input at its median.
 
-
-def split_at_medians(Z: np.ndarray, leaves: int) -> Paced[tuple[np.ndarray, np.ndarray]]:
-    """Return columns and thresholds of a tree that splits the widest input at its median."""
+    The number of leaves is a power of 2.
+    """
+    leaves = 1 << max(min(rounds, settings.DEEPEST) // space.leaf_rounds, 1).bit_length() - 1
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
+    Z = Z * scales
     step = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_STEPS)
     nodes, numbers = [Z], step
     for node in range(leaves - 1):
@@ -229,7 +227,7 @@ def split_at_medians(Z: np.ndarray, leaves: int) -> Paced[tuple[np.ndarray, np.n
             middle = column[column < middle].max()
         columns[node], thresholds[node] = widest, middle
         nodes[-2:] = rows[column <= middle], rows[column > middle]
-    return columns, thresholds
+    return Tree(scales, columns, thresholds)
 
 
 # ---- labels that are far from all others ----

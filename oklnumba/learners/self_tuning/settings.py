@@ -31,7 +31,7 @@ class Space(NamedTuple):
     """Coordinates of a kernel, and the members that play on them."""
 
     kernel: str  # "Gaussian", "Laplacian" or "linear"
-    coins: int  # a number of its own, which seeds the coins of its dictionaries
+    coins: int  # seeds the coins of its dictionaries: another number for each space
     ridges: tuple[Ridge, ...]
     aggressiveness: tuple[float, ...] = ()  # C of PA-I, in units of the largest label
     steps: tuple[float, ...] = ()  # of gradient descent, over the squared length of the point
@@ -125,4 +125,4 @@ DEEPEST = 8192  # rounds; trees have no more leaves after more
 # Work of one step of a restart, in numbers read, and about the most steps for one task.
 SORT_NUMBERS, SORT_STEPS = 2**14, 8
 SPLIT_NUMBERS, SPLIT_STEPS = 2**16, 8
-NODE_NUMBERS = 2**12  # a node takes as long as so many numbers, besides its own
+NODE_NUMBERS = 2**12  # a node takes as long as its numbers and so many more
