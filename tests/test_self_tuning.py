@@ -16,7 +16,10 @@ from oklnumba.learners.self_tuning.scales import Outliers, Scales
 from tests import naive, naive_self_tuning
 from tests.compiled import COMPILED
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
+pytestmark = [
+    pytest.mark.skipif(not COMPILED, reason="thousands of rounds"),
+    pytest.mark.filterwarnings("ignore:the labels are .*, a regression"),
+]
 N = 560
 LONG = 2120  # past the last restart
 BUDGET = 16

@@ -108,14 +108,12 @@ def write_differences(f, first, t, B, z):
 
 
 @hot
-def write_final(f, t, B, layers):
+def write_final(f, first, chosen, h, t, B, row):
     """Write what ML-Poly weighs at last, in round t."""
-    row, work, chosen = layers.work.final[t], layers.work, layers.chosen
     for j in range(chosen.shape[0]):
-        row[j] = work.first[chosen[j], t]
+        row[j] = first[chosen[j], t]
     for j in range(row.shape[0] - chosen.shape[0]):
-        h = work.stacks.forecasts[2 * j, t, 0]
-        row[chosen.shape[0] + j] = clip(f[f.shape[0] - 1] + B * h, B)
+        row[chosen.shape[0] + j] = clip(f[f.shape[0] - 1] + B * h[2 * j, t, 0], B)
 
 
 @hot
@@ -131,9 +129,8 @@ def aggregate(F, y, B, kind, share, state, weights, out):
 
 
 @hot
-def centre_and_cut(F, y, centre, layers):
+def centre_and_cut(F, y, centre, bounds):
     """Let labels and forecasts count from the centre; cut forecasts to [-B_t, B_t]."""
-    bounds = layers.work.bounds
     for t in range(F.shape[0]):
         bounds[t + 1] = bounds[t]
         if y is not None:
@@ -144,16 +141,15 @@ def centre_and_cut(F, y, centre, layers):
 
 
 @hot
-def first_layer_rounds(F, y, k, layers):
+def first_layer_rounds(F, y, k, kinds, shares, state, work):
     """Play the first layer, and write what the regressions play."""
-    work, state = layers.work, layers.state
     n, count, tally = F.shape[0], F.shape[1], state.tally[k, 0]
     grown, work.bounds[0] = tally[GROWN], tally[LARGEST]
-    centre_and_cut(F, y, state.centre[k], layers)
-    for j in range(layers.kinds.shape[0]):
+    centre_and_cut(F, y, state.centre[k], work.bounds)
+    for j in range(kinds.shape[0]):
         played, status = aggregate(
-            F, y, tally[LARGEST], layers.kinds[j], layers.shares[j], first_state(state, k, j),
-            work.weights, Aggregates(work.first[j], work.excess),
+            F, y, tally[LARGEST], kinds[j], shares[j], first_state(state, k, j), work.weights,
+            Aggregates(work.first[j], work.excess),
         )  # fmt: skip
         if status != DONE:
             return played, status
@@ -172,11 +168,11 @@ def first_layer_rounds(F, y, k, layers):
 
 
 @hot
-def final_layer_rounds(F, y, k, offset, layers, predictions):
+def final_layer_rounds(F, y, k, offset, chosen, state, work, predictions):
     """Play the final layer."""
-    work, state, n = layers.work, layers.state, F.shape[0]
+    n, h = F.shape[0], work.stacks.forecasts
     for t in range(n):
-        write_final(F[t], t, work.bounds[t], layers)
+        write_final(F[t], work.first, chosen, h, t, work.bounds[t], work.final[t])
     played, status = aggregate(
         work.final[:n], y, 0.0, ML_POLY, 0.0, final_state(state, k), work.final_weights,
         Aggregates(work.forecasts, work.regrets),
@@ -189,9 +185,8 @@ def final_layer_rounds(F, y, k, offset, layers, predictions):
 
 
 @hot
-def certify_rounds(F, y, k, certificates, layers, trace):
+def certify_rounds(F, y, k, certificates, state, work, trace):
     """Write losses and certificates: the bound is the member's plus the bound of the layers."""
-    work, state = layers.work, layers.state
     for t in range(F.shape[0]):
         p = work.forecasts[t]
         state.loss[k] += (p - y[t]) * (p - y[t])
@@ -214,14 +209,16 @@ def certify_rounds(F, y, k, certificates, layers, trace):
 @hot
 def layers_play(F, y, Y, k, offset, layers, predictions):
     """Play the layers on the forecasts of the members; only forecast if y and Y are None."""
-    work, n = layers.work, F.shape[0]
-    played, status = first_layer_rounds(F, y, k, layers)
+    state, work, n = layers.state, layers.work, F.shape[0]
+    played, status = first_layer_rounds(F, y, k, layers.kinds, layers.shares, state, work)
     if status == DONE:
         played, status = ridge_rounds(
             work.Z, work.columns, Y, 0, n, work.Z.shape[1], k, layers.ridges, work.stacks
         )
     if status == DONE:
-        played, status = final_layer_rounds(F, y, k, offset, layers, predictions)
+        played, status = final_layer_rounds(
+            F, y, k, offset, layers.chosen, state, work, predictions
+        )
     return played, status
 
 
@@ -238,7 +235,7 @@ def layer_rounds(F, Y, k, offset, certificates, layers, trace):
     targets, out = work.targets, trace.predictions
     played, status = layers_play(F, work.labels, targets, k, offset, layers, out)
     if status == DONE:
-        certify_rounds(F, work.labels, k, certificates, layers, trace)
+        certify_rounds(F, work.labels, k, certificates, layers.state, work, trace)
     return played, status
 
 

@@ -125,50 +125,51 @@ def ridge_rounds(Z, columns, Y, first, stop, compared, leaf, ridges, results):
 
 
 @hot
-def leaf_rounds(first, stop, leaf, Y, joins, is_forecast_point, members):
+def leaf_rounds(
+    first, stop, leaf, Y, joins, is_forecast_point, spans, block, ridges, rules, results
+):
     """Play the rounds of one leaf. Returns the row that failed and a status."""
-    spans, block, rules, results = members.spans, members.block, members.rules, members.sorted
     played, status = map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block)
     if status == DONE:
         played, status = ridge_rounds(
             block.Z, block.columns, Y, first, stop, spans.counts[leaf, CHOSEN] + 1, leaf,
-            members.ridges, results,
+            ridges, results,
         )  # fmt: skip
     for i in range(rules.codes.shape[0]):
         if status == DONE:
-            forecasts = results.forecasts[2 * members.ridges.forgetting.shape[0] + i]
+            forecasts = results.forecasts[2 * ridges.forgetting.shape[0] + i]
             played, status = rule_rounds(first, stop, leaf, i, Y, rules, block, forecasts)
     return played, status
 
 
 @hot
-def unsort_forecasts(n, members):
+def unsort_forecasts(n, order, forecasts, out):
     """Write the forecasts in the order of the rounds."""
-    forecasts, order = members.sorted.forecasts, members.block.order
     for s in range(n):
         for k in range(forecasts.shape[2]):
             for i in range(forecasts.shape[0]):
-                members.results.forecasts[i, order[s], k] = forecasts[i, s, k]
+                out[i, order[s], k] = forecasts[i, s, k]
 
 
 @hot
-def unsort_certificates(first, stop, leaf, size, members):
-    """Write the steps of a leaf's certificates and size in the order of the rounds.
-
-    size : atoms in the leaf before.
-    """
-    block, latest = members.block, members.sums.latest[leaf]
-    certificates = members.sorted.certificates
+def unsort_certificates(first, stop, order, latest, certificates, out):
+    """Write the steps of a leaf's certificates in the order of the rounds."""
     for s in range(first, stop):
-        t = block.order[s]
-        members.sizes[t] = block.sizes[s] - size
-        size = block.sizes[s]
+        t = order[s]
         for i in range(certificates.shape[0]):
             for part in range(certificates.shape[1]):
                 for k in range(certificates.shape[3]):
                     step = certificates[i, part, s, k] - latest[i, part, k]
-                    members.results.certificates[i, part, t, k] = step
+                    out[i, part, t, k] = step
                     latest[i, part, k] = certificates[i, part, s, k]
+
+
+@hot
+def unsort_sizes(first, stop, size, block, out):
+    """Write the steps of a leaf's size, which was ``size`` before, in the order of the rounds."""
+    for s in range(first, stop):
+        out[block.order[s]] = block.sizes[s] - size
+        size = block.sizes[s]
 
 
 @hot
@@ -192,6 +193,7 @@ def member_rounds(X, Y, coins, is_forecast_point, members):
     was the forecast of the only row. Without regressions and rules, the dictionaries choose points.
     """
     block, counts, joins = members.block, members.spans.counts, coins.shape[0] > 0
+    latest, before, after = members.sums.latest, members.sorted, members.results
     n, first, size = Y.shape[0], 0, 0
     if not is_forecast_point:
         sort_by_leaf(X, members.tree, block)
@@ -205,14 +207,18 @@ def member_rounds(X, Y, coins, is_forecast_point, members):
         size += leaf_size
         if first < stop:
             failed, status = leaf_rounds(
-                first, stop, leaf, block.Y, joins, is_forecast_point, members
-            )
+                first, stop, leaf, block.Y, joins, is_forecast_point, members.spans, block,
+                members.ridges, members.rules, before,
+            )  # fmt: skip
             if status != DONE:
                 return block.order[failed], status
-            unsort_certificates(first, stop, leaf, leaf_size, members)
+            unsort_sizes(first, stop, leaf_size, block, members.sizes)
+            unsort_certificates(
+                first, stop, block.order, latest[leaf], before.certificates, after.certificates
+            )
         first = stop
-    unsort_forecasts(n, members)
-    sum_leaves(n, size, members.sums.total, members.results.certificates, members.sizes)
+    unsort_forecasts(n, block.order, before.forecasts, after.forecasts)
+    sum_leaves(n, size, members.sums.total, after.certificates, members.sizes)
     return n, DONE
 
 
@@ -224,7 +230,10 @@ def member_forecasts(X, members):
     for leaf in range(block.ends.shape[0]):
         stop = block.ends[leaf]
         if first < stop:
-            leaf_rounds(first, stop, leaf, None, False, False, members)
+            leaf_rounds(
+                first, stop, leaf, None, False, False, members.spans, block, members.ridges,
+                members.rules, members.sorted,
+            )  # fmt: skip
         first = stop
-    unsort_forecasts(X.shape[0], members)
+    unsort_forecasts(X.shape[0], block.order, members.sorted.forecasts, members.results.forecasts)
     return X.shape[0], DONE
