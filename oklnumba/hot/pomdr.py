@@ -201,7 +201,11 @@ def switch_to_omdr(rules, state, this, grown):
 
 @hot
 def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
-    """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X."""
+    """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X.
+
+    ``this`` is the paper's t, ``rate`` lambda_t, m = |S| before the round; f_x, p_x and p_u are
+    f'_{t-1}(x_t), p_t(x_t) and <p_t, u_t>; of the last M examples ``recent`` have come.
+    """
     counts, sums, alpha = state.counts, state.sums, state.alpha
     M = state.last_y.shape[0]
     for t in range(first, X.shape[0]):
