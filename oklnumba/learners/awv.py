@@ -107,6 +107,7 @@ class KernelAWV(GrowingFactor):
         self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
         self._is_ridge = self._forecaster == "ridge"
         self._totals[:, hot.RIDGE] = self._is_ridge
+        self._one_round = make_workspace(1, self._outputs)
 
     def _space(self) -> str:
         return f"the RKHS of {self._without_data().kernel!r}"
@@ -115,7 +116,8 @@ class KernelAWV(GrowingFactor):
         self._reserve_ahead()
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b + 1})  # the last one is for forecasts
-        out, certificate = bind_outputs(trace, make_workspace(b, self._outputs), self._totals)
+        workspace = self._one_round if b == 1 else make_workspace(b, self._outputs)
+        out, certificate = bind_outputs(trace, workspace, self._totals)
         if status := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, status - 1)
         Y = y.reshape(b, self._outputs)
@@ -154,7 +156,7 @@ class KernelAWV(GrowingFactor):
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
             # As in a round. The round overwrites what the label 0 writes.
-            Y, out = np.zeros_like(forecasts), Rounds(forecasts, *make_workspace(1, self._outputs))
+            Y, out = np.zeros_like(forecasts), Rounds(forecasts, *self._one_round)
             play = enter(hot.kernel_awv_labels)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
             self._forecast_point = self._single_input(X)
