@@ -113,7 +113,7 @@ class OnlineEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", ())
         classes = getattr(self, "classes_", ())  # of several classes the player knows them
         classes = tuple(classes.tolist()) if len(classes) == 2 else None
-        player._schema = Schema(tuple(names), classes=classes) if len(names) or classes else None
+        player._schema = Schema(tuple(names), classes=classes) if len(names) else None
         if done.interrupted:
             raise KeyboardInterrupt
         return done
