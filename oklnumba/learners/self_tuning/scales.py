@@ -67,7 +67,7 @@ class Scales(NamedTuple):
             trees.append((yield from grow_tree(view, metrics[space.metric], space, rounds)))
             yield
             widths.append(median_distance(view, metrics[space.metric], norm=1))
-        _, columns, thresholds = zip(*trees, strict=True)
+        columns, thresholds = zip(*(tree[1:] for tree in trees), strict=True)
         return scales._replace(
             median=median, metrics=np.stack(list(metrics.values())), widths=np.array(widths),
             leaves=np.array([len(one) + 1 for one in columns]), columns=np.concatenate(columns),
