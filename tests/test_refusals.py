@@ -234,6 +234,7 @@ def test_values_that_do_not_go_together_are_refused(cls, params, message):
 @pytest.mark.parametrize("value", [1e-300, 1e300])
 @pytest.mark.parametrize("cls, name", list(hyper_parameters(positive=True)))
 @far_from_the_origin
+@pytest.mark.filterwarnings("ignore:alpha=.* no point reaches")
 def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
     learner = make(cls)
     X, y = stream(learner, 60)

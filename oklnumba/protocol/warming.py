@@ -17,6 +17,7 @@ from oklnumba.hot.primitives.jit import cache_folder
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.first_order import OGD
+from oklnumba.learners.refit import Refit
 from oklnumba.protocol.run import run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
 
@@ -88,9 +89,9 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
 
 
 def warmable() -> list[str]:
-    """Return the names of the classes of learners that oklnumba exports."""
-    classes = list_classes().items()
-    return [n for n, cls in classes if issubclass(cls, Learner) and cls is not Learner]
+    """Return the names of the classes of learners that have compiled loops."""
+    classes, without = list_classes().items(), (Learner, Refit)
+    return [n for n, cls in classes if issubclass(cls, Learner) and cls not in without]
 
 
 def examples(learner: str | Learner) -> Iterator[Learner]:

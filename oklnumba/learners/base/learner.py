@@ -185,7 +185,7 @@ class Learner(State, Params):
             self._check_labels(label)
             if self._has_matrix or single is None:
                 self._check_points(X)
-            if self._first_labels is not None:
+            if self._first_labels is not None and self._fault is None:
                 self._advise_labels(label)
             if single is None or self._fault is not None:
                 self._begin(X.shape[1])
@@ -241,7 +241,7 @@ class Learner(State, Params):
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
         if self._width is None or self._has_matrix:
-            for kernel in list_kernels(self._hyper):
+            for kernel in list_kernels(self._in_force or self):
                 kernel._check_points(X)
 
     def _space(self) -> str | None:
@@ -425,11 +425,14 @@ class Learner(State, Params):
 
     def _advise_labels(self, y: np.ndarray) -> None:
         """Warn once if the first labels are two whole numbers, which may be meant as classes."""
-        y = y[~np.isnan(y)]  # some may be optional
         count, values = self._first_labels
-        count, values = count + len(y), values | set(np.unique(y[:PLAY_ROWS]).tolist())
-        two = len(values) == 2 and all(one.is_integer() for one in values) and values != {-1.0, 1.0}
-        self._first_labels = (count, values) if len(values) < 2 or two else None
+        for part in (y[:FIRST_ROWS], y[FIRST_ROWS:PLAY_ROWS]):  # the first mostly tells
+            values = values | {one for one in set(part.tolist()) if one == one}  # some are missing
+            two = len(values) == 2 and all(one.is_integer() for one in values)
+            if not (len(values) < 2 or two and values != {-1.0, 1.0}):
+                self._first_labels = None
+                return
+        self._first_labels = count, values = count + len(y), values
         if two and count >= FEWEST_LABELS:
             self._first_labels, (low, high) = None, sorted(values)
             warn(
@@ -577,7 +580,7 @@ class Learner(State, Params):
         return self._without_data()._restore_contents(meta, arrays)
 
 
-def list_kernels(params: SimpleNamespace) -> list[Kernel]:
+def list_kernels(params: Any) -> list[Kernel]:
     """Return the kernels among hyper-parameters."""
     values = [getattr(params, name, None) for name in ("kernel", "kernels")]
     if isinstance(values[1], list | tuple):
