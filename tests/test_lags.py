@@ -21,7 +21,7 @@ def textbook(inner, X, y, lags=3, difference=True, season=None):
     for t, x in enumerate(X):
         past = [y[max(t - lag, 0)] if t else 0.0 for lag in used]
         last = past[0] if difference else 0.0
-        z = np.array([*x, past[0], *(one - last for one in past[1:])])
+        z = np.array([past[0], *(one - last for one in past[1:]), *x])
         forecasts.append(inner.predict_one(z) + last)
         inner.learn_one(z, y[t] - last)
     return np.array(forecasts)
@@ -55,7 +55,7 @@ def test_the_certificate_is_of_changes_of_the_label():
     assert_allclose(found.loss, np.cumsum(run.losses), rtol=1e-9)
     last = np.append(0.0, WALK[:-1])
     older = np.append([0.0, WALK[0]], WALK[:-2])
-    Z = np.column_stack([X, last, older - last])
+    Z = np.column_stack([last, older - last, X])
     for t in (5, 60, 120):
         A = Z[:t].T @ Z[:t] + np.eye(4)
         target = (WALK - last)[:t]

@@ -13,8 +13,8 @@ from oklnumba.learners.base.wrapper import Wrapper
 class Lags(Wrapper):
     """A learner that also sees the last labels, and forecasts the change from the last one.
 
-    Its inputs in round t are x_t, y_{t-1} and y_{t-j} - y_{t-1} for j = 2, ..., ``lags``, with
-    j = ``season`` and ``season`` + 1; its label is y_t - y_{t-1}. So a learner without memory
+    Its inputs in round t are y_{t-1}, y_{t-j} - y_{t-1} for j = 2, ..., ``lags``, ``season`` and
+    ``season`` + 1, and x_t; its label is y_t - y_{t-1}. So a learner without memory
     follows levels and seasons (differences in place of levels: Box and Jenkins 1970).
 
     Parameters
@@ -50,7 +50,7 @@ class Lags(Wrapper):
     """
 
     _STATE = {"recent": ("recent",)}
-    _can_widen = _outputs_at_once = False
+    _outputs_at_once = False
     _needs_last_label = "Lags"
 
     learner: Learner = learner_field()
@@ -86,7 +86,7 @@ class Lags(Wrapper):
         labels = np.concatenate([self._recent, y])
         Z, last = self._add_labels(X, sliding_window_view(labels, len(self._recent))[:-1])
         if self._played == 0:  # no label is known yet
-            Z[0, X.shape[1] :] = last[0] = 0.0
+            Z[0, : -X.shape[1]] = last[0] = 0.0
         super()._play(Z, y - last, trace)
         trace.predictions[...] += last
         self._recent[:] = labels[len(y) :]
@@ -103,4 +103,4 @@ class Lags(Wrapper):
         lagged = past[:, [-lag for lag in self._used_lags]].copy()
         last = lagged[:, 0].copy() if self._hyper.difference else np.zeros(len(X))
         lagged[:, 1:] -= last[:, None]
-        return np.column_stack([X, lagged]), last
+        return np.column_stack([lagged, X]), last  # columns that come later stand last
