@@ -155,15 +155,13 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 @exact
 def solve_triangle(U, z, k):
     """Take one round through the triangle at k without learning. z : (cap,), in place."""
-    (u01, u02, u03, u12, u13, u23) = read_triangle(U, z, k)[1]
-    p0, p1, p2, p3 = four(z, k)
-    p1 -= p0 * u01
-    p2 -= p0 * u02
-    p2 -= p1 * u12
-    p3 -= p0 * u03
-    p3 -= p1 * u13
-    p3 -= p2 * u23
-    z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
+    u0, u1, u2 = U[k], U[k + 1], U[k + 2]
+    z[k + 1] -= z[k] * u0[k + 1]
+    z[k + 2] -= z[k] * u0[k + 2]
+    z[k + 2] -= z[k + 1] * u1[k + 2]
+    z[k + 3] -= z[k] * u0[k + 3]
+    z[k + 3] -= z[k + 1] * u1[k + 3]
+    z[k + 3] -= z[k + 2] * u2[k + 3]
 
 
 # ---- the columns right of the triangle ----
@@ -224,7 +222,7 @@ def learn_sweeps(rows, rounds, betas, k, count, r):
         p0, p1, p2 = four(rounds[s], k), four(rounds[s + 1], k), four(rounds[s + 2], k)
         b0, b1, b2 = four(betas[s], k), four(betas[s + 1], k), four(betas[s + 2], k)
         start = 0
-        for stop in (n & TILE, n):  # first what is beyond whole vectors: slow at the end
+        for stop in (n & TILE, n):  # half a vector, if there is one, first: slow at the end
             u0, u1, u2 = rows[0][start:stop], rows[1][start:stop], rows[2][start:stop]
             u3, z0 = rows[3][start:stop], rounds[s][i + start : i + stop]
             z1, z2 = rounds[s + 1][i + start : i + stop], rounds[s + 2][i + start : i + stop]
