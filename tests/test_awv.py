@@ -171,7 +171,7 @@ def test_pkawv_certificate_is_exact_and_theorem_3_holds(name, degree):
 def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
     """Negative control: the artificial point (x_t, 0) is what the bound rests on."""
     n = 60
-    y = 50.0 * np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    y = 50.5 * np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     X = np.linspace(0, 1, n)[:, None]
     kernel, lam = okl.Gaussian(1.0), 1e-4
     awv = okl.run(okl.KernelAWV(kernel, lam=lam), X, y).certificate
