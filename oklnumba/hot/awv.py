@@ -38,13 +38,13 @@ class Span(NamedTuple):
     first: int
     stop: int
     r: int  # columns in use, a multiple of LANES: zeros follow the last feature
-    compared: int  # of these, the first ones: the columns of the functions to compare with
+    compared: int  # the certificate's comparators use the first ``compared`` columns, mostly all
 
 
 class Rounds(NamedTuple):
-    """What each round writes; K labels a round."""
+    """What each round writes; K labels per round."""
 
-    forecasts: Array  # (n, K)
+    forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m = z' A_{t-1}^-1 b_{t-1}
     shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z
     growth: Array  # (n, K): what the columns beyond ``compared`` take off the best function's loss
@@ -74,7 +74,7 @@ class KernelAWVState(NamedTuple):
 
 
 @hot
-def late_growth(y, m, a, p, beta, c, compared, r):
+def measure_growth(y, m, a, p, beta, c, compared, r):
     """Return what columns from ``compared`` on take off the best function's loss in a round.
 
     It is (y - m)^2 / a of all columns less that of the first ones, for which p, beta and the a of
@@ -102,35 +102,43 @@ def awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out):
             p, beta = sweep.p[s], sweep.beta[s]
             out.shrinks[t + s] = sweep.a[s]
             for k in range(Y.shape[1]):
-                y, c, a = Y[t + s, k], factor.c[k], sweep.a[s]  # a: or 1 / a is computed once
+                y, c = Y[t + s, k], factor.c[k]
+                a = sweep.a[s]  # read for each k, or the compiler multiplies by one 1 / a
                 m = ridge_forecast(p, c, sweep.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
                 if not abs(m / a) < np.inf:
                     return t + s, NOT_FINITE
                 out.ridge[t + s, k] = m
                 out.forecasts[t + s, k] = m if is_ridge else m / a  # z_t' A_t^-1 g b_{t-1}, eq. 4
                 if compared < r:
-                    out.growth[t + s, k] = late_growth(y, m, a, p, beta, c, compared, r)
+                    out.growth[t + s, k] = measure_growth(y, m, a, p, beta, c, compared, r)
                 ridge_learn(y, beta, c, sweep.scan, r)  # b_t = g b_{t-1} + y_t z_t
         t += count
     return span.stop, DONE
 
 
 @hot
+def find_shrink(p, inv_d, r):
+    """Return a = 1 + z' A_{t-1}^-1 z, given p = U^-T z."""
+    a = 1.0
+    for j in range(r):
+        a += inv_d[j] * p[j] * p[j]
+    return a
+
+
+@hot
 def awv_forecasts(Z, span, factor, forgetting, sweep, is_ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z, growth excepted."""
-    t, r, c, inv_d = span.first, span.r, factor.c, factor.inv_d
+    t, r, c = span.first, span.r, factor.c
     while t < span.stop:
         count = count_together(span.stop - t, sweep)
         solve_points(Z, t, count, r, factor, forgetting, sweep)
         for s in range(count):
-            p, a = sweep.p[s], 1.0
-            for j in range(r):
-                a += inv_d[j] * p[j] * p[j]
-            out.shrinks[t + s] = a
+            p = sweep.p[s]
+            out.shrinks[t + s] = find_shrink(p, factor.inv_d, r)
             for k in range(c.shape[0]):
                 m = ridge_forecast(p, c[k], sweep.scan, r)
                 out.ridge[t + s, k] = m
-                # a from memory, or the compiler multiplies by one 1 / a.
+                # a is read for each k, as above.
                 out.forecasts[t + s, k] = m if is_ridge else m / out.shrinks[t + s]
         t += count
 

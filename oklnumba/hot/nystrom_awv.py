@@ -28,7 +28,7 @@ plain NumPy, the listing itself: nystrom_forecasts of tests/naive.py.
 import math
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.awv import Span, awv_rounds, certify
+from oklnumba.hot.awv import Span, awv_rounds, certify, find_shrink
 from oklnumba.hot.primitives.dictionary import (
     RANK,
     Dictionary,
@@ -342,7 +342,7 @@ def nystrom_awv_forecasts(X, coin, space, ridge, forecasts):
     The buffers need room for one more atom. forecasts : (n, K).
     """
     work, factor, sweep, rank = space.work, ridge.factor, ridge.sweep, space.dictionary.counts[RANK]
-    p, inv_d, c, a = sweep.p[0], factor.inv_d, factor.c, sweep.a
+    p, c, a = sweep.p[0], factor.c, sweep.a
     for t in range(X.shape[0]):
         sample_point(X[t], space)
         new_rank = rank
@@ -350,10 +350,7 @@ def nystrom_awv_forecasts(X, coin, space, ridge, forecasts):
             new_rank = borrow_direction(X[t], space, ridge, forecasts[t])
         r = pad(work.q, new_rank)
         solve_points(work.Q, 0, 1, r, factor, ridge.forgetting, sweep)
-        shrink = 1.0
-        for j in range(r):
-            shrink += inv_d[j] * p[j] * p[j]
-        a[0] = shrink  # in memory, or the compiler multiplies by one 1 / a
+        a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or 1 / a is computed once
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], sweep.scan, r)
             forecasts[t, k] = m if ridge.is_ridge else m / a[0]

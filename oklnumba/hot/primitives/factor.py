@@ -1,9 +1,10 @@
 """The factor of AWV and ridge regression, and rounds that wait for the next pass over it.
 
 A pass over U (udu.py) takes most of the time of a round. A single forecast and its round share one.
-solve_points computes p = U^-T z and keeps z and p. Then add_rounds, given the same z, updates 1 / D
-only; U waits for the next pass, mostly that of the next forecast. ``finish_pending`` brings U up to
-date at once, before other code reads it. The bits are those of rounds without forecasts.
+solve_points computes p = U^-T z and keeps z and p. Then add_rounds, given the same z, computes beta
+and a from p, all that c and the forecast need; U and D wait for the next pass, mostly that of the
+next forecast. ``finish_pending`` brings them up to date at once, before other code reads them. The
+bits are those of rounds without forecasts.
 """
 
 from typing import Annotated, NamedTuple
@@ -43,7 +44,7 @@ class Sweep(NamedTuple):
     """Workspace of the T rounds, T a multiple of SWEEP, that share a pass over U."""
 
     p: Array  # (T, cap): U^-T z
-    beta: Array  # (T, cap)
+    beta: Array  # (T, cap): as in udu.py, for c
     scan: Array  # (cap,): of ridge_forecast
     a: Array  # (T,): 1 + z' A^-1 z
 
@@ -93,7 +94,7 @@ def is_point(z, pending, r):
 def add_rounds(Z, t, count, r, factor, forgetting, sweep):
     """Add rounds t to t + count to A, and write their p, beta and a: one pass over U, or none."""
     pending = factor.pending
-    if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p; U is for the next pass
+    if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p; U and D wait
         copy_row(Z[t], pending.z, r)
         copy_row(pending.p, sweep.p[0], r)
         sweep.a[0] = find_pivots(sweep.p[0], factor.inv_d, forgetting, sweep.beta[0], r)
