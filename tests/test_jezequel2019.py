@@ -146,6 +146,7 @@ def test_bounded_kernel_lam_minimises_its_bound(n, B, norm, kappa):
         assert worst_case(wrong, n, B, norm, kappa) > least * 1.02
 
 
+@pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers
 @pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
 @pytest.mark.parametrize("inputs_of", ["far apart", "clustered", "repeated", "uniform"])
 def test_no_stream_exceeds_the_bound_that_bounded_kernel_lam_minimises(inputs_of):
@@ -186,6 +187,7 @@ def test_rates_minimise_the_forms_of_equation_8(gamma):
 # ---- every bound on streams of every kind ----
 
 
+@pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_algorithm_exceeds_its_bound(kind):
