@@ -113,6 +113,7 @@ def test_lemma_3(kernel, alpha):
         assert log_det <= dimension * (1 + np.log1p(norm / alpha)) * (1 + 1e-9), where
 
 
+@pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers
 @pytest.mark.parametrize(
     ("kernel", "loss", "C", "alpha"),
     [(GAUSSIAN, "squared", 1.0, 1.0), (LINEAR, "squared", 2.0, 0.01)]
@@ -433,6 +434,7 @@ def test_theorem_3(where, how, gamma):
     assert failures <= 40 * delta
 
 
+@pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers
 @pytest.mark.parametrize("C", [1.0, 3.0])
 def test_one_point_with_alternating_labels(C):
     """Section 6 of kons: R_D = 0 and R_G = O(log n); the gradient is 2 C, not C (errata 14)."""

@@ -57,15 +57,17 @@ from oklnumba.hot.primitives.losses import (
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 
-IN_A, MEMBERS = 1, 2  # entries of the counts after ATOMS: rounds in A, points of KORS
+# Entries of the counts after ATOMS: rounds in A; points of KORS (0 in KONS); 1 once a small Newton
+# decrement has ended the learning.
+IN_A, MEMBERS, ENDED = 1, 2, 3
 R_G = 0  # entry of the totals: sum of g_t' A_t^-1 g_t (Prop. 1)
 
 
 class State(NamedTuple):
     """The function u = s.z + k.c."""
 
-    counts: Annotated[Array, "counts"]
-    totals: Annotated[Array, "totals"]
+    counts: Annotated[Array, "counts"]  # ATOMS, IN_A, MEMBERS, ENDED
+    totals: Annotated[Array, "totals"]  # R_G
     atoms: Annotated[Array, "d", ATOMS]
     c: Annotated[Array, ATOMS]
     index: Annotated[Array, IN_A]  # which atom a row of L belongs to
@@ -75,7 +77,7 @@ class State(NamedTuple):
 
 
 class Newton(NamedTuple):
-    """The Newton step."""
+    """Hyper-parameters of the Newton step."""
 
     loss: int  # its code
     C: float  # forecasts are in [-C, C]
@@ -111,13 +113,13 @@ class Sampling(NamedTuple):
     weighted: bool  # whether v_t = 1 / p_t
 
 
-class Rounds(NamedTuple):
-    """What a round takes."""
+class Stream(NamedTuple):
+    """Labels, step sizes and coins of the rounds of Sketched-KONS, (n,) each."""
 
-    y: Array  # (n,)
-    eta: Array  # (n,)
-    kors_coins: Array  # (n,)
-    coins: Array  # (n,): for v_t
+    y: Array
+    eta: Array
+    kors_coins: Array
+    coins: Array  # for v_t
 
 
 class Work(NamedTuple):
@@ -204,7 +206,7 @@ def finish_row(i, d_i, g, pull, pivot, block):
     if d_i != 0.0:
         z[i] = -(g / pivot + pivot * pull) / d_i
         block.c[i] = 0.0
-    else:
+    else:  # g is 0, or so small that it adds nothing: c = -(g / alpha + pull)
         z[i] = 0.0
         block.c[i] = -pull
         for j in range(i):
@@ -254,16 +256,15 @@ def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
 def append_block(X, loss, block, state, sizes):
     """Add the rounds of a block to the state; skip rounds without effect."""
     counts, L, d, c = state.counts, state.L, block.d, block.c
-    r = counts[IN_A]
+    r = counts[IN_A]  # columns before the block
     for i in range(X.shape[0]):
-        s, m = L[r + i], counts[ATOMS]
+        s, m, new = L[r + i], counts[ATOMS], counts[IN_A]
         if c[i] != 0.0:
             add_multiple(state.z, -c[i], s, r)
         if not (is_flat(loss, d[i]) and c[i] == 0.0):
             append_atom(X[i], c[i], state)
         if d[i] != 0.0:
-            last = counts[IN_A]
-            row = L[last]  # row r + i, which holds s_i, or an earlier one
+            row = L[new]  # row r + i, which holds s_i, or an earlier one
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r
@@ -271,8 +272,8 @@ def append_block(X, loss, block, state, sizes):
                 if d[j] != 0.0:
                     row[k] = block.L[i, j]
                     k += 1
-            state.index[last], state.D[last], state.z[last] = m, d[i], block.z[i]
-            counts[IN_A] = last + 1
+            state.index[new], state.D[new], state.z[new] = m, d[i], block.z[i]
+            counts[IN_A] = new + 1
         sizes[i] = counts[ATOMS]
 
 
@@ -289,7 +290,7 @@ def write_s(k, state, s):
 
 
 @hot
-def toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work):
+def toss_coins(t, d, k_tt, stream, sampling, state, sketch, work):
     """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status)."""
     members, counts = sketch.members, state.counts
     j, kbar_tt = counts[MEMBERS], d * d * k_tt
@@ -300,13 +301,13 @@ def toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work):
     if not score >= 0.0:
         return 0.0, NOT_FINITE
     p_kors = larger(score, sampling.floor)
-    if d != 0.0 and rounds.kors_coins[t] < p_kors:
+    if d != 0.0 and stream.kors_coins[t] < p_kors:
         if not kors_keep(weights, factor, work.b, kbar_tt, rule.alpha, p_kors, j) > 0.0:
             return 0.0, NOT_POSITIVE
         weights[j] *= d
         members[j], counts[MEMBERS] = counts[ATOMS], j + 1
     p_t = larger(score, sampling.gamma)  # line 9
-    if d == 0.0 or not rounds.coins[t] < p_t:
+    if d == 0.0 or not stream.coins[t] < p_t:
         return 0.0, DONE
     return 1.0 / p_t if sampling.weighted else 1.0, DONE
 
@@ -333,7 +334,7 @@ def lacks_room(state, sketch):
 
 
 @hot
-def sketched_kons_rounds(X, rounds, first, kernel, newton, sampling, state, sketch, work, out):
+def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sketch, work, out):
     """Play Sketched-KONS (kons Algorithm 3); KORS sees a round after its label (errata 9)."""
     k, s, loss, C, alpha = work.k, work.s, newton.loss, newton.C, newton.alpha
     for t in range(first, X.shape[0]):
@@ -351,13 +352,14 @@ def sketched_kons_rounds(X, rounds, first, kernel, newton, sampling, state, sket
         over = ybar - forecast  # h(ybar_t)
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
-        g = loss_derivative(loss, forecast, rounds.y[t])
-        d, v = scaled_slope(g, rounds.eta[t]), 0.0
+        g = loss_derivative(loss, forecast, stream.y[t])
+        d, v = scaled_slope(g, stream.eta[t]), 0.0
         if not is_flat(loss, g):  # lines 8 to 10
-            v, status = toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work)
+            v, status = toss_coins(t, d, k_tt, stream, sampling, state, sketch, work)
             if status != DONE:
                 return t, status
-        pull, c = over / schur if over != 0.0 else 0.0, 0.0
+        pull = over / schur if over != 0.0 else 0.0
+        c = 0.0
         if v > 0.0:
             append_row(d * math.sqrt(v), g, schur, pull, alpha, state, s)
         else:  # left out of A: the gradient step and the projection stay (errata 4)
@@ -366,7 +368,8 @@ def sketched_kons_rounds(X, rounds, first, kernel, newton, sampling, state, sket
         if not (is_flat(loss, g) and c == 0.0):
             append_atom(x, c, state)
         out.sizes[t] = state.counts[ATOMS]
-        q, weight = schur / alpha, rounds.eta[t] * g * g if v > 0.0 else 0.0
+        q = schur / alpha
+        weight = stream.eta[t] * g * g if v > 0.0 else 0.0
         decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
         state.totals[R_G] += decrement
         if decrement < newton.stop:

@@ -15,7 +15,7 @@ from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
 from oklnumba.core.params import choice, field_in, nonnegative, positive, random_seed, width
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as hot
-from oklnumba.hot.kons import IN_A
+from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import Rule
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
 from oklnumba.hot.primitives.rows import kernel_block
@@ -23,7 +23,6 @@ from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
 from oklnumba.learners.newton import BoundedForecasts
 
-ENDED = 3  # entry of the counts: 1 once a small Newton decrement has ended the learning
 SPAN = 64  # rounds of a block that extend its factor row by row
 BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of LARGE rows
 LARGE = 4096
@@ -285,8 +284,8 @@ class SketchedKONS(_KernelForm):
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
         if self._hyper.sampling == "shared":
             kors_coins = coins
-        rounds = hot.Rounds(y, self._choose_steps(n), kors_coins, coins)
+        stream = hot.Stream(y, self._choose_steps(n), kors_coins, coins)
         out = Out(*trace[:2])
         return self._play_with_room(lambda first: loop(
-            X, rounds, first, self._kernel, self._newton, self._sampling, *self._arrays, out
+            X, stream, first, self._kernel, self._newton, self._sampling, *self._arrays, out
         ))  # fmt: skip
