@@ -54,8 +54,12 @@ def test_any_damaged_byte_is_noticed(saved):
 
 
 CHANGES = {
-    "w of another shape": ({"state_a": np.zeros(4)}, {}, "array 'a' has shape (4,), expected (5,)"),
-    "another type": ({"state_a": np.zeros(5, "f4")}, {}, "expected (5,) of float64"),
+    "w of another shape": (
+        {"state_alpha": np.zeros(4)},
+        {},
+        "array 'alpha' has shape (4,); expected (5,)",
+    ),
+    "another type": ({"state_alpha": np.zeros(5, "f4")}, {}, "expected (5,), float64"),
     "no coins": ({}, {"state": {}}, "it lacks 'coins'"),
     "no learner": ({}, {"spec": {"class": "Linear", "params": {}}}, "expected a learner"),
     "bad parameter": (
