@@ -89,7 +89,7 @@ class Work(NamedTuple):
     k: Array  # (cap,): k_m(x)
     b: Array  # (cap,): of joining_probability
     q: Array  # (cap,): coordinates of x
-    Q: Array  # (1, cap): the same memory, as a matrix
+    Q: Array  # (1, cap): the same memory, as a matrix for solve_points
     moments: Array  # (cap,)
     column: Array  # (cap_n,): k(x, past inputs)
     weights: Array  # (cap_n,): g^(t - s)
@@ -178,7 +178,7 @@ def add_atom(x, probability, space, border, gains):
     dictionary, q = space.dictionary, space.work.q
     k_xx, rank = kernel_diag(space.kernel, x), dictionary.counts[RANK]
     delta = squared_distance(q, k_xx, rank)
-    if adds_direction(dictionary, q, delta, k_xx, border):
+    if adds_direction(dictionary, q, delta, k_xx, border):  # border: workspace still
         rho = math.sqrt(delta)
         border[rank] = write_direction(x, rho, space, border, gains)
         extend_span(dictionary, q, rho, k_xx)
@@ -201,7 +201,8 @@ def append_past(x, y, space):
 def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    Returns the next row, less than n where ``borders`` are full, and a status.
+    is_forecast_point : the one row was the last point forecast, and ``space.work`` still has what
+    sample_point wrote. Returns the next row, less than n where ``borders`` are full, and a status.
     """
     counts, work, max_size = space.dictionary.counts, space.work, space.growth.max_size
     sampled.ranks[first], growths = counts[RANK], 0
@@ -268,14 +269,14 @@ def play_spans(Y, first, end, sampled, ridge, out):
             stop += 1
         out.growth[t:stop] = 0.0
         if rank > old:
-            border, gains, moments = sampled.borders[growths], out.growth[t], sweep.scan
+            border, moments, gains = sampled.borders[growths], sweep.scan, out.growth[t]
             finish_pending(factor, forgetting, sweep)
             copy_row(border, moments, old)
-            copy_row(sampled.gains[growths], gains, gains.shape[0])
+            copy_row(sampled.gains[growths], gains, gains.shape[0])  # become the growth
             if not border_factor(factor, moments, border[old] + ridge.lam, gains, old):
                 return t, NOT_POSITIVE
             growths += 1
-        r = pad(sampled.Z[t], rank)
+        r = pad(sampled.Z[t], rank)  # the zeros stand already
         span = Span(t, stop, r, r)
         played, status = awv_rounds(
             sampled.Z, Y, span, factor, forgetting, sweep, ridge.is_ridge, out
@@ -292,16 +293,16 @@ def nystrom_awv_rounds(
 ):
     """Play Nystrom-AWV (pkawv Algorithm 2), with its certificate; return (next row, status).
 
-    Y : (n, K). is_forecast_point : the one row is the last that nystrom_awv_forecasts had.
+    Y : (n, K); is_forecast_point : as in sample_rounds.
     """
     while first < X.shape[0]:
-        stop, wants = sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled)
+        stop, sampling_status = sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled)
         played, status = play_spans(Y, first, stop, sampled, ridge, out)
         if status != DONE:
             return played, status
         certify(Y, first, stop, out, ridge.forgetting.discount, certificate)
-        if wants != DONE:
-            return stop, wants
+        if sampling_status != DONE:  # it needs room, say
+            return stop, sampling_status
         first = stop
     return first, DONE
 

@@ -5,7 +5,7 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
     f'_0 = 0, S = {}, tbar = inf; for t = 1, ..., T:
         lambda_t = U / sqrt(3 D + sum of delta_s, s < t, since the last removal)          # line 3
         p_t = mean of y k(x, .) over the last M examples
-        f_t = f'_{t-1} + lambda_t p_t;   stop here if y_t f_t(x_t) >= 1              # lines 4 to 7
+        f_t = f'_{t-1} + lambda_t p_t;   next round if y_t f_t(x_t) >= 1             # lines 4 to 7
         if t < tbar (POMD): P_t = projection of k(x_t, .) on span S                # lines 8 to 10
             near = |k(x_t, .) - P_t| <= sqrt(D) T^-zeta (ALD; in OMDR, t >= tbar, never)       # 11
         g_t = y_t P_t if near, else y_t k(x_t, .) and S = S + {x_t}                # lines 12 to 21
@@ -53,11 +53,11 @@ class POMDRState(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Of the round: k(x_t, S) and q = R^-T k, (cap,); k(x_t, last_x), (M,)."""
+    """Workspace of a round."""
 
-    k: Array
-    q: Array
-    k_last: Array
+    k: Array  # (cap,): k(x_t, S)
+    q: Array  # (cap,): R^-T k
+    k_last: Array  # (M,): k(x_t, last_x)
 
 
 class Rules(NamedTuple):
@@ -75,10 +75,10 @@ class Rules(NamedTuple):
 @hot
 def pomdr_rate(rules, state, k_tt):
     """Return lambda_t (line 3)."""
-    under = 3.0 * larger(state.sums[LARGEST], k_tt) + state.sums[DELTA]
-    if not under > 0.0:  # k(x, x) = 0 so far: every function is 0 on the data
+    square = 3.0 * larger(state.sums[LARGEST], k_tt) + state.sums[DELTA]
+    if not square > 0.0:  # k(x, x) = 0 so far: every function is 0 on the data
         return 0.0
-    rate = rules.radius / math.sqrt(under)
+    rate = rules.radius / math.sqrt(square)
     return rate * rules.rate_scale if state.counts[REMOVALS] > 0 else rate
 
 
@@ -104,14 +104,14 @@ def omdr_plays(rules, state, this):
 
 
 @hot
-def ald_holds(rules, state, this, distance, k_tt):
-    """Return whether x_t is near the span of S (eq. 5), at this squared distance.
+def ald_holds(rules, state, this, residual, k_tt):
+    """Return whether x_t is near the span of S (eq. 5), given its squared distance ``residual``.
 
     With S empty only a k(x_t, .) of 0 is near.
     """
     bound = rules.ald_scale * choose_horizon(rules, this) ** -rules.zeta
-    near = distance <= bound * bound * state.sums[LARGEST]
-    return distance <= IN_SPAN * k_tt or (state.counts[ATOMS] > 0 and near)
+    near = residual <= bound * bound * state.sums[LARGEST]
+    return residual <= IN_SPAN * k_tt or (state.counts[ATOMS] > 0 and near)
 
 
 @hot
@@ -146,9 +146,9 @@ def update_sums(rules, state, rate, label, f_x, u_square, p_u):
 
 
 @hot
-def store_last(state, work, played, recent, x, label, k_tt, omdr, m):
-    """Put the example of round played + 1 in place of the oldest; m atoms before the round."""
-    H, slot = state.H, played % state.last_y.shape[0]
+def store_last(state, work, this, recent, x, label, k_tt, omdr, m):
+    """Put the example of round ``this`` in place of the oldest; m atoms before the round."""
+    H, slot = state.H, (this - 1) % state.last_y.shape[0]
     put_atom(state.last_x, slot, x)
     state.last_y[slot] = label
     if omdr:
@@ -192,9 +192,11 @@ def switch_to_omdr(rules, state, this, grown):
     """Let OMDR take over once S has B_0 atoms (line 17), and drop the factor then."""
     counts = state.counts
     if grown and counts[SWITCH] == 0:
-        size = math.ceil(SWITCH_FACTOR * math.log(choose_horizon(rules, this)))
-        by_rounds = smaller(size, rules.budget - 1.0)
-        if counts[ATOMS] >= (rules.switch_size if rules.switch_size > 0.0 else by_rounds):
+        size = rules.switch_size
+        if not size > 0.0:
+            size = math.ceil(SWITCH_FACTOR * math.log(choose_horizon(rules, this)))
+            size = smaller(size, rules.budget - 1.0)
+        if counts[ATOMS] >= size:
             counts[SWITCH] = this + 1
     counts[FACTORED] = 0 if omdr_plays(rules, state, this + 1) else counts[ATOMS]
 
@@ -225,10 +227,10 @@ def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
         if label * forecast < 1.0:  # line 7
             near, u_square, p_u = False, k_tt, p_x  # u_t = k(x_t, .)
             if not omdr:
-                distance = ald_residual(state.R, work.k, k_tt, work.q, m)  # eq. 4, squared
-                near = ald_holds(rules, state, this, distance, k_tt)  # line 11
+                residual = ald_residual(state.R, work.k, k_tt, work.q, m)  # eq. 4, squared
+                near = ald_holds(rules, state, this, residual, k_tt)  # line 11
             if near:  # lines 12, 13: u_t = P_t
-                u_square = larger(k_tt - distance, 0.0)
+                u_square = larger(k_tt - residual, 0.0)
                 p_u = step_along_projection(state, work.q, rate * label, recent)
             else:  # lines 15, 16 or 20, 21
                 if not (omdr or ald_grow(state.R, work.q, k_tt, m) > 0.0):
@@ -237,7 +239,7 @@ def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
                 alpha[m] = rate * label
                 counts[ATOMS] = m + 1
             update_sums(rules, state, rate, label, f_x, u_square, p_u)
-        store_last(state, work, this - 1, recent, x, label, k_tt, omdr, m)
+        store_last(state, work, this, recent, x, label, k_tt, omdr, m)
         grown = counts[ATOMS] > m
         if omdr and counts[ATOMS] >= rules.budget:
             merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22

@@ -179,7 +179,7 @@ class NystromAWV(Learner):
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
                 "pending": make_pending((), cap), "sweep": make_sweep(U),
-                "room": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
+                "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
         rows, columns = aligned_zeros(4, cap), np.empty((2, rooms[PAST]))
         k, b, q, moments = rows
@@ -199,7 +199,7 @@ class NystromAWV(Learner):
         play = enter(nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            (space, ridge), sampled = self._arguments, Sampled(*self._room, trace.sizes)
+            (space, ridge), sampled = self._arguments, Sampled(*self._block, trace.sizes)
             is_point = self._pop_forecast_point(X)
             return play(X, Y, first, coins, is_point, space, sampled, ridge, out, certificate)
 
