@@ -64,13 +64,7 @@ class Certificate(NamedTuple):
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
 
 
-class KernelAWVState(NamedTuple):
-    """The state of Kernel-AWV beside L."""
-
-    past: Annotated[Array, "d", ATOMS]  # inputs
-    u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
-    totals: Annotated[Array, "outputs", "totals"]
-    counts: Annotated[Array, "counts"]
+# ---- AWV on features ----
 
 
 @hot
@@ -143,6 +137,9 @@ def awv_forecasts(Z, span, factor, forgetting, sweep, is_ridge, out):
         t += count
 
 
+# ---- the certificate ----
+
+
 @hot
 def certify(Y, first, stop, rounds, discount, certificate):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
@@ -181,6 +178,30 @@ def awv_certified_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out, c
     return played, status
 
 
+# ---- Kernel-AWV, in the order in which learners/awv.py calls it ----
+
+
+class KernelAWVState(NamedTuple):
+    """The state of Kernel-AWV beside L."""
+
+    past: Annotated[Array, "d", ATOMS]  # inputs
+    u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
+    totals: Annotated[Array, "outputs", "totals"]
+    counts: Annotated[Array, "counts"]
+
+
+@hot
+def kernel_awv_rows(kernel, X, past, first, lam, L):
+    """Write the kernel rows of new rounds into L : (cap, cap), with lam on the diagonal.
+
+    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
+    """
+    for i in range(X.shape[0]):
+        t = first + i
+        kernel_row(kernel, X[i], past, t, L[t])
+        L[t, t] = kernel_diag(kernel, X[i]) + lam
+
+
 @hot
 def kernel_awv_labels(L, u, Y, first, lam, is_ridge, out):
     """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are written, with K labels a round.
@@ -199,18 +220,6 @@ def kernel_awv_labels(L, u, Y, first, lam, is_ridge, out):
             out.shrinks[i], out.ridge[i, k] = L_tt * L_tt / lam, m
             out.forecasts[i, k] = m if is_ridge else m * lam / (L_tt * L_tt)
             u[k, t] = (Y[i, k] - m) / L_tt
-
-
-@hot
-def kernel_awv_rows(kernel, X, past, first, lam, L):
-    """Write the kernel rows of new rounds into L : (cap, cap), with lam on the diagonal.
-
-    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
-    """
-    for i in range(X.shape[0]):
-        t = first + i
-        kernel_row(kernel, X[i], past, t, L[t])
-        L[t, t] = kernel_diag(kernel, X[i]) + lam
 
 
 @hot

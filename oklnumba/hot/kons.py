@@ -86,9 +86,9 @@ class Newton(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block of KONS, columns of L from its first round on: d, c and z, and H and offsets."""
+    """The rounds of a block of KONS: their part of the state, and what spans to come need."""
 
-    L: Array  # (b, b): rows of L; of rounds to come D k_i, then s_i, by the rounds before the span
+    L: Array  # (b, b): the block's columns; in rows of rounds to come D k_i, then s_i
     d: Array  # (b,)
     c: Array  # (b,)
     z: Array  # (b,)

@@ -190,10 +190,10 @@ class KONS(_KernelForm):
         block = hot.Block(L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
         with cholesky.limit_threads(r, b):
             write_rows(self._kernel, X, state, np.empty(m), offsets)
-            solved = self._L[r : r + b, :r]
-            cholesky.solve_rows(self._L, solved, r)
+            s = self._L[r : r + b, :r]  # the rows D k_i
+            cholesky.solve_rows(self._L, s, r)  # s_i by the rounds before the block
             write_products(self._kernel, X, np.array(X.T, order="C"), state, H, offsets)
-            cholesky.subtract_squares(solved, H)
+            cholesky.subtract_squares(s, H)
             played, status = 0, DONE
             while played < b and status == DONE:
                 first, last = played, min(played + SPAN, b)
