@@ -156,12 +156,14 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 def solve_triangle(U, z, k):
     """Take one round through the triangle at k without learning. z : (cap,), in place."""
     u0, u1, u2 = U[k], U[k + 1], U[k + 2]
-    z[k + 1] -= z[k] * u0[k + 1]
-    z[k + 2] -= z[k] * u0[k + 2]
-    z[k + 2] -= z[k + 1] * u1[k + 2]
-    z[k + 3] -= z[k] * u0[k + 3]
-    z[k + 3] -= z[k + 1] * u1[k + 3]
-    z[k + 3] -= z[k + 2] * u2[k + 3]
+    p0, p1, p2, p3 = four(z, k)
+    p1 -= p0 * u0[k + 1]
+    p2 -= p0 * u0[k + 2]
+    p2 -= p1 * u1[k + 2]
+    p3 -= p0 * u0[k + 3]
+    p3 -= p1 * u1[k + 3]
+    p3 -= p2 * u2[k + 3]
+    z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
 
 
 # ---- the columns right of the triangle ----
