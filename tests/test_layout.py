@@ -46,6 +46,9 @@ LEANS = {
 }
 
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
+# Arrays have names: in hot/ so many unpackings of three or more names from one, so many entries of
+# parameters by number, functions of 11 arguments or more; in the package so many slots ``_``.
+UNPACKINGS, ENTRIES, LONG_CALLS, SLOTS = 10, 35, 4, 5
 MANY_ARGUMENTS = {
     "protocol.run:run": "the one call that plays, all but three by keyword",
     "data.streams:stream": "the one call that reads files, all but the first by keyword",
@@ -147,6 +150,56 @@ def test_length_of_bodies_and_number_of_arguments():
             too_many |= {f"{name}:{node.name}"} if arguments > MOST_ARGUMENTS else set()
     assert too_many == set(MANY_ARGUMENTS)
     assert not too_long
+
+
+def loops():
+    """Return every function of hot/."""
+    return [node for name in FILES if room(name) == "hot" for node in functions(name)]
+
+
+def arguments_of(function):
+    parts = function.args
+    return {one.arg for one in parts.posonlyargs + parts.args + parts.kwonlyargs}
+
+
+def is_unpacking(node):
+    """Return whether three names or more are assigned from one name, attribute or entry."""
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Name | ast.Attribute | ast.Subscript)
+        and isinstance(node.targets[0], ast.Tuple)
+        and len(node.targets[0].elts) >= 3
+    )
+
+
+def is_entry(node, arguments):
+    """Return whether this is an entry of a parameter by its number, other than of a shape."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)):
+        return False
+    base = node.value
+    if not isinstance(node.slice.value, int) or getattr(base, "attr", "") == "shape":
+        return False
+    while isinstance(base, ast.Subscript | ast.Attribute):
+        base = base.value
+    return isinstance(base, ast.Name) and base.id in arguments
+
+
+def test_loops_name_their_arrays():
+    inside = [(function, node) for function in loops() for node in ast.walk(function)]
+    assert sum(is_unpacking(node) for _, node in inside) <= UNPACKINGS
+    assert sum(is_entry(node, arguments_of(function)) for function, node in inside) <= ENTRIES
+    assert sum(len(arguments_of(function)) >= 11 for function in loops()) <= LONG_CALLS
+
+
+def test_slots_of_nothing_are_few():
+    stored = (
+        part
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
+        for part in node.elts
+    )
+    assert sum(isinstance(part, ast.Name) and part.id == "_" for part in stored) <= SLOTS
 
 
 @pytest.mark.parametrize("name", FILES)

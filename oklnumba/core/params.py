@@ -140,7 +140,7 @@ class Params:
         direct = {name: value for name, value in params.items() if "__" not in name}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
-            outer, _, inner = name.partition("__")
+            outer, inner = name.partition("__")[::2]
             if outer not in self.__signature__.parameters:
                 raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
             if inner:

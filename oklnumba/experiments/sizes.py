@@ -131,7 +131,7 @@ def find_size_name(player: Learner) -> str | None:
     params = player.get_params()
     for size_name in SIZE_NAMES:
         for name in params:
-            outer, _, last = name.rpartition("__")
+            outer, last = name.rpartition("__")[::2]
             part = params[outer] if outer else player
             unused = last == "n_frequencies" and getattr(part, "features", None) is not None
             if last == "degree" and not isinstance(part, TaylorFeatures):

@@ -88,9 +88,9 @@ def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndar
         take = np.argsort(-delta, kind="stable")[:PIVOTS]
         take = take[delta[take] > tol]
         block = kernel(X[take]) - F[take, :r] @ F[take, :r].T
-        block, order, rank, _ = scipy.linalg.lapack.dpstrf(
-            np.asfortranarray(block), lower=1, tol=max(tol, SPREAD * float(delta[take[0]]))
-        )
+        least = max(tol, SPREAD * float(delta[take[0]]))
+        factored = scipy.linalg.lapack.dpstrf(np.asfortranarray(block), lower=1, tol=least)
+        block, order, rank = factored[:3]
         if rank == 0:  # the remaining diagonal is only rounding
             delta[take] = 0.0
             continue
