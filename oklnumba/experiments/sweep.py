@@ -377,7 +377,7 @@ def add_regret(
 
 
 def find_best(stream: Stream, lam: Penalty, loss: str) -> float | str:
-    """Return min_f sum loss + lam |f|^2 of a stream, or why there is none."""
+    """Return min_f sum loss + lam |f|^2 of a stream, or the error as text."""
     try:
         lam = lam[loss] if isinstance(lam, Mapping) else lam
         best = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()

@@ -60,7 +60,7 @@ class NORMAWork(NamedTuple):
 
 
 class NORMARules(NamedTuple):
-    """Hyper-parameters of NORMA; infinite window and radius where there is none."""
+    """Hyper-parameters of NORMA; an infinite window and radius mean no limit."""
 
     eta: float
     lam: float

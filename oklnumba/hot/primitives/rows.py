@@ -71,7 +71,7 @@ def integer_power(x, degree):
 
 @hot
 def matrix_value(par, i, j):
-    """Return entry (i, j) of the matrix of a precomputed kernel; NaN where there is none."""
+    """Return entry (i, j) of the matrix of a precomputed kernel; NaN outside it."""
     n = par[0]
     if not (0.0 <= i < n and 0.0 <= j < n and i == int(i) and j == int(j)):
         return math.nan
