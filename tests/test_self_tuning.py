@@ -541,3 +541,20 @@ def test_a_restart_does_not_bring_back_a_range_that_was_forgotten(monkeypatch):
     run = okl.run(okl.SelfTuning(50), X, stuck)
     assert np.square(run.predictions - y)[1024:1100].mean() < 0.5 * y.var()
     assert (run.certificate.regret <= run.certificate.bound).all()
+
+
+def test_outliers_may_be_taken_as_they_are():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (1200, 2))
+    usual = X[:, 0] + 0.05 * rng.standard_normal(1200)
+    levels = usual - 60.0 * (np.arange(1200) % 40 < 5)  # an outage of five rounds in forty
+    kept = okl.SelfTuning(outliers=False)
+    cut, taken = okl.run(okl.SelfTuning(), X, levels), okl.run(kept, X, levels)
+    assert taken.losses[200:].mean() < 0.7 * cut.losses[200:].mean()
+    assert kept.outlier_price == 0.0
+    assert (taken.certificate.regret <= taken.certificate.bound).all()
+    # where there are none, both are the same, to the bit
+    assert_array_equal(
+        okl.run(okl.SelfTuning(), X, usual).predictions,
+        okl.run(okl.SelfTuning(outliers=False), X, usual).predictions,
+    )

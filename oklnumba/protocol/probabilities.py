@@ -1,7 +1,6 @@
 """Probabilities of classes, from the forecasts of learners."""
 
 import numpy as np
-from scipy.special import expit
 
 CLIPPED = "squared", "squared_hinge"  # losses whose best forecast is 2 P(+1) - 1
 LOSSES = (*CLIPPED, "logistic")  # losses whose forecasts give probabilities
@@ -16,8 +15,9 @@ def compute_probabilities(loss: str, scores: np.ndarray, rounds: int | np.ndarra
     """
     P = 0.5 + 0.5 * scores
     if loss not in CLIPPED:
+        P = np.exp(-np.logaddexp(0.0, -scores))  # 1 / (1 + exp(-f))
         # At least tiny, because scores far below 0 would give 0 / 0.
-        P = np.maximum(expit(scores), np.finfo(float).tiny)
+        P = np.maximum(P, np.finfo(float).tiny)
         P /= P.sum(axis=1, keepdims=True)
     count, rounds = P.shape[1], np.maximum(rounds, 1)
     least, rest = 1.0 / (rounds + count), rounds / (rounds + count)

@@ -26,7 +26,7 @@ import numpy as np
 
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.health import Part
-from oklnumba.core.params import count, random_seed
+from oklnumba.core.params import count, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.core.steps import finish
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -62,6 +62,9 @@ class SelfTuning(Learner):
         wider. Time and memory are of order budget^2.
     seed : int
         Of the coins of KORS.
+    outliers : bool
+        Whether a label far from all the last ones is learned as their median. False where such
+        labels are no errors: outages, levels that alternate, rare large events.
 
     Remarks
     -------
@@ -101,6 +104,7 @@ class SelfTuning(Learner):
     budget: int = count(1, 300)
     _: KW_ONLY
     seed: int = random_seed(0)
+    outliers: bool = flag(True)
 
     @property
     def size(self) -> int:
@@ -195,7 +199,7 @@ class SelfTuning(Learner):
             )
 
     def _start(self, d: int) -> None:
-        self._outliers = Outliers(self._outputs)
+        self._outliers = Outliers(self._outputs, self._hyper.outliers)
         self._restarts = Restarts(d, self._outputs, self._hyper.budget, self._hyper.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()

@@ -248,7 +248,8 @@ class Outliers(State):
     }  # fmt: skip
     _UNBOUNDED = frozenset({"recent", "price"})
 
-    def __init__(self, outputs: int):
+    def __init__(self, outputs: int, are_replaced: bool):
+        self._are_replaced = are_replaced
         self._make_state(outputs=outputs, window=settings.LONG_WINDOW, range=3)
         self._recent[:] = np.nan
         self._range[:] = [[-settings.MAX_LABEL], [0.0], [settings.MAX_LABEL]]
@@ -260,7 +261,7 @@ class Outliers(State):
         first = max(settings.SHORT_WINDOW - played, -played % settings.MEASURE_LABELS_EVERY)
         starts = np.arange(first, n, settings.MEASURE_LABELS_EVERY)
         self._recent[:] = labels[n:]
-        if not len(starts):
+        if not len(starts) or not self._are_replaced:
             return self.replace_now(Y)
         windows = sliding_window_view(labels, settings.LONG_WINDOW, axis=0)[starts]
         middle, reach = measure_range(windows, settings.LABEL_OUTLIER)
