@@ -255,7 +255,7 @@ def test_outliers_are_those_of_the_definition(name):
         naive_self_tuning.learned_label(y[t], *naive_self_tuning.label_range(y, t))
         for t in range(1500)
     ]
-    outliers = Outliers(1)
+    outliers = Outliers(1, are_replaced=True)
     for start in range(0, 1500, 77):
         part = y[start : start + 77, None]
         assert_array_equal(outliers.replace(part, start)[:, 0], expected[start : start + 77])
