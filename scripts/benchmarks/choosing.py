@@ -256,7 +256,8 @@ def with_tables(text: str, rows) -> str:
 
 def draw(rows):
     """Draw error by time, a panel for each stream; the csv has the others, and the game."""
-    names = dict.fromkeys(row["stream"] for row in rows if row["stream"] not in NOT_DRAWN)
+    played = dict.fromkeys(row["stream"] for row in rows)
+    names = [name for name in played if name not in NOT_DRAWN] or list(played)  # if cut short
     figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, row_height=2.3)
     for ax, name in zip(axes.flat, names, strict=False):
         here = [row for row in rows if row["stream"] == name]
