@@ -40,8 +40,8 @@ class Course:
         self.total += float(run.losses.sum())
         self.wrong += int(run.mistakes.sum()) if self.classes else 0
         self.seconds += run.seconds
-        if run.class_rounds is not None:
-            self.parts.append(run.class_rounds)
+        if (rounds := run.class_rounds) is not None:
+            self.parts.append(rounds)
             self.own_loss = self.learner._loss().name
         if run.rounds:
             self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss

@@ -362,8 +362,8 @@ class Run:
             what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
-            if self.class_rounds is not None:
-                what += f" ({name_rules(*count_rules(self.class_rounds[0]))})"
+            if (rounds := self.class_rounds) is not None:
+                what += f" ({name_rules(*count_rules(rounds[0]))})"
         end = self._end()
         size = f", size {int(self.sizes[-1])}" if self.rounds else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
