@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 N = 600 if COMPILED else 90  # rounds of an ordinary stream
 CLASSES = [getattr(okl, name) for name in okl.__all__ if isinstance(getattr(okl, name), type)]

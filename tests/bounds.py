@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import oklnumba as okl
 from oklnumba import adversary, losses, theory
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 LONGEST = 80 if COMPILED else 14
 GREEDY_ROUNDS = 20 if COMPILED else 5

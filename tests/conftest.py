@@ -18,14 +18,14 @@ settings.register_profile("oklnumba", deadline=None, derandomize=True, database=
 settings.load_profile("oklnumba")
 
 # Assertions in these helpers say what they compared, as those in test files do.
-HELPERS = "battery", "buffers", "curved", "expansions", "linear_games", "bounds"
+HELPERS = "battery", "bounds", "checks", "curved", "expansions", "linear_games"
 pytest.register_assert_rewrite(*(f"tests.{helper}" for helper in HELPERS))
 
 
 @pytest.fixture(params=[float("nan"), 12345.0], ids=["read", "written"])
 def poison(request):
     """Run a test with each poison: what is read of it shows by NaN, what is written by a number."""
-    from tests.buffers import POISON  # NumPy, only now
+    from tests.checks import POISON  # NumPy, only now
 
     POISON[0] = request.param
     yield

@@ -5,7 +5,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses
-from tests import naive
+from tests.reference import naive
 
 SPACES = {
     "linear": (okl.Linear(), lambda X: X),

@@ -7,9 +7,8 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses
-from tests import naive
-from tests.compiled import COMPILED
-from tests.playing import play_adversary
+from tests.checks import COMPILED, play_adversary
+from tests.reference import naive
 
 N = 300 if COMPILED else 80
 ROUNDS = 300 if COMPILED else 100

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests import naive_linear
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
+from tests.reference import naive_linear
 
 T, D = 100 if COMPILED else 30, 4
 

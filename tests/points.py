@@ -3,7 +3,7 @@
 import numpy as np
 
 import oklnumba as okl
-from tests import naive
+from tests.reference import naive
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, (60, 2))

@@ -7,7 +7,7 @@ import scipy.optimize
 
 import oklnumba as okl
 from oklnumba import adversary
-from tests import naive
+from tests.reference import naive
 
 KERNEL = okl.Gaussian(1.0)
 N = 25 if not numba.config.DISABLE_JIT else 6

@@ -26,7 +26,7 @@ from tests.battery import (
     rounds,
     stream,
 )
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 # ---- forecasts ----
 

@@ -7,10 +7,9 @@ from numpy.testing import assert_allclose
 import oklnumba as okl
 from oklnumba.hot.awv import RIDGE, Certificate, Rounds, certify
 from oklnumba.hot.primitives.jit import NOT_FINITE
-from tests import naive, naive_linear
-from tests.buffers import Factor, poisoned
-from tests.compare import assert_close
+from tests.checks import Factor, assert_close, poisoned
 from tests.linear_games import D, data
+from tests.reference import naive, naive_linear
 from tests.ridge import LAMS, STREAMS, every_kernel, stream
 
 # ---- forecasts are those of the definition ----

@@ -11,7 +11,7 @@ import pytest
 from numba.core import caching
 
 from oklnumba.hot.primitives import jit
-from tests.compiled import COMPILED, ROOT, dispatchers, needs_own_compiler, python
+from tests.checks import COMPILED, ROOT, dispatchers, needs_own_compiler, python
 
 if COMPILED and not jit.PLAIN:
     from oklnumba.hot.primitives import compiler
@@ -174,7 +174,7 @@ said = io.StringIO()
 logging.getLogger("oklnumba").addHandler(logging.StreamHandler(said))
 import oklnumba as okl
 from tests.battery import by_hand, contents, make, stream
-from tests.compiled import dispatchers
+from tests.checks import dispatchers
 
 warnings.simplefilter("ignore", UserWarning)  # Taylor features far from the kernel: meant
 found = {}

@@ -7,10 +7,9 @@ from scipy.optimize import LinearConstraint, minimize
 
 import oklnumba as okl
 from oklnumba import losses, theory
-from tests import naive
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, play_adversary
 from tests.curved import draws, stream
-from tests.playing import play_adversary
+from tests.reference import naive
 
 SEEDS = 200 if COMPILED else 1
 ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested

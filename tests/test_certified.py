@@ -5,8 +5,8 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.theory.matrix import kernel_times, square_root
-from tests import naive
 from tests.bounds import inputs
+from tests.reference import naive
 
 KERNELS = {
     "Gaussian": okl.Gaussian(0.7),

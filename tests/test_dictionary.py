@@ -19,9 +19,8 @@ from oklnumba.hot.primitives.dictionary import (
 )
 from oklnumba.hot.primitives.jit import DONE, NEED_ROOM
 from oklnumba.hot.primitives.rows import kernel_row
-from tests import naive
-from tests.buffers import POISON, poisoned, untouched, upper_buffer, upper_part, with_poison
-from tests.compare import close
+from tests.checks import POISON, close, poisoned, untouched, upper_buffer, upper_part, with_poison
+from tests.reference import naive
 
 
 @with_poison

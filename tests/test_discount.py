@@ -6,10 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
-from tests import naive
-from tests.buffers import Factor
-from tests.compare import assert_close
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, Factor, assert_close
+from tests.reference import naive
 
 DISCOUNTS = (1.0, 0.999, 0.9, 0.5)
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 import pytest
 
 import oklnumba as okl
-from tests.compiled import ROOT
+from tests.checks import ROOT
 
 pytestmark = pytest.mark.quick
 ERRATA = ROOT / "docs/errata.md"

@@ -5,8 +5,7 @@ import numpy as np
 from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
 from oklnumba.hot.primitives.features import fourier_block
 from oklnumba.hot.primitives.rows import LAPLACIAN, kernel_row
-from tests.buffers import poisoned
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, poisoned
 
 MANY = 200_000 if COMPILED else 20_000  # points of a dense grid
 

@@ -4,7 +4,7 @@ import doctest
 
 import pytest
 
-from tests.compiled import COMPILED, ROOT
+from tests.checks import COMPILED, ROOT
 
 
 @pytest.mark.skipif(not COMPILED, reason="thousands of rounds")

@@ -6,7 +6,7 @@ import pytest
 import oklnumba as okl
 from tests import test_all_learners as battery
 from tests import test_saving as saving
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 from tests.expansions import KERNEL, stream
 
 # ---- what the battery tests, with budgets that are full ----

@@ -25,8 +25,8 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.features import taylor_block
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
-from tests import naive_linear
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
+from tests.reference import naive_linear
 
 KINDS = ("aggregating", "average", "hedge", "mlpoly")
 

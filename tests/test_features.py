@@ -9,7 +9,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.components.features import TaylorFeatures, _monomials
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
-from tests.buffers import poisoned, untouched, with_poison
+from tests.checks import poisoned, untouched, with_poison
 
 
 def table_indices(parent, variable, d):

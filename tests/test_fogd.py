@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests import naive, naive_expansions
-from tests.compare import assert_close
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, assert_close
 from tests.expansions import KERNEL, LOSSES, ROUNDS, data, stream
+from tests.reference import naive, naive_expansions
 
 
 @pytest.mark.parametrize("loss", LOSSES)

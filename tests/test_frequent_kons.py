@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import oklnumba as okl
 from oklnumba import losses, theory
-from tests import naive
-from tests.compiled import COMPILED
-from tests.naive_frequent import frequent_kons
-from tests.playing import play_adversary
+from tests.checks import COMPILED, play_adversary
+from tests.reference import naive
+from tests.reference.naive_frequent import frequent_kons
 
 # on purpose, in some tests
 no_point_joins = pytest.mark.filterwarnings("ignore:alpha=.* no point reaches")

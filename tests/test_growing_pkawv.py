@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba import theory
-from tests import naive
 from tests.bounds import Stream
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
+from tests.reference import naive
 from tests.ridge import STREAMS, stream
 
 SIGMA = 0.9

@@ -13,7 +13,7 @@ from oklnumba.core.state import INTERRUPTED
 from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 KERNEL = okl.Gaussian(1.0)
 N = 300 if COMPILED else 50

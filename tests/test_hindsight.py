@@ -6,8 +6,8 @@ import scipy.optimize
 
 import oklnumba as okl
 from oklnumba import theory
-from tests import naive
 from tests.points import KERNEL, RNG, SIGNS, K, X, Y
+from tests.reference import naive
 
 
 @pytest.mark.parametrize("lam", [1.0, 1e-2])

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
 from tests.battery import CLASSES
-from tests.compiled import ROOT, dispatchers
+from tests.checks import ROOT, dispatchers
 
 pytestmark = pytest.mark.quick
 SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
@@ -20,7 +20,7 @@ HOT = sorted((ROOT / "oklnumba" / "hot").rglob("*.py"))
 JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"
 COMPILER = JIT.with_name("compiler.py")
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
-TESTS = sorted((ROOT / "tests").glob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 DECORATORS = {"hot", "hot_apart", "exact", "exact_apart"}
 NUMPY_RANDOM = "np.random", "numpy.random"
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}

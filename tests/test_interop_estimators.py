@@ -26,7 +26,7 @@ import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
 from oklnumba.protocol.probabilities import project_on_simplex
 from tests.battery import LEARNERS, contents, every_learner, far_from_the_origin, make, stream
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds, and nothing compiled")
 CLASSES = np.array(["left", "middle", "right"])

@@ -24,7 +24,7 @@ import oklnumba as okl
 from oklnumba.interop import to_river
 from oklnumba.learners.self_tuning import settings as self_tuning
 from oklnumba.protocol.probabilities import compute_probabilities
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
-from tests import naive
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
+from tests.reference import naive
 
 KERNEL = okl.Gaussian(0.7)
 N = 3000 if COMPILED else 300

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.theory import discounted_awv_bound
-from tests import naive
-from tests.playing import play_adversary
+from tests.checks import play_adversary
+from tests.reference import naive
 
 
 def moving(kind, n=240, r=3):

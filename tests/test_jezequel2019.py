@@ -8,7 +8,6 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import theory
-from tests import naive
 from tests.bounds import (
     KINDS,
     STREAMS,
@@ -19,9 +18,9 @@ from tests.bounds import (
     theorem_3,
     tightest,
 )
-from tests.compiled import COMPILED
-from tests.playing import one_by_one
+from tests.checks import COMPILED, one_by_one
 from tests.points import KERNEL, K, X, Y
+from tests.reference import naive
 
 EXTRA = np.random.default_rng(8).uniform(-1, 1, (5, 2))
 

@@ -8,9 +8,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.hot.kernel_ogd import SQUARE
-from tests import naive, naive_expansions
-from tests.compare import assert_close
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, assert_close
 from tests.expansions import (
     KERNEL,
     LOSSES,
@@ -24,6 +22,7 @@ from tests.expansions import (
     play,
     stream,
 )
+from tests.reference import naive, naive_expansions
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests import naive
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, one_by_one
 from tests.curved import (
     NAMES,
     SCHEDULED,
@@ -18,7 +17,7 @@ from tests.curved import (
     step,
     stream,
 )
-from tests.playing import one_by_one
+from tests.reference import naive
 
 FLAT = ("hinge", "squared_hinge", "epsilon_insensitive")
 

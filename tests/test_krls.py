@@ -8,10 +8,18 @@ import scipy.linalg
 
 import oklnumba as okl
 from oklnumba.hot.krls import least_squares_row
-from tests import naive_expansions
-from tests.buffers import poisoned, spd, untouched, upper_buffer, upper_part, with_poison
-from tests.compare import assert_close, close
+from tests.checks import (
+    assert_close,
+    close,
+    poisoned,
+    spd,
+    untouched,
+    upper_buffer,
+    upper_part,
+    with_poison,
+)
 from tests.expansions import KERNEL, assert_supports, data
+from tests.reference import naive_expansions
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.03, 0.003])

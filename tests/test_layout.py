@@ -7,7 +7,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import Params
-from tests.compiled import ROOT
+from tests.checks import ROOT
 
 pytestmark = pytest.mark.quick
 PACKAGE = ROOT / "oklnumba"

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 COUNT = 200 if COMPILED else 40
 ROUNDING = 1 + 1e-9

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import oklnumba as okl
 from oklnumba.theory.li2023 import _bound_eigenvalues
-from tests import naive
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
+from tests.reference import naive
 
 THEORY = {"zeta": 1.0, "ald_scale": 1.0, "rate_scale": 1.0}  # settings of the theorems
 

@@ -16,8 +16,16 @@ from oklnumba.hot.primitives.linalg import (
     solve_upper,
     solve_upper_transposed,
 )
-from tests.buffers import SIZES, poisoned, spd, untouched, upper_buffer, upper_part, with_poison
-from tests.compare import close
+from tests.checks import (
+    SIZES,
+    close,
+    poisoned,
+    spd,
+    untouched,
+    upper_buffer,
+    upper_part,
+    with_poison,
+)
 
 
 @with_poison

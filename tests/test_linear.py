@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba import losses
 from oklnumba.components.potentials import check_simplex
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 from tests.linear_games import FAMILY, NEWTON, D, data, two_faced
 
 # ---- two faces, one learner ----

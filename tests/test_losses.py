@@ -16,7 +16,7 @@ from oklnumba.hot.primitives.losses import (
     loss_value,
     loss_values,
 )
-from tests import naive
+from tests.reference import naive
 
 EVERY = [*losses.LOSSES.values(), losses.get("quantile(0.9)")]
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.name)

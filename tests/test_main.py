@@ -15,7 +15,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.command import spelling
 from oklnumba.command.parser import INTERRUPTED, main
-from tests.compiled import ROOT
+from tests.checks import ROOT
 
 N = 1500
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import oklnumba as okl
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
 Y = np.sign(X[:, 0])

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
 from tests.battery import LEARNERS, contents, labels, make, proofs, variations
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 N, LATE, D = 240, 100, 4

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba import losses
 from oklnumba.hot.newton import NewtonState, solve_block
-from tests import naive_linear
+from tests.checks import one_by_one
 from tests.linear_games import NEWTON, data, game_gradients, played
-from tests.playing import one_by_one
+from tests.reference import naive_linear
 
 
 def textbook(learner, X, y, C, derivative):

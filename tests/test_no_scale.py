@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oklnumba as okl
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 KERNEL = okl.Gaussian(0.7)
 LAMS = 4.0 ** np.arange(-6, 7)

@@ -24,7 +24,7 @@ from oklnumba.hot.primitives.elementary import bits_to_float, float_to_bits, lar
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.linalg import dot
 from tests.battery import stream
-from tests.compiled import ROOT, dispatchers, needs_own_compiler, python
+from tests.checks import ROOT, dispatchers, needs_own_compiler, python
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e308, np.inf, -np.inf, np.nan]
@@ -164,7 +164,7 @@ def test_import_compiles_nothing_and_leaves_slow_modules_out():
 import json, sys, oklnumba
 slow = {"matplotlib", "pandas", "sklearn", "river", "joblib", "scipy.linalg", "scipy.optimize"}
 loaded = sorted(slow & sys.modules.keys())
-from tests.compiled import signatures
+from tests.checks import signatures
 print(json.dumps([{n: len(s) for n, s in signatures().items()}, loaded]))
 """
     found, loaded = python(code)
@@ -183,7 +183,7 @@ from oklnumba.hot.primitives import jit
 if FAULT:
     del sys.modules["numba.core.codegen"]
 import oklnumba as okl
-from tests.compiled import dispatchers
+from tests.checks import dispatchers
 for loop in dispatchers().values():
     loop._cache._cache_file._version = tested  # one cache for all
 run = okl.run(okl.FOGD(), *DATA)
@@ -310,7 +310,7 @@ print(json.dumps([*loaded, numba.njit(lambda a: np.dot(a, a))(2 * np.eye(2)).tol
 SIGNATURES = """
 import itertools, json, os, tempfile, warnings
 import numpy as np, oklnumba as okl
-from tests.compiled import signatures
+from tests.checks import signatures
 from tests.battery import HOLDERS, LEARNERS, SAMPLERS, Variant, make, stream
 
 warnings.simplefilter("ignore", UserWarning)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests import naive
-from tests.compare import assert_close
+from tests.checks import assert_close
+from tests.reference import naive
 from tests.ridge import KERNELS, STREAMS, stream
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.hot.primitives.dictionary import NUGGET
-from tests import naive, naive_expansions
+from tests.reference import naive, naive_expansions
 
 
 def lagged(frequency, n, lags=4):

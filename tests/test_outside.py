@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from tests.playing import one_by_one
+from tests.checks import one_by_one
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 3))

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from tests import naive
-from tests.playing import one_by_one
+from tests.checks import one_by_one
+from tests.reference import naive
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 3))

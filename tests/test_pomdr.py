@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests import naive, naive_expansions
-from tests.compare import assert_close
+from tests.checks import assert_close
 from tests.expansions import ROUNDS, stream
+from tests.reference import naive, naive_expansions
 
 KERNELS = [okl.Gaussian(1.0), okl.Laplacian(0.7), okl.Polynomial(2, coef0=0.5), okl.Linear()]
 

@@ -15,9 +15,9 @@ from oklnumba.components.potentials import (
     squared_p_norm,
 )
 from oklnumba.experiments.games import LeastSquares, Portfolio, play
-from tests import naive_linear
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 from tests.linear_games import D, data, game_gradients, played
+from tests.reference import naive_linear
 
 LEARNERS = {  # whose points the mirror maps are
     euclidean(0.7): okl.OGD(0.7),

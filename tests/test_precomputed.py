@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.components.kernels import compute_gradients
-from tests.playing import one_by_one
+from tests.checks import one_by_one
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-1, 1, (150, 3))

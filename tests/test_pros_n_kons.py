@@ -5,7 +5,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.hot.primitives.dictionary import NUGGET
-from tests import naive
+from tests.checks import one_by_one
 from tests.curved import (
     SETTINGS,
     SPACES,
@@ -16,7 +16,7 @@ from tests.curved import (
     step,
     stream,
 )
-from tests.playing import one_by_one
+from tests.reference import naive
 
 
 def with_nuggets(features, atoms):

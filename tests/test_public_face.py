@@ -11,7 +11,7 @@ import tomllib
 import pytest
 
 import oklnumba as okl
-from tests.compiled import ROOT
+from tests.checks import ROOT
 
 pytestmark = pytest.mark.quick
 SCRIPTS = {path.name: path for path in sorted((ROOT / "scripts").rglob("*.py"))}

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.compiled import ROOT
+from tests.checks import ROOT
 
 pytestmark = pytest.mark.quick
 DIGITS = 1.0 + 1e-5  # of the csv of the rivals

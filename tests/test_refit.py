@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 import oklnumba as okl
-from tests.playing import one_by_one
+from tests.checks import one_by_one
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (400, 3))

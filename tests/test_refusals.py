@@ -26,7 +26,7 @@ from tests.battery import (
     stream,
     with_value,
 )
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 # ---- bad input ----
 

@@ -13,9 +13,9 @@ from oklnumba.hot.primitives.rows import (
     kernel_row,
     sign_sums,
 )
-from tests import naive
-from tests.buffers import SIZES, poisoned, untouched, with_poison
+from tests.checks import SIZES, poisoned, untouched, with_poison
 from tests.points import KERNELS
+from tests.reference import naive
 
 
 @with_poison

@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import oklnumba as okl
-from tests import curved, naive, ridge
+from tests import curved, ridge
 from tests.battery import BAD_X, HARD, HOLDERS, SAMPLERS, WIDTHS, N, bad_values, hard_stream, stream
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 from tests.curved import SPACES, draws, every_space
+from tests.reference import naive
 
 
 def kors_stream(n=N):

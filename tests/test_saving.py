@@ -27,7 +27,7 @@ from tests.battery import (
     saved,
     stream,
 )
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 T = 300 if COMPILED else 70  # rounds before a learner is copied
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from tests import naive
 from tests.battery import assert_same_proofs, every_learner, labels, make
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
+from tests.reference import naive
 
 RNG = np.random.default_rng(3)
 

@@ -15,7 +15,7 @@ import scipy.optimize
 
 import oklnumba as okl
 from tests.bounds import largest_gap
-from tests.compiled import ROOT
+from tests.checks import ROOT
 
 REPRODUCE = ROOT / "scripts/reproduce.py"
 FILES = {path.stem: path for path in (ROOT / "scripts").rglob("*.py")}

@@ -13,8 +13,8 @@ import oklnumba as okl
 from oklnumba.core.steps import finish
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.scales import Outliers, Scales
-from tests import naive, naive_self_tuning
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
+from tests.reference import naive, naive_self_tuning
 
 pytestmark = [
     pytest.mark.skipif(not COMPILED, reason="thousands of rounds"),

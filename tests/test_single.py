@@ -10,7 +10,7 @@ import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.learners.self_tuning.members import Group
 from tests.battery import contents
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 APART = type, types.ModuleType, types.FunctionType  # what leads to everything there is
 GROWING = [

@@ -9,7 +9,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.core.state import APART, aligned_zeros, zero_pages
 from oklnumba.learners import kons
-from tests.playing import one_by_one
+from tests.checks import one_by_one
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 

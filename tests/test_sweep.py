@@ -12,7 +12,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.experiments import cells, sizes
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 3))

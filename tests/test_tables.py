@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 

@@ -15,7 +15,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
 import oklnumba as okl
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

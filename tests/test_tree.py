@@ -13,8 +13,7 @@ from oklnumba.learners.tree import group_by_leaf
 from tests import test_all_learners as battery
 from tests import test_saving as saving
 from tests.battery import HARD, assert_same_proofs, assert_same_run, contents, far_from_the_origin
-from tests.compiled import COMPILED
-from tests.playing import play_adversary
+from tests.checks import COMPILED, play_adversary
 
 N = 500 if COMPILED else 120
 KERNEL = okl.Gaussian(0.5)

@@ -9,10 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oklnumba.hot.primitives.factor import ROUND
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, solve_rounds
-from tests import naive
-from tests.buffers import Factor
-from tests.compare import close
-from tests.compiled import COMPILED
+from tests.checks import COMPILED, Factor, close
+from tests.reference import naive
 
 FACTORS = list(itertools.product((1, 4, 8, 11, 20), (1.0, 1e-3), (False, True)))
 

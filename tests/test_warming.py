@@ -10,7 +10,7 @@ from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
 from oklnumba.protocol import warming
 from tests.battery import CLASSES
-from tests.compiled import python
+from tests.checks import python
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 EVERY_CLASS = {name for name in okl.__all__ if getattr(okl, name) in CLASSES} - {"Refit"}
@@ -90,7 +90,7 @@ PLAY = """
 import json, warnings
 import oklnumba as okl
 from tests.battery import CASES, by_hand, make, stream
-from tests.compiled import signatures
+from tests.checks import signatures
 warnings.simplefilter("ignore", UserWarning)
 okl.warm_up()
 before = signatures()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import oklnumba as okl
 from oklnumba import theory
 from oklnumba.components.potentials import euclidean
-from tests.compiled import COMPILED
+from tests.checks import COMPILED
 from tests.linear_games import ADAPTIVE, played
 
 GAME_COUNT = 400 if COMPILED else 20

@@ -22,7 +22,7 @@ A point in the span, up to rounding, joins the dictionary and adds no direction.
 
 The choice of atoms depends on no label. So a block of rounds is played in two passes: sample_rounds
 lets the dictionary grow and writes coordinates and borders, play_spans plays AWV between them. In
-plain NumPy, the listing itself: nystrom_forecasts of tests/naive.py.
+plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
 
 import math

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from tests.naive_frequent import shrink
+from tests.reference.naive_frequent import shrink
 
 
 def newton(value, gradient, hessian, w, total):

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
-from tests import naive, naive_linear
+from tests.reference import naive, naive_linear
 
 NUGGET = 1e-14
 

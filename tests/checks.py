@@ -1,11 +1,107 @@
-"""What the tests of the compiled building blocks share: poisoned buffers and dense formulas."""
+"""What tests share: what is compiled, how numbers are compared, how one plays by hand, buffers."""
 
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
+import oklnumba.hot
 from oklnumba.hot import awv
-from oklnumba.hot.primitives import factor
+from oklnumba.hot.primitives import factor, jit
 from oklnumba.hot.primitives.udu import LANES, TOGETHER, Forgetting
+
+# ---- compiled code and fresh processes ----
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPILED = not numba.config.DISABLE_JIT
+needs_own_compiler = pytest.mark.skipif(
+    not COMPILED or jit.PLAIN, reason="about hot/primitives/compiler.py"
+)
+MODULES = [
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(oklnumba.hot.__path__, "oklnumba.hot.")
+    if not (jit.PLAIN and module.name.endswith(".compiler"))
+]
+
+
+def dispatchers():
+    """Return every compiled function by its name; names are unique."""
+    found = {}
+    for module in MODULES:
+        for name, value in vars(module).items():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+                assert name not in found, f"{name} is defined in two files"
+                found[name] = value
+    return found
+
+
+def signatures():
+    """Return the compiled signatures, as text, by function."""
+    return {n: [str(s) for s in f.signatures] for n, f in dispatchers().items()}
+
+
+def python(code, cwd=ROOT, **environment):
+    """Run code in a fresh process, warnings as errors, and return what it printed as JSON."""
+    changed = {name: value for name, value in environment.items() if value is not None}
+    kept = {name: value for name, value in os.environ.items() if name not in environment}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=cwd,
+        env=kept | changed,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+# ---- how numbers are compared ----
+
+
+def close(got, expected, rtol):
+    """Say whether two arrays agree relative to the largest entry."""
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    return bool(np.abs(got - expected).max(initial=0.0) <= rtol * scale)
+
+
+def assert_close(found, expected, rtol=1e-9):
+    """Relative to the largest value: forecasts themselves pass through zero."""
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=rtol * np.abs(expected).max())
+
+
+# ---- rounds one at a time ----
+
+
+def one_by_one(learner, X, y):
+    """Return the forecasts of predict_one, each before learn_one has the label."""
+    forecasts = []
+    for x, label in zip(X, y, strict=True):
+        forecasts.append(learner.predict_one(x))
+        learner.learn_one(x, label)
+    return np.array(forecasts)
+
+
+def play_adversary(learner, X, size=1.0):
+    """Play labels that contradict each forecast; return the forecasts and them."""
+    forecasts, y = np.empty(len(X)), np.empty(len(X))
+    for t, x in enumerate(X):
+        forecasts[t] = learner.predict_one(x)
+        y[t] = -size if forecasts[t] > 0.0 else size
+        learner.learn_one(x, y[t])
+    return forecasts, y
+
+
+# ---- poisoned buffers and dense formulas for the compiled building blocks ----
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 13)  # around the unrolled strides
 # What buffers hold beyond their valid part. NaN shows what is read there, a number what is written.

@@ -1,0 +1,1 @@
+"""Textbook versions, each from the definitions alone: what the fast ones are compared with."""
