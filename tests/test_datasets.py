@@ -290,7 +290,7 @@ def test_data_folder_that_is_not_there(home, monkeypatch, call):
 @pytest.mark.parametrize("call", [datasets.load, datasets.found, datasets.how_to_get])
 @pytest.mark.parametrize("name", ["adult", ["magic04"], None])
 def test_unknown_name_lists_the_known(call, name):
-    with pytest.raises(ValueError, match=r"unknown data set .*; .*known are: ijcnn1, .*susy"):
+    with pytest.raises(ValueError, match=r"unknown data set .*; .*there are: ijcnn1, .*susy"):
         call(name)
 
 
@@ -420,7 +420,7 @@ def test_wrong_content_leaves_nothing(home, add, server, wrong):
     add("toy", toy_spec(urls=(server.url + file,), **form))
     with pytest.raises(ValueError, match=message) as error:
         datasets.load("toy")
-    assert server.url + file in str(error.value) and "Nothing was kept" in str(error.value)
+    assert server.url + file in str(error.value) and "Nothing was stored" in str(error.value)
     assert left_in_cache(home) == []
 
 

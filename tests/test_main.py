@@ -304,7 +304,7 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many classes: use"),
         (["runn"], "runn"),
         (["data", "fetch", "magic4"], "did you mean 'magic04'"),
-        (["data", "fetch"], "unknown data set None; known are: ijcnn1"),
+        (["data", "fetch"], "unknown data set None; there are: ijcnn1"),
         (["compare", "magic04", "--learner", "Nothing()"], "no class 'Nothing'"),
     ],
 )

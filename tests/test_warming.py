@@ -47,7 +47,7 @@ def test_a_learner_is_left_as_it_is(played):
 
 @pytest.mark.parametrize("name", ["ogd", "Gaussian", okl.OGD, 3])
 def test_other_things_are_refused_before_anything_is_compiled(played, name):
-    with pytest.raises(ValueError, match="^no learner .*; known are: .*OGD, "):
+    with pytest.raises(ValueError, match="^no learner .*; there are: .*OGD, "):
         okl.warm_up("OGD", name)
     assert not played
 

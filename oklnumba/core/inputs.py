@@ -1,7 +1,7 @@
 """X and y become arrays, once, before anything changes; errors say what is wrong and where.
 
-Data frames and Arrow tables are read column by column, and known by their methods: no library of
-theirs is imported here. Sparse rows stay sparse and become dense one block at a time.
+Data frames and Arrow tables are told by their methods, so their libraries are not imported, and
+read column by column. Sparse rows become dense one block at a time.
 """
 
 import sys

@@ -36,7 +36,7 @@ Check = Callable[[str, Any], Any]
 
 
 def field_with(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a hyper-parameter with its domain; ``optional`` : whether None is allowed too.
+    """Declare a hyper-parameter; ``optional`` allows None.
 
     ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
     """
@@ -72,10 +72,9 @@ def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False)
 class Params:
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
 
-    Every subclass is a dataclass. Its hyper-parameters are fields whose domain stands beside them,
-    ``lam: float = positive(1.0)``; ``__init__``, the checks, ``get_params``, the repr and the file
-    follow from them. The fields hold what the user gives (so ``sklearn.base.clone`` and
-    ``GridSearchCV`` work), checked when made, by ``set_params``, and again before the first data.
+    Every subclass is a dataclass with a field for each hyper-parameter and its domain, such as
+    ``lam: float = positive(1.0)``. ``__init__``, the checks, ``get_params``, the repr and the file
+    follow from the fields. They hold what the user gives, so scikit-learn's ``clone`` works.
     """
 
     __signature__: ClassVar[inspect.Signature]
@@ -123,19 +122,16 @@ class Params:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return hyper-parameters; ``deep`` adds those of nested objects as ``outer__inner``."""
-        deep = checks.require_flag("deep", deep)
         params = {name: getattr(self, name) for name in self.__signature__.parameters}
-        if deep:
-            for name, value in list(params.items()):
-                if isinstance(value, Params):
-                    nested = value.get_params()
-                    params |= {f"{name}__{inner}": v for inner, v in nested.items()}
+        for name, value in list(params.items()) if checks.require_flag("deep", deep) else ():
+            if isinstance(value, Params):
+                params |= {f"{name}__{inner}": v for inner, v in value.get_params().items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set hyper-parameters by name, ``outer__inner`` for those of nested objects; return self.
+        """Set hyper-parameters by name, nested ones by ``outer__inner``; return self.
 
-        After the first data they take effect at ``reset()``, as any assigned hyper-parameter does.
+        After the first data they take effect at ``reset()``.
         """
         direct = {name: value for name, value in params.items() if "__" not in name}
         nested: dict[str, dict[str, Any]] = {}
@@ -186,7 +182,7 @@ def unknown_name(cls: type[Params], name: str, what: str) -> str:
 
 
 def clone(value: Any) -> Any:
-    """Return a copy of an object with hyper-parameters, without its data; lists of them too."""
+    """Return a copy of an object, or of a list of objects, without the data they have seen."""
     if isinstance(value, Params):
         params = value.get_params(deep=False)
         return type(value)(**{name: clone(v) for name, v in params.items()})
@@ -219,7 +215,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return float(value)
     raise ValueError(
         f"cannot save a hyper-parameter that is {repr_type(value)}; "
-        "files hold numbers, strings, arrays, lists and oklnumba's own objects; pickle holds others"
+        "files hold numbers, strings, arrays, lists and objects of oklnumba; pickle holds others"
     )
 
 

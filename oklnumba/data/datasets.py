@@ -159,7 +159,7 @@ def load(
 def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np.float64]:
     """Scale linearly so that the smallest value becomes `lo` and the largest `hi`, exactly.
 
-    Each column of a 2-D array has its own scale. A constant column becomes 0 if lo <= 0 <= hi, else
+    Each column of a 2-D array is scaled by itself. A constant one becomes 0 if lo <= 0 <= hi, else
     lo.
 
     Examples
@@ -212,7 +212,7 @@ def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
         hint = suggest(str(name), names())
         raise ValueError(
-            f"unknown data set {repr_short(name)}; {hint}known are: {', '.join(names())}"
+            f"unknown data set {repr_short(name)}; {hint}there are: {', '.join(names())}"
         )
     return SPECS[name]
 
@@ -307,7 +307,7 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
             except (ValueError, OSError, EOFError, zlib.error) as err:
                 raise ValueError(
                     f"{urls} is not the original of {name!r} that this version expects: {err}. "
-                    f"Nothing was kept; try again, or {by_hand}."
+                    f"Nothing was stored; try again, or {by_hand}."
                 ) from err
             # Compression hardly shrinks measured floats, and slows down every load.
             np.savez(Path(work, "done.npz"), X=X, y=y, n_train=spec.n_train)

@@ -121,8 +121,9 @@ def stream(
     >>> data.columns, run.rounds, run.mistake_rate < 0.05
     (('f1', 'f2'), 5000, True)
     """
-    batch = None if batch is None else checks.require_count("batch", batch, 1)
-    width = None if width is None else checks.require_count("width", width, 1)
+    for option, count, least in (("batch", batch, 1), ("width", width, 1), ("skip", skip, 0)):
+        if count is not None:
+            checks.require_count(option, count, least)
     if format is not None:
         checks.require_choice("format", format, FORMATS)
     if classes is not None:
@@ -131,31 +132,28 @@ def stream(
     texts = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     for option, text in texts.items():
         checks.require(text is None or isinstance(text, str), option, text, "a text")
-    skip = None if skip is None else checks.require_count("skip", skip, 0)
     options = texts | {"skip": skip, "zero_based": zero_based, "width": width}
+    options |= {"header": None if header else False}
     reading = {option: value for option, value in options.items() if value is not None}
-    reading |= {} if header else {"header": False}
-    known = like if isinstance(like, Schema | None) else getattr(like, "schema", None)
-    if known is None and like is not None:
+    schema = like if isinstance(like, Schema | None) else getattr(like, "schema", None)
+    if schema is None and like is not None:
         raise ValueError(f"like is {checks.repr_short(like)}, which was not taught named columns")
-    if known is not None and (columns is not None or encode):
-        raise ValueError("like says which columns are read: leave out columns and encode")
-    if known is not None:
-        reading = known.reading | reading
-        known = replace(
-            known, reading=reading, classes=known.classes if classes is None else classes
-        )
+    if schema is not None:
+        if columns is not None or encode:
+            raise ValueError("like says which columns are read: leave out columns and encode")
+        reading, classes = schema.reading | reading, classes or schema.classes
+        schema = replace(schema, reading=reading, classes=classes)
     dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
         if label is not None or columns is not None or drop or encode:
             raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
-        known = Schema((), classes=classes, reading=reading) if known is None else known
-        return _load_libsvm(dataset, name, batch, known)
-    if known is None:
-        known = _find_schema(dataset, label, columns, drop, encode, classes, reading)
+        schema = schema or Schema((), classes=classes, reading=reading)
+        return _load_libsvm(dataset, name, batch, schema)
+    if schema is None:
+        schema = _find_schema(dataset, label, columns, drop, encode, classes, reading)
     else:
-        known = _match_schema(dataset, known, label, drop)
-    return _read_tables(dataset, name, batch, known)
+        schema = _match_schema(dataset, schema, label, drop)
+    return _read_tables(dataset, name, batch, schema)
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
@@ -171,16 +169,18 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
     return paths if kind == "libsvm" else _open(paths, kind, reading, folder), name
 
 
-def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
-    tables, read_as = _Tables(dataset, name, schema), partial(_read_tables, dataset, name, batch)
-    return Stream(name, tables.read, batch, schema.classes, schema.columns, schema, read_as)
-
-
 @dataclass(eq=False, repr=False)
 class Stream:
     """Pairs (X, y) of blocks of rows, any number of times.
 
-    ``columns`` and ``classes`` are known if they have names; ``schema`` says what the rows mean.
+    Attributes
+    ----------
+    classes : tuple or None
+        Values of the label; None if labels are numbers.
+    columns : tuple or None
+        Names of the columns of X; None for LIBSVM files.
+    schema : Schema or None
+        What the rows mean.
     """
 
     _name: str
@@ -190,6 +190,7 @@ class Stream:
     columns: tuple[str, ...] | None = None
     schema: Schema | None = None
     _read_as: Callable[[Schema], Stream] | None = None
+    _parquet: Any = None  # the dataset, if its files say how many rows they have
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
@@ -200,15 +201,14 @@ class Stream:
         named = bool(schema.columns) == bool(self.columns)  # LIBSVM files have no names
         if self._read_as is None or schema == self.schema or not named:
             return self
-        own = self.schema
-        label, classes = schema.label or own.label, schema.classes or own.classes
-        ignored = *schema.ignored, *own.ignored  # such as those to drop
+        here = self.schema
+        label, classes = schema.label or here.label, schema.classes or here.classes
+        ignored = *schema.ignored, *here.ignored  # such as those to drop
         return self._read_as(replace(schema, label=label, classes=classes, ignored=ignored))
 
     def count_rows(self) -> int | None:
-        """Return the number of rows where the files say it, as Parquet does; else None."""
-        dataset = getattr(getattr(self._source, "__self__", None), "_dataset", None)
-        return dataset.count_rows() if _format_of(dataset) == "parquet" else None
+        """Return the number of rows of Parquet files; None for others."""
+        return None if self._parquet is None else self._parquet.count_rows()
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
@@ -278,7 +278,7 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
 
 def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema) -> Stream:
     """Return the rows of LIBSVM files, which are loaded at once."""
-    reading, classes = schema.reading, schema.classes
+    reading = schema.reading
     load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
     try:
         parts = load([str(path) for path in paths], zero_based=True)
@@ -287,26 +287,26 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
     inputs, labels = parts[::2], parts[1::2]
     has_zero = any((X.indices == 0).any() for X in inputs)
     first = int(not reading.get("zero_based", has_zero))
-    found = inputs[0].shape[1] - first
-    width = reading.get("width", max(found, 1))
-    if found > width or (first and has_zero):
+    columns = inputs[0].shape[1] - first
+    width = reading.get("width", max(columns, 1))
+    if columns > width or (first and has_zero):
         raise ValueError(
-            f"{name} has columns {int(not has_zero)} to {found + first - 1}, which do not fit "
+            f"{name} has columns {int(not has_zero)} to {columns + first - 1}, which do not fit "
             f"width={width}, zero_based={not first}"
         )
     for X in inputs:
         X.resize(X.shape[0], width + first)
-    schema = Schema((), classes=classes, reading={"zero_based": not first, "width": width})
-    pieces = partial(_cut_libsvm, paths, [X[:, first:] for X in inputs], labels)
+    schema = replace(schema, reading={"zero_based": not first, "width": width})
+
+    def cut_pieces() -> Pieces:
+        rows = _count_rows(width)
+        for path, X, y in zip(paths, inputs, labels, strict=True):
+            for start in range(0, len(y), rows):
+                part = slice(start, start + rows)
+                yield str(path), X[part, first:].toarray(), y[part]
+
     read_as = partial(_load_libsvm, paths, name, batch)
-    return Stream(name, pieces, batch, classes, None, schema, read_as)
-
-
-def _cut_libsvm(paths: list[Path], inputs: list[Any], labels: list[np.ndarray]) -> Pieces:
-    for path, X, y in zip(paths, inputs, labels, strict=True):
-        rows = _count_rows(X.shape[1])
-        for start in range(0, len(y), rows):
-            yield str(path), X[start : start + rows].toarray(), y[start : start + rows]
+    return Stream(name, cut_pieces, batch, schema.classes, None, schema, read_as)
 
 
 def _find_schema(
@@ -318,14 +318,12 @@ def _find_schema(
     if label is None:
         raise ValueError(f"name the column of the labels: label=..., {_say_columns(names)}")
     label = _find_column(label, names, "label")
-    encode = checks.require_list("encode", encode, "a list of names")
-    encode = [_find_column(one, names, "encode") for one in encode]
+    encode = _find_columns(encode, names, "encode")
     index = _find_index(dataset.schema)
     wanted = [one for one in names if one not in (label, *encode, *index)]
     if columns is not None:
-        columns = checks.require_list("columns", columns, "a list of one name or more")
-        wanted = [_find_column(one, names, "columns") for one in columns]
-    drop = _find_columns(drop, names)
+        wanted = _find_columns(columns, names, "columns")
+    drop = _find_columns(drop, names, "drop")
     numbers = [one for one in wanted if one not in drop]
     every = [*numbers, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
@@ -358,13 +356,13 @@ def _read_first(dataset: Any, types: Any, columns: list[str]) -> Any:
     return import_module("pyarrow").concat_tables(parts)
 
 
-def _match_schema(dataset: Any, known: Schema, label: Any, drop: Any) -> Schema:
-    """Return a known schema for a dataset, whose names must be the same, in any order."""
+def _match_schema(dataset: Any, schema: Schema, label: Any, drop: Any) -> Schema:
+    """Return a learner's schema with the label and the columns to ignore of another dataset."""
     names = dataset.schema.names
     if label is not None:
-        known = replace(known, label=_find_column(label, names, "label"))
-    out = {*_find_columns(drop, names), *_find_index(dataset.schema)} - {*known.needed}
-    return replace(known, ignored=tuple({*known.ignored, *out}))
+        schema = replace(schema, label=_find_column(label, names, "label"))
+    out = {*_find_columns(drop, names, "drop"), *_find_index(dataset.schema)} - {*schema.needed}
+    return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
 
 def _choose_types(dataset: Any, schema: Schema) -> Any:
@@ -389,21 +387,21 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
 
 
 def _say_no_numbers(dataset: Any, name: str) -> tuple[str, str]:
-    """Return what a column holds, with its first text that is no number, and what to do."""
+    """Return what a column holds, with its first text that is not a number, and what to do."""
     kind = str(dataset.schema.field(name).type)
-    found = f"column {name!r} holds {kind}"
+    fault = f"column {name!r} holds {kind}"
     if not kind.startswith(TEXTS):
-        return found, "drop=[...] (--drop A,B) leaves columns out"
+        return fault, "drop=[...] (--drop A,B) leaves columns out"
     texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
     odd = [row for row, text in enumerate(texts) if not _is_number(text)]
     if not odd:
-        return found, "write numbers as numbers"
-    found += f", {texts[odd[0]]!r} in row {odd[0]}"
+        return fault, "write numbers as numbers"
+    fault += f", {texts[odd[0]]!r} in row {odd[0]}"
     if all(_is_number(texts[row].replace(",", ".")) for row in odd):
-        return found, "pass decimal=',' (--decimal ,)"
+        return fault, "pass decimal=',' (--decimal ,)"
     if 2 * len(odd) < len(texts):
-        return f"{found}, among numbers", "correct such values or leave out their rows"
-    return found, "encode=[...] (--encode A,B) takes texts, drop=[...] (--drop A,B) leaves them out"
+        return f"{fault}, among numbers", "correct such values or leave out their rows"
+    return fault, "encode=[...] (--encode A,B) takes texts, drop=[...] (--drop A,B) leaves them out"
 
 
 def _is_number(text: str) -> bool:
@@ -413,61 +411,57 @@ def _is_number(text: str) -> bool:
         return False
 
 
-class _Tables:
-    """The files of a pyarrow Dataset, read one by one, so that errors name the file."""
-
-    def __init__(self, dataset: Any, name: str, schema: Schema):
-        schema.refuse_other_names(dataset.schema.names, name)
-        self.name, self._dataset, self._schema = name, dataset, schema
-        self._types = _choose_types(dataset, schema)
-
-    def read(self) -> Pieces:
-        """Yield batches of rows; an error names the file."""
-        row, arrow, label = 0, import_module("pyarrow.dataset"), self._schema.label
-        has_label = label in self._types.names
-        names = [*self._schema.needed, *([label] if has_label else [])]
-        options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
-        for fragment in self._dataset.get_fragments():
-            where = getattr(fragment, "path", None) or self.name
-            if isinstance(fragment, arrow.ParquetFileFragment):
-                # A file that is buffered ahead stays in memory until it has been read to its end.
-                options["fragment_scan_options"] = arrow.ParquetFragmentScanOptions(
-                    pre_buffer=False, use_buffered_stream=True
-                )
-            try:
-                types = self._types_of(fragment)
-                for batch in fragment.scanner(schema=types, columns=names, **options).to_batches():
-                    if batch.num_rows:
-                        X = self._as_numbers(batch, row)
-                        labels = np.full(len(X), np.nan)
-                        yield where, X, _as_labels(batch.column(label)) if has_label else labels
-                    row += batch.num_rows
-            except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
-                raise ValueError(f"{where}: {error}") from error
-
-    def _types_of(self, fragment: Any) -> Any:
-        """Return the Arrow schema of one file, whose columns may have other types."""
-        if _format_of(self._dataset) in ("csv", ""):
-            return self._types
-        here = {one.name: one for one in fragment.physical_schema}
-        return import_module("pyarrow").schema([here.get(one.name, one) for one in self._types])
-
-    def _as_numbers(self, batch: Any, row: int) -> np.ndarray:
-        """Return the inputs of a batch whose first row is ``row`` of the stream."""
-        gaps = [name for name in self._schema.names if batch.column(name).null_count]
-        if gaps:
-            row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
-            what = f"column {gaps[0]!r} has no value at row {row} of the stream"
-            what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
-            raise ValueError(f"{what}; drop or impute")
-        numbers = [batch.column(name).cast("float64", safe=False) for name in self._schema.names]
-        numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
-        hot = self._schema.encode(batch) if self._schema.categories else []
-        return np.column_stack([*numbers, *hot])
+def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
+    """Return the rows of a pyarrow Dataset, read by a schema."""
+    schema.refuse_other_names(dataset.schema.names, name)
+    pieces = partial(_cut_tables, dataset, name, schema, _choose_types(dataset, schema))
+    read_as = partial(_read_tables, dataset, name, batch)
+    parquet = dataset if _format_of(dataset) == "parquet" else None
+    return Stream(name, pieces, batch, schema.classes, schema.columns, schema, read_as, parquet)
 
 
-def _as_labels(column: Any) -> np.ndarray:
-    """Return labels as an array; texts as objects, None for missing ones."""
+def _cut_tables(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
+    """Yield batches of rows, file by file, so that errors name the file."""
+    row, arrow, label = 0, import_module("pyarrow.dataset"), schema.label
+    names = [*schema.needed, *({label} & {*types.names})]
+    options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
+    for fragment in dataset.get_fragments():
+        where, here = getattr(fragment, "path", None) or name, types
+        if _format_of(dataset) not in ("csv", ""):  # other types may be in this file
+            physical = {one.name: one for one in fragment.physical_schema}
+            here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
+        if isinstance(fragment, arrow.ParquetFileFragment):
+            # A file that is buffered ahead stays in memory until it has been read to its end.
+            options["fragment_scan_options"] = arrow.ParquetFragmentScanOptions(
+                pre_buffer=False, use_buffered_stream=True
+            )
+        try:
+            for batch in fragment.scanner(schema=here, columns=names, **options).to_batches():
+                if batch.num_rows:
+                    yield where, _as_numbers(batch, schema, row), _as_labels(batch, label)
+                row += batch.num_rows
+        except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
+            raise ValueError(f"{where}: {error}") from error
+
+
+def _as_numbers(batch: Any, schema: Schema, row: int) -> np.ndarray:
+    """Return the inputs of a batch whose first row is ``row`` of the stream."""
+    gaps = [name for name in schema.names if batch.column(name).null_count]
+    if gaps:
+        row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
+        what = f"column {gaps[0]!r} has no value at row {row} of the stream"
+        what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
+        raise ValueError(f"{what}; drop or impute")
+    numbers = [batch.column(name).cast("float64", safe=False) for name in schema.names]
+    numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
+    return np.column_stack([*numbers, *(schema.encode(batch) if schema.categories else [])])
+
+
+def _as_labels(batch: Any, label: str | None) -> np.ndarray:
+    """Return the labels of a batch, NaN if it has none; texts as objects."""
+    if label not in batch.schema.names:
+        return np.full(batch.num_rows, np.nan)
+    column = batch.column(label)
     column = as_texts(column) if str(column.type).startswith(TEXTS) else column
     return column.to_numpy(zero_copy_only=False)
 
@@ -493,10 +487,10 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     checks.require(named and len(given) > 0, "source", source, what)
     paths: list[Path] = []
     for one in (Path(path).expanduser() for path in given):
-        found = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
-        if not found:
+        matches = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
+        if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
-        for path in found:
+        for path in matches:
             inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
             paths += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
     if not paths:
@@ -523,9 +517,8 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
 def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
     """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
     arrow = _import("pyarrow.dataset", "Parquet, CSV and Arrow files")
+    header, encoding = reading.get("header", True), reading.get("encoding", "utf8")
     layout: Any = kind
-    header = reading.get("header", True)
-    encoding = reading.get("encoding", "utf8")
     base = {}
     if folder is not None and folder.is_dir():
         base = {"partitioning": "hive", "partition_base_dir": str(folder)}
@@ -613,10 +606,10 @@ def _find_column(one: Any, names: list[str], what: str) -> str:
     return one
 
 
-def _find_columns(drop: Any, names: list[str]) -> list[str]:
-    """Return the names of columns to leave out."""
-    drop = checks.require_list("drop", drop, "a list of names")
-    return [_find_column(one, names, "drop") for one in drop]
+def _find_columns(given: Any, names: list[str], what: str) -> list[str]:
+    """Return the names of columns given by names or places."""
+    given = checks.require_list(what, given, "a list of names")
+    return [_find_column(one, names, what) for one in given]
 
 
 def _find_index(schema: Any) -> list[str]:

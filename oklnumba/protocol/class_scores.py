@@ -16,7 +16,7 @@ class ClassScores(NamedTuple):
     ----------
     mistake_rate : float
     commonest : float
-        Share of mistakes of "always the commonest class", which is known afterwards only.
+        Share of mistakes of "always the commonest class", which only hindsight can name.
     last_label : float
         Share of mistakes of "the label of the round before"; the first round counts as one.
     balanced_accuracy : float

@@ -13,15 +13,15 @@ from oklnumba.learners.base.learner import Learner, Trace
 def find_labels(y: np.ndarray) -> np.ndarray:
     """Return which rows of y have a label that is neither None nor NaN, (n,)."""
     values = y.astype(object)
-    there = np.equal(values, values) & np.not_equal(values, None)
-    return there.any(axis=tuple(range(1, y.ndim)))
+    is_label = np.equal(values, values) & np.not_equal(values, None)
+    return is_label.any(axis=tuple(range(1, y.ndim)))
 
 
 class LateLabels:
     """Plays in a learner's place where labels come late, in batches, or not for every row.
 
-    After the forecast of round t, if ``batch`` divides t, the labels up to round t - ``delay`` have
-    come, and the learner learns those that it has not learned yet.
+    If ``batch`` divides t, the learner learns all labels up to round t - ``delay`` after the
+    forecast of round t.
     """
 
     def __init__(self, learner: Learner, delay: int, batch: int, labels: str):
@@ -43,30 +43,30 @@ class LateLabels:
         values = inputs.as_label_array(y)
         if not self.optional or values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)
-        known = find_labels(values)
-        if not known.any():
+        there = find_labels(values)
+        if not there.any():
             return np.full(values.shape, np.nan)
-        filled = np.where(known.reshape(-1, *[1] * (values.ndim - 1)), values, values[known][0])
+        filled = np.where(there.reshape(-1, *[1] * (values.ndim - 1)), values, values[there][0])
         labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
-        labels[~known] = np.nan
+        labels[~there] = np.nan
         return labels
 
     def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
-        """Forecast rows and learn the labels that come meanwhile; return what the rows leave."""
+        """Forecast rows and learn the labels that come meanwhile."""
         learner, batch, before, n = self.learner, self.batch, self.rounds, len(y)
         learner._begin(X.shape[1], *y.shape[1:])
         forecast = getattr(learner, "_forecast_outputs", learner.predict)  # of classes the scores
-        X, known, at_once = inputs.make_dense(X), find_labels(y), batch == 1 and self.delay == 0
+        X, there, at_once = inputs.make_dense(X), find_labels(y), batch == 1 and self.delay == 0
         # Copies: the caller may refill its arrays while rows wait here.
         self.X = X.copy() if self.X is None else np.concatenate([self.X, X])
         self.y = y.copy() if self.y is None else np.concatenate([self.y, y])
         # Labels at once: rows with one, which are played in one go, and rows without take turns.
-        gaps = np.flatnonzero(np.diff(known)) + 1
+        gaps = np.flatnonzero(np.diff(there)) + 1
         ends = gaps if at_once else range(batch - before % batch, n, batch)
         forecasts, sizes = [], []
         for start, stop in pairwise([0, *ends, n]):
             self.rounds = before + stop
-            if at_once and known[start]:
+            if at_once and there[start]:
                 trace = self.learn_until(self.rounds, learner._play_rows)
             else:
                 trace = Trace(forecast(X[start:stop]), np.full(stop - start, learner.size))
@@ -78,23 +78,23 @@ class LateLabels:
         return Trace(np.concatenate(forecasts), np.concatenate(sizes))
 
     def learn_until(self, last: int, play: Callable | None = None) -> Trace | None:
-        """Learn the labels of all rounds up to the last, as far as there are any."""
+        """Learn the labels that there are of the rounds up to ``last``."""
         play = play or self.learner._learn_rows
         count = max(0, last - self.learned)
         X, y = self.X[:count], self.y[:count]
         self.X, self.y, self.learned = self.X[count:], self.y[count:], self.learned + count
-        known = find_labels(y)
-        return play(X[known], y[known]) if known.any() else None
+        there = find_labels(y)
+        return play(X[there], y[there]) if there.any() else None
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
-        """Return what a run keeps; where there is no label the loss is NaN, and no mistake."""
-        known, filled = find_labels(y), y.copy()
-        filled[~known] = 1.0  # which suits every loss
+        """Return what a run stores; without a label the loss is NaN and there is no mistake."""
+        there, filled = find_labels(y), y.copy()
+        filled[~there] = 1.0  # which suits every loss
         part = self.learner._record(filled, trace, loss)
-        part["losses"][~known] = np.nan
+        part["losses"][~there] = np.nan
         if "mistakes" in part:
-            part["mistakes"][~known] = False
-        part["labelled"] = self.labelled + np.cumsum(known)
+            part["mistakes"][~there] = False
+        part["labelled"] = self.labelled + np.cumsum(there)
         self.labelled = int(part["labelled"][-1])
         return part
 

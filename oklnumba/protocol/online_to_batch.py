@@ -121,7 +121,7 @@ class OnlineToBatch(Wrapper):
         that of any function g by at most this, in the mean over streams and draws, where
         ``regret_bound`` bounds the regret against g over all n rounds.
 
-        The bound is of the learner's own loss, which must be convex if ``draws`` is more than 1:
+        The bound is in the loss of the learner, which must be convex if ``draws`` is more than 1:
         ``theory.pomdr_bound(kernel, X, y, radius)`` for POMD and POMDR, U^2 / (2 eta) + eta n D / 2
         for KernelOGD with a radius U, lam = 0, no budget and the hinge loss, D = max k(x, x). Where
         it is against sum loss + lam |g|^2, as in ``run.certificate``, add lam |g|^2.
@@ -148,9 +148,7 @@ class OnlineToBatch(Wrapper):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the mean forecast of the functions drawn for the rows of X, shape (n,)."""
         self._refuse_unseen()
-        X = inputs.as_rows(
-            X, self._width, schema=self._schema, least=0
-        )  # f_1 takes inputs of any width
+        X = inputs.as_rows(X, self._width, schema=self._schema, least=0)  # f_1 takes any width
         rounds, times = np.unique(self._drawn, return_counts=True)
         parts = zip(rounds.tolist(), times.tolist(), strict=True)
         total = sum(count * self._functions[r].predict(X) for r, count in parts)

@@ -1,4 +1,4 @@
-"""Anyone's learner in ``okl.run``: an adapter around models that are no ``okl.Learner``."""
+"""Learners of other libraries in ``okl.run``: an adapter around models that learn."""
 
 import inspect
 from collections.abc import Callable

@@ -1,7 +1,6 @@
-"""What a run keeps of its rounds, and the checkpoint from which it goes on.
+"""What a run stores of its rounds, and the checkpoint from which it goes on.
 
-A checkpoint is one ``.npz`` file, written whole or not at all, with the learner's state and what
-the run keeps. Its size grows with the rounds that are kept; ``record=k`` keeps it small.
+A checkpoint is one ``.npz`` file with the learner's state and the rounds stored.
 """
 
 import time
@@ -22,14 +21,14 @@ from oklnumba.protocol.several import OneVsRest
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 FEWEST_COMPARED, MOST_COMPARED = 32, 1024  # labels that say whether data came before
-READINGS = 1024  # of the clock that a run keeps at least, where it does not keep every round
+READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 
-Rows = dict[str, np.ndarray]  # what is kept of some rounds, by the names of ``Run``
+Rows = dict[str, np.ndarray]  # what is stored of some rounds, by the names of ``Run``
 
 
-def add_up(before: Any, values: np.ndarray) -> np.ndarray:
+def sum_rounds(before: Any, values: np.ndarray) -> np.ndarray:
     """Return the sums after each row, added one by one: the same however rounds are cut."""
     first = np.broadcast_to(before, values.shape[1:])[None]
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
@@ -37,7 +36,7 @@ def add_up(before: Any, values: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Recorder:
-    """Collects what the rounds leave behind, and writes it with the learner to a checkpoint."""
+    """Stores the rounds, and writes them with the learner to a checkpoint."""
 
     learner: Learner
     loss: losses.Loss
@@ -46,11 +45,11 @@ class Recorder:
     every: int | None = None
     late: LateLabels | None = None  # plays in the learner's place
     columns: dict[str, np.ndarray] = field(default_factory=dict)  # with room for more rows
-    kept: int = 0  # rows in use
-    expected: int = 0  # rounds in all, where that is known
-    tail: Rows = field(default_factory=dict)  # of the last round, where ``record`` drops it
-    sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are kept
-    first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, if not all are kept
+    stored: int = 0  # rows in use
+    expected: int = 0  # rounds in all, if the data says it
+    unsaved: Rows = field(default_factory=dict)  # the last round, where ``record`` drops it
+    sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are stored
+    first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, likewise
     counted: bool = True  # whether all rounds so far had mistakes
     rounds: int = 0
     seconds: float = 0.0
@@ -65,15 +64,12 @@ class Recorder:
     # ---- rounds ----
 
     def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
-        """Keep what is wanted of some rounds, which took the learner so many seconds."""
+        """Store what ``record`` asks for of some rounds, which took ``seconds``."""
         part = (self.late or self.learner)._record(y, trace, self.loss)
-        if self.counted and "mistakes" not in part:
-            self.counted = False
-            for name in MISTAKES:
-                self.columns.pop(name, None)
-        if not self.counted:
-            for name in MISTAKES:
-                part.pop(name, None)
+        self.counted = self.counted and "mistakes" in part
+        for name in () if self.counted else MISTAKES:
+            self.columns.pop(name, None)
+            part.pop(name, None)
         before = self.rounds
         self.rounds += len(y)
         self.seconds += seconds
@@ -86,45 +82,45 @@ class Recorder:
         self._add_some(part, np.arange(before + 1, self.rounds + 1))
 
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
-        """Keep the rounds that ``record`` says, the last one, and the sums up to them."""
+        """Store every k-th round, the last one, and the sums up to them."""
         part["recorded"] = rounds
         losses = part["losses"]
         if self.late:  # NaN where there was no label
             losses = np.where(np.isnan(losses), 0.0, losses)
-        part["loss_sums"] = add_up(self.sums[0], losses)
+        part["loss_sums"] = sum_rounds(self.sums[0], losses)
         if self.counted:
-            part["mistake_sums"] = add_up(self.sums[1], part["mistakes"])
+            part["mistake_sums"] = sum_rounds(self.sums[1], part["mistakes"])
         self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
         if rounds[0] <= SETTLED <= rounds[-1]:
             at = SETTLED - rounds[0]
             labels = part["labelled"][at] if self.late else SETTLED
             self.first = float(part["loss_sums"][at].mean()), int(labels)
-        self._append_kept(part)
+        self._append_recorded(part)
 
-    def _append_kept(self, part: Rows) -> None:
+    def _append_recorded(self, part: Rows) -> None:
         rounds = part["recorded"]
-        kept = rounds % self.record == 0 if isinstance(self.record, int) else rounds < 0
-        self.tail = {} if kept[-1] else {name: a[-1:].copy() for name, a in part.items()}
-        if kept.any():
-            self._append({name: a[kept] for name, a in part.items()})
+        wanted = rounds % self.record == 0 if isinstance(self.record, int) else rounds < 0
+        self.unsaved = {} if wanted[-1] else {name: a[-1:].copy() for name, a in part.items()}
+        if wanted.any():
+            self._append({name: a[wanted] for name, a in part.items()})
 
     def _append(self, part: Rows) -> None:
         """Append rows; where there is no room, or text is longer, arrays are copied once."""
-        before, self.kept = self.kept, self.kept + len(part["sizes"])
+        before, self.stored = self.stored, self.stored + len(part["sizes"])
         expected = self.expected if self.record == "all" else 0
         for name, values in part.items():
             old = self.columns.get(name, values[:0])
             dtype = np.promote_types(old.dtype, values.dtype)
-            if self.kept > len(old) or dtype != old.dtype:
-                room = max(self.kept, 2 * before, expected)
+            if self.stored > len(old) or dtype != old.dtype:
+                room = max(self.stored, 2 * before, expected)
                 self.columns[name] = np.empty((room, *values.shape[1:]), dtype)
                 self.columns[name][:before] = old[:before]
-            self.columns[name][before : self.kept] = values
+            self.columns[name][before : self.stored] = values
 
     def arrays(self) -> Rows:
-        """Return all that the run keeps, the last round too."""
-        rows = {name: column[: self.kept] for name, column in self.columns.items()}
-        for name, last in self.tail.items():
+        """Return all that is stored, the last round too."""
+        rows = {name: column[: self.stored] for name, column in self.columns.items()}
+        for name, last in self.unsaved.items():
             if self.counted or name not in MISTAKES:
                 rows[name] = np.concatenate([rows[name], last]) if name in rows else last
         if not rows:
@@ -197,7 +193,7 @@ class Recorder:
             self._restore_run(meta["run"], select_prefix("run_", state))
 
     def _restore_run(self, run: dict[str, Any], rows: Rows) -> None:
-        """Take over what a checkpoint kept of its rounds."""
+        """Take over the rounds of a checkpoint."""
         self.rounds = self.saved_rounds = run["rounds"]
         self.seconds, self.first = run["seconds"], run["first"]
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
@@ -208,7 +204,7 @@ class Recorder:
         if self.record == "all":
             self._append(rows)
             return
-        self._append_kept(rows)
+        self._append_recorded(rows)
         self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
 
     def _refuse_other_run(self, meta: dict[str, Any], state: Rows) -> None:
@@ -222,17 +218,26 @@ class Recorder:
                 f"of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
             )
         late = getattr(self.late, "words", "") or "delay=0"
-        both = (f"record={run['record']!r}", f"record={self.record!r}"), (run.get("late"), late)
-        for theirs, own in both:
-            if (theirs or "delay=0") != own:
+        saved = f"record={run['record']!r}", run.get("late") or "delay=0"
+        for theirs, ours in zip(saved, (f"record={self.record!r}", late), strict=True):
+            if theirs != ours:
                 raise ValueError(
-                    f"the checkpoint {self.path} is of a run with {theirs or 'delay=0'}, not "
-                    f"{own}; pass that one, name another file or delete it"
+                    f"the checkpoint {self.path} is of a run with {theirs}, not {ours}; pass that "
+                    "one, name another file or delete it"
                 )
         if self.learner.rounds:
             raise ValueError(
                 f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "
                 "fresh one"
+            )
+
+    def refuse_short_data(self) -> None:
+        """Raise ValueError if the data ended before the rounds of the checkpoint did."""
+        if self.past:
+            raise ValueError(
+                f"the checkpoint {self.path} has played {self.rounds} rounds, but the data has "
+                f"only {self.rounds - self.past}; pass the same data from the start (or, with "
+                "resume=True, only what comes after these rounds), or name another file"
             )
 
     def compare_past(self, y: np.ndarray, resume: bool) -> int:
@@ -267,9 +272,10 @@ class Recorder:
         y, forecasts, losses = y[rounds[here]], rows["predictions"][here], rows["losses"][here]
         if isinstance(self.learner, OneVsRest):
             forecasts = self.learner._as_labels(forecasts, len(forecasts))
-        found = self.loss.value(forecasts, np.where(find_labels(y), y.T, 1.0).T)
-        found[~find_labels(y)] = np.nan
-        return np.allclose(found, losses, rtol=1e-6, atol=0.0, equal_nan=True)
+        there = find_labels(y)
+        again = self.loss.value(forecasts, np.where(there, y.T, 1.0).T)
+        again[~there] = np.nan
+        return np.allclose(again, losses, rtol=1e-6, atol=0.0, equal_nan=True)
 
     def restore_learner(self) -> None:
         """Give the learner the state of the checkpoint, once."""

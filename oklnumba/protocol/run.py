@@ -93,7 +93,7 @@ def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:
             presses.waiting = True
             chunk = next(stream, end)
         except KeyboardInterrupt:
-            if not presses.count:  # the stream's own
+            if not presses.count:  # raised by the stream itself
                 raise
             return
         finally:
@@ -132,45 +132,42 @@ def run(
     Parameters
     ----------
     learner : Learner
-        Goes on from where it stands; afterwards it has played these rounds too. Or any object with
-        ``predict_one(x)`` and ``learn_one(x, y)``, x an array of shape (d,), a model of river, or
-        an estimator of scikit-learn with ``partial_fit``; classifiers take labels -1 and +1.
-    X : array_like or scipy.sparse of shape (n, d), or iterable of pairs (X, y)
-        Frames of pandas, polars and pyarrow too. Memory-mapped float64 arrays are read piece by
-        piece, sparse rows made dense block by block; pairs are for streams larger than memory,
-        such as ``okl.stream``.
+        It goes on from where it stands. Or an object with ``predict_one(x)`` and
+        ``learn_one(x, y)``, x of shape (d,); a model of river; an estimator of scikit-learn with
+        ``partial_fit``. Classifiers take labels -1 and +1.
+    X : array_like or scipy.sparse of shape (n, d), frame, or iterable of pairs (X, y)
+        Memory-mapped float64 arrays are read piece by piece, sparse rows made dense block by block.
+        Pairs are for streams larger than memory, such as ``okl.stream``.
     y : array_like of shape (n,), optional
         Labels, (n, K) for MultiOutput, in the order of the rows; None if X is an iterable of pairs.
     loss : str, optional
-        Loss that is recorded; None: the learner's own.
+        Loss that is recorded; None: the loss that the learner minimises.
     progress : bool
         Show a progress bar.
     time_limit : float, optional
         Seconds in the learner after which the run ends, at the nearest end of a block. Blocks end
-        after 64, 128, 256, ... rounds, and from the learner's largest block on after multiples of
-        that.
+        after 64, 128, 256, ... rounds, later after multiples of the learner's largest block.
     checkpoint : path, optional
         File that holds learner and run. If it exists, the run goes on from it: pass the same data
         from the start and a fresh learner of the same hyper-parameters. The result is that of a run
         in one go, to the bit, for the same ``every`` and the same pairs. (Other cuts change the
         last digits of learners that take blocks by BLAS: KernelAWV, KernelRidge, KONS,
-        OnlineNewtonStep, ExpConcaveFTRL.) Each save writes all rounds that are kept; ``record=k``
-        keeps few.
+        OnlineNewtonStep, ExpConcaveFTRL.)
     every : int >= 1, optional
         Rounds between two saves; None: about a minute.
     record : "all", int k >= 1 or "none"
-        Keep every round, every k-th and the last, or the last alone, so that memory and checkpoint
+        Store every round, every k-th and the last, or the last alone, so that memory and checkpoint
         stay small. ``Run.recorded`` says which rounds; sums and means are over all rounds.
     resume : bool
         With a checkpoint: the data starts where the checkpoint ends, for a stream that cannot be
         replayed; ``Run.load(checkpoint).rounds`` says where that is.
     delay : int >= 0
-        The label of a round is known ``delay`` rounds later: the forecast of round t is made by the
-        learner that has learned the labels of rounds 1, ..., t - 1 - delay. Rounds are single ones.
+        Labels come ``delay`` rounds later: the forecast of round t is made with the labels of
+        rounds 1, ..., t - 1 - delay.
     batch : int >= 1
-        Rows are forecast in batches of this many, counted from the first of the run, and their
-        labels come after each; fast. With a delay too, batch m is forecast with the labels of
-        rounds 1, ..., (m - 1) batch - delay. When the data ends the learner learns the rest.
+        Rows are forecast in batches, counted from the first of the run, and labels come after each:
+        batch m is forecast with the labels of rounds 1, ..., (m - 1) batch - delay. When the data
+        ends the learner learns the rest.
     labels : {"required", "optional"}
         "optional": rows whose label is None or NaN are forecast, but not learned, and their loss,
         NaN, counts in no mean.
@@ -178,23 +175,22 @@ def run(
     Warns
     -----
     UserWarning
-        Before the first round, if Taylor features or a kernel do not suit the first inputs. Before
-        the rows that show it, if the labels are two numbers such as 0 and 1, which squared loss
-        takes for a regression, or if an array, or a pair of a stream, has a block of equal labels
-        longer than chance allows, as in a table sorted by class.
+        If Taylor features or a kernel do not suit the first inputs; if the labels are two numbers
+        such as 0 and 1, which squared loss takes for a regression; or if an array or a pair has a
+        longer block of equal labels than chance allows, as in a table sorted by class.
 
     Notes
     -----
     Arrays are checked before the first round, a pair before its own (ValueError). Errors in a round
     are those of ``Learner``.
 
-    In the main thread the first Ctrl-C ends the run after the present block, as a time limit does:
-    the run so far is returned with ``interrupted`` True, and the checkpoint is written. The second
-    raises KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset``
-    or the last checkpoint. With a checkpoint SIGTERM acts as Ctrl-C does.
+    In the main thread the first Ctrl-C ends the run after the present block: the run so far is
+    returned with ``interrupted`` True, and the checkpoint is written. The second raises
+    KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset`` or the
+    last checkpoint. With a checkpoint SIGTERM acts as Ctrl-C does.
 
-    The theorems are about labels that come at once. A run with late or optional labels has no
-    certificate; its regret (``Run.regret``) may exceed any bound of ``theory``.
+    A run with late or optional labels has no certificate, and its regret may exceed any bound of
+    ``theory``: the theorems are about labels that come at once.
 
     Examples
     --------
@@ -221,23 +217,23 @@ def run(
     ):
         rows = X.count_rows() if progress and hasattr(X, "count_rows") else None
         bar.total = None if rows is None else rows + recorder.rounds - recorder.past
-        for part, own in pieces:
+        for part, y in pieces:
             if not chunked:
-                bar.total = recorder.expected = len(own) + recorder.rounds - recorder.past
-                data = (part, own) if recorder.expected == len(own) else None
-            past = recorder.compare_past(own, resume)
-            part, own = part[past:], own[past:]
-            if not len(own):
+                bar.total = recorder.expected = len(y) + recorder.rounds - recorder.past
+                data = (part, y) if recorder.expected == len(y) else None
+            past = recorder.compare_past(y, resume)
+            part, y = part[past:], y[past:]
+            if not len(y):
                 continue
             if recorder.saved:
                 recorder.restore_learner()
-            learner._advise(part, own)
-            if not (finished := _play_piece(recorder, part, own, time_limit, bar, presses)):
+            learner._advise(part, y)
+            if not (finished := _play_piece(recorder, part, y, time_limit, bar, presses)):
                 break
         recorder.interrupted = presses.count > 0
         finished = finished and not recorder.interrupted
-        if recorder.past and finished:
-            raise _short_data(recorder, recorder.rounds - recorder.past)
+        if finished:
+            recorder.refuse_short_data()
         if checkpoint is not None:
             recorder.save(finished)
         if recorder.late and finished and recorder.rounds:
@@ -303,19 +299,10 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     return True
 
 
-def _short_data(recorder: Recorder, rounds: int) -> ValueError:
-    """Return the error of a checkpoint that is ahead of its data."""
-    return ValueError(
-        f"the checkpoint {recorder.path} has played {recorder.rounds} rounds, but the data has "
-        f"only {rounds}; pass the same data from the start (or, with resume=True, only what comes "
-        "after these rounds), or name another file"
-    )
-
-
 def _play_piece(
     recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: Bar, presses: Presses
 ) -> bool:
-    """Play the rows of X with looks at the clock and at Ctrl-C; False where that is the end."""
+    """Play the rows of X; return False if the clock or Ctrl-C ended the run."""
     recorder.learner._schema, start = recorder.schema, 0
     while start < len(y):
         rows = 0 if presses.count else _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
@@ -335,8 +322,8 @@ def _play_piece(
 def _next_rows(recorder: Recorder, d: int, left: int, time_limit: float | None) -> int:
     """Return how many rounds to play before the clock is looked at; 0 when time is up.
 
-    Where blocks are cut depends on the rounds so far alone, not on the clock: where BLAS takes a
-    block in one go, a run that was stopped and resumed has the bits of the one that was not.
+    Where blocks are cut depends on the rounds so far alone, not on the clock. So a run that was
+    stopped and resumed has the bits of one that was not, also where BLAS takes a block in one go.
     """
     rounds, most = recorder.rounds, count_block_rows(d, recorder.learner._run_rows)
     doubled = FIRST_ROWS << (rounds // FIRST_ROWS).bit_length()  # the first above rounds

@@ -1,4 +1,4 @@
-"""What a run of the online protocol leaves behind: its rounds, and the certificate."""
+"""The result of a run: its rounds, its regret, and the certificate."""
 
 from __future__ import annotations
 
@@ -146,9 +146,9 @@ class Run:
 
     @cached_property
     def recorded(self) -> np.ndarray:
-        """The rounds that were kept, counted from 1, shape (n,); the last one always is."""
-        found = self._arrays.get("recorded")
-        return np.arange(1, self.rounds + 1) if found is None else found
+        """The rounds that are stored, counted from 1, shape (n,); the last one always is."""
+        rounds = self._arrays.get("recorded")
+        return np.arange(1, self.rounds + 1) if rounds is None else rounds
 
     def without_data(self) -> Self:
         """Return the run without inputs and labels: ``regret`` is refused, all else stays."""
@@ -240,7 +240,7 @@ class Run:
     def regret(
         self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
     ) -> np.ndarray | theory.RegretCurve:
-        """Return the regret, in the run's own loss, against the best functions of an RKHS.
+        """Return the regret against the best functions of an RKHS.
 
         ``theory.Hindsight(kernel, X, y, lam, loss).regret(run.predictions, at)`` is the same, and
         serves several runs over one stream; cost and accuracy are described there. For runs of
@@ -288,9 +288,9 @@ class Run:
                 f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
             )
         X, y = (part[: self.rounds] for part in self._data)
-        X, forecasts, known = make_dense(X), self.predictions, ~np.isnan(y)
-        if not known.all():
-            X, y, forecasts = X[known], y[known], forecasts[known]
+        X, forecasts, there = make_dense(X), self.predictions, ~np.isnan(y)
+        if not there.all():
+            X, y, forecasts = X[there], y[there], forecasts[there]
         best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
         return best.regret(forecasts, at)
 
@@ -315,10 +315,10 @@ class Run:
         if self.scores is not None:
             columns |= self._columns("score", self.scores)
         columns |= self._columns("loss", self.losses)
-        columns["mean_loss"] = self._means("losses")
+        columns["mean_loss"] = self._mean_so_far("losses")
         if self.mistakes is not None:
             columns |= self._columns("mistake", self.mistakes)
-            columns["mistake_rate"] = self._means("mistakes")
+            columns["mistake_rate"] = self._mean_so_far("mistakes")
         columns["size"] = self.sizes
         if self.intervals is not None:
             columns["low"], columns["high"] = self.intervals.T
@@ -326,7 +326,7 @@ class Run:
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)
 
-    def _means(self, name: str) -> np.ndarray:
+    def _mean_so_far(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
         sums = self._sums(name)
         counts = np.where(self.labelled, self.labelled, np.nan)  # none before the first label

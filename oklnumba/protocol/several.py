@@ -32,7 +32,7 @@ class Several(Wrapper):
 
     _can_be_member = False
     _learners = ()  # none before any data
-    _outputs = 0  # K, known with the first labels
+    _outputs = 0  # K; 0 before the first labels
 
     learner: Learner = learner_field()
 
@@ -149,14 +149,14 @@ class ZeroOne(NamedTuple):
 
 def check_classes(given: Any) -> tuple[Any, ...]:
     """Return classes as a tuple; ValueError unless they are two or more different labels."""
-    found = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
+    labels = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
     what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
-    checks.require(isinstance(found, Sequence), "classes", given, what)
-    found = [one.item() if isinstance(one, np.generic) else one for one in found]
-    texts = all(isinstance(one, str) for one in found)
-    same = texts or all(isinstance(one, bool) or checks.number(one) for one in found)
+    checks.require(isinstance(labels, Sequence), "classes", given, what)
+    labels = [one.item() if isinstance(one, np.generic) else one for one in labels]
+    texts = all(isinstance(one, str) for one in labels)
+    same = texts or all(isinstance(one, bool) or checks.number(one) for one in labels)
     checks.require(same, "classes", given, what)
-    return tuple(checks.require_different("classes", found, 2, what))
+    return tuple(checks.require_different("classes", labels, 2, what))
 
 
 class OneVsRest(Several):
@@ -231,14 +231,14 @@ class OneVsRest(Several):
         labels = inputs.as_label_array(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
-        known = {name: k for k, name in enumerate(self._names().tolist())}
+        place_of = {name: k for k, name in enumerate(self._names().tolist())}
         labels = [one if isinstance(one, Hashable) else None for one in labels.tolist()]
-        places = np.array([known.get(one, -1) for one in labels], dtype=np.int64)
+        places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
             row = int(np.argmin(places))
             raise ValueError(
                 f"y has {labels[row]!r} at row {row}, which is not one of the classes "
-                f"{list(known)}; name all classes when you make the learner"
+                f"{list(place_of)}; name all classes when you make the learner"
             )
         return places
 
@@ -270,12 +270,11 @@ class OneVsRest(Several):
         """Return the scores of the rows of X, shape (n, K), one column a class."""
         if self._learners:
             return self._forecast_outputs(X)
-        return np.zeros(
-            (inputs.as_rows(X, schema=schema_of(X), least=0).shape[0], len(self._names()))
-        )
+        rows = inputs.as_rows(X, schema=schema_of(X), least=0)
+        return np.zeros((rows.shape[0], len(self._names())))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the classes forecast for the rows of X, each on its own; nothing changes."""
+        """Return the classes forecast for the rows of X, (n,); nothing changes."""
         return self._names()[np.argmax(self.scores(X), axis=1)]
 
 
@@ -292,7 +291,7 @@ class MultiOutput(Several):
 
     Remarks
     -------
-    The outputs do not see each other: each has the forecasts of a run of its own, to the bit.
+    The outputs do not see each other: each has the forecasts of a run with it alone, to the bit.
     ``okl.run`` takes labels of shape (n, K), and what it records for each round and label is
     (n, K): predictions, losses, the certificate; ``run.mean_loss`` is the mean over both.
 

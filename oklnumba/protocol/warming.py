@@ -76,11 +76,11 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     """
     progress = require_flag("progress", progress)
     wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
-    found = {title: list(examples(one)) for title, one in wanted.items()}
+    plays = {title: list(examples(one)) for title, one in wanted.items()}
     if cache_folder() is None:
-        warn(f"compiled code is not kept, so that other processes compile again: {NO_FOLDER}")
+        warn(f"compiled code is not stored, so that other processes compile again: {NO_FOLDER}")
     seconds = {}
-    for title, made in Bar(found.items(), unit=" learner", disable=not progress):
+    for title, made in Bar(plays.items(), unit=" learner", disable=not progress):
         start = time.process_time()
         for learner in made:
             _play(learner)
@@ -100,7 +100,7 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
         yield clone(learner)
         return
     if learner not in warmable():
-        raise ValueError(f"no learner {learner!r}; known are: {', '.join(warmable())}")
+        raise ValueError(f"no learner {learner!r}; there are: {', '.join(warmable())}")
     cls = list_classes()[learner]
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})
