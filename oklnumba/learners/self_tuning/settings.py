@@ -92,7 +92,7 @@ RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a n
 # 1/16: STEPS_PER_ROUND[i] steps of STEP_ROWS rows after each round, i the restart.
 RESTART_SHARE, STEPS_PER_ROUND, STEP_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
-BLOCK_ROWS = 512  # rounds whose coordinates and forecasts are in memory at a time
+BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
 
 # ---- labels ----
 
