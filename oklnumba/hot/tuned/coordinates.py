@@ -14,11 +14,10 @@ import math
 from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.dictionary import (
+    NUGGET,
     RANK,
-    Dictionary,
+    KORSState,
     Rule,
-    adds_direction,
-    extend_span,
     joining_probability,
     keep_point,
     squared_distance,
@@ -53,9 +52,8 @@ class Spans(NamedTuple):
     weights: Annotated[Array, "leaves", "cap"]  # of KORS
     kors: Annotated[Array, "leaves", "cap", "cap"]
     span: Annotated[Array, "leaves", "cap"]  # the atoms that span
-    R: Annotated[Array, "leaves", "cap", "cap"]
-    U: Array  # (L, cap, cap), unit upper triangular
-    scales: Array  # (L, cap)
+    unit: Annotated[Array, "leaves", "cap", "cap"]  # U, unit upper triangular
+    scales: Annotated[Array, "leaves", "cap"]
     k: Array  # (cap,): kernel values of a point
     b: Array  # (cap,): workspace of KORS
     q: Array  # (TOGETHER, cap): coordinates of rows that share a pass over U
@@ -129,7 +127,7 @@ def map_rows(first, stop, leaf, spans, block):
             for j in range(rank):
                 q[j] = spans.k[span[j]]
             pad(q, rank)
-        solve_rounds(spans.U[leaf], spans.q, count, pad(spans.q[0], rank))
+        solve_rounds(spans.unit[leaf], spans.q, count, pad(spans.q[0], rank))
         for i in range(count):
             z, q = block.Z[s + i], spans.q[i]
             z[0] = 1.0
@@ -142,29 +140,44 @@ def map_rows(first, stop, leaf, spans, block):
 
 
 @hot
+def adds_direction(U, scales, q, rank, delta, k_xx, v):
+    """Return what adds_direction of dictionary.py does, for R = diag(1 / scales) U."""
+    for j in range(rank):
+        v[j] = q[j] * scales[j]
+    nuggets = k_xx
+    for i in range(rank - 1, -1, -1):
+        row, tail, s, squares = U[i, i + 1 : rank], v[i + 1 : rank], v[i], 0.0
+        for j in range(tail.shape[0]):
+            share = row[j] * tail[j]
+            s -= share
+            squares += share * share
+        v[i] = s
+        nuggets += (squares + s * s) / (scales[i] * scales[i])
+    return delta > 1.1 * NUGGET * nuggets
+
+
+@hot
 def try_to_join(x, coin, leaf, spans):
     """Let the point that map_rows mapped last join the dictionary if its coin says so.
 
     For later rounds: they have one coordinate more if it adds a direction. Returns a status.
     """
-    dictionary = Dictionary(
-        spans.counts[leaf], spans.atoms[leaf], spans.weights[leaf], spans.kors[leaf],
-        spans.span[leaf], spans.R[leaf],
-    )  # fmt: skip
-    U, scales, q = spans.U[leaf], spans.scales[leaf], spans.q[0]
-    rank, k_xx = dictionary.counts[RANK], kernel_diag(spans.kernel, x)
-    probability = joining_probability(RULE, dictionary, spans.k, k_xx, spans.b)
+    counts, U, scales, q = spans.counts[leaf], spans.unit[leaf], spans.scales[leaf], spans.q[0]
+    atoms = KORSState(counts, spans.atoms[leaf], spans.weights[leaf], spans.kors[leaf])
+    rank, k_xx = counts[RANK], kernel_diag(spans.kernel, x)
+    probability = joining_probability(RULE, atoms, spans.k, k_xx, spans.b)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
-    if adds_direction(dictionary, q, delta, k_xx, spans.k):
+    if adds_direction(U, scales, q, rank, delta, k_xx, spans.k):
         for j in range(rank):
             U[j, rank] = q[j] * scales[j]
         scales[rank] = 1.0 / math.sqrt(delta)
-        extend_span(dictionary, q, math.sqrt(delta), k_xx)
-    joined = keep_point(RULE, dictionary, x, k_xx, probability, spans.b)
+        spans.span[leaf, rank] = counts[ATOMS]
+        counts[RANK] = rank + 1
+    joined = keep_point(RULE, atoms, x, k_xx, probability, spans.b)
     return DONE if joined else NOT_POSITIVE
 
 

@@ -17,7 +17,6 @@ from oklnumba.core.state import (
     axes_of,
     pad_row_length,
     round_up_to_vector,
-    zero_pages,
 )
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
@@ -145,7 +144,7 @@ class Group(State):
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
-    _SPARSE = frozenset({"atoms", "kors", "R", "U"})
+    _SPARSE = frozenset({"atoms", "kors", "unit", "U"})
     _COINS = ("coins",)
 
     def __init__(
@@ -169,8 +168,7 @@ class Group(State):
         self._members = hot.Members(
             tree,
             Spans(
-                kernel._code(), max_size, *dictionaries, zero_pages(leaves, cap, cap),
-                aligned_zeros(leaves, cap), aligned_zeros(cap), aligned_zeros(cap),
+                kernel._code(), max_size, *dictionaries, aligned_zeros(cap), aligned_zeros(cap),
                 aligned_zeros(TOGETHER, cap),
             ),
             Block(
@@ -190,14 +188,6 @@ class Group(State):
     def size(self) -> int:
         """Atoms in all leaves."""
         return int(self._counts[:, ATOMS].sum())
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        spans = self._members.spans
-        for rank, R, U, scales in zip(self._counts[:, RANK], self._R, *spans[-5:-3], strict=True):
-            if self._max_size:
-                scales[:rank] = 1.0 / R.diagonal()[:rank]
-                U[:rank, :rank] = R[:rank, :rank] * scales[:rank, None]
 
     # ---- rounds ----
 
@@ -255,7 +245,9 @@ class Group(State):
         for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
             some, functions = measure_ridges(names, self._members.ridges, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
-                atoms, R = self._atoms[leaf].T[self._span[leaf, :rank]], self._R[leaf]
+                atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
+                R = np.eye(rank) + np.triu(self._unit[leaf, :rank, :rank], 1)
+                R /= self._scales[leaf, :rank, None]
                 functions, of_all = [w[1:] for w in functions], list(scales) * len(names)
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
