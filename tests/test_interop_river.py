@@ -284,7 +284,8 @@ def test_a_missing_key_is_zero_and_a_new_one_was_zero_so_far(learner):
     given, known = to_river(learner, task="regression"), to_river(learner, task="regression")
     several, expected = to_river(learner), to_river(learner)
     for t in range(150):
-        forecasts = [given.predict_one(sparse[t]), known.predict_one(full[t])]
+        learned = {key: value if key in given._keys else 0.0 for key, value in full[t].items()}
+        forecasts = [given.predict_one(sparse[t]), known.predict_one(learned)]
         assert_allclose(*forecasts, rtol=1e-9, atol=1e-10)
         given.learn_one(sparse[t], y[t])
         known.learn_one(full[t], y[t])
@@ -406,8 +407,9 @@ def test_transformers_of_river_stand_before_it(name):
     predict, learn = model.predict_one, model.learn_one
 
     def record_predict(x):
-        calls.append((dict(x), None, predict(x)))
-        return calls[-1][-1]
+        forecast = predict(x)  # in which a new key counts as 0
+        calls.append(({key: x[key] for key in x if key in model._keys}, None, forecast))
+        return forecast
 
     def record_learn(x, y):
         calls.append((dict(x), y, None))
@@ -416,7 +418,8 @@ def test_transformers_of_river_stand_before_it(name):
     model.predict_one, model.learn_one = record_predict, record_learn
     evaluate.progressive_val_score(list(shop()), PIPELINES[name]() | model, metrics.MAE())
     keys, known = list(model._keys), okl.LinearAWV()
-    assert (len({frozenset(x) for x, _, _ in calls}) > 1) == (name != "StatImputer")
+    shapes = {frozenset(x) for x, y, _ in calls if y is not None}
+    assert (len(shapes) > 1) == (name != "StatImputer")
     for x, y, forecast in calls:
         row = [x.get(key, 0.0) for key in keys]
         if y is None:

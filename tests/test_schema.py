@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 
 import oklnumba as okl
 from oklnumba.command.parser import main
@@ -518,11 +519,22 @@ def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
             go_on(A, other)
         with pytest.raises(ValueError, match="is of other data"):
             go_on([(A[k : k + 20], other[k : k + 20]) for k in range(0, 80, 20)], None)
+    for inputs in (A[:, ::-1], csr_array(A[:, ::-1])):  # columns swapped
+        with pytest.raises(ValueError, match="other data: the inputs of rounds 1 to 50"):
+            go_on(inputs, y)
     assert_array_equal(go_on(A, y).predictions, expected.predictions)
     assert_array_equal(go_on(A[50:], y[50:], resume=True).predictions, expected.predictions)
-    if record == "all" and y.ndim == 1:
-        with pytest.raises(ValueError, match="with resume=True pass only what comes after"):
-            go_on(A, y, resume=True)
+    with pytest.raises(ValueError, match="with resume=True pass only what comes after"):
+        go_on(A, y, resume=True)
+
+
+def test_rows_that_repeat_may_follow_a_checkpoint(tmp_path):
+    """A few kinds of rows say nothing about whether all data was passed again."""
+    days, file = np.eye(7)[np.arange(70) % 7], tmp_path / "run.npz"
+    y = days @ np.arange(7.0)
+    okl.run(make(), days[:49], y[:49], checkpoint=file)
+    run = okl.run(make(), days[49:], y[49:], checkpoint=file, resume=True)
+    assert_array_equal(run.predictions, okl.run(make(), days, y).predictions)
 
 
 # ---- files as others write them ----
@@ -755,13 +767,16 @@ def test_a_progress_bar_needs_no_stderr(monkeypatch):
 # ---- new keys of river ----
 
 
-def test_a_forecast_of_self_tuning_counts_new_keys_as_0_without_a_copy(monkeypatch):
-    model = okl.interop.to_river(task="regression")
+@pytest.mark.parametrize(
+    "learner", [okl.SelfTuning(), okl.KernelAWV(okl.Gaussian()), okl.LinearAWV()], ids=str
+)
+def test_a_forecast_counts_new_keys_as_0_without_a_copy(learner, monkeypatch):
+    model = okl.interop.to_river(learner, task="regression")
     for row, label in zip(A[:40].tolist(), Y[:40].tolist(), strict=True):
         model.learn_one(dict(zip("abc", row, strict=True)), label)
     x = dict(zip("abc", A[50].tolist(), strict=True))
     with monkeypatch.context() as patch:
-        patch.setattr(okl.SelfTuning, "_copy_with_columns", None)
+        patch.setattr(okl.Learner, "_copy_with_columns", None)
         assert model.predict_one(x | {"new": 3.0}) == model.predict_one(x)
         frame = pd.DataFrame([x | {"new": 3.0}])
         assert_allclose(model.predict_many(frame), model.predict_one(x), rtol=1e-9)
@@ -782,6 +797,23 @@ def test_self_tuning_refuses_labels_beyond_its_range(scale):
         assert learner.rounds <= 8
     with pytest.raises(ValueError, match="takes sizes from 1e-60"):
         okl.Intervals(okl.SelfTuning()).partial_fit(A, y)
+    with pytest.raises(ValueError, match="takes sizes from 1e-60"):
+        okl.MultiOutput(okl.SelfTuning()).partial_fit(A, np.column_stack([Y, y]))
+
+
+@pytest.mark.parametrize("scale, row", [(1e-200, 88), (1e70, 87)])
+def test_self_tuning_refuses_labels_that_leave_its_range(scale, row):
+    X, y = np.tile(A, (2, 1)), np.append(Y + 0.5, scale * (Y + 0.5))
+    learner = okl.SelfTuning()
+    with pytest.raises(ValueError, match=f"at row {row}"):  # half of the last 16 are odd
+        learner.partial_fit(X, y)
+    assert learner.rounds == 0
+    learner.partial_fit(X[:row], y[:row])
+    with pytest.raises(ValueError, match="at row 0"):
+        learner.learn_one(X[row], y[row])
+    assert learner.rounds == row
+    y[86:], y[90::2] = np.resize(Y, 74), 0.0  # a few are outliers, and zeros have no size
+    okl.run(okl.SelfTuning(), X, y)
 
 
 @pytest.mark.parametrize("scale", [2.0**-190, 2.0**190])

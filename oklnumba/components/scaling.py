@@ -26,15 +26,16 @@ def measure_range(A: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
     That is ``far`` times the median distance from the median, of the values that differ from it:
     most may be equal, as amounts of rain or columns of a one-hot code are. Infinite if all are.
     """
-    middle = _take_medians(A)
+    middle = take_medians(A)
     with np.errstate(over="ignore"):
         apart = np.abs(A - middle[..., None])
     apart[apart <= ROUNDING * np.abs(middle[..., None])] = np.nan
-    deviation = _take_medians(apart)
+    deviation = take_medians(apart)
     return middle, np.where(np.isnan(deviation), np.inf, far * deviation)
 
 
-def _take_medians(A: np.ndarray) -> np.ndarray:
+def take_medians(A: np.ndarray) -> np.ndarray:
+    """Return the median of each row of A, NaN left out."""
     A = np.sort(A, axis=-1)  # NaN come last
     n = A.shape[-1] - np.isnan(A).sum(axis=-1, keepdims=True)
     low, high = (np.take_along_axis(A, i, axis=-1)[..., 0] for i in ((n - 1) // 2, n // 2))

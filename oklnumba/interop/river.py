@@ -156,17 +156,11 @@ class _Model:
     def _widen(self, d: int) -> Any:
         """Return the player for rows of d columns: a copy if it has fewer, which were 0 so far."""
         one = self._player
-        return one if one is None or one._width in (None, d) else one._copy_with_columns(d)
+        return one if one._width in (None, d) else one._copy_with_columns(d)
 
-    def _for_forecast(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the player and rows as it forecasts them, with new columns where copies are small.
-
-        ``SelfTuning`` has a large state: in its forecasts new columns count as 0, their mean.
-        """
-        player = self._player
-        if isinstance(getattr(player, "learner", player), SelfTuning):
-            return player, rows[..., : player._width]
-        return self._widen(rows.shape[-1]), rows
+    def _learned(self, rows: np.ndarray) -> np.ndarray:
+        """Return the columns that the player has learned: in forecasts new ones count as 0."""
+        return rows[..., : self._player._width]
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
@@ -193,10 +187,11 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
     Remarks
     -------
-    A missing key counts as 0. To linear learners and kernel expansions a new key is one that was 0
-    in all rounds so far. ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512,
-    2048, 8192 and 32,768). Learners on features or on a simplex, and ``SelfTuning`` after its last
-    restart, ignore it, with one warning that names it.
+    A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
+    To linear learners and kernel expansions a key that is learned was 0 in all rounds before.
+    ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768).
+    Learners on features or on a simplex, and ``SelfTuning`` after its last restart, ignore it, with
+    one warning that names it.
     Errors for values or labels change nothing.
 
     Examples
@@ -224,13 +219,11 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         self._keys = keys
 
     def _predict(self, rows: np.ndarray) -> np.ndarray:
-        player, rows = self._for_forecast(rows)
-        return player.predict(rows)
+        return self._player.predict(self._learned(rows))
 
     def predict_one(self, x: dict) -> float:
         """Return the forecast; 0.0 before any data."""
-        player, row = self._for_forecast(self._make_row(x)[1])
-        return player.predict_one(row)
+        return self._player.predict_one(self._learned(self._make_row(x)[1]))
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
@@ -322,10 +315,10 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K)."""
-        player, rows = self._for_forecast(rows)
-        if isinstance(player, OneVsRest):
-            return player.scores(rows)[:, : len(self._codes)]
-        forecasts = player.predict(rows)
+        rows = self._learned(rows)
+        if isinstance(self._player, OneVsRest):
+            return self._player.scores(rows)[:, : len(self._codes)]
+        forecasts = self._player.predict(rows)
         return np.stack([-forecasts, forecasts], axis=1)
 
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:

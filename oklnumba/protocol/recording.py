@@ -12,6 +12,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
+from oklnumba.core.inputs import make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
@@ -20,7 +21,8 @@ from oklnumba.protocol.late import LateLabels, find_labels
 from oklnumba.protocol.several import OneVsRest
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
-FEWEST_COMPARED, MOST_COMPARED = 32, 1024  # labels that say whether data came before
+# First rows, which tell whether data came before; fewer if they have more numbers than that.
+COMPARED_ROWS, COMPARED_NUMBERS, FEWEST_DIFFERENT = 32, 2**20, 8
 READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
@@ -58,6 +60,7 @@ class Recorder:
     saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
     schema: Schema | None = None  # what the rows mean
     past: int = 0  # rounds of the checkpoint whose rows will be passed again
+    first_rows: Rows = field(default_factory=dict)  # of a run with a checkpoint
     saved_at: float = field(default_factory=time.monotonic)
     saved_rounds: int = 0
 
@@ -172,7 +175,7 @@ class Recorder:
         with self.learner._lock:
             meta, state = self.learner._contents()
             run_rows = {f"run_{name}": a for name, a in self.arrays().items()}
-            run_rows |= self.late.contents() if self.late else {}
+            run_rows |= self.first_rows | (self.late.contents() if self.late else {})
             write_npz(self.path, meta | {"run": self.meta(finished)}, state | run_rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
@@ -187,6 +190,7 @@ class Recorder:
             raise ValueError(f"{self.path} is no checkpoint of a run; name another file")
         self._refuse_other_run(meta, state)
         self.saved = meta, state
+        self.first_rows = {name: state[name] for name in ("first_X", "first_y") if name in state}
         with refuse_damage(self.path):
             if self.late:
                 self.late.restore(meta["run"]["rounds"], state)
@@ -240,29 +244,47 @@ class Recorder:
                 "resume=True, only what comes after these rounds), or name another file"
             )
 
-    def compare_past(self, y: np.ndarray, resume: bool) -> int:
+    def keep_first(self, X: Any, y: np.ndarray) -> None:
+        """Keep the first rows of a run with a checkpoint."""
+        if self.path is not None and not self.rounds:
+            few = max(1, min(COMPARED_ROWS, COMPARED_NUMBERS // X.shape[1]))
+            self.first_rows = {"first_X": make_dense(X[:few]).copy(), "first_y": y[:few].copy()}
+
+    def compare_past(self, X: Any, y: np.ndarray, resume: bool) -> int:
         """Return how many of these rows the checkpoint has; ValueError if they are others."""
         past, first = min(self.past, len(y)), self.rounds - self.past
         self.past -= past
-        if past and not self._same_losses(y[:past], first):
+        other = "labels" if past and not self._same_losses(y[:past], first) else None
+        if past and not first and not self._starts_with(X[:past]):
+            other = "inputs"
+        if other is not None:
             raise ValueError(
-                f"the checkpoint {self.path} is of other data: the labels of rounds {first + 1} to "
-                f"{first + past} do not give its losses; pass the same data in the same order, or "
-                "name another file"
+                f"the checkpoint {self.path} is of other data: the {other} of rounds {first + 1} "
+                f"to {first + past} are not those of the run; pass the same data in the same "
+                "order, or name another file"
             )
-        if resume and self.saved:
-            self._refuse_same_labels(y)
+        if resume and self.saved and self.rounds and self._starts_with(X, y):
+            raise ValueError(
+                f"the data starts with the rows that the checkpoint {self.path} starts with: with "
+                "resume=True pass only what comes after its rounds, or leave resume out"
+            )
         return past
 
-    def _refuse_same_labels(self, y: np.ndarray) -> None:
-        """Raise ValueError if ``resume`` is given the data from the start."""
-        few = min(len(y), self.rounds, MOST_COMPARED)
-        varied = few >= FEWEST_COMPARED and len(set(y[:few].tolist())) > 1
-        if self.record == "all" and y.ndim == 1 and varied and self._same_losses(y[:few], 0):
-            raise ValueError(
-                f"the data starts with the labels that the checkpoint {self.path} starts with: "
-                "with resume=True pass only what comes after its rounds, or leave resume out"
-            )
+    def _starts_with(self, X: Any, y: np.ndarray | None = None) -> bool:
+        """Say whether X starts with the first inputs of the run.
+
+        With y: with its first rows, of which at least FEWEST_DIFFERENT differ.
+        """
+        before, labels = self.first_rows["first_X"], self.first_rows["first_y"]
+        few = min(len(before), X.shape[0])
+        if not np.allclose(make_dense(X[:few]), before[:few], rtol=1e-6, atol=0.0):
+            return False
+        if y is None:
+            return True
+        texts = y[:few].reshape(few, -1).astype(str)
+        rows = np.column_stack([before[:few].astype(str), texts])
+        same = np.array_equal(texts, labels[:few].reshape(few, -1).astype(str))
+        return same and len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT
 
     def _same_losses(self, y: np.ndarray, first: int) -> bool:
         """Say whether labels from round ``first`` on give the losses that were recorded."""

@@ -221,10 +221,11 @@ def run(
             if not chunked:
                 bar.total = recorder.expected = len(y) + recorder.rounds - recorder.past
                 data = (part, y) if recorder.expected == len(y) else None
-            past = recorder.compare_past(y, resume)
+            past = recorder.compare_past(part, y, resume)
             part, y = part[past:], y[past:]
             if not len(y):
                 continue
+            recorder.keep_first(part, y)
             if recorder.saved:
                 recorder.restore_learner()
             learner._advise(part, y)

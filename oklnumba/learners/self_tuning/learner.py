@@ -23,7 +23,9 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
+from oklnumba.components.scaling import take_medians
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.health import Part
 from oklnumba.core.params import count, flag, random_seed
@@ -185,17 +187,26 @@ class SelfTuning(Learner):
     # ---- rounds ----
 
     def _check_labels(self, y: np.ndarray) -> None:
-        """Refuse the first labels if most have fourth powers beyond double precision."""
-        if self._played >= settings.SHORT_WINDOW:
+        """Refuse labels whose fourth powers are beyond double precision, unless they are few.
+
+        What counts is the median size of the last SHORT_WINDOW labels but zeros.
+        """
+        sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
+        if not ((sizes > most) | (sizes < least) & (sizes > 0.0)).any():
             return
-        past = self._outliers.recent if self._played else np.empty(0)
-        sizes = np.abs(np.append(past, y))
-        sizes = sizes[(sizes > 0.0) & (sizes < np.inf)]
-        size, (least, most) = np.median(sizes) if len(sizes) else 1.0, settings.LABEL_SIZES
-        if len(sizes) >= settings.FEWEST_SIZES and not least <= size <= most:
+        before = np.full((settings.SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
+        if self._played:
+            before = self._outliers.recent[1 - settings.SHORT_WINDOW :].reshape(before.shape)
+        sizes = np.concatenate([np.abs(before), sizes])
+        sizes[sizes == 0.0] = np.nan
+        windows = sliding_window_view(sizes, settings.SHORT_WINDOW, axis=0)
+        size, enough = take_medians(windows), (windows > 0.0).sum(axis=-1) >= settings.FEWEST_SIZES
+        odd = enough & ((size < least) | (size > most))
+        if odd.any():
+            row, size = int(odd.nonzero()[0][0]), float(size[odd][0])
             raise ValueError(
-                f"y has labels of size {size:.0e}, but SelfTuning takes sizes from {least:g} to "
-                f"{most:g}: scale the labels, y * {10.0 ** -round(float(np.log10(size))):g}"
+                f"y has labels of size {size:.0e} at row {row}, but SelfTuning takes sizes from "
+                f"{least:g} to {most:g}: scale the labels, y * {10.0 ** -round(np.log10(size)):g}"
             )
 
     def _start(self, d: int) -> None:

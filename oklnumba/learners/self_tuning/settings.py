@@ -100,7 +100,7 @@ LABEL_OUTLIER = 20.0  # median deviations from the median from which on labels a
 LONG_WINDOW, SHORT_WINDOW = 1024, 16  # of so many last labels, and of so few
 MEASURE_LABELS_EVERY = 8  # rounds
 MAX_LABEL = 1e70  # fourth powers of larger ones overflow
-LABEL_SIZES, FEWEST_SIZES = (1e-60, 1e60), 8  # of the first labels, if they are so many
+LABEL_SIZES, FEWEST_SIZES = (1e-60, 1e60), 8  # of the last labels, if so many are not 0
 SPAN = 1024  # rounds after which a range of labels is forgotten if the last two spans do not fill
 FILLED = 4.0  # ... one part of so many
 
