@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import oklnumba as okl
 from oklnumba import adversary, losses, theory
 from tests.checks import COMPILED
+from tests.streams import inputs, labels
 
 LONGEST = 80 if COMPILED else 14
 GREEDY_ROUNDS = 20 if COMPILED else 5
@@ -47,27 +48,6 @@ def fixed_features(kernel, d, seed):
         center = None if rng.random() < 0.5 else rng.uniform(-0.5, 0.5, d)
         return okl.TaylorFeatures(int(rng.integers(0, 7)), sigma=kernel.sigma, center=center)
     return okl.NystromFeatures(rng.uniform(-1, 1, (int(rng.integers(1, 20)), d)), kernel)
-
-
-def inputs(kind, n, d, rng):
-    """Return inputs in [-1, 1]^d."""
-    if kind == "clustered":
-        centers = rng.uniform(-0.9, 0.9, (3, d))
-        return np.clip(centers[rng.integers(3, size=n)] + rng.normal(0, 0.03, (n, d)), -1, 1)
-    if kind == "repeated":
-        return rng.uniform(-1, 1, (1 + n // 10, d))[rng.integers(1 + n // 10, size=n)]
-    return rng.uniform(-1, 1, (n, d))
-
-
-def labels(how, X, rng):
-    """Return labels in [-1, 1]."""
-    if how == "coins":
-        return rng.choice([-1.0, 1.0], len(X))
-    if how == "alternating":
-        return adversary.alternating(len(X))[1]
-    if how == "constant":
-        return np.ones(len(X))
-    return np.clip(np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(len(X)), -1, 1)
 
 
 class Stream:

@@ -79,6 +79,13 @@ def assert_close(found, expected, rtol=1e-9):
     np.testing.assert_allclose(found, expected, rtol=0, atol=rtol * np.abs(expected).max())
 
 
+def assert_supports(run, learner, X, supports):
+    """Sizes at every round, and the points themselves in the end, in any order."""
+    np.testing.assert_array_equal(run.sizes, [len(S) for S in supports])
+    found, expected = sorted(map(tuple, learner.atoms)), sorted(map(tuple, X[supports[-1]]))
+    assert found == expected
+
+
 # ---- rounds one at a time ----
 
 

@@ -18,7 +18,7 @@ settings.register_profile("oklnumba", deadline=None, derandomize=True, database=
 settings.load_profile("oklnumba")
 
 # Assertions in these helpers say what they compared, as those in test files do.
-HELPERS = "battery", "bounds", "checks", "curved", "expansions", "linear_games"
+HELPERS = "battery", "bounds", "checks", "streams"
 pytest.register_assert_rewrite(*(f"tests.{helper}" for helper in HELPERS))
 
 

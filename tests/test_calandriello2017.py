@@ -8,8 +8,8 @@ from scipy.optimize import LinearConstraint, minimize
 import oklnumba as okl
 from oklnumba import losses, theory
 from tests.checks import COMPILED, play_adversary
-from tests.curved import draws, stream
 from tests.reference import naive
+from tests.streams import draws, newton_stream
 
 SEEDS = 200 if COMPILED else 1
 ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
@@ -318,7 +318,7 @@ def test_corollary_1_needs_the_shared_coin(how):
 
 
 def test_bounds_are_their_formulas():
-    X, _ = stream()
+    X, _ = newton_stream()
     kernel, alpha, norm = okl.Gaussian(0.7), 0.3, 2.0
     K = naive.gaussian(X, X, 0.7)
     values = np.linalg.eigvalsh(K)

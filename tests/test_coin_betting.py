@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 import oklnumba as okl
 from oklnumba.theory import coin_betting_bound
 from tests.checks import COMPILED
-from tests.linear_games import game_gradients, played
 from tests.reference.naive_linear import coin_betting_points
+from tests.streams import game_gradients, played
 
 NORMS = np.geomspace(1e-3, 1e3, 13)
 D = 3

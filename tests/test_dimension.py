@@ -7,7 +7,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import theory
-from tests.points import KERNEL, SIGNS, K, X, Y
+from tests.streams import KERNEL, SIGNS, K, X, Y
 
 
 @pytest.mark.parametrize("lam", [10.0, 1.0, 0.1, 1e-3])

@@ -8,28 +8,14 @@ import oklnumba as okl
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from tests.checks import COMPILED, Factor, assert_close
 from tests.reference import naive
+from tests.streams import HARD, hard
 
 DISCOUNTS = (1.0, 0.999, 0.9, 0.5)
 
-
-def streams(n=220, d=2):
-    rng = np.random.default_rng(8)
-    X = rng.uniform(-1, 1, (n, d))
-    y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(n)
-    walk = np.cumsum(rng.standard_normal(n + d)) / 10
-    lagged = np.stack([walk[i : i + n] for i in range(d)], axis=1)
-    order = np.argsort(X[:, 0])
-    return {
-        "random": (X, y),
-        "sorted": (X[order], y[order]),
-        "lagged": (lagged, walk[d:]),
-        "clustered": (X[rng.integers(0, 4, n)] + 0.03 * X, y),
-        "repeated": (X[rng.integers(0, 5, n)], y),
-        "silent": (X * (rng.permutation(n) < 110)[:, None] * [1.0, 0.0] + [0.0, 1e-3], y),
-    }
-
-
-STREAMS = streams()
+SPOKEN = np.random.default_rng(8).permutation(220) < 110
+X, Y = hard("uniform", 220)
+STREAMS = {kind: hard(kind, 220) for kind in HARD}
+STREAMS["silent"] = X * SPOKEN[:, None] * [1.0, 0.0] + [0.0, 1e-3], Y
 
 
 def assert_as_defined(run, expected, rtol=1e-9):
@@ -65,7 +51,7 @@ def test_discounted_linear_learners_equal_their_definition(cls):
         assert_as_defined(run, expected)
 
 
-@pytest.mark.parametrize("name", ["random", "sorted", "lagged", "clustered"])
+@pytest.mark.parametrize("name", ["uniform", "sorted", "lagged", "clustered"])
 def test_discounted_nystrom_awv_equals_its_definition(name):
     X, y = (part[:90] for part in STREAMS[name])
     for discount, forecaster, lam in every_discount(name, 1.0, 1e-3):
@@ -85,7 +71,7 @@ def test_discounted_nystrom_awv_equals_its_definition(name):
 
 
 def test_a_certificate_says_that_it_is_discounted():
-    X, y = STREAMS["random"]
+    X, y = STREAMS["uniform"]
     assert "discounted" not in repr(okl.run(okl.LinearAWV(), X, y).certificate)
     lifted = okl.WithFeatures(okl.TaylorFeatures(1), okl.LinearAWV(discount=0.9))
     for learner in (lifted, okl.PKAWV(okl.TaylorFeatures(1), discount=0.9)):
@@ -148,7 +134,7 @@ def test_columns_behind_those_in_use_are_left_alone():
 
 
 def test_known_inputs_takes_a_discount():
-    X, y = STREAMS["random"]
+    X, y = STREAMS["uniform"]
     learner = okl.PKAWV.known_inputs(okl.Gaussian(1.0), X, discount=0.9)
     assert learner.discount == 0.9
     fixed = okl.PKAWV(learner.features, discount=0.9)

@@ -7,7 +7,7 @@ import oklnumba as okl
 from tests import test_all_learners as battery
 from tests import test_saving as saving
 from tests.checks import COMPILED
-from tests.expansions import KERNEL, stream
+from tests.streams import KERNEL, classes
 
 # ---- what the battery tests, with budgets that are full ----
 
@@ -37,7 +37,7 @@ def test_what_the_battery_tests_holds_for_full_budgets(name, tmp_path):
 
 @full
 def test_memory_is_bounded_by_the_budget(name):
-    X, y = stream(4000 if COMPILED else 400, seed=9)
+    X, y = classes(4000 if COMPILED else 400, seed=9)
     y = np.random.default_rng(1).choice([-1.0, 1.0], len(y))  # noise: a loss in each round
     learner = FULL[name]()
 

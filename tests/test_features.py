@@ -10,6 +10,7 @@ import oklnumba as okl
 from oklnumba.components.features import TaylorFeatures, _monomials
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 from tests.checks import poisoned, untouched, with_poison
+from tests.streams import every_hard_stream, hard, smooth
 
 
 def table_indices(parent, variable, d):
@@ -99,24 +100,10 @@ BASES = {
 }  # fmt: skip
 
 
-def stream(order, n=300):
-    rng = np.random.default_rng(1)
-    X = rng.uniform(-1, 1, (n, 2))
-    if order == "repeated":
-        X = X[rng.integers(0, 7, n)]
-    y = np.sign(np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(n))
-    if order == "sorted":
-        X = X[np.argsort(X[:, 0])]
-    if order == "wild":
-        X[::9] *= 30
-        y[::5] *= 1e3
-    return X, y
-
-
-@pytest.mark.parametrize("order", ["random", "sorted", "repeated", "wild"])
+@every_hard_stream
 @pytest.mark.parametrize("name", BASES)
-def test_forecasts_on_a_basis_are_those_on_the_taylor_features_it_spans(name, order):
-    X, y = stream(order)
+def test_forecasts_on_a_basis_are_those_on_the_taylor_features_it_spans(name, kind):
+    X, y = hard(kind, 300)
     features = okl.BasisFeatures(*BASES[name])
     assert features.size(2) == TAYLOR.size(2)
     for lam in (1.0, 1e-2):
@@ -128,10 +115,10 @@ def test_forecasts_on_a_basis_are_those_on_the_taylor_features_it_spans(name, or
 
 
 def test_kernel_functions_as_a_basis_are_the_nystrom_features():
-    kernel, atoms = okl.Matern(1.5, sigma=0.7), stream("random")[0][:20]
+    kernel, atoms = okl.Matern(1.5, sigma=0.7), smooth(20, 2)[0]
     atoms = np.concatenate([atoms, atoms[:3]])
     basis = okl.BasisFeatures(lambda X: kernel(X, atoms), kernel(atoms))
-    X, y = stream("sorted")
+    X, y = hard("sorted", 300)
     nystrom = okl.NystromFeatures(atoms, kernel)
     assert basis.size(2) == nystrom.size(2) == 20
     grams = [z.transform(X) @ z.transform(X).T for z in (basis, nystrom)]

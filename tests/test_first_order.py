@@ -6,7 +6,48 @@ from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.hot.exp_concave import step_to_face
-from tests.linear_games import EXP_CONCAVE, FAMILY, D, data, game_gradients, played, textbook
+from tests.reference import naive_linear
+from tests.streams import EXP_CONCAVE, FAMILY, D, game_gradients, linear_stream, played
+
+
+def steps(schedule, eta, lam, gradients):
+    n = len(gradients)
+    t = np.arange(1, n + 1)
+    if schedule == "gradient":
+        lengths = np.sqrt(np.cumsum((gradients**2).sum(axis=1)))
+        return np.divide(eta, lengths, out=np.zeros(n), where=lengths > 0)
+    return {"constant": np.full(n, eta), "sqrt": eta / np.sqrt(t), "strong": 1 / ((lam or 1) * t)}[
+        schedule
+    ]
+
+
+def textbook(learner, gradients):
+    """Return the points by the definition of a learner, each solved numerically."""
+    p = learner.get_params()
+    n = len(gradients)
+    if isinstance(learner, okl.OGD):
+        return naive_linear.ogd_points(
+            gradients, steps(p["schedule"], p["eta"], p["lam"], gradients), p["radius"]
+        )
+    if isinstance(learner, okl.LazyOGD):
+        A, argmin = np.eye(gradients.shape[1]) / p["eta"], naive_linear.quadratic_argmin
+        sums = [gradients[:t].sum(axis=0) for t in range(n + 1)]
+        return np.array([argmin(A, -total, "ball", p["radius"]) for total in sums])
+    if isinstance(learner, okl.PNorm):
+        return naive_linear.p_norm_points(gradients, p["eta"], p["p"])
+    if isinstance(learner, okl.ExponentiatedGradient | okl.Winnow):
+        return naive_linear.entropy_points(gradients, p["eta"], p.get("scale", 1.0))
+    if isinstance(learner, okl.Perceptron):
+        return naive_linear.ogd_points(gradients, np.full(n, p["eta"]))
+    if isinstance(learner, okl.AdaptiveFTRL):
+        return naive_linear.adaptive_points(gradients, p["kind"], p["eta"], p["sigma"])
+    if isinstance(learner, okl.StronglyConvexFTRL):
+        return naive_linear.strongly_convex_points(gradients, p["lam"])
+    if isinstance(learner, okl.CoinBetting):
+        return naive_linear.coin_betting_points(gradients, p["lipschitz"], p["wealth"])
+    return naive_linear.exp_concave_points(
+        gradients, p["alpha_tilde"], p["lipschitz"], p["domain"], p["radius"]
+    )
 
 
 @pytest.mark.parametrize("learner", FAMILY, ids=repr)
@@ -40,7 +81,7 @@ def test_a_step_out_of_the_simplex_stops_at_the_first_face():
 
 @pytest.mark.parametrize("cls", [okl.Perceptron, okl.Winnow])
 def test_mistake_driven_learners_by_hand(cls):
-    X, y = data(6, n=80)
+    X, y = linear_stream(6, n=80)
     y = np.where(y > 0, 1.0, -1.0)
     learner = cls(eta=0.4)
     run = okl.run(learner, X, y)

@@ -5,8 +5,8 @@ import pytest
 
 import oklnumba as okl
 from tests.checks import COMPILED, assert_close
-from tests.expansions import KERNEL, LOSSES, ROUNDS, data, stream
 from tests.reference import naive, naive_expansions
+from tests.streams import KERNEL, LOSSES, N, classes, data
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -23,7 +23,7 @@ def test_fogd_equals_the_textbook(loss):
 
 @pytest.mark.filterwarnings("ignore:the kernel is 0")
 def test_fogd_with_phases_beyond_the_fast_range():
-    X, y = stream(60)
+    X, y = classes(60)
     X = X * 1e7
     features = okl.FourierFeatures(20, sigma=1.0, seed=1)
     F = np.concatenate(
@@ -35,7 +35,7 @@ def test_fogd_with_phases_beyond_the_fast_range():
 
 
 def test_the_bound_of_fogd_in_the_space_of_its_features():
-    X, y = stream(ROUNDS, seed=6)
+    X, y = classes(N, seed=6)
     features = okl.FourierFeatures(40, sigma=1.0, seed=2)
     F = features.transform(X)
     for eta in (0.01, 0.1, 1.0):
@@ -77,7 +77,7 @@ def test_skegd_equals_the_textbook(loss, period):
 
 
 def test_skegd_may_update_its_sketches_at_every_loss():
-    X, y = stream(1500 if COMPILED else 60)  # beyond Python's recursion limit
+    X, y = classes(1500 if COMPILED else 60)  # beyond Python's recursion limit
     y = np.random.default_rng(2).choice([-1.0, 1.0], len(y))
     learner = okl.SkeGD(KERNEL, budget=5, sketch=4, columns=4, blocks=1, rank=2, period=1)
     run = okl.run(learner, X, y)

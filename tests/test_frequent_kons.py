@@ -12,6 +12,7 @@ from oklnumba import losses, theory
 from tests.checks import COMPILED, play_adversary
 from tests.reference import naive
 from tests.reference.naive_frequent import frequent_kons
+from tests.streams import inputs, labels
 
 # on purpose, in some tests
 no_point_joins = pytest.mark.filterwarnings("ignore:alpha=.* no point reaches")
@@ -20,34 +21,10 @@ N = 120 if COMPILED else 40
 CURVED = ("squared", "squared_hinge", "logistic")
 
 
-def labels(how, X, loss, C, rng):
-    """Return labels of size C, or -1 and 1; "adversary" is made while playing."""
-    if how == "coins":
-        y = rng.choice([-1.0, 1.0], len(X))
-    elif how == "alternating":
-        y = np.where(np.arange(len(X)) % 2, -1.0, 1.0)
-    elif how == "drifting":  # the function moves, and turns over half-way
-        phase = np.linspace(0.0, 6.0, len(X))
-        y = np.clip(np.sin(3 * X[:, 0] + phase) + 0.1 * rng.standard_normal(len(X)), -1, 1)
-        y[len(X) // 2 :] *= -1.0
-    else:
-        y = np.clip(np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(len(X)), -1, 1)
+def scaled(how, X, loss, C, rng):
+    """Return labels of size C, or -1 and 1."""
+    y = labels(how, X, rng)
     return C * y if loss == "squared" else np.where(y > 0.0, 1.0, -1.0)
-
-
-def inputs(kind, n, d, rng):
-    X = rng.uniform(-1, 1, (n, d))
-    if kind == "clustered":
-        X = X[rng.integers(0, 4, n)] + 0.03 * rng.standard_normal((n, d))
-    elif kind == "repeated":
-        X = X[rng.integers(0, 9, n)]
-    elif kind == "sorted":
-        X = X[np.argsort(X[:, 0])]
-    elif kind == "in turn":  # far points, more than the dictionary holds
-        X = 10.0 * np.arange(n)[:, None] % 130.0 + np.zeros((n, d))
-    elif kind == "moving":
-        X += np.linspace(0.0, 8.0, n)[:, None]
-    return X
 
 
 @st.composite
@@ -66,7 +43,7 @@ def games(draw, longest=N):
         params["eta"] *= losses.get(loss).curvature(C)
     params |= {"rank": draw(st.integers(1, 8)), "budget": draw(st.integers(1, 20))}
     params["threshold"] = draw(st.sampled_from([1e-4, 1e-3, 0.05, 0.5]))
-    return kernel, X, labels(how, X, loss, C, rng), params
+    return kernel, X, scaled(how, X, loss, C, rng), params
 
 
 def features(kernel, X):
@@ -113,7 +90,7 @@ SIZES = [(4, 8, 1e-3, None), (20, 12, 1e-2, 0.3), (2, 5, 0.05, None), (6, 40, 1e
 def test_frequent_kons_equals_its_definition(loss, kind, rank, budget, threshold, eta):
     rng = np.random.default_rng(len(kind))
     kernel, X = okl.Matern(1.5, sigma=0.5), inputs(kind, N, 2, rng)
-    y = labels("function", X, loss, 1.0, rng)
+    y = scaled("function", X, loss, 1.0, rng)
     params = {"loss": loss, "C": 1.0, "alpha": 1.0, "eta": eta, "rank": rank}
     params |= {"budget": budget, "threshold": threshold}
     game, _ = play_naive(kernel, X, y, params)

@@ -9,7 +9,7 @@ from oklnumba import theory
 from tests.bounds import Stream
 from tests.checks import COMPILED
 from tests.reference import naive
-from tests.ridge import STREAMS, stream
+from tests.streams import every_hard_stream, hard, smooth
 
 SIGMA = 0.9
 CENTER = [0.1, -0.2]
@@ -36,7 +36,7 @@ def test_the_degrees_of_a_run():
 @pytest.mark.parametrize("lam", [1.0, 1e-3])
 @pytest.mark.parametrize("forecaster", ["awv", "ridge"])
 def test_every_forecast_is_the_dense_argmin_over_its_present_space(forecaster, lam):
-    X, y = stream(n=100, d=2)
+    X, y = smooth(n=100, d=2)
     run = okl.run(grown(lam=lam, forecaster=forecaster), X, y)
     for t, degree in enumerate(degrees(100)):
         F = naive.taylor(X[: t + 1], degree, SIGMA, np.array(CENTER))
@@ -46,7 +46,7 @@ def test_every_forecast_is_the_dense_argmin_over_its_present_space(forecaster, l
 
 @pytest.mark.skipif(not COMPILED, reason="bitwise equality is that of compiled code")
 def test_after_a_growth_it_has_the_bits_of_the_larger_degree_from_the_start():
-    X, y = stream(n=700, d=2)
+    X, y = smooth(n=700, d=2)
     run = okl.run(grown(), X, y)
     at = degrees(700)
     for degree in np.unique(at):
@@ -56,7 +56,7 @@ def test_after_a_growth_it_has_the_bits_of_the_larger_degree_from_the_start():
 
 
 def test_growth_ends_at_max_size_and_frees_the_past():
-    X, y = stream(n=700, d=2)
+    X, y = smooth(n=700, d=2)
     bounded, free = grown(max_size=14), grown()
     run, other = okl.run(bounded, X, y), okl.run(free, X, y)
     at = degrees(700, largest=3)
@@ -71,7 +71,7 @@ def test_growth_ends_at_max_size_and_frees_the_past():
 
 
 def test_sizes_are_those_after_the_round():
-    X, y = stream(n=100, d=2)
+    X, y = smooth(n=100, d=2)
     learner = grown()
     assert learner.size == 0
     run = okl.run(learner, X, y)
@@ -82,10 +82,10 @@ def test_sizes_are_those_after_the_round():
     assert learner.predict_one(X[20]) == pytest.approx(run.predictions[20], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@every_hard_stream
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
-def test_the_certificate_is_exact_in_the_changing_space_and_holds(name, lam):
-    X, y = STREAMS[name]
+def test_the_certificate_is_exact_in_the_changing_space_and_holds(kind, lam):
+    X, y = hard(kind)
     run = okl.run(grown(lam=lam), X, y)
     expected, rounds = [], np.arange(1, len(y) + 1, 4)
     for t in rounds:
@@ -140,7 +140,7 @@ def test_trouble_while_growing_names_a_round_and_stops_it():
 
 def test_experts_mix_a_growing_learner_with_fixed_ones():
     """They share features of equal maps, but not with a map that changes."""
-    X, y = stream(n=90, d=2)
+    X, y = smooth(n=90, d=2)
     y = np.clip(y, -1, 1)
     alone = okl.run(okl.Experts([grown()]), X, y)
     assert_allclose(alone.predictions, np.clip(okl.run(grown(), X, y).predictions, -1, 1))

@@ -6,8 +6,8 @@ import scipy.optimize
 
 import oklnumba as okl
 from oklnumba import theory
-from tests.points import KERNEL, RNG, SIGNS, K, X, Y
 from tests.reference import naive
+from tests.streams import KERNEL, SIGNS, K, X, Y
 
 
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
@@ -17,8 +17,9 @@ def test_comparator_is_the_penalised_argmin(lam):
     np.testing.assert_allclose(best.predictions, K @ a, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(best.loss, ((Y - K @ a) ** 2).sum(), rtol=1e-9)
     np.testing.assert_allclose(best.norm, np.sqrt(a @ K @ a), rtol=1e-9)
+    rng = np.random.default_rng(3)
     for _ in range(20):  # no other function is better
-        b = a + 0.1 * RNG.standard_normal(60)
+        b = a + 0.1 * rng.standard_normal(60)
         assert ((Y - K @ b) ** 2).sum() + lam * b @ K @ b > best.loss + lam * best.norm**2
 
 
@@ -31,9 +32,10 @@ def test_norm_ball_comparator(loss):
     best = theory.norm_ball_comparator(KERNEL, X, y, 1.5, loss)
     assert 1.5 * (1 - 1e-5) < best.norm <= 1.5
     a = np.linalg.lstsq(K, best.predictions, rcond=1e-12)[0]
+    rng = np.random.default_rng(3)
     for size in (1.0, 1e-1, 1e-2):
         for _ in range(30):
-            other = a + size * RNG.standard_normal(60) / 8
+            other = a + size * rng.standard_normal(60) / 8
             other *= min(1.0, 1.5 / np.sqrt(other @ K @ other))
             assert okl.losses.get(loss).value(K @ other, y).sum() > best.loss * (1 - 1e-5)
     wide = theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1e3, loss)

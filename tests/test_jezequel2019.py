@@ -12,15 +12,14 @@ from tests.bounds import (
     KINDS,
     STREAMS,
     greedy_stream,
-    inputs,
     largest_gap,
     proposition_1,
     theorem_3,
     tightest,
 )
 from tests.checks import COMPILED, one_by_one
-from tests.points import KERNEL, K, X, Y
 from tests.reference import naive
+from tests.streams import KERNEL, K, X, Y, inputs
 
 EXTRA = np.random.default_rng(8).uniform(-1, 1, (5, 2))
 

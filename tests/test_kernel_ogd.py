@@ -8,21 +8,12 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.hot.kernel_ogd import SQUARE
-from tests.checks import COMPILED, assert_close
-from tests.expansions import (
-    KERNEL,
-    LOSSES,
-    ROUNDS,
-    STREAMS,
-    N,
-    assert_supports,
-    best_in_ball,
-    data,
-    long_run,
-    play,
-    stream,
-)
+from tests.checks import COMPILED, assert_close, assert_supports
 from tests.reference import naive, naive_expansions
+from tests.reference.naive_expansions import best_in_ball
+from tests.streams import AGAINST, KERNEL, LOSSES, N, classes, data, play_against
+
+long_run = pytest.mark.skipif(not COMPILED, reason="far too long without the JIT")
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -96,15 +87,15 @@ def test_bogd_keeps_the_function_in_expectation(weighted):
     np.testing.assert_allclose(found, whole.predict(X), rtol=0, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", AGAINST)
 def test_the_classical_bound_of_gradient_descent_holds(name):
     radius = 3.0
-    eta = radius / math.sqrt(ROUNDS)
+    eta = radius / math.sqrt(N)
     learner = okl.KernelOGD(okl.Gaussian(1.0), eta=eta, radius=radius)
-    X, y, hinge = play(name, learner, ROUNDS)
+    X, y, hinge = play_against(name, learner, N)
     regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
     assert regret <= radius**2 / (2 * eta) + eta / 2 * np.count_nonzero(hinge > 0)
-    assert regret <= radius * math.sqrt(ROUNDS)
+    assert regret <= radius * math.sqrt(N)
 
 
 @pytest.mark.parametrize("horizon", [None, N])
@@ -136,7 +127,7 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
 
 @long_run
 def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
-    X, y = stream(4000)
+    X, y = classes(4000)
     kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first is too narrow to learn
     learner = okl.BAO2KS(kernels, radius=5.0, horizon=4000, budget=2000).partial_fit(X, y)
     assert learner.probabilities[1] > 0.7

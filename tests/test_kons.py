@@ -5,7 +5,8 @@ import pytest
 
 import oklnumba as okl
 from tests.checks import COMPILED, one_by_one
-from tests.curved import (
+from tests.reference import naive
+from tests.streams import (
     NAMES,
     SCHEDULED,
     SETTINGS,
@@ -13,11 +14,10 @@ from tests.curved import (
     assert_happened,
     draws,
     explicit,
+    newton_stream,
     sequence,
     step,
-    stream,
 )
-from tests.reference import naive
 
 FLAT = ("hinge", "squared_hinge", "epsilon_insensitive")
 
@@ -50,7 +50,7 @@ def assert_equals(learner, run, steps, loss):
 @pytest.mark.parametrize(("space", "alpha"), [("linear", 0.1), ("polynomial", 1e-3)])
 def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, must_happen, alpha):
     kernel, features = SPACES[space]
-    X, y = stream(loss, C)
+    X, y = newton_stream(loss, C)
     learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta, schedule=schedule)
     run = okl.run(learner, X, y)
     eta = eta if schedule == "constant" else sequence(loss, C, eta, len(X))
@@ -68,7 +68,7 @@ def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, mus
 )
 def test_nothing_depends_on_the_cut(make, schedule, loss, C, eta, tmp_path):
     n = 700 if COMPILED else 120  # more than a block of 512 rounds
-    X, y = stream(loss, C, n)
+    X, y = newton_stream(loss, C, n)
     params = {"loss": loss, "C": C, "alpha": 0.01, "eta": eta, "schedule": schedule}
     whole, single, parts = (make(okl.Gaussian(0.7), **params) for _ in range(3))
     expected = okl.run(whole, X, y).predictions
@@ -86,7 +86,7 @@ def test_nothing_depends_on_the_cut(make, schedule, loss, C, eta, tmp_path):
 
 
 def test_labels_beyond_C_are_for_losses_whose_slope_does_not_grow():
-    X, y = stream()
+    X, y = newton_stream()
     far_y = y * np.linspace(5.0, 10.0, len(y))
     for loss in ("absolute", "epsilon_insensitive"):
         far = okl.KONS(okl.Gaussian(1.0), loss=loss, schedule="sqrt").partial_fit(X, far_y)
@@ -157,7 +157,7 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     space, loss, C, eta, must_happen, sampling, gamma, beta, alpha
 ):
     kernel, features = SPACES[space]
-    X, y = stream(loss, C)
+    X, y = newton_stream(loss, C)
     n = len(X)
     params = {"loss": loss, "C": C, "alpha": alpha, "eta": eta}
     params |= {"gamma": gamma, "beta": beta, "eps": 0.4, "sampling": sampling, "seed": 5}
@@ -188,7 +188,7 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     + [(okl.ProsNKONS, {"restart": restart}) for restart in (True, False)],
 )
 def test_labels_beyond_C_are_refused_and_change_nothing(make, more):
-    X, y = stream("squared", 0.5)
+    X, y = newton_stream("squared", 0.5)
     learner, twin = (make(okl.Gaussian(0.7), C=0.5, **more) for _ in range(2))
     for one in (learner, twin):
         one.partial_fit(X[:100], y[:100])

@@ -10,6 +10,7 @@ import oklnumba as okl
 from oklnumba.hot.krls import least_squares_row
 from tests.checks import (
     assert_close,
+    assert_supports,
     close,
     poisoned,
     spd,
@@ -18,8 +19,8 @@ from tests.checks import (
     upper_part,
     with_poison,
 )
-from tests.expansions import KERNEL, assert_supports, data
 from tests.reference import naive_expansions
+from tests.streams import KERNEL, data
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.03, 0.003])

@@ -10,20 +10,21 @@ from hypothesis import strategies as st
 import oklnumba as okl
 from oklnumba.theory.li2023 import _bound_eigenvalues
 from tests.checks import COMPILED
-from tests.expansions import ROUNDS, STREAMS, best_in_ball, play
 from tests.reference import naive
+from tests.reference.naive_expansions import best_in_ball
+from tests.streams import AGAINST, N, play_against
 
 THEORY = {"zeta": 1.0, "ald_scale": 1.0, "rate_scale": 1.0}  # settings of the theorems
 
 
-@pytest.mark.parametrize(("name", "radius"), [*zip(STREAMS, 2 * [1.0, 5.0, 25.0], strict=True)])
+@pytest.mark.parametrize(("name", "radius"), [*zip(AGAINST, 2 * [1.0, 5.0, 25.0], strict=True)])
 @pytest.mark.parametrize("switch_size", [None, 1])
 def test_corollary_1_holds(name, radius, switch_size):
-    learner, budget = okl.POMD(okl.Gaussian(1.0), radius=radius, horizon=ROUNDS), None
+    learner, budget = okl.POMD(okl.Gaussian(1.0), radius=radius, horizon=N), None
     if switch_size is not None:
-        budget, params = 20, THEORY | {"radius": radius, "horizon": ROUNDS}
+        budget, params = 20, THEORY | {"radius": radius, "horizon": N}
         learner = okl.POMDR(okl.Gaussian(1.0), switch_size=1, budget=budget, **params)
-    X, y, hinge = play(name, learner, ROUNDS)
+    X, y, hinge = play_against(name, learner, N)
     regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
     assert regret <= okl.theory.pomdr_bound(okl.Gaussian(1.0), X, y, radius, budget)
     diary = learner.diary
@@ -114,9 +115,9 @@ def test_corollary_1_needs_3_D_in_the_rate():
 
 
 DATA = {
-    "uniform": lambda rng: rng.uniform(-1, 1, (ROUNDS, 2)),
-    "clusters": lambda rng: rng.integers(0, 4, (ROUNDS, 2)) + rng.normal(0, 0.01, (ROUNDS, 2)),
-    "wide": lambda rng: rng.standard_normal((ROUNDS, 8)),
+    "uniform": lambda rng: rng.uniform(-1, 1, (N, 2)),
+    "clusters": lambda rng: rng.integers(0, 4, (N, 2)) + rng.normal(0, 0.01, (N, 2)),
+    "wide": lambda rng: rng.standard_normal((N, 8)),
 }
 
 
@@ -126,10 +127,10 @@ DATA = {
 def test_theorem_1_bounds_the_dictionary(kernel, name, zeta):
     rng = np.random.default_rng(0)
     X = DATA[name](rng)
-    y = rng.choice([-1.0, 1.0], ROUNDS)
-    learner = okl.POMD(kernel, radius=1.0, zeta=zeta, horizon=ROUNDS).partial_fit(X, y)
+    y = rng.choice([-1.0, 1.0], N)
+    learner = okl.POMD(kernel, radius=1.0, zeta=zeta, horizon=N).partial_fit(X, y)
     # The learner's D is the largest k(x, x) so far: at least that of the first point.
-    alpha = float(kernel.diag(X[:1])[0]) * ROUNDS ** (-2 * zeta)
+    alpha = float(kernel.diag(X[:1])[0]) * N ** (-2 * zeta)
     bound = okl.theory.ald_budget_bound(kernel, X, alpha)
     assert learner.size <= bound.size <= min(bound.exponential, bound.polynomial) + 1e-9
     values = np.linalg.eigvalsh(kernel(X))[::-1]

@@ -10,14 +10,36 @@ import oklnumba as okl
 from oklnumba import losses
 from oklnumba.components.potentials import check_simplex
 from tests.checks import COMPILED
-from tests.linear_games import FAMILY, NEWTON, D, data, two_faced
+from tests.streams import ADAPTIVE, FAMILY, NEWTON, D, linear_stream
 
 # ---- two faces, one learner ----
 
 
+def two_faced(loss):
+    """Return every learner with both faces, with a loss for the other face."""
+    found = [
+        okl.OGD(eta=0.2, loss=loss),
+        okl.OGD(eta=0.5, schedule="sqrt", radius=0.8, loss=loss),
+        okl.OGD(schedule="strong", lam=2.0, loss=loss),
+        okl.OGD(eta=0.5, schedule="gradient", radius=0.8, loss=loss),
+        okl.LazyOGD(eta=0.2, radius=0.7, loss=loss),
+        okl.PNorm(eta=0.2, p=1.3, loss=loss),
+        okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),
+        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in ADAPTIVE),
+        okl.StronglyConvexFTRL(lam=2.0, loss=loss),
+        okl.CoinBetting(loss=loss),
+        okl.ExpConcaveFTRL(alpha_tilde=0.2, loss=loss),
+        okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="ball", radius=0.5, loss=loss),
+        okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="simplex", loss=loss),
+        okl.OnlineNewtonStep(C=100.0, eta=0.1, loss=loss),
+        okl.SketchedONS(rank=2, C=100.0, eta=0.1, loss=loss),
+    ]
+    return [pytest.param(one, loss, id=f"{one!r}") for one in found]
+
+
 @pytest.mark.parametrize("learner, loss", [p for name in losses.LOSSES for p in two_faced(name)])
 def test_the_learner_face_plays_the_game_on_the_gradients_of_its_losses(learner, loss):
-    X, y = data(5, n=60)
+    X, y = linear_stream(5, n=60)
     found = losses.get(loss)
     y = np.where(y > 0, 1.0, -1.0) if found.classes else y
     run = okl.run(learner.reset(), X, y)
@@ -41,13 +63,13 @@ def test_the_learner_face_plays_the_game_on_the_gradients_of_its_losses(learner,
     [
         okl.TaylorFeatures(2),
         okl.FourierFeatures(9),
-        okl.NystromFeatures(data()[0][1:9], okl.Gaussian()),
+        okl.NystromFeatures(linear_stream()[0][1:9], okl.Gaussian()),
     ],
     ids=lambda one: type(one).__name__,
 )
 @pytest.mark.parametrize("learner", [p.values[0] for p in two_faced("squared")], ids=repr)
 def test_a_lifted_learner_is_the_learner_on_the_features(features, learner):
-    X, y = data(9, n=150)
+    X, y = linear_stream(9, n=150)
     lifted = okl.WithFeatures(features, learner)
     run = okl.run(lifted, X, y)
     linear = type(learner)(**learner.get_params())

@@ -16,7 +16,7 @@ from oklnumba.components.metric import measure_scales
 from oklnumba.core.params import Params
 from oklnumba.core.steps import finish
 from tests.battery import CASES, SAMPLERS, assert_same_proofs, by_hand, make, stream
-from tests.points import KERNELS
+from tests.streams import KERNELS
 
 W = np.array([1.7, 0.0, 0.3])
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)

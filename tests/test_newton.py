@@ -8,8 +8,8 @@ import oklnumba as okl
 from oklnumba import losses
 from oklnumba.hot.newton import NewtonState, solve_block
 from tests.checks import one_by_one
-from tests.linear_games import NEWTON, data, game_gradients, played
 from tests.reference import naive_linear
+from tests.streams import NEWTON, game_gradients, linear_stream, played
 
 
 def textbook(learner, X, y, C, derivative):
@@ -20,7 +20,7 @@ def textbook(learner, X, y, C, derivative):
 
 @pytest.mark.parametrize("learner", NEWTON, ids=repr)
 def test_newton_steps_are_those_with_dense_matrices(learner):
-    X, y = data()
+    X, y = linear_stream()
     loss = losses.get(learner.loss)
     y = np.where(y > 0, 1.0, -1.0) if loss.classes else 0.9 * y * min(1, learner.C)
     forecasts, points = textbook(learner, X, y, learner.C, loss.derivative)
@@ -44,7 +44,7 @@ def test_newton_steps_of_the_game_face_minimise_their_quadratic(learner):
 @pytest.mark.parametrize("loss, eta", [("squared", None), ("hinge", 0.4), ("logistic", None)])
 def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
     """Blocks that cancel are left to single rounds; rounds on the slab may have no gradient."""
-    X, y = data(12, n=157)
+    X, y = linear_stream(12, n=157)
     y = np.where(y > 0, 1.0, -1.0)  # with C = 1: derivative 0 at the edge of the slab
     X = 3 * X
     bulk, single = (okl.OnlineNewtonStep(loss, C=1.0, alpha=alpha, eta=eta) for _ in range(2))
@@ -77,7 +77,7 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
 
 @pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])
 def test_labels_where_the_loss_has_no_curvature_are_refused(cls):
-    X, y = data()
+    X, y = linear_stream()
     lifted = okl.WithFeatures(okl.TaylorFeatures(), cls(C=0.5))
     for learner in (cls(C=0.5), lifted, okl.Experts([lifted])):
         with pytest.raises(ValueError, match=r"outside \[-C, C\] with C = 0.5"):

@@ -8,8 +8,8 @@ import pytest
 
 import oklnumba as okl
 from tests.checks import assert_close
-from tests.expansions import ROUNDS, stream
 from tests.reference import naive, naive_expansions
+from tests.streams import N, classes
 
 KERNELS = [okl.Gaussian(1.0), okl.Laplacian(0.7), okl.Polynomial(2, coef0=0.5), okl.Linear()]
 
@@ -37,14 +37,12 @@ def textbook(k, X, y, learner):
 
 
 LEARNERS = {
-    "POMDR": lambda k: okl.POMDR(
-        k, radius=5.0, switch_size=15, budget=30, horizon=ROUNDS, zeta=0.9
-    ),
+    "POMDR": lambda k: okl.POMDR(k, radius=5.0, switch_size=15, budget=30, horizon=N, zeta=0.9),
     "POMDR, by the rounds": lambda k: okl.POMDR(k, budget=60),
     "POMDR, few hints": lambda k: okl.POMDR(k, hints=1, switch_size=8, budget=10, rate_scale=1.0),
-    "OMDR": lambda k: okl.POMDR(k, radius=2.0, switch_size=1, budget=20, horizon=ROUNDS),
+    "OMDR": lambda k: okl.POMDR(k, radius=2.0, switch_size=1, budget=20, horizon=N),
     "POMDR, t-bar = T": lambda k: okl.POMDR(k, switch_size=5, budget=20, horizon=7, ald_scale=0.1),
-    "POMD": lambda k: okl.POMD(k, radius=5.0, horizon=ROUNDS, zeta=0.6),
+    "POMD": lambda k: okl.POMD(k, radius=5.0, horizon=N, zeta=0.6),
     "POMD, anytime": lambda k: okl.POMD(k, zeta=0.5),
 }
 
@@ -52,7 +50,7 @@ LEARNERS = {
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_pomdr_equals_the_textbook(kernel, name):
-    X, y = stream(ROUNDS)
+    X, y = classes(N)
     learner = LEARNERS[name](kernel)
     run = okl.run(learner, X, y)
     forecasts, supports, norms, deltas, _ = textbook(naive.kernel_function(kernel), X, y, learner)
@@ -73,8 +71,8 @@ def test_the_printed_norm_update_would_be_wrong():
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too few rounds for removals")
 def test_the_diary():
-    X, y = stream(ROUNDS)
-    learner = okl.POMDR(okl.Gaussian(1.0), switch_size=15, budget=30, horizon=ROUNDS)
+    X, y = classes(N)
+    learner = okl.POMDR(okl.Gaussian(1.0), switch_size=15, budget=30, horizon=N)
     assert learner.diary == (None, 0, 0.0, 0, 0)
     supports = textbook(naive.gaussian, X, y, learner)[1]
     sizes = np.array([len(S) for S in supports])
@@ -82,7 +80,7 @@ def test_the_diary():
     diary = learner.diary
     assert diary.switch_round == int(np.argmax(sizes == 15)) + 2
     assert diary.removals == int((np.diff(sizes) < 0).sum()) > 3
-    narrow = okl.POMDR(okl.Gaussian(4.0), horizon=ROUNDS).partial_fit(X, y)
+    narrow = okl.POMDR(okl.Gaussian(4.0), horizon=N).partial_fit(X, y)
     assert narrow.diary.switch_round is None and narrow.diary.projections > 50
     assert narrow.diary.removals == 0
 
@@ -119,7 +117,7 @@ def test_a_dropped_atom_at_equal_distances_goes_to_the_first(points, homes):
 
 def test_a_t_bar_of_the_horizon_leaves_that_round_to_pomd_after_a_save_too(tmp_path):
     """Errata 31. The buffers have room for 64 atoms and must grow, the factor too."""
-    X, _ = stream(ROUNDS if not numba.config.DISABLE_JIT else 80)
+    X, _ = classes(N if not numba.config.DISABLE_JIT else 80)
     y = np.random.default_rng(3).choice([-1.0, 1.0], len(X))
     parameters = {"radius": 0.01, "switch_size": 64, "budget": 100, "ald_scale": 0.0}
     learner = okl.POMDR(okl.Gaussian(0.3), horizon=65, **parameters)

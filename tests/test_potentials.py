@@ -16,8 +16,8 @@ from oklnumba.components.potentials import (
 )
 from oklnumba.experiments.games import LeastSquares, Portfolio, play
 from tests.checks import COMPILED
-from tests.linear_games import D, data, game_gradients, played
 from tests.reference import naive_linear
+from tests.streams import D, game_gradients, linear_stream, played
 
 LEARNERS = {  # whose points the mirror maps are
     euclidean(0.7): okl.OGD(0.7),
@@ -122,7 +122,7 @@ def test_portfolio_of_equal_and_of_one_asset():
 
 @pytest.mark.parametrize("radius", [None, 0.5])
 def test_least_squares_game(radius):
-    X, y = data(11)
+    X, y = linear_stream(11)
     game = LeastSquares(X, y, radius=radius)
     best = game.best()
     total = game.losses(best).sum()

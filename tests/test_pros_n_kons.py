@@ -6,17 +6,17 @@ import pytest
 import oklnumba as okl
 from oklnumba.hot.primitives.dictionary import NUGGET
 from tests.checks import one_by_one
-from tests.curved import (
+from tests.reference import naive
+from tests.streams import (
     SETTINGS,
     SPACES,
     assert_happened,
     every_setting,
     every_space,
     explicit,
+    newton_stream,
     step,
-    stream,
 )
-from tests.reference import naive
 
 
 def with_nuggets(features, atoms):
@@ -44,7 +44,7 @@ def with_nuggets(features, atoms):
 )
 def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
     """Huge points with label 0 first: they span the space, do not move w, and satisfy KORS."""
-    X, y = stream("squared", 0.5)
+    X, y = newton_stream("squared", 0.5)
     D = 2 if isinstance(kernel, okl.Linear) else 3
     X[:D] *= 300
     y[:D] = 0.0
@@ -64,7 +64,7 @@ def test_pros_n_kons_on_a_dictionary_that_never_changes(kernel, restart):
 def test_con_kons_in_a_space_that_is_complete(space, loss, C, eta, must_happen, alpha):
     """The first points span the space; later atoms add no direction."""
     kernel, features = SPACES[space]
-    X, y = stream(loss, C)
+    X, y = newton_stream(loss, C)
     D = features(X).shape[1]
     learner = okl.ProsNKONS(
         kernel, loss=loss, C=C, alpha=alpha, eta=eta, mu=1e-3, beta=2.0, restart=False
@@ -93,7 +93,7 @@ DENSE += [(name, *SETTINGS[1][:3]) for name in KERNELS if name != "Matern"]
 )
 def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, restart):
     kernel = KERNELS[name]
-    X, y = stream(loss, C)
+    X, y = newton_stream(loss, C)
     kept = okl.KORS(kernel, alpha=0.1, beta=0.7, eps=0.4, seed=2).partial_fit(X).indices_
     learner, other = (
         okl.ProsNKONS(

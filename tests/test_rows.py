@@ -14,8 +14,8 @@ from oklnumba.hot.primitives.rows import (
     sign_sums,
 )
 from tests.checks import SIZES, poisoned, untouched, with_poison
-from tests.points import KERNELS
 from tests.reference import naive
+from tests.streams import KERNELS
 
 
 @with_poison

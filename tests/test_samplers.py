@@ -12,11 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import oklnumba as okl
-from tests import curved, ridge
 from tests.battery import BAD_X, HARD, HOLDERS, SAMPLERS, WIDTHS, N, bad_values, hard_stream, stream
 from tests.checks import COMPILED
-from tests.curved import SPACES, draws, every_space
 from tests.reference import naive
+from tests.streams import KERNELS, SPACES, draws, every_space, newton_stream, smooth
 
 
 def kors_stream(n=N):
@@ -148,9 +147,9 @@ def test_kors_refuses_to_go_on_after_numerical_trouble():
 # ---- the definitions ----
 
 
-@pytest.mark.parametrize("kernel", ridge.KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_kors_equals_its_definition(kernel):
-    X, k = ridge.stream(n=150)[0], naive.kernel_function(kernel)
+    X, k = smooth(150)[0], naive.kernel_function(kernel)
     sampler = okl.KORS(kernel, alpha=0.5, beta=1.3, eps=0.4, seed=7).partial_fit(X)
     rng = np.random.default_rng(7)
     coins = np.array([rng.random() for _ in range(150)])
@@ -164,7 +163,7 @@ def test_kors_equals_its_definition(kernel):
 @pytest.mark.parametrize("threshold", [0.1, 0.5])
 def test_ald_keeps_what_is_far_from_the_span(space, threshold):
     kernel, features = SPACES[space]
-    X, _ = curved.stream()
+    X, _ = newton_stream()
     kept = naive.ald(features(X), threshold)
     sampler = okl.ALD(kernel, threshold=threshold).partial_fit(X[:30]).partial_fit(X[30:])
     assert_array_equal(sampler.indices_, kept)
@@ -173,7 +172,7 @@ def test_ald_keeps_what_is_far_from_the_span(space, threshold):
 
 
 def test_uniform_sampling_is_a_coin_a_point():
-    X, _ = curved.stream()
+    X, _ = newton_stream()
     sampler = okl.UniformSampling(okl.Gaussian(1.0), probability=0.2, seed=4).partial_fit(X[:1])
     sampler.partial_fit(X[1:7]).partial_fit(X[7:])
     kept = np.flatnonzero(draws(4, 300) < 0.2)
@@ -192,7 +191,7 @@ def test_uniform_sampling_is_a_coin_a_point():
     ids=lambda sampler: type(sampler).__name__,
 )
 def test_samplers_serve_as_nystrom_maps(sampler):
-    X, _ = curved.stream()
+    X, _ = newton_stream()
     F = sampler.partial_fit(X).transform(X)
     K = naive.laplacian(X, X, 0.7)
     columns = K[:, sampler.indices_]

@@ -9,7 +9,7 @@ import oklnumba as okl
 from oklnumba import theory
 from oklnumba.components.potentials import euclidean
 from tests.checks import COMPILED
-from tests.linear_games import ADAPTIVE, played
+from tests.streams import ADAPTIVE, played
 
 GAME_COUNT = 400 if COMPILED else 20
 sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])

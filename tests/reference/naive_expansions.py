@@ -3,6 +3,8 @@
 Functions are vectors over the points of the stream. See naive.py.
 """
 
+import math
+
 import numpy as np
 
 
@@ -291,3 +293,20 @@ def bao2ks(Ks, y, radius, rate, budget, reservoir_size, beta, coins, confidence=
         sizes.append(sum(map(len, S)))
     norms = [np.sqrt(max(c[i] @ Ks[i] @ c[i], 0.0)) for i in range(K)]
     return np.array(forecasts), np.array(sizes), np.array(norms), restarts, S
+
+
+def best_in_ball(K, y, radius, steps=3000):
+    """Return the hinge loss of a good function with |f| <= radius: averaged subgradient steps."""
+    c, mean = np.zeros(len(y)), np.zeros(len(y))
+    values, best = np.zeros(len(y)), float(len(y))  # K c, and the loss of f = 0
+    for step in range(1, steps + 1):
+        g = np.where(y * values < 1, -y, 0.0)
+        Kg = K @ g
+        length = radius / math.sqrt(step * max(g @ Kg, 1e-300))
+        c, values = c - length * g, values - length * Kg
+        shrink = min(1.0, radius / max(math.sqrt(max(c @ values, 0.0)), 1e-300))
+        c, values = c * shrink, values * shrink
+        mean += (c - mean) / step
+        if step % 50 == 0:
+            best = min(best, *(np.maximum(1 - y * (K @ f), 0).sum() for f in (c, mean)))
+    return best
