@@ -179,6 +179,8 @@ def as_label(y: Any, classes: bool = False) -> np.ndarray:
 
 def _holds_bools(y: Any) -> bool:
     """Say whether labels are False and True, which are the classes -1 and +1."""
+    if type(y) is np.ndarray and y.dtype.kind != "O":
+        return y.dtype.kind == "b"
     dtype = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
     if dtype in ("object", "list", "tuple"):
         return len(y) > 0 and all(isinstance(one, bool | np.bool_) for one in y)

@@ -159,8 +159,11 @@ class Params:
         return self
 
     def __repr__(self) -> str:
+        return self._repr_with(vars(self))
+
+    def _repr_with(self, params: dict[str, Any]) -> str:
         names = self.__signature__.parameters
-        inside = ", ".join(f"{name}={repr_value(getattr(self, name))}" for name in names)
+        inside = ", ".join([f"{name}={repr_value(params[name])}" for name in names])
         return f"{type(self).__name__}({inside})"
 
     def _describe_data(self) -> dict[str, Any]:

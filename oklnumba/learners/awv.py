@@ -56,8 +56,9 @@ def bind_outputs(
     trace: Trace, workspace: tuple[np.ndarray, ...], totals: np.ndarray
 ) -> tuple[Rounds, Certificate]:
     """Return where AWV rounds and their certificate write: into a trace and workspace."""
-    columns = [part.reshape(-1, len(totals)) for part in (trace.predictions, *trace[2:5])]
-    return Rounds(columns[0], *workspace), Certificate(totals, *columns[1:])
+    outputs = len(totals)
+    forecasts, *sums = [a.reshape(-1, outputs) for a in (trace.predictions, *trace[2:5])]
+    return Rounds(forecasts, *workspace), Certificate(totals, *sums)
 
 
 class KernelAWV(GrowingFactor):
@@ -110,7 +111,7 @@ class KernelAWV(GrowingFactor):
         self._one_round = make_workspace(1, self._outputs)
 
     def _space(self) -> str:
-        return f"the RKHS of {self._without_data().kernel!r}"
+        return f"the RKHS of {self._params_in_force()['kernel']!r}"
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve_ahead()

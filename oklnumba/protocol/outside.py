@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ class Outside(Learner):
 
     def _open(self, d: int, outputs: int = 1) -> None:
         self._width, self._in_force = d, SimpleNamespace()  # the model itself plays, not a copy
-
-    def _without_data(self) -> Self:
-        return self  # for its repr; its hyper-parameters are the model's
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         return super()._as_labels(y, n, signs or self._choose_calls()[2])
@@ -83,7 +80,7 @@ class Outside(Learner):
             signs,
         )
 
-    def __repr__(self) -> str:
+    def _repr_with(self, params: dict[str, Any]) -> str:
         name, text = type(self.model).__name__, repr_short(self.model)
         return text if text.startswith(name) else f"{name}()"
 

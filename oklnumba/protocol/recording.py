@@ -112,13 +112,14 @@ class Recorder:
         before, self.stored = self.stored, self.stored + len(part["sizes"])
         expected = self.expected if self.record == "all" else 0
         for name, values in part.items():
-            old = self.columns.get(name, values[:0])
-            dtype = np.promote_types(old.dtype, values.dtype)
-            if self.stored > len(old) or dtype != old.dtype:
+            column = self.columns.get(name, values[:0])
+            if self.stored > len(column) or column.dtype != values.dtype:
+                dtype = np.promote_types(column.dtype, values.dtype)
                 room = max(self.stored, 2 * before, expected)
-                self.columns[name] = np.empty((room, *values.shape[1:]), dtype)
-                self.columns[name][:before] = old[:before]
-            self.columns[name][before : self.stored] = values
+                column, old = np.empty((room, *values.shape[1:]), dtype), column
+                column[:before] = old[:before]
+                self.columns[name] = column
+            column[before : self.stored] = values
 
     def arrays(self) -> Rows:
         """Return all that is stored, the last round too."""
@@ -142,7 +143,7 @@ class Recorder:
             "interrupted": self.interrupted,
             "loss": self.loss.name,
             "own_loss": self.learner._loss().name,
-            "learner": repr(self.learner._without_data()),
+            "learner": self.learner._repr_with(self.learner._params_in_force()),
             "space": self.learner._space() if self.rounds else None,
             "member": self.learner._member() if self.rounds else None,
             "outputs": self.learner._output_names,

@@ -73,6 +73,8 @@ class Trace(NamedTuple):
 
     def rows(self, start: int, stop: int) -> Self:
         """Return the results of rounds start to stop (views)."""
+        if stop - start == len(self.sizes):
+            return self
         return type(self)(*(None if a is None else a[start:stop] for a in self))
 
 
@@ -474,7 +476,7 @@ class Learner(State, Params):
         part["losses"] = loss.of_rounds(trace.predictions, y)
         if (np.abs(y) == 1.0).all():
             part["mistakes"] = y * trace.predictions <= 0.0
-            part["labels"] = (y > 0.0).astype(np.int8)
+            part["labels"] = (y > 0.0).view(np.int8)
         return part
 
     # ---- files, copies and pickles ----
@@ -522,9 +524,13 @@ class Learner(State, Params):
         for name, one in self._nested().items():
             one._restore(select_prefix(f"{name}_", state))
 
+    def _params_in_force(self) -> dict[str, Any]:
+        """Return the hyper-parameters in force, by name."""
+        return vars(self._hyper) | self._unscaled
+
     def _without_data(self) -> Self:
         """Return a learner of the hyper-parameters in force, without data."""
-        return type(self)(**vars(self._hyper) | self._unscaled)
+        return type(self)(**self._params_in_force())
 
     def _restore_contents(self, meta: dict[str, Any], arrays: Any) -> Self:
         """Restore what ``_contents`` returned, with the same hyper-parameters; return self."""
@@ -546,7 +552,7 @@ class Learner(State, Params):
         """Return hyper-parameters and state. Closures and buffers are made again."""
         meta, arrays = self._contents()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
-        hyper = {} if self._width is None else vars(self._hyper) | self._unscaled
+        hyper = {} if self._width is None else self._params_in_force()
         in_force = {name: clone(value) for name, value in hyper.items()}  # its learners play
         params = self.get_params(deep=False)
         return {"params": params, "in_force": in_force, "meta": meta, "arrays": arrays}
