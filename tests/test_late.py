@@ -38,19 +38,24 @@ def textbook(learner, X, y, delay, batch):
     """Return forecasts and sizes by the definition.
 
     Round t is forecast by the learner that has learned the labels of rounds 1, ..., m - delay, m
-    the last multiple of ``batch`` below t. In the end all labels come.
+    the last multiple of ``batch`` below t. In the end all labels come. A learner that sees the last
+    labels hears which of them were known when a row was forecast.
     """
-    forecasts, sizes, learned = [], [], 0
+    forecasts, sizes, known, learned = [], [], [], 0
 
     def learn(last):
         nonlocal learned
         rows = [s for s in range(learned, last) if y[s] == y[s]]
         if rows:
-            learner.partial_fit(X[rows], y[rows])
+            before = np.array([known[s] for s in rows])
+            leads = learner.rounds + np.arange(len(rows)) - before
+            learner._learn_rows(X[rows], y[rows], leads)
         learned = max(learned, last)
 
+    learner._begin(X.shape[1], *y.shape[1:])
     for t in range(1, len(X) + 1):
         forecasts.append(learner.predict(X[t - 1 : t])[0])
+        known.append(learner.rounds)
         if t % batch == 0:
             learn(t - delay)
         sizes.append(learner.size)

@@ -193,6 +193,10 @@ class Experts(Learner):
             F, y, self._rule, self._played, state, self._weights, out,
         ))  # fmt: skip
 
+    def _set_leads(self, leads: np.ndarray) -> None:
+        for one in self._hyper.learners:
+            one._set_leads(leads)
+
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))
         inputs = [scale_columns(X, one._scales) for one in self._experts]

@@ -37,6 +37,8 @@ class LateLabels:
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.rounds = self.learned = self.labelled = 0  # rounds so far, learned, with a label
         self.X = self.y = None  # the rounds after those learned
+        # Of each, how many had been learned when it was forecast.
+        self.known = np.empty(0, dtype=np.int64)
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels; optional ones as floats, NaN for missing ones."""
@@ -66,6 +68,7 @@ class LateLabels:
         forecasts, sizes = [], []
         for start, stop in pairwise([0, *ends, n]):
             self.rounds = before + stop
+            self.known = np.append(self.known, np.full(stop - start, learner.rounds))
             if at_once and there[start]:
                 trace = self.learn_until(self.rounds, learner._play_rows)
             else:
@@ -79,12 +82,16 @@ class LateLabels:
 
     def learn_until(self, last: int, play: Callable | None = None) -> Trace | None:
         """Learn the labels that there are of the rounds up to ``last``."""
-        play = play or self.learner._learn_rows
         count = max(0, last - self.learned)
-        X, y = self.X[:count], self.y[:count]
-        self.X, self.y, self.learned = self.X[count:], self.y[count:], self.learned + count
+        X, y, known = self.X[:count], self.y[:count], self.known[:count]
+        self.X, self.y, self.known = self.X[count:], self.y[count:], self.known[count:]
+        self.learned += count
         there = find_labels(y)
-        return play(X[there], y[there]) if there.any() else None
+        X, y, known = X[there], y[there], known[there]
+        if play is None and len(y):
+            rounds = self.learner.rounds + np.arange(len(y))
+            return self.learner._learn_rows(X, y, rounds - known)
+        return play(X, y) if len(y) else None
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
         """Return what a run stores; without a label the loss is NaN and there is no mistake."""
@@ -100,11 +107,13 @@ class LateLabels:
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return the rows that wait for their labels, for a checkpoint."""
-        return {} if self.X is None else {"late_X": self.X, "late_y": self.y}
+        if self.X is None:
+            return {}
+        return {"late_X": self.X, "late_y": self.y, "late_known": self.known}
 
     def restore(self, rounds: int, arrays: dict[str, np.ndarray]) -> None:
         """Go on after so many rounds of a checkpoint with these arrays."""
         if rounds:
-            self.X, self.y = arrays["late_X"], arrays["late_y"]
+            self.X, self.y, self.known = (arrays[f"late_{one}"] for one in ("X", "y", "known"))
             self.rounds, self.learned = rounds, rounds - len(self.y)
             self.labelled = int(arrays["run_labelled"][-1])

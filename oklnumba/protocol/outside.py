@@ -39,9 +39,9 @@ class Outside(Learner):
             learn(X[t].copy(), label)
             self._played += 1
 
-    def _learn_rows(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
         if hasattr(self.model, "learn_one"):
-            super()._learn_rows(X, y)
+            super()._learn_rows(X, y, leads)
         else:  # as scikit-learn: a batch in one call
             self._begin(X.shape[1])
             self._choose_calls()[1](X.copy(), y.copy())

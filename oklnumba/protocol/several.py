@@ -101,6 +101,10 @@ class Several(Wrapper):
                 if getattr(output, name) is not None:
                     getattr(trace, name)[:, k] = getattr(output, name)
 
+    def _set_leads(self, leads: np.ndarray) -> None:
+        for one in self._learners:
+            one._set_leads(leads)
+
     @locked
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""

@@ -23,21 +23,46 @@ def standardised(X, past):
     return np.sign(Z) * np.where(abs(Z) > 4, 4 + np.log(np.maximum(abs(Z) - 3, 1)), abs(Z))
 
 
-def label_range(y, t):
-    """Low, middle and high in round t: labels beyond low and high are outliers.
+def label_limits(y, t):
+    """Least, low, middle, high and most in round t.
 
-    More than 20 median deviations from the last 1024 and from the last 16 labels, measured after
-    16, 24, 32, ... labels; before, beyond 1e70. The middle is the median of the last 16.
+    Labels beyond low and high, more than 20 median deviations from the last 1024 and from the last
+    16 labels, are outliers unless foretold; beyond least and most, 400 of the larger of these two
+    deviations, in any case. Measured after 16, 24, 32, ... labels; before, all are 1e70 away. The
+    middle is the median of the last 16.
     """
     if t < 16:
-        return -1e70, 0.0, 1e70
+        return np.array([-1e70, -1e70, 0.0, 1e70, 1e70])
     past = y[: t // 8 * 8]
     (long, reach), (mid, near) = (naive.outlier_range(past[-k:], 20.0) for k in (1024, 16))
-    return max(-1e70, min(long - reach, mid - near)), mid, min(1e70, max(long + reach, mid + near))
+    low, high, most = min(long - reach, mid - near), max(long + reach, mid + near), max(reach, near)
+    limits = min(low, mid - 20 * most), low, mid, high, max(high, mid + 20 * most)
+    return np.clip(limits, -1e70, 1e70)
 
 
-def learned_label(label, low, mid, high):
+def cut_label(label, least, low, mid, high, most):
+    return min(max(label, least), most)
+
+
+def learned_label(label, told, least, low, mid, high, most):
+    """The label, or the middle in place of an outlier; told : forecasts of members with lags."""
+    if any(abs(one - label) <= abs(label - mid) / 4 for one in told):
+        low, high = least, most
     return label if low <= label <= high else mid
+
+
+def look_back(raw, counts):
+    """The last of ``counts`` labels, (n,), and how the 13 before differ from it, (n, 13).
+
+    Missing ones are 0, and differ by 0.
+    """
+    last, differences = np.zeros(len(counts)), np.zeros((len(counts), 13))
+    for t, count in enumerate(counts):
+        if count > 0:
+            last[t] = raw[count - 1]
+        for j in range(2, min(count, 14) + 1):
+            differences[t, j - 2] = raw[count - j] - last[t]
+    return last, differences
 
 
 def middle(y):
@@ -322,15 +347,34 @@ def space_forecasts(space, views, y, signs, sizes, past, scales, median, seed, b
     return columns + [descent(Z, y, signs, step) for step in space.steps]
 
 
-def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024):
-    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,)."""
+def lag_forecasts(X, raw, counts, past, stop, ridges):
+    """Forecasts of ridge regressions on x and the differences of the last labels, and these."""
+    last, differences = look_back(raw, counts[:stop])
+    A = np.column_stack([X[:stop], differences])
+    S = standardised(A, A[:past]) if past else np.zeros(A.shape)
+    Z = np.column_stack([np.ones(stop), S])
+    return forecasts(Z, raw[:stop] - last, ridges) + last[:, None], last
+
+
+def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024, leads=None):
+    """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
+
+    leads : (n,), how many labels before a round's own were not known when it was forecast.
+    """
     ends = [t for t in restarts if t <= len(X)]
-    out, losses = np.zeros(len(X)), 0.0
-    came, y = y, np.array([learned_label(y[t], *label_range(y, t)) for t in range(len(y))])
+    counts = np.arange(len(X)) - (0 if leads is None else leads)
+    out, losses, came, y = np.zeros(len(X)), 0.0, y, y.copy()
+    limits = [label_limits(y, t) for t in range(len(y))]
+    raw = np.array([cut_label(v, *of_round) for v, of_round in zip(y, limits, strict=True)])
+    (lag_space,) = [space for space in spaces if space.lags]
     for stage, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
         past = start - start // 16
         if start == restarts[0]:  # the first 16 are judged when they are replayed
-            y[:16] = [learned_label(v, *label_range(came, past - 1)) for v in came[:16]]
+            raw[:16] = [cut_label(v, *limits[past - 1]) for v in came[:16]]
+            y[:16] = [learned_label(v, [], *limits[past - 1]) for v in came[:16]]
+        lagged, last = lag_forecasts(X, raw, counts, past, stop, lag_space.ridges)
+        for t in range(start, stop):
+            y[t] = learned_label(came[t], lagged[t], *limits[t])
         S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset
@@ -341,12 +385,14 @@ def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024):
         median = median_distance(S[:past]) if past else 0.0
         columns = []
         for space in spaces:
-            if past or space.kernel == "linear":
+            if space.lags:
+                columns.append(lagged - offset)
+            elif past or space.kernel == "linear":
                 columns += space_forecasts(
                     space, views, labels, signs, sizes, past, scales, median, (seed, stage), budget,
                     deepest, start,
                 )  # fmt: skip
-        columns.append(np.append(0.0, labels[:-1])[:, None])  # the last label
+        columns.append(last[:, None] - offset)  # the last label
         F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
         out[start:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[start:]
         F += C[:, None]

@@ -323,9 +323,16 @@ class Learner(State, Params):
             self._fault = None
         return trace
 
-    def _learn_rows(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Learn checked rows whose forecasts were made before, with late labels."""
+    def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
+        """Learn checked rows whose forecasts were made before, with late labels.
+
+        leads : (n,), rounds before its own that had not been learned when a row was forecast.
+        """
+        self._set_leads(leads)
         self._play_rows(X, y)
+
+    def _set_leads(self, leads: np.ndarray) -> None:
+        """Take the leads of the rows that come next, where last labels are inputs."""
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""

@@ -51,6 +51,9 @@ class Wrapper(Learner):
         self._inner._play(scale_columns(X, self._inner._scales), y, trace)
         self._played += len(X)
 
+    def _set_leads(self, leads: np.ndarray) -> None:
+        self._inner._set_leads(leads)
+
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(scale_columns(X, self._inner._scales))
 

@@ -14,6 +14,7 @@ from oklnumba.core.steps import Paced
 from oklnumba.hot.tuned.members import Results
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group, Member, make_results, name_forecasters
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
@@ -28,20 +29,18 @@ def make_kernel(space: Space, scales: Scales) -> Kernel:
     return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
 
 
-class Ensemble(State):
+class Ensemble:
     """Members on the scales of one restart, and the layers that weigh them, for K labels a round.
 
-    members : what each one is; groups : the members by space; last : the last labels.
+    members : what each one is; groups : the members by space.
     """
-
-    _STATE = {"last": ("outputs",)}
 
     def __init__(self, scales: Scales):
         self.scales, self.replayed = scales, 0
 
     def make_members(self, budget: int, rounds: float, seed: list[int]) -> Paced[None]:
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
-        scales, d, outputs = self.scales, len(self.scales.mean), len(self.scales.offsets)
+        scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         forecasts = np.cumsum([0, *(space.forecasts for space in spaces)])
         ridges = np.cumsum([0, *(len(space.ridges) for space in spaces)])
@@ -51,7 +50,7 @@ class Ensemble(State):
         self.groups, names = [], []
         for i, space in enumerate(spaces):
             kernel, tree = make_kernel(space, scales), scales.tree(space)
-            in_span = d > budget or space.kernel != "linear"
+            in_span = len(tree.scales) > budget or space.kernel != "linear"
             size = int(min(space.max_size, budget, rounds)) if in_span else 0
             results = Results(
                 self._results.forecasts[forecasts[i] : forecasts[i + 1]],
@@ -64,46 +63,70 @@ class Ensemble(State):
             yield
         names.append(Member("last label"))
         self.members = [name for name in names if name is not None]
+        lagged = [space.lags for space in spaces for _ in range(space.forecasts)]
+        self._lagged = np.flatnonzero(lagged)  # forecasts of members with a memory
+        self._foretelling = [i for i in self._lagged if names[i] is not None]
         self._rows = np.array([i for i, name in enumerate(names) if name is not None])
-        static = [ridge.half_life is None for space in spaces for ridge in space.ridges]
-        self._certified = np.flatnonzero(static)
+        has_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
+        self._certified = np.flatnonzero(has_proof)
         self.layers = Layers(len(self.members), outputs)
-        self._make_state(outputs=outputs)
 
     # ---- rounds ----
 
-    def play(
-        self, X: np.ndarray, Y: np.ndarray, joins: bool, trace: Trace,
-        is_forecast_point: bool = False,
-    ) -> None:  # fmt: skip
-        """Play up to BLOCK_ROWS rounds; Y is less its offsets.
+    def play_lags(
+        self, rounds: Rounds, joins: bool, is_forecast_point: bool = False
+    ) -> np.ndarray:  # fmt: skip
+        """Play the members with a memory, which learn raw labels; return their forecasts.
 
-        joins : whether inputs may join dictionaries. trace : arrays of shape (n, K).
-        is_forecast_point : whether ``forecast`` has just had the only round.
+        rounds : up to BLOCK_ROWS. joins : whether inputs may join dictionaries; is_forecast_point :
+        whether ``forecast`` has just had the only round. Returns (E, n, K).
         """
-        n, views = len(X), self._views(X, is_forecast_point)
-        run_together([partial(group.play, Z, Y, joins, is_forecast_point) for group, Z in views], n)
-        forecasts = self._results.forecasts
-        forecasts[-1, 0], forecasts[-1, 1:n] = self._last, Y[:-1]
+        if not is_forecast_point:  # else the views are those of the forecast
+            self._find_views(rounds.X, rounds.known)
+        last = rounds.known.last
+        for group, Z in self._views:
+            if group.space.lags:
+                group.play(Z, rounds.raw - last, joins, is_forecast_point)
+        self._add_last(last)
+        return self._results.forecasts[self._foretelling, : len(last)] + self.scales.offsets
+
+    def _add_last(self, last: np.ndarray) -> None:
+        """Write the last labels, (n, K), and add them to what members with a memory forecast."""
+        forecasts, less = self._results.forecasts, last - self.scales.offsets
+        forecasts[self._lagged, : len(last)] += less
+        forecasts[-1, : len(last)] = less
+
+    def play(
+        self, rounds: Rounds, joins: bool, trace: Trace, is_forecast_point: bool = False
+    ) -> None:  # fmt: skip
+        """Play the other members and the layers in the rounds that ``play_lags`` has just had.
+
+        trace : arrays of shape (n, K).
+        """
+        n, Y = len(rounds.X), rounds.Y - self.scales.offsets
+        run_together([
+            partial(group.play, Z, Y, joins, is_forecast_point)
+            for group, Z in self._views if not group.space.lags
+        ], n)  # fmt: skip
         F, certificates = self._forecasts(n), self._results.certificates[self._certified, :, :n]
-        self._last[:] = Y[-1]
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.play(k, F[k], Y, offset, certificates, trace)
 
-    def replay(self, X: np.ndarray, Y: np.ndarray, joins: bool, step: int) -> Paced[None]:
-        """Play the rounds of the past X, Y that were not replayed yet, and end spans between."""
-        while self.replayed < len(X):
+    def replay(self, past: Past, joins: bool, step: int) -> Paced[None]:
+        """Play the rounds of the past that were not replayed yet, and end spans between."""
+        while self.replayed < len(past.X):
             start = self.replayed
             if start > 0 and start % settings.SPAN == 0:
                 self.end_span()
             # Few at first between single rounds: a leaf's factors get memory in its first one.
             size = step if step == BLOCK_ROWS else min(step, 2 + start // 16)
             end = start // settings.SPAN * settings.SPAN + settings.SPAN
-            rows = slice(start, min(start + size, end, len(X)))
-            labels = Y[rows] - self.scales.offsets
-            sizes = np.empty(len(labels), dtype=np.int64)
-            trace = Trace(np.empty(labels.shape), sizes, *np.empty((4, *labels.shape)))
-            self.play(X[rows], labels, joins, trace)
+            rows = slice(start, min(start + size, end, len(past.X)))
+            rounds = past.rounds(rows)
+            sizes = np.empty(len(rounds.Y), dtype=np.int64)
+            trace = Trace(np.empty(rounds.Y.shape), sizes, *np.empty((4, *rounds.Y.shape)))
+            self.play_lags(rounds, joins)
+            self.play(rounds, joins, trace)
             self.replayed = rows.stop
             yield
 
@@ -113,31 +136,30 @@ class Ensemble(State):
         for group in self.groups:
             group.shrink_units(recent)
 
-    def choose(self, X: np.ndarray) -> None:
+    def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        run_together([partial(group.choose, Z) for group, Z in self._views(X)], len(X))
+        self._find_views(rounds.X, rounds.known)
+        run_together([partial(group.choose, Z) for group, Z in self._views], len(rounds.X))
 
-    def _views(
-        self, X: np.ndarray, is_forecast_point: bool = False
-    ) -> list[tuple[Group, np.ndarray]]:
-        """Return each group and its view of X: standardised inputs, or their normal scores."""
-        if not is_forecast_point:  # else the views are those of the last call
-            scales, Z = self.scales, self.scales.transform(X)
-            scored = [group.space.normal_scores for group in self.groups]
-            scores = find_scores(Z, scales.knots, scales.scores) if any(scored) else Z
-            views = [scores if one else Z for one in scored]
-            self._last_views = list(zip(self.groups, views, strict=True))
-        return self._last_views
+    def _find_views(self, X: np.ndarray, known: Known) -> None:
+        """Find the view of each group: standardised inputs, their normal scores, with lags."""
+        scales, Z = self.scales, self.scales.transform(X)
+        scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
+        lagged = scales.add_lags(Z, known)
+        spaces = [group.space for group in self.groups]
+        views = [lagged if one.lags else scores if one.normal_scores else Z for one in spaces]
+        self._views = list(zip(self.groups, views, strict=True))
 
     def _forecasts(self, n: int) -> np.ndarray:
         """Return the members' forecasts of n rounds, which the groups have just made, (K, n, N)."""
         return np.ascontiguousarray(self._results.forecasts[self._rows, :n].transpose(2, 1, 0))
 
-    def forecast(self, X: np.ndarray, out: np.ndarray) -> None:
+    def forecast(self, X: np.ndarray, known: Known, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K)."""
-        for group, Z in self._views(X):
+        self._find_views(X, known)
+        for group, Z in self._views:
             group.forecast(Z)
-        self._results.forecasts[-1] = self._last
+        self._add_last(known.last)
         F = self._forecasts(len(X))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.forecast(k, F[k], offset, out)
@@ -151,11 +173,11 @@ class Ensemble(State):
 
     def weights(self) -> np.ndarray:
         """Return the posterior of the members in the next round, (K, N)."""
-        return np.stack([self.layers.posterior(k) for k in range(len(self._last))])
+        return np.stack([self.layers.posterior(k) for k in range(len(self.scales.offsets))])
 
     def best_members(self) -> list[str]:
         """Return the certified member of each output with the least comparator."""
-        certified = [member for member in self.members if member.forecaster == "awv"]
+        certified = [one for one in self.members if one.forecaster == "awv" and not one.lags]
         return [str(certified[i]) for i in self.layers.best]
 
     def measure(self) -> list[Part]:
@@ -166,5 +188,5 @@ class Ensemble(State):
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
-        parts: dict[str, State] = {"ensemble": self, "layers": self.layers}
-        return parts | {f"group{g}": group for g, group in enumerate(self.groups)}
+        groups = {f"group{g}": group for g, group in enumerate(self.groups)}
+        return {"layers": self.layers} | groups

@@ -34,9 +34,10 @@ from oklnumba.core.steps import finish
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
 from oklnumba.learners.self_tuning.members import Member, Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
-from oklnumba.learners.self_tuning.scales import Outliers, Scales
+from oklnumba.learners.self_tuning.scales import Scales
 
 
 class SelfTuning(Learner):
@@ -102,6 +103,7 @@ class SelfTuning(Learner):
     _certificate_rows, _outputs_at_once = 4, True
     _run_rows = 2048
     _block_rows = settings.BLOCK_ROWS
+    _late = None  # leads of rows with late labels that come next, and what was known in each
 
     budget: int = count(1, 300)
     _: KW_ONLY
@@ -161,14 +163,19 @@ class SelfTuning(Learner):
         return np.append(shares, np.zeros(self._width - len(shares)))  # columns that came since
 
     @property
+    def outliers_replaced(self) -> int | np.ndarray:
+        """How many labels were outliers, in whose place a median was learned; (K,) for K."""
+        self._ensemble_now()
+        return self._of_outputs(self._labels.replaced)
+
+    @property
     def outlier_price(self) -> float | np.ndarray:
         """What outliers cost more than the median that was learned in their place; (K,) for K.
 
         The sum of (y - p)^2 - (c - p)^2, p the forecast, c the median; part of the bound.
         """
         self._ensemble_now()
-        price = self._outliers.price
-        return price if self._outputs > 1 else float(price[0])
+        return self._of_outputs(self._labels.price)
 
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
@@ -196,7 +203,7 @@ class SelfTuning(Learner):
             return
         before = np.full((settings.SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
         if self._played:
-            before = self._outliers.recent[1 - settings.SHORT_WINDOW :].reshape(before.shape)
+            before = self._labels.recent[1 - settings.SHORT_WINDOW :].reshape(before.shape)
         sizes = np.concatenate([np.abs(before), sizes])
         sizes[sizes == 0.0] = np.nan
         windows = sliding_window_view(sizes, settings.SHORT_WINDOW, axis=0)
@@ -210,11 +217,11 @@ class SelfTuning(Learner):
             )
 
     def _start(self, d: int) -> None:
-        self._outliers = Outliers(self._outputs, self._hyper.outliers)
+        self._labels = Labels(self._outputs, self._hyper.outliers)
         self._restarts = Restarts(d, self._outputs, self._hyper.budget, self._hyper.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()
-        scales = finish(Scales.measure(np.empty((0, d)), np.empty((0, self._outputs)), 0))
+        scales = finish(Scales.measure(Past.none(d, self._outputs), 0))
         self._ensemble = finish(self._restarts.make_ensemble(scales, 0))
 
     @property
@@ -236,17 +243,23 @@ class SelfTuning(Learner):
         self, X: np.ndarray, Y: np.ndarray, trace: Trace, is_forecast_point: bool
     ) -> None:
         """Play up to BLOCK_ROWS rounds; restarts and spans end after the last one only."""
-        n, ensemble, learned = len(X), self._ensemble, self._outliers.replace(Y, self._played)
+        n, ensemble, labels = len(X), self._ensemble, self._labels
+        limits, raw = labels.measure(Y, self._played)
+        leads, known = self._take_known(n)
+        rounds = Rounds(X, Y, raw, known)
+        forecasts = ensemble.play_lags(rounds, True, is_forecast_point)
+        learned = labels.judge(Y, limits, forecasts)
+        rounds = rounds._replace(Y=learned)
         columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
         out = Trace(columns[0], trace.sizes, *columns[1:])
-        ensemble.play(X, learned - ensemble.scales.offsets, True, out, is_forecast_point)
+        ensemble.play(rounds, True, out, is_forecast_point)
         # The loss is of the labels that came, so the bound includes the price of outliers.
-        price = self._outliers.add_price(Y, learned, out.predictions)
+        price = labels.add_price(Y, learned, out.predictions)
         for sums in (out.loss, out.bound, out.guaranteed):
             sums += price
         trace.sizes[:] = ensemble.sizes[:, :n].sum(axis=0)
         if not self._restarts.are_over(self._played):
-            self._restarts.record(X, learned, self._played)
+            self._restarts.record(rounds, leads, self._played)
         self._played += n
         self._restart(single=n == 1)
         if self._ensemble is not ensemble:
@@ -254,15 +267,28 @@ class SelfTuning(Learner):
         if self._played % settings.SPAN == 0:
             self._ensemble.end_span()
 
+    def _take_known(self, n: int) -> tuple[np.ndarray, Known]:
+        """Return the leads of the next n rounds, whose labels have come, and what was known."""
+        if self._late is None:
+            return np.zeros(n, dtype=np.int64), self._labels.look_back(np.arange(n, 0, -1))
+        leads, known = self._late
+        self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
+        return leads[:n], known.rows(0, n)
+
+    def _set_leads(self, leads: np.ndarray) -> None:
+        if self._width is not None:
+            self._late = leads, self._labels.look_back(leads - np.arange(len(leads)))
+
     def _restart(self, single: bool) -> None:
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
-            self._restarts.replace_first_labels(self._outliers.replace_now)
+            self._restarts.replace_first_labels(*self._labels.judge_first(self._played))
         self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, single)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None  # until it is whole: Ctrl-C may come between
-        self._ensemble.forecast(X, forecasts.reshape(len(X), self._outputs))
+        known = self._labels.look_back(np.zeros(len(X), dtype=np.int64))
+        self._ensemble.forecast(X, known, forecasts.reshape(len(X), self._outputs))
         self._forecast_point = self._single_input(X)
         return forecasts
 
@@ -272,7 +298,7 @@ class SelfTuning(Learner):
         return self._ensemble.measure()
 
     def _nested(self) -> dict[str, State]:
-        parts = {"restarts": self._restarts, "outliers": self._outliers}
+        parts = {"restarts": self._restarts, "labels": self._labels}
         return parts | self._ensemble.parts()
 
     def _state(self) -> dict[str, Any]:

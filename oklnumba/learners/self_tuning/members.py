@@ -100,6 +100,7 @@ class Member(NamedTuple):
     # without a metric.
     metric: str | None = None
     scores: bool = False  # whether its kernel is of normal scores in place of the inputs
+    lags: bool = False  # whether it sees the last labels, and adds its forecast to the last one
 
     def __str__(self) -> str:
         if self == Member(self.forecaster):
@@ -110,6 +111,7 @@ class Member(NamedTuple):
         if self.scores:
             kernel += " of normal scores"
         kind = "linear" if self.sigma is None else f"{kernel}, sigma = {self.sigma:.3g}"
+        kind += " with lags" if self.lags else ""
         if self.C is not None:
             return f"{self.forecaster}, {kind}, C = {self.C:g}"
         if self.step is not None:
@@ -124,7 +126,8 @@ def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
     These are the ridge and the AWV forecast of each regression in turn, then PA-I and descent.
     None: AWV forecasts of regressions that forget never led, and have no certificate.
     """
-    like, names = Member("", sigma, metric=space.metric, scores=space.normal_scores), []
+    how = {"metric": space.metric, "scores": space.normal_scores, "lags": space.lags}
+    like, names = Member("", sigma, **how), []
     for lam, half_life in space.ridges:
         ridge = like._replace(forecaster="ridge", lam=lam, half_life=half_life)
         names += [ridge, ridge._replace(forecaster="awv") if half_life is None else None]

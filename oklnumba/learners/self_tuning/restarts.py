@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -11,6 +10,7 @@ from oklnumba.core.state import State
 from oklnumba.core.steps import Paced, finish
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.labels import Past, Rounds
 from oklnumba.learners.self_tuning.members import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
@@ -24,11 +24,16 @@ class Restarts(State):
     ``schedule`` : after each round with a restart, how many rounds its ensemble is made of.
     """
 
-    _STATE = {"counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs")}
+    _INTEGERS = frozenset({"counts", "known"})
+    _STATE = {
+        "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
+        "raw": (PAST, "outputs"), "known": (PAST,),
+    }  # fmt: skip
 
     def __init__(self, d: int, outputs: int, budget: int, seed: int):
         self._budget, self._seed = budget, seed
-        longest = max(settings.MAX_PAST // (8 * (d + outputs)), settings.FREE_RESTARTS)
+        row = 8 * (d + 2 * outputs + 1)
+        longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
         self._make_state(counts=1, d=d, outputs=outputs)
@@ -48,17 +53,21 @@ class Restarts(State):
         stops = *self.schedule.values(), *self.schedule, span_end
         return min(stop - played for stop in stops if stop > played)
 
-    def record(self, X: np.ndarray, Y: np.ndarray, played: int) -> None:
+    def record(self, rounds: Rounds, leads: np.ndarray, played: int) -> None:
         """Append the rounds after so many that were played to the past."""
-        total = played + len(X)
+        total = played + len(leads)
         self._reserve({PAST: total})
-        self._inputs[played:total], self._labels[played:total] = X, Y
+        rows = slice(played, total)
+        self._inputs[rows], self._labels[rows], self._raw[rows] = rounds[:3]
+        self._known[rows] = np.arange(played, total) - leads
         self._counts[PAST] = total
 
-    def replace_first_labels(self, replace: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Judge the labels from before there was a range, when they are first needed."""
-        first = slice(0, settings.SHORT_WINDOW)
-        self._labels[first] = replace(self._labels[first])
+    def replace_first_labels(self, labels: np.ndarray, raw: np.ndarray) -> None:
+        """Take these for the labels from before there were limits, when they are first needed."""
+        self._labels[: len(raw)], self._raw[: len(raw)] = labels, raw
+
+    def _past(self, n: int) -> Past:
+        return Past(self._inputs[:n], self._labels[:n], self._raw[:n], self._known[:n])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now.
@@ -96,17 +105,16 @@ class Restarts(State):
         step : rows that are replayed in one go.
         """
         built = self.schedule[end]
-        X, Y = self._inputs[:built], self._labels[:built]
-        scales = yield from Scales.measure(X, Y, end)
+        past = self._past(built)
+        scales = yield from Scales.measure(past, end)
         ensemble = yield from self.make_ensemble(scales, end)
         # Choosing takes less time per row than the replay; where rows are few, small steps fit too.
         rows = min(2 * step, BLOCK_ROWS) if built > BLOCK_ROWS else step
         for start in range(0, built, rows):
-            ensemble.choose(X[start : start + rows])
+            ensemble.choose(past.rounds(slice(start, start + rows)))
             yield
-        yield from ensemble.replay(X, Y, False, step)
+        yield from ensemble.replay(past, False, step)
         while ensemble.replayed < end:  # rounds played meanwhile; rows that may join take longer
-            n = int(self._counts[PAST])
-            yield from ensemble.replay(self._inputs[:n], self._labels[:n], True, step // 3)
+            yield from ensemble.replay(self._past(int(self._counts[PAST])), True, step // 3)
             yield
         return ensemble

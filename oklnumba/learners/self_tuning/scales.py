@@ -9,17 +9,16 @@ from math import erfc, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
-from oklnumba.core.state import State
 from oklnumba.core.steps import Paced
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.coordinates import Tree
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
 from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.labels import Known, Past, look_back
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
 SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
@@ -32,6 +31,8 @@ class Scales(NamedTuple):
     scale: np.ndarray  # (d,); infinite before any data
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
+    lag_mean: np.ndarray  # (lags - 1, K), of the differences of labels; K at the restart
+    lag_scale: np.ndarray
     median: float = 0.0  # distance of two inputs; 0: there are linear members only
     metrics: np.ndarray = np.empty((0, 0))  # (M, d), in the order of PASSES
     # Of the trees, one after the other: median distance of the scaled inputs, leaves, splits.
@@ -44,13 +45,18 @@ class Scales(NamedTuple):
     scores: np.ndarray = np.empty((0, 0))  # (d, 33)
 
     @classmethod
-    def measure(cls, X: np.ndarray, Y: np.ndarray, rounds: int) -> Paced[Scales]:
+    def measure(cls, past: Past, rounds: int) -> Paced[Scales]:
         """Return the scales of past rounds; trees grow as deep as ``rounds`` allow."""
-        if len(X) == 0:
-            d, zeros = X.shape[1], np.zeros(Y.shape[1])
-            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros)
+        X, Y, (n, d) = past.X, past.Y, past.X.shape
+        changes = look_back(past.raw, past.counts).differences
+        changes = changes[:, : settings.LAG_COLUMNS // Y.shape[1]]
+        if n == 0:
+            zeros, lags = np.zeros(Y.shape[1]), np.zeros(changes.shape[1:])
+            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, lags, lags + np.inf)
         mean, scale = yield from measure_moments(X)
-        scales = cls(mean, scale, *measure_labels(Y))
+        of_lags = yield from measure_moments(changes.reshape(n, -1))
+        of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]
+        scales = cls(mean, scale, *measure_labels(Y), *of_lags)
         yield
         Z = scales.transform(X)
         yield
@@ -76,14 +82,19 @@ class Scales(NamedTuple):
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the standardised inputs; columns that came later wait for the next restart."""
-        Z = np.empty((len(X), len(self.mean)))
-        write_standardised(X, self.mean, self.scale, settings.LOG_FROM, settings.MAX_INPUT, Z)
-        return Z
+        return standardise(X, self.mean, self.scale)
+
+    def add_lags(self, Z: np.ndarray, known: Known) -> np.ndarray:
+        """Return standardised inputs, and behind them the differences of labels."""
+        lags, outputs = self.lag_mean.shape
+        changes = known.differences[:, :lags, :outputs].reshape(len(Z), -1)
+        return np.concatenate([Z, standardise(changes, self.lag_mean, self.lag_scale)], axis=1)
 
     def tree(self, space: Space) -> Tree:
         """Return the tree of a space; without a metric, one leaf of the inputs as they are."""
         if space.metric is None:
-            return Tree(np.ones(len(self.mean)), np.empty(0, dtype=np.int64), np.empty(0))
+            d = len(self.mean) + (self.lag_mean.size if space.lags else 0)
+            return Tree(np.ones(d), np.empty(0, dtype=np.int64), np.empty(0))
         i, metric = find_trees().index(space), list(settings.PASSES).index(space.metric)
         stop = int((self.leaves[: i + 1] - 1).sum())
         nodes = slice(stop - int(self.leaves[i]) + 1, stop)
@@ -101,6 +112,15 @@ def find_trees() -> list[Space]:
 
 
 # ---- inputs and labels ----
+
+
+def standardise(X: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return columns of X by mean and scale, the far ones by their logarithm."""
+    Z = np.empty((len(X), mean.size))
+    write_standardised(
+        X, mean.ravel(), scale.ravel(), settings.LOG_FROM, settings.MAX_INPUT, Z
+    )  # fmt: skip
+    return Z
 
 
 def measure_moments(X: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray]]:
@@ -228,77 +248,3 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> P
         columns[node], thresholds[node] = widest, middle
         nodes[-2:] = rows[column <= middle], rows[column > middle]
     return Tree(scales, columns, thresholds)
-
-
-# ---- labels that are far from all others ----
-
-
-class Outliers(State):
-    """The range of usual labels, measured every few rounds.
-
-    Outliers are far from the last LONG_WINDOW labels and from the last SHORT_WINDOW ones. So labels
-    that move elsewhere, or to another scale, are outliers for at most SHORT_WINDOW rounds.
-
-    recent : the last labels, NaN before there were any; range : low, median and high; price : what
-    outliers cost so far.
-    """
-
-    _STATE = {
-        "recent": ("window", "outputs"), "range": ("range", "outputs"), "price": ("outputs",)
-    }  # fmt: skip
-    _UNBOUNDED = frozenset({"recent", "price"})
-
-    def __init__(self, outputs: int, are_replaced: bool):
-        self._are_replaced = are_replaced
-        self._make_state(outputs=outputs, window=settings.LONG_WINDOW, range=3)
-        self._recent[:] = np.nan
-        self._range[:] = [[-settings.MAX_LABEL], [0.0], [settings.MAX_LABEL]]
-
-    def replace(self, Y: np.ndarray, played: int) -> np.ndarray:
-        """Return the labels to learn from, of the rounds after so many that were played."""
-        n = len(Y)
-        labels = np.concatenate([self._recent, Y])
-        first = max(settings.SHORT_WINDOW - played, -played % settings.MEASURE_LABELS_EVERY)
-        starts = np.arange(first, n, settings.MEASURE_LABELS_EVERY)
-        self._recent[:] = labels[n:]
-        if not len(starts) or not self._are_replaced:
-            return self.replace_now(Y)
-        windows = sliding_window_view(labels, settings.LONG_WINDOW, axis=0)[starts]
-        middle, reach = measure_range(windows, settings.LABEL_OUTLIER)
-        last_middle, last_reach = measure_range(
-            windows[..., -settings.SHORT_WINDOW :], settings.LABEL_OUTLIER
-        )
-        low = np.minimum(middle - reach, last_middle - last_reach).clip(min=-settings.MAX_LABEL)
-        high = np.maximum(middle + reach, last_middle + last_reach).clip(max=settings.MAX_LABEL)
-        ranges = np.concatenate([self._range[None], np.stack([low, last_middle, high], axis=1)])
-        self._range[:] = ranges[-1]
-        which = np.searchsorted(starts, np.arange(n), side="right")
-        return keep_within(Y, *ranges[which].swapaxes(0, 1))
-
-    def replace_now(self, Y: np.ndarray) -> np.ndarray:
-        """Return labels with those replaced that are outliers by the present range."""
-        return keep_within(Y, *self._range)
-
-    def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return what outliers cost so far, (n, K): losses less those of the labels learned."""
-        with np.errstate(over="ignore"):  # squares of labels beyond 1e154
-            more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
-        more[0] += self._price
-        prices = np.add.accumulate(more)
-        self._price[:] = prices[-1]
-        return prices
-
-    @property
-    def recent(self) -> np.ndarray:
-        """The last labels, NaN before there were any, (LONG_WINDOW, K)."""
-        return self._recent
-
-    @property
-    def price(self) -> np.ndarray:
-        """What outliers cost so far, (K,)."""
-        return self._price.copy()
-
-
-def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the labels, the middle in place of those that are not between low and high."""
-    return np.where((Y < low) | (Y > high), middle, Y)

@@ -40,6 +40,8 @@ class Space(NamedTuple):
     metric: str | None = None  # the kernel whose gradients give the metric; None: no metric
     leaf_rounds: int | None = None  # one leaf of its tree for so many rounds; None: no tree
     normal_scores: bool = False  # whether each input counts by its rank
+    # Whether its inputs are x and the differences of the last labels, its labels those to the last.
+    lags: bool = False
 
     @property
     def forecasts(self) -> int:
@@ -70,8 +72,11 @@ SPACES = (
         "linear", 4, tuple(Ridge(lam, t) for lam in (0.001, 1.0) for t in (None, 100, 50, 20, 6)),
         CAUTIOUS_AND_BOLD, steps=(0.3, 3.0),
     ),
+    # Labels with a memory: time series, levels that outages leave and come back to.
+    Space("linear", 8, (Ridge(1.0), Ridge(1.0, 300)), lags=True),
 )  # fmt: skip
 # Behind these is one more member, the last label: for labels that hardly ever change.
+LAGS, LAG_COLUMNS = 14, 26  # last labels; most columns of their differences, for several outputs
 
 # KORS of all dictionaries: RULE in hot/tuned/coordinates.py, where it is compiled in.
 
@@ -98,6 +103,9 @@ BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a t
 
 LABEL_OUTLIER = 20.0  # median deviations from the median from which on labels are outliers:
 LONG_WINDOW, SHORT_WINDOW = 1024, 16  # of so many last labels, and of so few
+# A label is none if a member with a memory forecast it within so much of its distance from the
+# median, and if it is at most so many times further away than outliers begin.
+FORETOLD, MOST_REACHES = 0.25, 20.0
 MEASURE_LABELS_EVERY = 8  # rounds
 MAX_LABEL = 1e70  # fourth powers of larger ones overflow
 LABEL_SIZES, FEWEST_SIZES = (1e-60, 1e60), 8  # of the last labels, if so many are not 0

@@ -1,0 +1,174 @@
+"""The last labels: inputs of members that have a memory, and the measure of what is an outlier."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from oklnumba.components.scaling import measure_range
+from oklnumba.core.state import State
+from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
+
+LEAST, LOW, MIDDLE, HIGH, MOST = range(5)  # limits of labels
+MEMORY = settings.BLOCK_ROWS + LONG_WINDOW  # labels for lags: of a block, and as many late ones
+
+
+class Known(NamedTuple):
+    """The labels that were known when each of n rounds was forecast; missing ones count as 0."""
+
+    last: np.ndarray  # (n, K)
+    differences: np.ndarray  # (n, LAGS - 1, K): how those before differ from it
+
+    def rows(self, start: int, stop: int | None = None) -> Known:
+        """Return those of rounds start to stop (views)."""
+        return Known(self.last[start:stop], self.differences[start:stop])
+
+
+def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
+    """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
+    places = np.subtract.outer(counts, np.arange(1, settings.LAGS + 1))
+    past = labels[places.clip(min=0)]
+    past[places < 0] = np.nan
+    last = past[:, 0]
+    return Known(*map(np.nan_to_num, (last, past[:, 1:] - last[:, None])))
+
+
+class Rounds(NamedTuple):
+    """Rounds as members play them."""
+
+    X: np.ndarray  # (n, d)
+    Y: np.ndarray  # (n, K), labels to learn: the median in place of outliers
+    raw: np.ndarray  # (n, K), labels as they came, but cut
+    known: Known
+
+
+class Past(NamedTuple):
+    """All rounds so far."""
+
+    X: np.ndarray  # (t, d)
+    Y: np.ndarray  # (t, K), as in Rounds
+    raw: np.ndarray  # (t, K)
+    counts: np.ndarray  # (t,), how many labels were known when each was forecast
+
+    def rounds(self, rows: slice) -> Rounds:
+        """Return some of them."""
+        known = look_back(self.raw, self.counts[rows])
+        return Rounds(self.X[rows], self.Y[rows], self.raw[rows], known)
+
+    @classmethod
+    def none(cls, d: int, outputs: int) -> Past:
+        """Return the past of no rounds."""
+        return cls(np.empty((0, d)), *np.empty((2, 0, outputs)), np.empty(0, dtype=np.int64))
+
+
+class Labels(State):
+    """The last labels, and the limits of usual ones, measured every few rounds.
+
+    Outliers are far from the last LONG_WINDOW labels and from the last SHORT_WINDOW ones. So labels
+    that move elsewhere, or to another scale, are outliers for at most SHORT_WINDOW rounds.
+
+    recent, raw : the last labels, NaN before there were any, as they came and cut to [least, most];
+    limits : least, low, median, high, most; replaced, price : outliers, and what they cost so far.
+    """
+
+    _STATE = {
+        "recent": ("window", "outputs"), "raw": ("memory", "outputs"),
+        "limits": ("limits", "outputs"), "replaced": ("outputs",), "price": ("outputs",),
+    }  # fmt: skip
+    _INTEGERS = frozenset({"replaced"})
+    _UNBOUNDED = frozenset({"recent", "raw", "price"})
+
+    def __init__(self, outputs: int, are_judged: bool):
+        self._are_judged = are_judged
+        self._make_state(outputs=outputs, window=LONG_WINDOW, memory=MEMORY, limits=5)
+        self._recent[:] = self._raw[:] = np.nan
+        self._limits[:] = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])[:, None]
+
+    # ---- what is known ----
+
+    def look_back(self, unknown: np.ndarray) -> Known:
+        """Return what is known in n rounds if so many of the last labels, (n,), are not.
+
+        Where not even the first ones remembered are known, these are returned.
+        """
+        return look_back(self._raw, (MEMORY - unknown).clip(min=settings.LAGS))
+
+    # ---- what is usual ----
+
+    def measure(self, Y: np.ndarray, played: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the limits of rounds after so many, (5, n or 1, K), and their labels, cut."""
+        n, every = len(Y), settings.MEASURE_LABELS_EVERY
+        labels = np.concatenate([self._recent, Y])
+        starts = np.arange(max(SHORT_WINDOW - played, -played % every), n, every)
+        self._recent[:] = labels[n:]
+        limits = self._limits[:, None].copy()
+        if len(starts) and self._are_judged:
+            windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[starts]
+            found = np.concatenate([limits, measure_limits(windows)], axis=1)
+            self._limits[:] = found[:, -1]
+            limits = found[:, np.searchsorted(starts, np.arange(n), side="right")]
+        raw = Y.clip(limits[LEAST], limits[MOST])
+        self._raw[:] = np.concatenate([self._raw, raw])[n:]
+        return limits, raw
+
+    def judge(self, Y: np.ndarray, limits: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
+        """Return the labels to learn: the median in place of outliers that nobody foretold.
+
+        forecasts : (E, n, K), of members that learn labels as they come.
+        """
+        reach = settings.FORETOLD * np.abs(Y - limits[MIDDLE])
+        foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
+        ends = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
+        learned = keep_within(Y, ends[0], limits[MIDDLE], ends[1])
+        self._replaced += np.count_nonzero(learned != Y, axis=0)
+        return learned
+
+    def judge_first(self, played: int) -> tuple[np.ndarray, np.ndarray]:
+        """Judge the labels from before there were limits; return them to learn, and cut."""
+        Y, limits = self._recent[-played:][:SHORT_WINDOW], self._limits
+        raw = Y.clip(limits[LEAST], limits[MOST])
+        self._raw[-played:][:SHORT_WINDOW] = raw
+        return keep_within(Y, limits[LOW], limits[MIDDLE], limits[HIGH]), raw
+
+    def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
+        """Return what outliers cost so far, (n, K): losses less those of the labels learned."""
+        with np.errstate(over="ignore"):  # squares of labels beyond 1e154
+            more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
+        more[0] += self._price
+        prices = np.add.accumulate(more)
+        self._price[:] = prices[-1]
+        return prices
+
+    @property
+    def recent(self) -> np.ndarray:
+        """The last labels, NaN before there were any, (LONG_WINDOW, K)."""
+        return self._recent
+
+    @property
+    def replaced(self) -> np.ndarray:
+        """How many outliers there were, (K,)."""
+        return self._replaced.copy()
+
+    @property
+    def price(self) -> np.ndarray:
+        """What outliers cost so far, (K,)."""
+        return self._price.copy()
+
+
+def measure_limits(windows: np.ndarray) -> np.ndarray:
+    """Return the limits after windows of labels, (m, K, LONG_WINDOW), as (5, m, K)."""
+    middle, reach = measure_range(windows, settings.LABEL_OUTLIER)
+    last_middle, last_reach = measure_range(windows[..., -SHORT_WINDOW:], settings.LABEL_OUTLIER)
+    low = np.minimum(middle - reach, last_middle - last_reach)
+    high = np.maximum(middle + reach, last_middle + last_reach)
+    most = settings.MOST_REACHES * np.maximum(reach, last_reach)
+    least, most = np.minimum(low, last_middle - most), np.maximum(high, last_middle + most)
+    return np.stack([least, low, last_middle, high, most]).clip(-MAX_LABEL, MAX_LABEL)
+
+
+def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the labels, the middle in place of those that are not between low and high."""
+    return np.where((Y < low) | (Y > high), middle, Y)
