@@ -26,9 +26,14 @@ L L' = D K D + alpha I over the rounds in A:
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
 new entry of s(x).
 
-KONS plays blocks of b rounds. One matrix solve gives the entries of all s_i that belong to rounds
-before the block, and one for each span of a block those of the rounds before the span. Within a
-span, rows of L depend on the labels, by d_i, and are solved one by one.
+KONS plays blocks of b rounds by spans of a few. Rows of L depend on the labels of the rounds before
+them, by d_j. So the entries of s_i come in three parts, and with each part s_i.s_j is subtracted
+from H_ij = k(x_i, x_j) - s_i.s_j and s_i.z, k_i.c are added to offsets_i = u(x_i):
+
+    rounds j             entries of s_i for                    solved by
+    before the block     all i of the block, before it         BLAS, between the first two loops
+    before the span      all i of the span, before it          BLAS, after start_span
+    in the span          round i, just before it is played     solve_row
 """
 
 import math
@@ -92,8 +97,8 @@ class Block(NamedTuple):
     d: Array  # (b,)
     c: Array  # (b,)
     z: Array  # (b,)
-    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, s by the rounds before the span
-    offsets: Array  # (b,): u(x_i) by the rounds before the span
+    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the span
+    offsets: Array  # (b,): u(x_i), by the rounds before the span
 
 
 class Sketch(NamedTuple):
@@ -139,10 +144,10 @@ def scaled_slope(g, eta):
 
 
 @hot
-def is_flat(loss, g):
-    """Say whether a loss with derivative g is flat here; a smooth loss is not, whatever g is."""
+def is_flat(loss, slope):
+    """Say whether a loss is flat here; a smooth loss is not, whatever its slope (g or d) is."""
     flats = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
-    return flats and g == 0.0
+    return flats and slope == 0.0
 
 
 @hot
@@ -158,8 +163,11 @@ def append_atom(x, c, state):
 
 
 @hot
-def write_rows(kernel, X, state, k, offsets):
-    """Write D k_i of new rounds behind the rows of L, and k_i.c; k : (cap,), workspace."""
+def start_block(kernel, X, state, k, offsets):
+    """Write D k_i by the rounds before the block behind the rows of L, and k_i.c to the offsets.
+
+    k : (cap,), workspace. BLAS turns the rows to s_i.
+    """
     m, r = state.counts[ATOMS], state.counts[IN_A]
     for i in range(X.shape[0]):
         kernel_row(kernel, X[i], state.atoms, m, k)
@@ -171,7 +179,10 @@ def write_rows(kernel, X, state, k, offsets):
 
 @hot
 def write_products(kernel, X, columns, state, H, offsets):
-    """Write k(x_i, x_j), j <= i, of a block to H; add s_i.z to the offsets; columns is X'."""
+    """Write k(x_i, x_j), j <= i, to H; add s_i.z to the offsets; columns is X'.
+
+    BLAS subtracts s_i.s_j from H.
+    """
     r = state.counts[IN_A]
     for i in range(X.shape[0]):
         offsets[i] += dot(state.L[r + i], state.z, r)
@@ -181,7 +192,10 @@ def write_products(kernel, X, columns, state, H, offsets):
 
 @hot
 def start_span(block, first, last):
-    """Write D k_i of a span by the rounds of its block before it; add k_i.c to the offsets."""
+    """Write D k_i of a span by the rounds of its block before it; add k_i.c to the offsets.
+
+    BLAS turns the rows to s_i and subtracts s_i.s_j from H.
+    """
     for i in range(first, last):
         h, row = block.H[i], block.L[i]
         for j in range(first):
@@ -191,7 +205,7 @@ def start_span(block, first, last):
 
 @hot
 def solve_row(i, first, block):
-    """Write the entries of s_i that belong to the rounds of the span so far, from ``first`` on."""
+    """Write the entries of s_i for the rounds of the span, from ``first`` on."""
     L, h, row = block.L, block.H[i], block.L[i]
     for j in range(first, i):
         row[j] = block.d[j] * h[j]
@@ -221,10 +235,10 @@ def finish_row(i, d_i, g, pull, pivot, block):
 def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
     """Play rounds first to last of a block of KONS; return (round after the last played, status).
 
-    On entry H and offsets have all rounds before the span, except s_i.z of those in the block.
+    On entry the offsets lack s_i.z of the rounds of the block before the span.
     """
     C, alpha, z = newton.C, newton.alpha, block.z
-    for i in range(first, last):  # z before the span; H accounts for its changes within the span
+    for i in range(first, last):
         block.offsets[i] += dot(block.L[i], z, first)
     for i in range(first, last):
         h, n = block.H[i], i - first
@@ -258,7 +272,7 @@ def append_block(X, loss, block, state, sizes):
     counts, L, d, c = state.counts, state.L, block.d, block.c
     r = counts[IN_A]  # columns before the block
     for i in range(X.shape[0]):
-        s, m, new = L[r + i], counts[ATOMS], counts[IN_A]
+        s, m, new = L[r + i], counts[ATOMS], counts[IN_A]  # s_i by the rounds before the block
         if c[i] != 0.0:
             add_multiple(state.z, -c[i], s, r)
         if not (is_flat(loss, d[i]) and c[i] == 0.0):

@@ -14,15 +14,18 @@ than K'K + lam K_mm. So while the span stays, the algorithm is AWV on the featur
 A = lam I + sum_s q_s q_s' = U' D U.
 
 A point off the span, at distance rho, adds the direction e = (k(x, .) - its projection) / rho. All
-past rounds get the coordinate f_s = e(x_s), and A and b a border:
+past rounds get the coordinate f_s = e(x_s). A gets a border and b a gain:
 
     A = [[A, sum f_s q_s], [., lam + sum f_s^2]],   b = (b, sum f_s y_s)
+
+    border = (sum f_s q_s, sum f_s^2),   gains = sum f_s y_s, one for each of K labels
 
 A point in the span, up to rounding, joins the dictionary and adds no direction.
 
 The choice of atoms depends on no label. So a block of rounds is played in two passes: sample_rounds
-lets the dictionary grow and writes coordinates and borders, play_spans plays AWV between them. In
-plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
+lets the dictionary grow and writes coordinates, borders and gains; play_spans plays AWV, and adds a
+border to A wherever the span grew. In plain NumPy, the listing itself: nystrom_forecasts of
+tests/reference/naive.py.
 """
 
 import math
@@ -90,7 +93,7 @@ class Work(NamedTuple):
     b: Array  # (cap,): of joining_probability
     q: Array  # (cap,): coordinates of x
     Q: Array  # (1, cap): the same memory, as a matrix for solve_points
-    moments: Array  # (cap,)
+    border: Array  # (cap,): of the direction that a forecast borrows
     column: Array  # (cap_n,): k(x, past inputs)
     weights: Array  # (cap_n,): g^(t - s)
 
@@ -110,8 +113,8 @@ class Sampled(NamedTuple):
 
     Z: Array  # (n, cap): coordinates, zero up to whole vectors
     ranks: Array  # (n + 1,): before and after each round
-    borders: Array  # (G, cap): sum f_s q_s of a growth, and sum f_s^2 behind it
-    gains: Array  # (G, K): sum f_s y_s
+    borders: Array  # (G, cap)
+    gains: Array  # (G, K)
     sizes: Array  # (n,)
 
 
@@ -141,10 +144,10 @@ def sample_point(x, space):
 
 
 @hot
-def write_direction(x, rho, space, moments, gains):
-    """Write f_s of all past rounds into Phi[:, rank], moments = sum f_s q_s, gains = sum f_s y_s.
+def write_direction(x, rho, space, border, gains):
+    """Write f_s of all past rounds into Phi[:, rank], and the discounted sums.
 
-    moments : (cap,); gains : (K,). The sums are discounted. Returns sum f_s^2.
+    border : (cap,), sum f_s q_s and behind it sum f_s^2; gains : (K,), sum f_s y_s.
     """
     past, q, discount = space.past, space.work.q, space.growth.discount
     column, weights = space.work.column, space.work.weights
@@ -154,19 +157,19 @@ def write_direction(x, rho, space, moments, gains):
     for s in range(t - 1, -1, -1):
         weight *= discount
         weights[s] = weight
-    moments[:rank] = 0.0
+    border[:rank] = 0.0
     gains[:] = 0.0
     for s in range(t):
         q_s = past.Phi[s, :rank]
         f = (column[s] - dot(q_s, q, rank)) / rho
         weighted = weights[s] * f
         for j in range(rank):
-            moments[j] += weighted * q_s[j]
+            border[j] += weighted * q_s[j]
         square += weighted * f
         for k in range(gains.shape[0]):
             gains[k] += weighted * past.labels[k, s]
         past.Phi[s, rank] = f
-    return square
+    border[rank] = square
 
 
 @hot
@@ -178,9 +181,9 @@ def add_atom(x, probability, space, border, gains):
     dictionary, q = space.dictionary, space.work.q
     k_xx, rank = kernel_diag(space.kernel, x), dictionary.counts[RANK]
     delta = squared_distance(q, k_xx, rank)
-    if adds_direction(dictionary, q, delta, k_xx, border):  # border: workspace still
+    if adds_direction(dictionary, q, delta, k_xx, space.work.border):
         rho = math.sqrt(delta)
-        border[rank] = write_direction(x, rho, space, border, gains)
+        write_direction(x, rho, space, border, gains)
         extend_span(dictionary, q, rho, k_xx)
     return keep_point(space.growth.joining, dictionary, x, k_xx, probability, space.work.b)
 
@@ -233,53 +236,51 @@ def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
 
 
 @hot
-def border_factor(factor, moments, square, gains, rank):
-    """Add the border (moments, square) to A and gains to b; return whether the pivot is positive.
+def border_factor(ridge, border, gains, rank, growth):
+    """Add a border to A and the gains to b; return whether the new pivot D is positive.
 
-    If it is not, the factor is unchanged. moments becomes U^-T moments, and gains what the
-    direction takes off the penalised loss of the best function.
+    If it is not, A and b are unchanged. growth : (K,), written: by how much the direction lowers
+    the penalised loss of the best function. It may be the array of the gains.
     """
-    inv_d, c = factor.inv_d, factor.c
-    solve_upper_transposed(factor.U, moments, rank)
-    pivot = square
+    factor, p = ridge.factor, ridge.sweep.scan
+    finish_pending(factor, ridge.forgetting, ridge.sweep)
+    copy_row(border, p, rank)
+    solve_upper_transposed(factor.U, p, rank)  # p = U^-T border
+    pivot = border[rank] + ridge.lam
     for j in range(rank):
-        pivot -= moments[j] * moments[j] * inv_d[j]
+        pivot -= p[j] * p[j] * factor.inv_d[j]
     if not pivot > 0.0:
         return False
     for j in range(rank):
-        factor.U[j, rank] = moments[j] * inv_d[j]
-    inv_d[rank] = 1.0 / pivot
-    for k in range(c.shape[0]):
-        label = gains[k]
+        factor.U[j, rank] = p[j] * factor.inv_d[j]
+    factor.inv_d[rank] = 1.0 / pivot
+    for k in range(growth.shape[0]):
+        label, c = gains[k], factor.c[k]
         for j in range(rank):
-            label -= moments[j] * c[k, j]
-        c[k, rank] = label / pivot
-        gains[k] = label * label / pivot
+            label -= p[j] * c[j]
+        c[rank] = label / pivot
+        growth[k] = label * label / pivot
     return True
 
 
 @hot
 def play_spans(Y, first, end, sampled, ridge, out):
     """Play AWV on the rounds of sample_rounds, with a border wherever the span grows."""
-    factor, forgetting, sweep, ranks = ridge.factor, ridge.forgetting, ridge.sweep, sampled.ranks
-    t, growths = first, 0
+    ranks, growths, t = sampled.ranks, 0, first
     while t < end:
         old, rank, stop = ranks[t], ranks[t + 1], t + 1
         while stop < end and ranks[stop + 1] == rank:
             stop += 1
         out.growth[t:stop] = 0.0
         if rank > old:
-            border, moments, gains = sampled.borders[growths], sweep.scan, out.growth[t]
-            finish_pending(factor, forgetting, sweep)
-            copy_row(border, moments, old)
-            copy_row(sampled.gains[growths], gains, gains.shape[0])  # become the growth
-            if not border_factor(factor, moments, border[old] + ridge.lam, gains, old):
+            border, gains = sampled.borders[growths], sampled.gains[growths]
+            if not border_factor(ridge, border, gains, old, out.growth[t]):
                 return t, NOT_POSITIVE
             growths += 1
         r = pad(sampled.Z[t], rank)  # the zeros stand already
         span = Span(t, stop, r, r)
         played, status = awv_rounds(
-            sampled.Z, Y, span, factor, forgetting, sweep, ridge.is_ridge, out
+            sampled.Z, Y, span, ridge.factor, ridge.forgetting, ridge.sweep, ridge.is_ridge, out
         )
         if status != DONE:
             return played, status
@@ -312,16 +313,18 @@ def nystrom_awv_rounds(
 
 @hot
 def borrow_direction(x, space, ridge, gains):
-    """Border A as if x joined, behind the valid part of the buffers; return the rank then."""
+    """Border A as if x joined, behind the valid part of the buffers; return the rank then.
+
+    gains : (K,), workspace.
+    """
     dictionary, work, rank = space.dictionary, space.work, space.dictionary.counts[RANK]
     k_xx = kernel_diag(space.kernel, x)
     delta = squared_distance(work.q, k_xx, rank)
-    if not adds_direction(dictionary, work.q, delta, k_xx, work.moments):
+    if not adds_direction(dictionary, work.q, delta, k_xx, work.border):
         return rank
     rho = math.sqrt(delta)
-    square = write_direction(x, rho, space, work.moments, gains)
-    finish_pending(ridge.factor, ridge.forgetting, ridge.sweep)
-    if not border_factor(ridge.factor, work.moments, square + ridge.lam, gains, rank):
+    write_direction(x, rho, space, work.border, gains)
+    if not border_factor(ridge, work.border, gains, rank, gains):
         return rank
     work.q[rank] = last_coordinate(rho, k_xx)
     return rank + 1

@@ -181,29 +181,29 @@ class KONS(_KernelForm):
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         self._reserve({ATOMS: m + b, IN_A: r + b})
-        newton, state, eta = self._newton, self._gather(hot.State), self._choose_steps(b)
-        loops = hot.write_rows, hot.write_products, hot.start_span, hot.kons_rounds
-        write_rows, write_products, start_span, play = (enter(loop) for loop in loops)
-        append = enter(hot.append_block)
-        X = X[:b]
+        X, state, eta = X[:b], self._gather(hot.State), self._choose_steps(b)
         L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
         block = hot.Block(L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
         with cholesky.limit_threads(r, b):
-            write_rows(self._kernel, X, state, np.empty(m), offsets)
-            s = self._L[r : r + b, :r]  # the rows D k_i
-            cholesky.solve_rows(self._L, s, r)  # s_i by the rounds before the block
-            write_products(self._kernel, X, np.array(X.T, order="C"), state, H, offsets)
+            # s, H and offsets by the rounds before the block.
+            enter(hot.start_block)(self._kernel, X, state, np.empty(m), offsets)
+            s = self._L[r : r + b, :r]
+            cholesky.solve_rows(self._L, s, r)
+            columns = np.array(X.T, order="C")
+            enter(hot.write_products)(self._kernel, X, columns, state, H, offsets)
             cholesky.subtract_squares(s, H)
             played, status = 0, DONE
             while played < b and status == DONE:
+                # The same by the rounds of the block before the span.
                 first, last = played, min(played + SPAN, b)
-                start_span(block, first, last)
-                cholesky.solve_rows(L, L[first:last, :first], first)
-                cholesky.subtract_squares(L[first:last, :first], H[first:last, first:last])
-                played, status = play(
-                    y, eta, first, last, newton, block, self._totals, trace.predictions
-                )
-        append(X[:played], self._loss_code, block, state, trace.sizes)
+                enter(hot.start_span)(block, first, last)
+                s = L[first:last, :first]
+                cholesky.solve_rows(L, s, first)
+                cholesky.subtract_squares(s, H[first:last, first:last])
+                play = enter(hot.kons_rounds)  # the rounds of the span, one by one
+                arrays = block, self._totals, trace.predictions
+                played, status = play(y, eta, first, last, self._newton, *arrays)
+        enter(hot.append_block)(X[:played], self._loss_code, block, state, trace.sizes)
         return played, status
 
 

@@ -182,8 +182,8 @@ class NystromAWV(Learner):
                 "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
         rows, columns = aligned_zeros(4, cap), np.empty((2, rooms[PAST]))
-        k, b, q, moments = rows
-        work = Work(np.zeros(1), k, b, q, rows[2:3], moments, *columns)
+        k, b, q, border = rows
+        work = Work(np.zeros(1), k, b, q, rows[2:3], border, *columns)
         return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
 
     def _bind(self) -> None:
