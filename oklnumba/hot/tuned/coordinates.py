@@ -140,7 +140,7 @@ def map_rows(first, stop, leaf, spans, block):
 
 
 @hot
-def adds_direction(U, scales, q, rank, delta, k_xx, v):
+def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
     """Return what adds_direction of dictionary.py does, for R = diag(1 / scales) U."""
     for j in range(rank):
         v[j] = q[j] * scales[j]
@@ -171,7 +171,7 @@ def try_to_join(x, coin, leaf, spans):
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
-    if adds_direction(U, scales, q, rank, delta, k_xx, spans.k):
+    if adds_scaled_direction(U, scales, q, rank, delta, k_xx, spans.k):
         for j in range(rank):
             U[j, rank] = q[j] * scales[j]
         scales[rank] = 1.0 / math.sqrt(delta)
