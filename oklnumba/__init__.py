@@ -14,20 +14,11 @@ from oklnumba import theory
 from oklnumba.components import losses
 from oklnumba.components.dictionaries import ALD, KORS, UniformSampling
 from oklnumba.components.features import (
-    BasisFeatures,
-    FourierFeatures,
-    NystromFeatures,
-    TaylorFeatures,
-)
+    BasisFeatures, FourierFeatures, NystromFeatures, TaylorFeatures,
+)  # fmt: skip
 from oklnumba.components.kernels import (
-    Gaussian,
-    Kernel,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-    Precomputed,
-)
+    Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial, Precomputed,
+)  # fmt: skip
 from oklnumba.components.metric import Metric, learned_metric
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core.checks import require
@@ -44,17 +35,9 @@ from oklnumba.learners.base.learner import Learner, restore_learner
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (
-    OGD,
-    AdaptiveFTRL,
-    CoinBetting,
-    ExponentiatedGradient,
-    Hedge,
-    LazyOGD,
-    Perceptron,
-    PNorm,
-    StronglyConvexFTRL,
-    Winnow,
-)
+    OGD, AdaptiveFTRL, CoinBetting, ExponentiatedGradient, Hedge, LazyOGD, Perceptron, PNorm,
+    StronglyConvexFTRL, Winnow,
+)  # fmt: skip
 from oklnumba.learners.fogd import FOGD
 from oklnumba.learners.frequent_kons import FrequentKONS
 from oklnumba.learners.growing_pkawv import GrowingPKAWV

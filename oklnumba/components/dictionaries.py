@@ -24,15 +24,7 @@ from oklnumba.core.state import (
     round_up_to_vector,
 )
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
-from oklnumba.hot.primitives.dictionary import (
-    ALDState,
-    Choices,
-    KORSState,
-    Rule,
-    Work,
-    ald_rounds,
-    kors_rounds,
-)
+from oklnumba.hot.primitives import dictionary as hot
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 
 BLOCK_ROWS = 8192  # points in one call of a loop
@@ -82,7 +74,7 @@ class _Sampler(State, Transformer, Params):
         self._fault = INTERRUPTED
         scales = self._hyper.kernel._scales
         for _, block in cut_blocks(rows, BLOCK_ROWS):
-            out = Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
+            out = hot.Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
             seen, status = self._play(scale_columns(block, scales), out)
             new = np.flatnonzero(out.joins[:seen])
             self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
@@ -103,13 +95,13 @@ class _Sampler(State, Transformer, Params):
         self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
         self._coins = Coins(getattr(self._hyper, "seed", 0))
-        self._work = Work(np.zeros(0), np.zeros(0))
+        self._work = hot.Work(np.zeros(0), np.zeros(0))
         self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
+        work = hot.Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
         return super()._make_buffers(rooms) | {"work": work}
 
     @property
@@ -183,7 +175,7 @@ class KORS(_Sampler):
     (True, 300)
     """
 
-    _STATE = axes_of(KORSState)
+    _STATE = axes_of(hot.KORSState)
     _COINS = ("coins",)
     _REMEDY = "raise alpha or scale the inputs"
 
@@ -193,11 +185,11 @@ class KORS(_Sampler):
     eps: float = field_in("(0, 1)", 0.5)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, out: Choices) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:
         coins, p = self._coins.take(len(X)), self._hyper
-        rule = Rule(p.alpha, p.beta, p.eps)
-        return self._play_with_room(lambda first: kors_rounds(
-            X, coins, first, self._kernel, rule, self._gather(KORSState), self._work, out
+        rule = hot.Rule(p.alpha, p.beta, p.eps)
+        return self._play_with_room(lambda first: hot.kors_rounds(
+            X, coins, first, self._kernel, rule, self._gather(hot.KORSState), self._work, out
         ))  # fmt: skip
 
 
@@ -231,7 +223,7 @@ class UniformSampling(_Sampler):
     probability: float = field_in("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, out: Choices) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:
         out.probabilities[:] = self._hyper.probability
         out.joins[:] = self._coins.take(len(X)) < out.probabilities
         m, new = self.size, X[out.joins == 1]
@@ -269,17 +261,17 @@ class ALD(_Sampler):
     15
     """
 
-    _STATE = axes_of(ALDState)
+    _STATE = axes_of(hot.ALDState)
     _REMEDY = "raise threshold or scale the inputs"
 
     _: KW_ONLY
     threshold: float = positive(0.1)
 
-    def _play(self, X: np.ndarray, out: Choices) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:
         out.probabilities[:] = 1.0
         threshold = self._hyper.threshold
-        return self._play_with_room(lambda first: ald_rounds(
-            X, first, self._kernel, threshold, self._gather(ALDState), self._work, out
+        return self._play_with_room(lambda first: hot.ald_rounds(
+            X, first, self._kernel, threshold, self._gather(hot.ALDState), self._work, out
         ))  # fmt: skip
 
 
@@ -291,7 +283,7 @@ def check_sampler(name: str, value: Any) -> str | float:
     return value if named else float(value)
 
 
-def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> Rule:
+def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> hot.Rule:
     """Return the rule with which points join the dictionary of a learner with a sampler."""
     uniform = 0.0 if isinstance(sampler, str) else sampler
-    return Rule(mu, beta, eps, uniform, sampler == "kors_listed")
+    return hot.Rule(mu, beta, eps, uniform, sampler == "kors_listed")

@@ -10,18 +10,7 @@ from oklnumba.core import inputs
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
 from oklnumba.core.params import count, positive, width
 from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
-from oklnumba.hot.newton import (
-    SKETCH_ROWS,
-    SMALL,
-    NewtonState,
-    NewtonWork,
-    SketchState,
-    SketchWork,
-    Step,
-    newton_forecasts,
-    newton_rounds,
-    sketched_newton_rounds,
-)
+from oklnumba.hot import newton as hot
 from oklnumba.hot.primitives.jit import NEED_ROOM, enter
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
@@ -54,7 +43,7 @@ def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
 class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
 
-    _STATE = axes_of(NewtonState)
+    _STATE = axes_of(hot.NewtonState)
     _PADDED = frozenset({"U"})
     _C = inf
     _block_rows = 512
@@ -67,11 +56,11 @@ class NewtonLearner(LinearLearner):
         self._inv_d[:] = 1.0 / start
         self._eta = eta
         wide = aligned_zeros(2 * TOGETHER + 1, self._U.shape[1])
-        small = aligned_zeros(TOGETHER + 5, SMALL)
+        small = aligned_zeros(TOGETHER + 5, hot.SMALL)
         H, (m, slopes, shifts, pulls, a) = small[:TOGETHER], small[TOGETHER:]
         p, beta, scan = wide[:TOGETHER], wide[TOGETHER:-1], wide[-1]
-        self._work = NewtonWork(p, beta, scan, a, H, m, slopes, shifts, pulls)
-        self._arrays = self._gather(NewtonState)
+        self._work = hot.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, pulls)
+        self._arrays = self._gather(hot.NewtonState)
         self._Z = aligned_zeros(self._block_rows, r)
 
     def _pad(self, X: np.ndarray) -> np.ndarray:
@@ -81,12 +70,12 @@ class NewtonLearner(LinearLearner):
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
-        step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = enter(newton_rounds)
+        step = hot.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
+        play = enter(hot.newton_rounds)
         return play(self._pad(X), y, step, self._arrays, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts, loop = np.empty(len(X)), enter(newton_forecasts)
+        forecasts, loop = np.empty(len(X)), enter(hot.newton_forecasts)
         loop(self._pad(X), self._C, self._U, self._c, self._work.p, forecasts)
         return forecasts
 
@@ -200,7 +189,7 @@ class SketchedONS(_ProjectedStep):
     0.6607
     """
 
-    _STATE = axes_of(SketchState)
+    _STATE = axes_of(hot.SketchState)
 
     rank: int = count(1, 10)
     _: KW_ONLY
@@ -213,23 +202,23 @@ class SketchedONS(_ProjectedStep):
         p, rows = self._hyper, 2 * self._hyper.rank
         self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
-        self._work = SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
-        self._arrays = self._gather(SketchState)
+        self._work = hot.SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
+        self._arrays = self._gather(hot.SketchState)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
-        step = Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = enter(sketched_newton_rounds)
+        step = hot.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
+        play = enter(hot.sketched_newton_rounds)
         rank, arrays = self._hyper.rank, (self._arrays, self._work)
         first, status = play(X, y, step, self._alpha, *arrays, out)
         while status == NEED_ROOM:
-            self._counts[SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
+            self._counts[hot.SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
             played, status = play(X[first:], y[first:], step, self._alpha, *arrays, out[first:])
             first += played
         return first, status
 
     def _matrices(self) -> list[Part]:
-        m = int(self._counts[SKETCH_ROWS])
+        m = int(self._counts[hot.SKETCH_ROWS])
         if m == 0:
             return super()._matrices()
         part = measure_part("alpha I + S S'", Factored(self._R, m))

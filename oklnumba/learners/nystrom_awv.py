@@ -27,18 +27,8 @@ from oklnumba.core.state import (
     pad_row_length,
     round_up_to_vector,
 )
+from oklnumba.hot import nystrom_awv as hot
 from oklnumba.hot.awv import LARGEST, RIDGE, Certificate
-from oklnumba.hot.nystrom_awv import (
-    PAST,
-    GrowthRule,
-    Past,
-    Ridge,
-    Sampled,
-    Space,
-    Work,
-    nystrom_awv_forecasts,
-    nystrom_awv_rounds,
-)
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, enter
@@ -116,7 +106,7 @@ class NystromAWV(Learner):
     (0.074, 38)
     """
 
-    _STATE = axes_of(Dictionary, Past, Certificate) | {
+    _STATE = axes_of(Dictionary, hot.Past, Certificate) | {
         "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
@@ -148,7 +138,7 @@ class NystromAWV(Learner):
         p = self._hyper
         max_size = np.inf if p.max_size is None else float(p.max_size)
         joining = joining_rule(p.sampler, p.mu, p.beta, p.eps)
-        self._growth = GrowthRule(joining, max_size, p.discount)
+        self._growth = hot.GrowthRule(joining, max_size, p.discount)
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         self._make_state(d=d, counts=3, outputs=self._outputs, totals=TOTALS)
         self._forgetting = make_forgetting(p.discount, p.lam)
@@ -156,14 +146,14 @@ class NystromAWV(Learner):
         self._totals[:, RIDGE] = self._is_ridge
         self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
         self._pending, self._sweep = make_pending((), 0), make_sweep(self._U)
-        self._reserve({ATOMS: 1, PAST: 1})
+        self._reserve({ATOMS: 1, hot.PAST: 1})
 
     def _space(self) -> str:
         space = f"the span of the {self.size} atoms of the dictionary"
         return name_space(space, self._hyper.discount)
 
     def _choose_room(self, axis: int, least: int) -> int:
-        if axis == PAST:
+        if axis == hot.PAST:
             return super()._choose_room(axis, least)
         # By half only, for Phi has this many numbers for each round of the past.
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
@@ -181,31 +171,31 @@ class NystromAWV(Learner):
                 "pending": make_pending((), cap), "sweep": make_sweep(U),
                 "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
-        rows, columns = aligned_zeros(4, cap), np.empty((2, rooms[PAST]))
+        rows, columns = aligned_zeros(4, cap), np.empty((2, rooms[hot.PAST]))
         k, b, q, border = rows
-        work = Work(np.zeros(1), k, b, q, rows[2:3], border, *columns)
+        work = hot.Work(np.zeros(1), k, b, q, rows[2:3], border, *columns)
         return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
 
     def _bind(self) -> None:
-        dictionary, past, factor = map(self._gather, (Dictionary, Past, Factor))
-        space = Space(self._kernel, self._growth, dictionary, past, self._work)
+        dictionary, past, factor = map(self._gather, (Dictionary, hot.Past, Factor))
+        space = hot.Space(self._kernel, self._growth, dictionary, past, self._work)
         lam, is_ridge = self._hyper.lam, self._is_ridge
-        self._arguments = space, Ridge(lam, is_ridge, self._forgetting, factor, self._sweep)
+        self._arguments = space, hot.Ridge(lam, is_ridge, self._forgetting, factor, self._sweep)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
         out, certificate = bind_outputs(trace, self._workspace, self._totals)
-        play = enter(nystrom_awv_rounds)
+        play = enter(hot.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            (space, ridge), sampled = self._arguments, Sampled(*self._block, trace.sizes)
+            (space, ridge), sampled = self._arguments, hot.Sampled(*self._block, trace.sizes)
             is_point = self._pop_forecast_point(X)
             return play(X, Y, first, coins, is_point, space, sampled, ridge, out, certificate)
 
         self._play_rounds(n, rounds)
-        if self.size == self._hyper.max_size and self._rooms[PAST] > 0:
-            self._free(PAST)
+        if self.size == self._hyper.max_size and self._rooms[hot.PAST] > 0:
+            self._free(hot.PAST)
             self._work = self._work._replace(column=np.empty(0), weights=np.empty(0))
             self._bind()
 
@@ -214,7 +204,7 @@ class NystromAWV(Learner):
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None
         columns = forecasts.reshape(len(X), self._outputs)
-        enter(nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
+        enter(hot.nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
         self._forecast_point = self._single_input(X)
         return forecasts
 

@@ -8,18 +8,10 @@ from oklnumba.components.dictionaries import check_sampler, joining_rule
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import field_in, field_with, flag, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
+from oklnumba.hot import pros_n_kons as hot
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
-from oklnumba.hot.pros_n_kons import (
-    RESTARTS,
-    Factor,
-    GrowthRule,
-    State,
-    Work,
-    pros_n_kons_forecasts,
-    pros_n_kons_rounds,
-)
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.kons import Curved
@@ -69,7 +61,7 @@ class ProsNKONS(Curved):
     (0.299, 38, 37)
     """
 
-    _STATE = axes_of(Dictionary, Factor)
+    _STATE = axes_of(Dictionary, hot.Factor)
     _INTEGERS = frozenset({"counts", "span"})
     _COINS = ("coins",)
     _SHARES_ROOM = {RANK: ATOMS}
@@ -87,7 +79,7 @@ class ProsNKONS(Curved):
     @property
     def restarts(self) -> int:
         """How often a new atom made w and A start again (the first atom does not count)."""
-        return int(self._counts[RESTARTS]) if self._width is not None else 0
+        return int(self._counts[hot.RESTARTS]) if self._width is not None else 0
 
     def _check_params(self) -> None:
         self._require_curvature("or FOGD, a first-order learner")
@@ -98,7 +90,7 @@ class ProsNKONS(Curved):
     def _start(self, d: int) -> None:
         p = self._hyper
         joining = joining_rule(p.sampler, p.mu, p.beta, p.eps)
-        self._growth = GrowthRule(joining, p.alpha, p.restart)
+        self._growth = hot.GrowthRule(joining, p.alpha, p.restart)
         eta = p.eta or self._loss().curvature(p.C)
         self._step = Step(self._loss_code, 0.5 * eta, p.C)
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
@@ -113,20 +105,20 @@ class ProsNKONS(Curved):
         np.fill_diagonal(buffers["U"][old:, old:], 1.0)  # A = alpha I where there is no direction
         buffers["inv_d"][old:] = 1.0 / self._hyper.alpha
         rows = aligned_zeros(7, rooms[ATOMS])
-        work = Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
+        work = hot.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
         return buffers | {"work": work}
 
     def _bind(self) -> None:
-        state = State(self._gather(Dictionary), self._gather(Factor))
+        state = hot.State(self._gather(Dictionary), self._gather(hot.Factor))
         self._arguments = self._kernel, self._growth, self._step, state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, coins = enter(pros_n_kons_rounds), self._coins.take(len(X))
+        loop, coins = enter(hot.pros_n_kons_rounds), self._coins.take(len(X))
         out = Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments, out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        loop, forecasts = enter(pros_n_kons_forecasts), np.empty(len(X))
+        loop, forecasts = enter(hot.pros_n_kons_forecasts), np.empty(len(X))
         loop(X, self._coins.next, *self._arguments, forecasts)
         return forecasts
 

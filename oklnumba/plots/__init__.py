@@ -1,29 +1,12 @@
 """Figures of runs: losses, times, sizes, and certificates of regret."""
 
 from oklnumba.plots.curves import (
-    certificate,
-    importance,
-    intervals,
-    loss_curves,
-    progress,
-    regret_vs_size,
-    size_curves,
-)
+    certificate, importance, intervals, loss_curves, progress, regret_vs_size, size_curves,
+)  # fmt: skip
 from oklnumba.plots.drawing import (
-    COLOURS,
-    DASHES,
-    FONT,
-    POINTS,
-    band,
-    direct_labels,
-    figure,
-    label_ticks,
-    line_style,
-    shared_legend,
-    thin,
-    tidy,
-    title,
-)
+    COLOURS, DASHES, FONT, POINTS, band, direct_labels, figure, label_ticks, line_style,
+    shared_legend, thin, tidy, title,
+)  # fmt: skip
 
 __all__ = [
     "COLOURS", "DASHES", "FONT", "POINTS", "band", "certificate", "direct_labels", "figure",

@@ -22,67 +22,30 @@ Examples assume ``import oklnumba as okl``.
 from oklnumba.components.losses import kons_step
 from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
 from oklnumba.theory.calandriello2017 import (
-    frequent_kons_bound,
-    kons_bound,
-    kors_size_bound,
-    sketched_kons_bound,
-)
+    frequent_kons_bound, kons_bound, kors_size_bound, sketched_kons_bound,
+)  # fmt: skip
 from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
-    Meter,
-    Reading,
-    effective_dimension,
-    kernel_alignment,
-    leverage_scores,
-    log_det,
-    online_effective_dimension,
-    projection_gap,
-)
+    Meter, Reading, effective_dimension, kernel_alignment, leverage_scores, log_det,
+    online_effective_dimension, projection_gap,
+)  # fmt: skip
 from oklnumba.theory.hindsight import (
-    Hindsight,
-    RegretCurve,
-    comparator,
-    norm_ball_comparator,
-    regret,
-    regret_curve,
-)
+    Hindsight, RegretCurve, comparator, norm_ball_comparator, regret, regret_curve,
+)  # fmt: skip
 from oklnumba.theory.jacobsen2024 import discounted_awv_bound
 from oklnumba.theory.jezequel2019 import (
-    CapacityBound,
-    SizeBound,
-    awv_bound,
-    bounded_kernel_lam,
-    capacity_bound,
-    gaussian_dimension_bound,
-    growing_bound,
-    log_det_bound,
-    nystrom_bound,
-    nystrom_size_bound,
-    pkawv_bound,
-    rates,
-    taylor_bound,
-    taylor_degree,
-)
+    CapacityBound, SizeBound, awv_bound, bounded_kernel_lam, capacity_bound,
+    gaussian_dimension_bound, growing_bound, log_det_bound, nystrom_bound, nystrom_size_bound,
+    pkawv_bound, rates, taylor_bound, taylor_degree,
+)  # fmt: skip
 from oklnumba.theory.li2023 import AldBudget, ald_budget_bound, pomdr_bound, pomdr_data_bound
 from oklnumba.theory.orabona2016 import coin_betting_bound
 from oklnumba.theory.zhang2019 import (
-    adagrad_bound,
-    adaptive_ftrl_bound,
-    exp_concave_bound,
-    exp_concave_rate,
-    exponentiated_gradient_bound,
-    ftrl_ar_bound,
-    ftrl_bound,
-    gradient_steps_bound,
-    mistake_bound,
-    ogd_bound,
-    ogd_strong_bound,
-    p_norm_bound,
-    perceptron_bound,
-    strongly_convex_bound,
-    svm_rounds,
+    adagrad_bound, adaptive_ftrl_bound, exp_concave_bound, exp_concave_rate,
+    exponentiated_gradient_bound, ftrl_ar_bound, ftrl_bound, gradient_steps_bound, mistake_bound,
+    ogd_bound, ogd_strong_bound, p_norm_bound, perceptron_bound, strongly_convex_bound, svm_rounds,
     winnow_bound,
-)
+)  # fmt: skip
 
 __all__ = [
     "AldBudget", "CapacityBound", "Comparator", "Hindsight", "Meter", "Reading", "RegretCurve",
