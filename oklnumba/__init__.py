@@ -86,7 +86,7 @@ def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Run
     A learner goes on bit for bit where it stopped; one of your own class needs
     ``classes=[MyLearner]``. The run of a checkpoint is read by ``Run.load``.
 
-    Damage, found by a digest, raises ValueError. An intact file is believed: load files you trust.
+    A damaged file raises ValueError. Nothing else is checked: load files you trust.
 
     Examples
     --------

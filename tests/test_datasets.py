@@ -402,7 +402,7 @@ WRONG = {
     "values": (TOY_SVMLIGHT.replace(b"0.5", b"0.6"), "expected sha256"),
     "balance": (TOY_SVMLIGHT.replace(b"-1 1", b"1 1"), "expected 2 labels 1"),
     "labels": (TOY_SVMLIGHT.replace(b"-1 1", b"7 1"), r"expected labels \(-1, 1\)"),
-    "short": (b"1 2:2 3:0.5\n-1 1:1\n", "expected 4 rows, found 2"),
+    "short": (b"1 2:2 3:0.5\n-1 1:1\n", "expected 4 rows, got 2"),
     "long": (TOY_SVMLIGHT * 2, "expected 4 rows"),
     "wide": (TOY_SVMLIGHT.replace(b"3:7", b"4:7"), "n_features was set to 3"),
     "page": (b"<html>moved</html>", "not the original of 'toy'"),

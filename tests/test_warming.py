@@ -120,7 +120,7 @@ def test_the_command_takes_names_and_calls(played, capsys):
     out, err = capsys.readouterr()
     lines = [line.split(" s  ") for line in out.splitlines()]
     assert [title for _, title in lines[:2]] == ["OGD", repr(played[1])]
-    assert lines[2][1] == f"in all; kept in {jit.cache_folder()}" and not err
+    assert lines[2][1] == f"in all; stored in {jit.cache_folder()}" and not err
 
 
 @pytest.mark.parametrize("argument", ["ogd", "PKAWV(", "PKAWV()", "Gaussian(1)"])

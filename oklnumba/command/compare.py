@@ -28,7 +28,7 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
     fourier = okl.FourierFeatures(200, sigma=sigma)
     smooth = {"loss": "logistic" if classification else "squared"}
     eta = 0.3 if classification else 0.05
-    found: dict[str, Any] = {
+    learners: dict[str, Any] = {
         "LinearAWV": okl.LinearAWV(),
         "OGD": okl.OGD(eta, schedule="sqrt", **smooth),
         "PKAWV, Fourier": okl.PKAWV(fourier),
@@ -41,9 +41,10 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
     }
     if comb(d + 2, 2) <= MOST_FEATURES:
         adagrad = okl.AdaptiveFTRL("adagrad", eta=0.5, **smooth)
-        found["PKAWV, Taylor"] = okl.PKAWV(taylor)
-        found["AdaGrad on Taylor"] = okl.WithFeatures(taylor, adagrad)
-    return {"SelfTuning": okl.SelfTuning()} | {n: okl.Standardized(x) for n, x in found.items()}
+        learners["PKAWV, Taylor"] = okl.PKAWV(taylor)
+        learners["AdaGrad on Taylor"] = okl.WithFeatures(taylor, adagrad)
+    scaled = {name: okl.Standardized(one) for name, one in learners.items()}
+    return {"SelfTuning": okl.SelfTuning()} | scaled
 
 
 def compare(args: argparse.Namespace) -> None:

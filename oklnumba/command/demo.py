@@ -41,8 +41,8 @@ def describe(run: okl.Run, commonest: float, leader: str) -> str:
         f"row was\n          forecast, then its label was shown and learned, in one pass.\n"
         f"error     {100.0 * run.mistake_rate:.1f} % of the forecasts are wrong; the commonest "
         f"class as every forecast makes {commonest:.1f} %.\n"
-        f"suits     {leader}:\n          found on the way, with nothing tuned before.\n"
-        f"regret    the best fixed function, chosen with all labels known, has a mean squared loss "
+        f"suits     {leader}:\n          chosen on the way, with nothing tuned before.\n"
+        f"regret    the best fixed function, chosen after all labels, has a mean squared loss "
         f"of {best:.3f};\n          the run has {loss:.3f}, {loss - best:.3f} more. The theory "
         f"allows {most - best:.3f} more, and assumes nothing about the data."
     )

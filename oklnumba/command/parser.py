@@ -40,9 +40,9 @@ def data(args: argparse.Namespace) -> None:
             here = "here" if datasets.found(name) else "to be fetched" if spec.urls else "by hand"
             print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {here}")
         return
-    found = datasets.load(args.name, scale=None)
-    print(f"{args.name}: {len(found.y):,} rows, {found.X.shape[1]} columns, labels "
-          f"{found.y.min():g} to {found.y.max():g}")  # fmt: skip
+    X, y = (data := datasets.load(args.name, scale=None)).X, data.y
+    labels = f"labels {y.min():g} to {y.max():g}"
+    print(f"{args.name}: {len(y):,} rows, {X.shape[1]} columns, {labels}")
 
 
 def warm_up(args: argparse.Namespace) -> None:
@@ -50,11 +50,11 @@ def warm_up(args: argparse.Namespace) -> None:
     learners = [one if one.isidentifier() else spelling.parse_learner(one) for one in args.learners]
     folder = cache_folder()
     if folder is None:
-        raise OSError(f"compiled code cannot be kept: {NO_FOLDER}")
+        raise OSError(f"compiled code cannot be stored: {NO_FOLDER}")
     seconds = okl.warm_up(*learners, progress=args.progress)
     for title, spent in seconds.items():
         print(f"{spent:7.2f} s  {title}")
-    print(f"{sum(seconds.values()):7.2f} s  in all; kept in {folder}")
+    print(f"{sum(seconds.values()):7.2f} s  in all; stored in {folder}")
 
 
 def table_options() -> argparse.ArgumentParser:

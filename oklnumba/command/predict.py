@@ -4,6 +4,7 @@ import argparse
 import csv
 import sys
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,12 @@ def predict(args: argparse.Namespace) -> None:
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
         for X, y in data:
-            known = find_labels(y) if args.learn else np.zeros(len(y), dtype=bool)
-            ends = [0, *np.flatnonzero(np.diff(known)) + 1, len(y)]
-            for start, stop in zip(ends, ends[1:], strict=False):
-                columns = forecast(learner, X[start:stop], y[start:stop] if known[start] else None)
+            there = find_labels(y) if args.learn else np.zeros(len(y), dtype=bool)
+            for start, stop in pairwise([0, *np.flatnonzero(np.diff(there)) + 1, len(y)]):
+                columns = forecast(learner, X[start:stop], y[start:stop] if there[start] else None)
                 if not header:
                     header = writer.writerow(columns)
-                writer.writerows(
-                    zip(*(column.tolist() for column in columns.values()), strict=True)
-                )
+                writer.writerows(zip(*(one.tolist() for one in columns.values()), strict=True))
             out.flush()
     if args.learn:
         learner.save(args.model)
@@ -43,28 +41,22 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     """Return columns of forecasts, each made before its label is learned; y None: no label is."""
     rounds, intervals = np.full((len(X), 1), learner.rounds), None
     if y is None:
-        found = learner.predict(X)
+        forecasts = learner.predict(X)
         if isinstance(learner, okl.Intervals):
             intervals = learner.predict_interval(X)
     else:
         run = okl.run(learner, X, y)
-        found, intervals, rounds = (
-            run.predictions,
-            run.intervals,
-            rounds + np.arange(len(X))[:, None],
-        )
-    if found.ndim == 2:
-        return {f"forecast_{k}": column for k, column in enumerate(found.T)}
+        forecasts, intervals = run.predictions, run.intervals
+        rounds = rounds + np.arange(len(X))[:, None]
+    if forecasts.ndim == 2:
+        return {f"forecast_{k}": column for k, column in enumerate(forecasts.T)}
+    columns = {"forecast": forecasts}
     classes = learner.schema and learner.schema.classes
-    if classes and len(classes) == 2 and found.dtype == float:
-        columns = {"forecast": np.array(classes)[(found > 0.0).astype(int)]}
+    if classes and len(classes) == 2 and forecasts.dtype == float:
+        columns["forecast"] = np.array(classes)[(forecasts > 0.0).astype(int)]
         if (loss := learner._loss().name) in LOSSES:
-            P = compute_probabilities(loss, np.stack([-found, found], axis=1), rounds)
+            P = compute_probabilities(loss, np.stack([-forecasts, forecasts], axis=1), rounds)
             columns[f"probability of {classes[1]}"] = P[:, 1]
-        return columns
-    columns = {"forecast": found}
-    return (
-        columns
-        if intervals is None
-        else columns | dict(zip(("low", "high"), intervals.T, strict=True))
-    )
+    elif intervals is not None:
+        columns["low"], columns["high"] = intervals.T
+    return columns

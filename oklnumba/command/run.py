@@ -42,7 +42,7 @@ class Course:
         self.seconds += run.seconds
         if (rounds := run.class_rounds) is not None:
             self.parts.append(rounds)
-            self.own_loss = self.learner._loss().name
+            self.score_loss = self.learner._loss().name
         if run.rounds:
             self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
         if run.interrupted:
@@ -51,7 +51,7 @@ class Course:
 
     def score_classes(self) -> ClassScores:
         """Return how the forecasts of classes stand beside rules of thumb."""
-        return score_classes(*map(np.concatenate, zip(*self.parts, strict=True)), self.own_loss)
+        return score_classes(*map(np.concatenate, zip(*self.parts, strict=True)), self.score_loss)
 
     @property
     def sum(self) -> float:
@@ -176,11 +176,11 @@ def summarise(course: Course) -> None:
     print(f"size      {course.size}")
     if hasattr(course.learner, "leader"):
         print(f"leader    {course.learner.leader}")
-    if (found := course.certificate) is not None:
-        regret, bound = (np.max(a[-1]) for a in (found.regret, found.bound))
-        each = ", the largest of all classes" if found.regret.ndim > 1 else ""
+    if (certificate := course.certificate) is not None:
+        regret, bound = (np.max(a[-1]) for a in (certificate.regret, certificate.bound))
+        each = ", the largest of all classes" if certificate.regret.ndim > 1 else ""
         within = f", bound {bound:.5g}" if np.isfinite(bound) else ""
         print(f"regret    {regret:.5g}{within}{each}, squared loss, against the best function of")
-        print(f"          {found.space}")
-        if isinstance(found.member, str):
-            print(f"          {found.member}")
+        print(f"          {certificate.space}")
+        if isinstance(certificate.member, str):
+            print(f"          {certificate.member}")

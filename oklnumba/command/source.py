@@ -58,8 +58,8 @@ def find_source(args: Namespace) -> Source:
         data = datasets.load(args.file, scale=None, permute=args.permute)
         X, y = data.X, data.y
     else:
-        known = [*datasets.names(), *map(str, path.parent.glob("*"))]
-        hint = f"{suggest(args.file, known)}oklnumba data list names the sets"
+        names = [*datasets.names(), *map(str, path.parent.glob("*"))]
+        hint = f"{suggest(args.file, names)}oklnumba data list names the sets"
         raise ValueError(f"no file and no data set {args.file!r}; {hint}")
     return _from_arrays(args, X, y)
 
@@ -114,7 +114,7 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
 
     Without a ``task``, two different labels or texts are classes, other numbers a regression.
     """
-    found: set = set()
+    values: set = set()
     rows, numbers, ended = 0, True, True
     for raw in source.open(ANY).labels():
         numbers = raw.dtype.kind in "iufb"
@@ -124,7 +124,7 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
             raise ValueError(
                 f"row {row} (the first is 0) has no label in {source.label!r}; drop it"
             )
-        found.update(np.unique(raw).tolist())
+        values.update(np.unique(raw).tolist())
         rows += len(raw)
         if rows >= LOOK_ROWS:
             ended = False
@@ -132,16 +132,17 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
     total = rows if ended else None
     if not rows:
         raise ValueError(f"{source.name} has no rows")
-    if task == "regression" or task is None and numbers and len(found) > 2:
+    if task == "regression" or task is None and numbers and len(values) > 2:
         if not numbers:
             raise ValueError(f"column {source.label!r} holds text: no regression on it")
         return Labels(None, total, "numbers: regression")
-    if len(found) > MOST_CLASSES:
+    if len(values) > MOST_CLASSES:
         hint = ": use --task regression" if numbers else ""
-        raise ValueError(f"column {source.label!r} has {len(found)} labels, too many classes{hint}")
-    if len(found) == 1:
-        raise ValueError(f"all labels of column {source.label!r} are {found.pop()!r}")
-    classes = sorted(found)
+        what = f"column {source.label!r} has {len(values)} labels, too many classes"
+        raise ValueError(f"{what}{hint}")
+    if len(values) == 1:
+        raise ValueError(f"all labels of column {source.label!r} are {values.pop()!r}")
+    classes = sorted(values)
     if len(classes) == 2:
         words = f"two classes: {classes[0]} is -1, {classes[1]} is +1"
         return Labels(classes, total, words if classes != [-1, 1] else "two classes, -1 and +1")

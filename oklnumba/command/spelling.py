@@ -38,13 +38,13 @@ def _build(node: ast.expr) -> Any:
         raise ValueError(f"cannot read {ast.unparse(node)!r}; write it as in {EXAMPLE}") from None
 
 
-def parse_learner(text: str, settings: Iterable[str] = ()) -> Learner:
-    """Return the learner that a name or a call stands for, with settings ``k=v``."""
+def parse_learner(text: str, assignments: Iterable[str] = ()) -> Learner:
+    """Return the learner that a name or a call stands for, with assignments such as "lam=0.1"."""
     given = {}
-    for setting in settings:
-        name, equals, written = setting.partition("=")
+    for one in assignments:
+        name, equals, written = one.partition("=")
         if not equals or not name.isidentifier():
-            raise ValueError(f"--set {setting!r}: write it as --set lam=0.1")
+            raise ValueError(f"--set {one!r}: write it as --set lam=0.1")
         given[name] = parse_value(written)
     if text.isidentifier():
         players = {n: cls for n, cls in list_classes().items() if issubclass(cls, Learner)}

@@ -373,7 +373,7 @@ def _check_basis(name: str, value: Any) -> Any:
 
 
 def _check_gram(name: str, value: Any) -> Any:
-    if callable(value):  # its matrix is checked when d is known
+    if callable(value):  # its matrix is checked with the first inputs, which have d
         return value
     Q, domain = as_inputs(value, name=name), "a Gram matrix, (r, r), positive semi-definite"
     symmetric = Q.shape[0] == Q.shape[1] and np.allclose(Q, Q.T, 0.0, 1e-9 * np.abs(Q).max())
@@ -398,8 +398,8 @@ class BasisFeatures(Features):
     -------
     What pkawv says of PKAWV on it: Theorem 3 for every basis chosen before the stream, with mu =
     |(I - P) C_n^{1/2}|^2 (``theory.pkawv_bound``); for monomials of Theorem 4's degree its 1.5 log
-    det (TaylorFeatures); Corollary 8 for g_j = k(x_j, .) at the atoms that KORS keeps of inputs
-    known beforehand (``PKAWV.known_inputs``). Corollary 7 is about a span that grows with the
+    det (TaylorFeatures); Corollary 8 for g_j = k(x_j, .) at the atoms that KORS keeps of all
+    inputs (``PKAWV.known_inputs``). Corollary 7 is about a span that grows with the
     stream, which is NystromAWV. Here z = V Lambda^{-1/2}' g with Q = V Lambda V', without null
     directions, a rotation of Q^{-1/2} g: the forecasts are equal. Functions cannot be saved.
 

@@ -338,14 +338,11 @@ class Precomputed(Compiled):
         n, values = len(self.K), X.data if hasattr(X, "tocsr") else X
         good = (values >= 0) & (values < n) & (values == np.floor(values))
         if X.shape[1] != 1 or not good.all():
-            wrong = (
-                f"has {X.shape[1]} columns"
-                if X.shape[1] != 1
-                else (f"has {values[~good].flat[0]:g}")
-            )
+            columns = X.shape[1]
+            wrong = f"{columns} columns" if columns != 1 else f"{values[~good].flat[0]:g}"
             raise ValueError(
-                f"X {wrong}; with okl.Precomputed(K) X has one column, of the rows of K that the "
-                f"points have: integers from 0 to {n - 1}"
+                f"X has {wrong}; with okl.Precomputed(K) X has one column, a row of K for each "
+                f"point: integers from 0 to {n - 1}"
             )
 
     def advice(self, X: np.ndarray) -> str | None:

@@ -150,7 +150,7 @@ def kons_step(loss: str, C: float = 1.0, dimension: float = 1.0) -> float:
 
     sqrt(dimension) / (L C), L the largest slope of the loss on [-C, C]. Dimension 1 is the step of
     the theorem's second case, with regret O(d_eff sqrt(n)); ``effective_dimension(kernel, X,
-    alpha)`` of the stream to come, if it is known, gives regret O(sqrt(d_eff n)).
+    alpha)`` of the stream to come gives regret O(sqrt(d_eff n)).
 
     Examples
     --------

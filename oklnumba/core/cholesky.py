@@ -3,11 +3,11 @@
 LAPACK's Cholesky is called on blocks only: on whole matrices of some 16,500 rows OpenBLAS with
 several threads crashes on some machines.
 
-The functions of BLAS are those that SciPy exports for Cython: they take a leading dimension, so
-they work in place on rows of a larger array, where SciPy's own wrappers would copy. They are called
-through ctypes, which releases the GIL; compiled loops that call them could not be cached. NumPy has
-a second OpenBLAS, whose threads would slow those of SciPy's. A row-major (m, k) array is a
-column-major (k, m) one: lower triangles are upper ones there.
+The functions of BLAS are those that SciPy exports for Cython. They take a leading dimension, so
+they work in place on rows of a larger array; SciPy's wrappers would copy. They are called through
+ctypes, which releases the GIL; numba could not cache loops that call them. NumPy's OpenBLAS is a
+second one, whose threads would slow those of SciPy's. A row-major (m, k) array is a column-major
+(k, m) one: lower triangles are upper ones there.
 """
 
 import ctypes

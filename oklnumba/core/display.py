@@ -16,7 +16,7 @@ LONGEST = 200  # characters of a value in a table
 class Bar(tqdm):
     """A bar of tqdm without its monitor thread, and with a lock that other processes do not share.
 
-    A forked process that is killed while it holds tqdm's own lock would block all others.
+    A forked process that is killed while it holds a shared lock would block all others.
     """
 
     _lock = threading.RLock()
@@ -32,7 +32,7 @@ def pandas_for(caller: str) -> Any:
 
 
 def number(value: Any) -> str:
-    """Return a float with four digits, an integer with commas, anything else as ``short``."""
+    """Return a float with four digits, an integer with commas, the repr of anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else repr_value(value)

@@ -1,7 +1,7 @@
 """Files of arrays: one ``.npz`` without pickles, written whole or not at all, with a digest.
 
 A file holds ``meta``, JSON data that starts with the version of this layout, the arrays, and the
-SHA-256 of both. Damage is found by the digest. An intact file is believed: load files you trust.
+SHA-256 of both, which tells damage. Nothing else is checked: load files you trust.
 """
 
 import hashlib

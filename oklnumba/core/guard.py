@@ -62,7 +62,7 @@ class Presses:
 def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
     """Count presses of Ctrl-C; the second, or any while ``waiting``, raises KeyboardInterrupt.
 
-    In the main thread, while the context lasts. terminate : whether SIGTERM counts too.
+    Works in the main thread only. terminate : count SIGTERM as well.
     """
     presses, handlers = Presses(), {}
 
@@ -111,10 +111,9 @@ if hasattr(os, "register_at_fork"):
 def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROUNDS) -> None:
     """Make all calls, on as many threads as there are cores; return when all have ended.
 
-    One after the other where there is one core, where the rounds are few, and inside another
-    ``run_together``, so that no call waits for itself. The calls must not share what they change;
-    then the result does not depend on the threads. What the first failing call raised is raised.
-    ``rounds`` : how many each call plays.
+    With one core, few ``rounds`` per call, or inside another ``run_together``, the calls are made
+    one after the other. Calls must not change the same data; then the result does not depend on the
+    threads. The error of the first call that failed is raised.
     """
     global _pool
     alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS

@@ -25,7 +25,7 @@ BLOCK = 512  # rows of a factor that a product copies at a time
 
 
 class Part(NamedTuple):
-    """One matrix of a learner: its condition and the error it leaves in a forecast."""
+    """One matrix of a learner: its condition, and the error of a forecast by it."""
 
     matrix: str  # what it is; "" where nothing is solved
     condition: float = 1.0
@@ -153,7 +153,7 @@ def measure_part(
     |T^-1 c| |p|, since a solve is exact for a T that is off by UNIT |T|.
 
     ``solutions`` : T^-1 c of each output, (m,); none where the matrix has no part in forecasts.
-    ``scales`` : of the labels of each output; 0 where nothing is known of it yet.
+    ``scales`` : of the labels of each output; 0 before any label.
     ``reach`` : about the largest |p|.
     """
     largest = largest_eigenvalue(matrix.product, matrix.m)

@@ -44,10 +44,7 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X", least: int = 1)
 def as_rows(
     X: Any, width: int | None = None, name: str = "X", schema: Any = None, least: int = 1
 ) -> Any:
-    """Return X as ``as_inputs`` does, or sparse X as CSR float64 for ``cut_blocks``.
-
-    schema : the Schema by which named columns are read.
-    """
+    """Return X as ``as_inputs`` does, its columns by a Schema; sparse X as CSR float64."""
     X = X if schema is None or isinstance(X, dict) else schema.arrange(X)
     if not is_sparse(X):
         return as_inputs(X, width, name, least)
@@ -307,9 +304,9 @@ def column_names(frame: Any) -> list[Any]:
     A row is a dict, or a series of pandas unless its names are 0, 1, ..., as of any list.
     """
     if is_frame(frame):
-        known = hasattr(frame, "shape")  # a lazy frame would have to find them
-        names = frame.column_names if hasattr(frame, "column_names") else known and frame.columns
-        return list(names) if known else []
+        if not hasattr(frame, "shape"):  # a lazy frame would have to compute them
+            return []
+        return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
     if isinstance(frame, dict):
         return list(frame)
     names = list(frame.index) if hasattr(frame, "iloc") else []
@@ -392,7 +389,7 @@ def count_rows(X: Any) -> int | None:
 
 
 def make_dense(X: Any) -> np.ndarray:
-    """Return all rows in one array."""
+    """Return dense or sparse rows as one array."""
     return X.toarray() if is_sparse(X) else X
 
 
@@ -412,10 +409,10 @@ def scale_columns(X: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
 
 
 def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield where at most ``most`` rows of X are, and these rows: views, or dense copies if sparse.
+    """Yield slices of at most ``most`` rows, and these rows of X: views, or dense copies if sparse.
 
-    X comes from ``as_rows``. Dense rows are cut where sparse ones are, so that both give the same
-    bits where BLAS takes a block at once.
+    X comes from ``as_rows``. Dense and sparse rows are cut alike, so that both give the same bits
+    where BLAS takes a block at once.
     """
     n, d = X.shape
     most = count_block_rows(d, most)

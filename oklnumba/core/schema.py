@@ -1,7 +1,7 @@
-"""What a row means: the names of its columns, the values of those that are encoded, the classes.
+"""What a row means: the names of its columns, the values of encoded columns, the classes.
 
-It is taken from the first rows that have names, and every later row is read by it. Arrays have no
-names, and are taken as they are.
+The first rows with names give the schema, by which every later row is read. Arrays have no names
+and are used as they are.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ class Schema:
 
         X without names is returned unchanged. A dict or a series is one row, (d,).
         """
-        if not (found := column_names(X)) or not self.needed:
+        if not (columns := column_names(X)) or not self.needed:
             return X
-        given = {plain_name(one): one for one in found}
-        same = tuple(plain_name(one) for one in found) == self.names
-        if same and not self.categories and is_frame(X):
+        given = {plain_name(one): one for one in columns}
+        if tuple(given) == self.names and not self.categories and is_frame(X):
             return X
-        if len(given) < len(found):
-            raise ValueError(f"two columns have one name: {list_names(found)}; rename one of them")
+        if len(given) < len(columns):
+            names = list_names(columns)
+            raise ValueError(f"two columns have one name: {names}; rename one of them")
         self.refuse_other_names(given, "X" if is_frame(X) else "x")
         names = [given[name] for name in self.names]
         if not is_frame(X):
@@ -120,26 +120,26 @@ class Schema:
         """
         arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
         hot = []
-        for name, known in self.categories.items():
+        for name, values in self.categories.items():
             texts = as_texts(columns[name])
-            places = compute.index_in(texts, value_set=arrow.array(known, "string"))
+            places = compute.index_in(texts, value_set=arrow.array(values, "string"))
             places = places.fill_null(-1).to_numpy(zero_copy_only=False)
-            hot.append(np.equal.outer(places, np.arange(len(known))).astype(np.float64))
-            rare = len(known) == MOST_VALUES  # others are expected
+            hot.append(np.equal.outer(places, np.arange(len(values))).astype(np.float64))
+            rare = len(values) == MOST_VALUES  # others are expected
             if places.min(initial=0) < 0 and not rare and name not in self._warned:
                 self._warned.add(name)
                 warn(
                     f"column {name!r} has {texts[int(places.argmin())].as_py()!r}, which is not "
-                    f"among the values that the learner was taught: {list_names(known)}. Such "
+                    f"among the values that the learner was taught: {list_names(values)}. Such "
                     "values count as other: they are 0 in all columns of that name"
                 )
         return hot
 
     def refuse_other_names(self, given: Iterable[Any], what: str) -> None:
         """Raise ValueError for columns that are missing or unknown."""
-        given, known = list(given), (*self.needed, *self.ignored, self.label)
+        given, taught = list(given), (*self.needed, *self.ignored, self.label)
         missing = [name for name in self.needed if name not in given]
-        unknown = [name for name in given if name not in known]
+        unknown = [name for name in given if name not in taught]
         if not missing and not unknown:
             return
         faults = [f"lacks {list_names(missing)}"] if missing else []
@@ -158,10 +158,10 @@ class Schema:
         values = np.asarray(y)
         texts = values.dtype.kind in "UOT" and all(isinstance(one, str) for one in values.flat)
         if texts and isinstance(self.classes[0], str):
-            known = np.isin(values.astype(str), self.classes)
-            if known.all():
+            is_class = np.isin(values.astype(str), self.classes)
+            if is_class.all():
                 return np.where(values == self.classes[1], 1.0, -1.0)
-            other = str(values[~known].flat[0])
+            other = str(values[~is_class].flat[0])
             raise ValueError(f"y has {other!r}, which is not one of the classes {self.classes}")
         if values.dtype.kind in "iuf" and (np.isfinite(values) & (np.abs(values) != 1)).any():
             raise ValueError(

@@ -40,17 +40,17 @@ class Transformer:
 
         ``input_features`` names the columns. None: those of the frame in ``fit``, else x0, x1, ...
         """
-        known = getattr(self, "feature_names_in_", None)
+        fitted = getattr(self, "feature_names_in_", None)
         count = getattr(self, "n_features_in_", None)
         if count is None and (input_features is None or self._requires_fit):
             raise not_fitted(f"{type(self).__name__} knows no columns yet; call fit(X) first")
         if input_features is None:
-            columns = [f"x{i}" for i in range(count)] if known is None else list(known)
+            columns = [f"x{i}" for i in range(count)] if fitted is None else list(fitted)
         else:
             columns = require_list("input_features", input_features, "a list of column names")
-        if known is not None and columns != list(known):
+        if fitted is not None and columns != list(fitted):
             raise ValueError(
-                f"input_features is not equal to feature_names_in_, {list(known)}; leave it out"
+                f"input_features is not equal to feature_names_in_, {list(fitted)}; leave it out"
             )
         if count is not None and len(columns) != count:
             raise ValueError(
@@ -81,13 +81,13 @@ class Transformer:
 
     def _compare_columns(self, X: Any) -> None:
         """Raise the errors of scikit-learn if X has other columns than the data of ``fit``."""
-        names, known = _get_column_names(X), getattr(self, "feature_names_in_", None)
-        if names is not None and known is not None and names != list(known):
-            raise ValueError(_describe_difference(names, list(known)))
-        count, found = getattr(self, "n_features_in_", None), _get_width(X)
-        if count is not None and found and found != count:
+        names, fitted = _get_column_names(X), getattr(self, "feature_names_in_", None)
+        if names is not None and fitted is not None and names != list(fitted):
+            raise ValueError(_describe_difference(names, list(fitted)))
+        count, width = getattr(self, "n_features_in_", None), _get_width(X)
+        if count is not None and width and width != count:
             raise ValueError(
-                f"X has {found} features, but {type(self).__name__} is expecting {count} features "
+                f"X has {width} features, but {type(self).__name__} is expecting {count} features "
                 f"as input; pass {count} columns, or call fit to start afresh"
             )
 
@@ -151,11 +151,11 @@ def not_fitted(message: str) -> ValueError:
     return exceptions.NotFittedError(message) if exceptions else ValueError(message)
 
 
-def _describe_difference(names: list[str], known: list[str]) -> str:
+def _describe_difference(names: list[str], fitted: list[str]) -> str:
     lines = ["The feature names should match those that were passed during fit."]
-    if new := sorted(set(names) - set(known)):
+    if new := sorted(set(names) - set(fitted)):
         lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in new)]
-    if missing := sorted(set(known) - set(names)):
+    if missing := sorted(set(fitted) - set(names)):
         lines += ["Feature names seen at fit time, yet now missing:"]
         lines += [f"- {name}" for name in missing]
     if not new and not missing:

@@ -258,15 +258,15 @@ def _check_content(spec: Spec, X: NDArray, y: NDArray) -> None:
     expected = f"X {spec.shape} {spec.dtype}, y {spec.shape[:1]} {y_dtype}"
     got = f"X {X.shape} {X.dtype.str}, y {y.shape} {y.dtype.str}"
     if expected != got:
-        raise ValueError(f"expected {expected}, found {got}")
+        raise ValueError(f"expected {expected}, got {got}")
     if not np.isfinite([X.min(), X.max(), y.min(), y.max()]).all():
-        raise ValueError("expected finite values, found NaN or infinity")
+        raise ValueError("expected finite values, got NaN or infinity")
     if spec.positives is not None:
         ones = np.count_nonzero(y == 1)
         if set(np.unique(y)) != {-1, 1} or abs(ones - spec.positives) > spec.slack:
             raise ValueError(f"expected {spec.positives} labels 1, the others -1; {ones} are 1")
     if spec.digest is not None and digest(X, y) != spec.digest:
-        raise ValueError(f"expected sha256 {spec.digest}, found {digest(X, y)}")
+        raise ValueError(f"expected sha256 {spec.digest}, got {digest(X, y)}")
 
 
 def digest(X: NDArray, y: NDArray) -> str:
@@ -324,12 +324,12 @@ def parse(spec: Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
     """Read the files of an original into the arrays as stored."""
     X, y = map(np.concatenate, zip(*(_read_original(path, spec) for path in paths), strict=True))
     if len(y) != spec.shape[0]:
-        raise ValueError(f"expected {spec.shape[0]} rows, found {len(y)}")
+        raise ValueError(f"expected {spec.shape[0]} rows, got {len(y)}")
     X = (np.rint(X / spec.unit) if spec.unit != 1 else X).astype(spec.dtype, copy=False)
     if spec.positives is None:
         return X, y.astype("<f4")
     if not np.isin(y, spec.labels).all():
-        raise ValueError(f"expected labels {spec.labels}, found others")
+        raise ValueError(f"expected labels {spec.labels}, got others")
     return X, np.where(y == spec.labels[1], 1, -1).astype("|i1")
 
 

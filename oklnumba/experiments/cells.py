@@ -190,7 +190,7 @@ def load_cell(path: Path, name: str) -> dict[str, Any] | None:
 
 
 def save_cell(path: Path, name: str, columns: dict[str, Any]) -> None:
-    """Write a finished cell as JSON, its Runs first and into files of their own."""
+    """Write a finished cell as JSON, its Runs first and into separate files."""
     cell = dict(columns)
     for i, (column, value) in enumerate(columns.items()):
         if isinstance(value, Run):

@@ -45,7 +45,7 @@ def regret_vs_size(
 ) -> Table:
     """Play learners of growing size on one stream; return regret, mistakes, time and memory.
 
-    The regret is in each learner's own loss, against min_f sum loss + lam |f|^2 over the RKHS of
+    The regret is in the loss of each learner, against min_f sum loss + lam |f|^2 over the RKHS of
     ``kernel``. ``plots.regret_vs_size`` draws the table.
 
     Parameters

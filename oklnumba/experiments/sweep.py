@@ -80,7 +80,7 @@ def sweep(
         For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
         The lam of min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, against which the regret
-        in the learner's own loss is recorded.
+        in the learner's loss is recorded.
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional

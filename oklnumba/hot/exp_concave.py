@@ -82,7 +82,7 @@ def factor_submatrix(A, index, m, shift, R):
 def minimise_on_ball(A, b, radius, w, solver):
     """Write the minimiser of w'Aw / 2 - b.w on |w| <= radius; return DONE or NOT_POSITIVE.
 
-    The multiplier mu with |(A + mu I)^-1 b| = radius is found by Newton's method on 1 / |w|, which
+    The multiplier mu with |(A + mu I)^-1 b| = radius comes from Newton's method on 1 / |w|, which
     is nearly linear in mu and approached from below (More and Sorensen 1983). w : (d,), written.
     """
     R, v, d, mu = solver.R, solver.v, b.shape[0], 0.0

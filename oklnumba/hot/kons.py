@@ -12,8 +12,8 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coeffi
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t KORS's score of g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-The c_t are of order 1 / alpha and cancel. So u is kept by other coefficients: z of the rounds in A,
-and c, not the paper's, of the others. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
+The c_t are of order 1 / alpha and cancel. So our coefficients of u are others: z of the rounds in
+A, and c, not the paper's, of the others. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
 L L' = D K D + alpha I over the rounds in A:
 
     u(x) = s(x).z + k(x).c,   k(x) = (k(x_s, x))_s,   s(x) = L^-1 D k(x)

@@ -19,7 +19,7 @@ solve. Round by round, Sherman and Morrison's formula updates H and m:
     A + weight x_i x_i':   H -= weight / (1 + weight H_ii) h_i h_i',   h_i = H's row i
     w - moved A^-1 x_i:    m -= moved h_i
 
-So all forecasts of the block are known before its gradients are added to U. Where eta H is large
+So all forecasts of the block are made before its gradients are added to U. Where eta H is large
 these differences would cancel, and the rounds are played one by one.
 """
 

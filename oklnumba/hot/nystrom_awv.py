@@ -220,7 +220,7 @@ def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
         p_t = work.probability[0]
         if not p_t >= 0.0:
             return t, NOT_FINITE
-        if coins[t] < p_t:  # x_t joins before its own forecast
+        if coins[t] < p_t:  # x_t joins before it is forecast
             if not add_atom(X[t], p_t, space, sampled.borders[growths], sampled.gains[growths]):
                 return t, NOT_POSITIVE
         rank = counts[RANK]

@@ -47,7 +47,7 @@ class Factor(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is kept between rounds."""
+    """The dictionary, and A and w on its span."""
 
     dictionary: Dictionary
     factor: Factor

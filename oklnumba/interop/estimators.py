@@ -65,7 +65,7 @@ class OnlineEstimator(BaseEstimator):
                 f"{type(self).__name__} handles several classes or labels itself"
             )
         if isinstance(self.learner, OnlineToBatch):
-            raise ValueError("OnlineToBatch has a fit of its own; use it without estimator")
+            raise ValueError("OnlineToBatch has a method fit itself; use it without estimator")
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _validate(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
@@ -348,7 +348,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, each on its own against the present state.
+        """Return the forecasts for the rows of X against the present state, (n,).
 
         For two classes, (n,): a forecast above 0 means ``classes_[1]``; else (n, K), a score for
         each class.
@@ -464,7 +464,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
 
     def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
-        """Return the forecasts for the rows of X, (n,) or (n, K), each on its own.
+        """Return the forecasts for the rows of X against the present state, (n,) or (n, K).
 
         With ``return_interval``, if ``learner`` is an ``Intervals``, also these, (n, 2), (n, K, 2).
         """

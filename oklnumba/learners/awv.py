@@ -145,7 +145,7 @@ class KernelAWV(GrowingFactor):
             return cholesky.append_rows(self._L, t, b)
 
     def _evaluate_rows(self, X: np.ndarray) -> None:
-        """Write the rows of a kernel of the user's own into L, as kernel_awv_rows does."""
+        """Write the rows of a user's kernel into L, as kernel_awv_rows does."""
         t, values = self._played, np.empty((len(X), self._played + len(X)))
         self._hyper.kernel._write_block(X, self._past, values.shape[1], values)
         for i, row in enumerate(values, start=t):

@@ -273,7 +273,7 @@ class AdaptiveFTRL(EitherLearner):
 
     Remarks
     -------
-    As published; with known bounds the step for "sqrt" is eta = B/R (errata 45).
+    As published; if bounds are given the step for "sqrt" is eta = B/R (errata 45).
 
     Examples
     --------

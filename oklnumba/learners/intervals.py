@@ -85,7 +85,7 @@ class Intervals(Wrapper):
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:
-        """Return the intervals for the rows of X, (n, d), each on its own, as (n, 2)."""
+        """Return the intervals for the rows of X, (n, d), against the current state, as (n, 2)."""
         return self.predict(X)[:, None] + self.half_width * np.array([-1.0, 1.0])
 
     def _start(self, d: int) -> None:

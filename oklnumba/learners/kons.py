@@ -147,8 +147,8 @@ class KONS(_KernelForm):
         Regularisation.
     eta : float > 0, optional
         Step size. None: the curvature sigma of the loss on [-C, C] or, with the schedule "sqrt", 1
-        / (L C), L the loss's Lipschitz constant; ``theory.kons_step(loss, C, dimension)`` where the
-        effective dimension is known beforehand.
+        / (L C), L the loss's Lipschitz constant; or ``theory.kons_step(loss, C, dimension)`` with
+        the effective dimension of the stream to come.
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
     stop : float >= 0
@@ -225,7 +225,7 @@ class SketchedKONS(_KernelForm):
     beta > 0, eps in (0, 1) : float
         Oversampling and accuracy of KORS.
     sampling : {"independent", "shared", "weighted"}
-        "independent": KORS has its own coins, and rounds in A have weight 1, as in the listing.
+        "independent": KORS has other coins, and rounds in A have weight 1, as in the listing.
         "shared": one coin, with probability p, decides about both, and KORS's weight is 1/p
         (section 5, Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p (A^w
         of section 6): A is unbiased, and no theorem holds.

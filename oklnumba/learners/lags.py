@@ -85,7 +85,7 @@ class Lags(Wrapper):
             self._recent[:] = y[0]
         labels = np.concatenate([self._recent, y])
         Z, last = self._add_labels(X, sliding_window_view(labels, len(self._recent))[:-1])
-        if self._played == 0:  # no label is known yet
+        if self._played == 0:  # no label has come yet
             Z[0, : -X.shape[1]] = last[0] = 0.0
         super()._play(Z, y - last, trace)
         trace.predictions[...] += last

@@ -142,7 +142,7 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 
     Remarks
     -------
-    KONS with a linear kernel makes the same forecasts. A is kept as U' D U, which does not drift.
+    KONS with a linear kernel makes the same forecasts. The factor U' D U of A does not drift.
     ExpConcaveFTRL over the whole space is the same recursion without the projection.
 
     Examples
@@ -173,7 +173,7 @@ class SketchedONS(_ProjectedStep):
     Parameters
     ----------
     rank : int >= 1
-        Directions kept by the sketch.
+        Directions that the sketch keeps.
     alpha, eta, C, loss
         As in OnlineNewtonStep.
 

@@ -91,10 +91,10 @@ class NystromAWV(Learner):
     what each growth of the space took off that function's loss.
 
     With ``discount`` < 1 as in PKAWV, on a space that grows: the column of a new direction over the
-    past has the weights discount^(t - s) of the coming round t, and the direction brings the
-    penalty lam v^2 of its own coordinate v, as if it had stood at the floor all the time; penalties
-    of earlier floors do not involve it. So in every round A is exact, and the forecast is the
-    argmin of the discounted loss over the whole past with the penalties as they stand.
+    past has the weights discount^(t - s) of the coming round t. The direction, with coordinate v,
+    adds the penalty lam v^2, as if it had stood at the floor all the time; penalties of earlier
+    floors do not involve v. So A is exact in every round, and the forecast is the argmin of the
+    discounted loss over the whole past with the penalties so far.
 
     Where labels have little noise, "ridge" loses less (docs/awv_or_ridge.md).
 

@@ -17,7 +17,7 @@ class Standardized(Wrapper):
 
     Each input is brought to mean 0 and scale 1 by the mean and the deviation of the inputs before
     it, without outliers, as ``Standardizer.stream`` does, then the learner plays it; the first
-    input is 0. So kernel widths and learning rates are in units of the data's own scale, without a
+    input is 0. So kernel widths and learning rates are in units of the data's scale, without a
     first pass.
 
     Parameters

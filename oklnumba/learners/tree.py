@@ -56,9 +56,9 @@ class Tree(Wrapper):
     Remarks
     -------
     Ours, after the tree of xRFM (Beaglehole, Holzmueller, Radhakrishnan and Belkin 2025), made
-    online. The widest input has the largest mean distance from its median, in its own unit;
-    ``Standardized(Tree(learner))`` compares inputs on one scale. Rows at the median go left. A leaf
-    whose rows are all equal tries again after ``leaf_rows`` more.
+    online. The widest input has the largest mean distance from its median; put
+    ``Standardized(Tree(learner))`` to compare inputs on one scale. Rows at the median go left. A
+    leaf whose rows are all equal tries again after ``leaf_rows`` more.
 
     The certificate is against one function for each present leaf, of all rows that belong there;
     the bound is the sum of the leaves', and what the forecasts given before splits lost more than

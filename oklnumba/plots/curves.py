@@ -150,7 +150,7 @@ def progress(run: Run, first: int = 10) -> Figure:
     if certified:
         certificate(run, axes[0, 1], first=first, style={"color": COLOURS[2]})
         several = run.certificate.regret.ndim > 1
-        title(axes[0, 1], f"regret in the learner's own space{', all outputs' if several else ''}")
+        title(axes[0, 1], f"regret in the learner's space{', all outputs' if several else ''}")
         line = axes[0, 1].lines[0]
         line.set_ydata(_regrets(run, line.get_xdata())[0])  # also below 0
     for ax in axes[0]:
@@ -317,13 +317,13 @@ def size_curves(
             raise ValueError(f"the table has no run of {name!r}")
         losses |= {row["loss"] for row in rows}
         look = _look(name, number, styles) | {"markersize": 3.0}
-        x, mean, low, high = _by_setting(rows, values)
+        x, mean, low, high = _by_maker(rows, values)
         axes.plot(x, mean, **{"marker": "o"} | look)
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
         ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
         if values == "regret" and any(row.get("bound") is not None for row in rows):
-            bounds = _by_setting(rows, "bound")[1]
+            bounds = _by_maker(rows, "bound")[1]
             axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
     if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
         raise ValueError(
@@ -344,7 +344,7 @@ def size_curves(
         direct_labels(axes, ends, FONT - 1.0)
 
 
-def _by_setting(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
+def _by_maker(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
     """Return increasing sizes, and mean, minimum and maximum of a column over seeds."""
     groups: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:

@@ -181,8 +181,8 @@ def run(
 
     Notes
     -----
-    Arrays are checked before the first round, a pair before its own (ValueError). Errors in a round
-    are those of ``Learner``.
+    Arrays are checked before the first round, a pair before its rounds (ValueError). Errors in a
+    round are those of ``Learner``.
 
     In the main thread the first Ctrl-C ends the run after the present block: the run so far is
     returned with ``interrupted`` True, and the checkpoint is written. The second raises

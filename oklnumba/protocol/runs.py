@@ -22,7 +22,7 @@ SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every ro
 
 
 class Certificate(NamedTuple):
-    """Regret in the learner's own space and its bound after every round, for squared loss.
+    """Regret in the learner's space and its bound after every round, for squared loss.
 
     A poor space has a poor best function, against which any learner looks good: ``space`` names the
     space. ``Run.regret(kernel, lam, at=1)`` has the regret against a whole RKHS.

@@ -91,7 +91,7 @@ def sketched_kons_bound(
     max(gamma, beta tau_min)), with high probability if KORS is accurate (beta >= 3 log(n / delta) /
     eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in (0, 1]; the
     loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least leverage score
-    of the rescaled points. It is not known before the run: 0 is safe.
+    of the rescaled points. Before the run take 0.
 
     Remarks
     -------

@@ -96,7 +96,7 @@ def conjugate_gradients(
     Conjugate gradients on (I + K / lam) a = y, preconditioned by ridge regression on the features,
     with one product with K per step.
     """
-    # The products use threads of their own, and BLAS threads are slow on a busy machine.
+    # The products use our threads, and BLAS threads are slow on a busy machine.
     with cholesky.find_blas().limit(limits=1, user_api="blas"):
         span, roots = Span(features, X, lam), np.sqrt(kernel.diag(X))
         share = rounding_share(kernel, *X.shape)

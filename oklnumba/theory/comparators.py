@@ -16,7 +16,7 @@ BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved i
 
 
 def in_dual(loss: Loss) -> bool:
-    """Say whether the best function for a loss is found in the dual: it has a kink."""
+    """Say whether the best function for a loss is computed in the dual: it has a kink."""
     return loss.name in BOXES or loss.code >= QUANTILE
 
 

@@ -52,7 +52,7 @@ def pomdr_bound(
 def pomdr_data_bound(
     alignment: float, radius: float, removals: int = 0, largest: float = 1.0
 ) -> float:
-    """Return the regret bound of a run of POMD or POMDR by its own diary (pomdr Theorem 2).
+    """Return the regret bound of a run of POMD or POMDR by the learner's diary (pomdr Theorem 2).
 
     3 U sqrt(S + 3 D) + (1 + 1 / sqrt(3)) U sqrt(D) with S the sum of delta_t, against every
     |f| <= U; the paper's 3 U sqrt(S) + 9 U is this rounded up (D = 1). A run with N removals has

@@ -1,10 +1,10 @@
 """Compile a loop, and all that it calls, as one piece of machine code. Optional, see jit.py.
 
-Numba gives a function that compiled code calls machine code of its own and copies its LLVM code
+Numba compiles each function that compiled code calls to machine code, and also copies its LLVM code
 into each caller. That takes twice the time, and the two copies may round differently: which one a
-call takes would depend on whether this process compiled it or loaded it from the cache. Here a
-function has machine code only where Python enters it; its callees are LLVM code, put into their
-caller and optimised once, as part of it. For this the file uses internals of numba, which
+call takes depends on whether this process compiled it or loaded it from the cache. Here only the
+functions that Python enters become machine code. Their callees are LLVM code, put into the caller
+and optimised with it. For this the file uses internals of numba, which
 tests/test_numba_assumptions.py checks.
 """
 
@@ -39,9 +39,9 @@ def _digest_of_folder() -> str:
     return digest.hexdigest() if paths else ""
 
 
-# Numba compares the stamp of a cached function with that of its source when it loads it. Its own
-# stamp covers only the file that defines the function: after an edit in linalg.py, loops in other
-# files would keep the old machine code.
+# Numba loads a cached function if its stamp is that of its source. Numba's stamp covers only the
+# file that defines the function: after an edit in linalg.py, loops in other files would keep the
+# old machine code.
 STAMP = _digest_of_folder()
 
 

@@ -7,7 +7,7 @@ from oklnumba.hot.primitives.jit import exact
 
 @exact
 def larger(a, b):
-    """Return the larger of two numbers; a if one is NaN. Numba's own max takes 30 ms to compile."""
+    """Return the larger of two numbers; a if one is NaN. Numba's max takes 30 ms to compile."""
     return b if b > a else a
 
 

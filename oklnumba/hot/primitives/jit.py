@@ -95,7 +95,7 @@ exact_apart = _jit({"contract"}, inlined=False)
 
 
 def cache_folder() -> str | None:
-    """Return the folder where compiled code is kept, None if none is writable."""
+    """Return the folder where compiled code is stored, None if none is writable."""
     return getattr(getattr(hot(cache_folder), "stats", None), "cache_path", None)
 
 

@@ -17,8 +17,8 @@ objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to cha
 
 If ``_outputs_at_once``, the learner plays K labels a round on one state, as K learners would: after
 ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). If ``_runs_in_threads``, it
-plays without BLAS, so it may play on a thread of its own: the number of BLAS threads belongs to the
-whole process. Learners made of others (``OneVsRest``, ``Experts``) override more.
+plays without BLAS, whose number of threads belongs to the whole process, so it may play on another
+thread. Learners made of others (``OneVsRest``, ``Experts``) override more.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Learner(State, Params):
             return forecast
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X, (n,), each on its own against the current state.
+        """Return the forecasts for the rows of X against the current state, (n,).
 
         X : (n, d), dense or sparse.
         """
@@ -401,7 +401,7 @@ class Learner(State, Params):
         return self._schema
 
     def _schema_for(self, X: Any) -> Schema | None:
-        """Return the schema by which X is read: its own before any data."""
+        """Return the schema by which X is read: the one of X itself before any data."""
         return schema_of(X) if self._width is None else self._schema
 
     @property
@@ -474,11 +474,11 @@ class Learner(State, Params):
     # ---- what a run records ----
 
     def _recorded(self, loss: str | None) -> losses.Loss:
-        """Return the loss of that name, or its own."""
+        """Return the loss of that name; None: the learner's."""
         return self._loss() if loss is None else losses.get(loss)
 
     def _record(self, y: np.ndarray, trace: Trace, loss: losses.Loss) -> dict[str, np.ndarray]:
-        """Return what a run keeps per round, by the names of ``Run`` and ``Certificate``."""
+        """Return what a run stores per round, by the names of ``Run`` and ``Certificate``."""
         part = {name: a for name, a in trace._asdict().items() if a is not None}
         part["losses"] = loss.of_rounds(trace.predictions, y)
         if (np.abs(y) == 1.0).all():
