@@ -191,10 +191,8 @@ def rounds(case):
 def hard_stream(name, learner, n):
     rng = np.random.default_rng(5)
     X, y = stream(learner, n, seed=5)
-    if name == "repeated":
-        X, y = np.repeat(X[:1], n, axis=0), np.repeat(y[:1], n)
-    elif name == "repeated with other labels":
-        X = np.repeat(X[:1], n, axis=0)
+    if name.startswith("repeated"):
+        X, y = np.repeat(X[:1], n, axis=0), y if "other labels" in name else np.repeat(y[:1], n)
     elif name == "zero":
         X = np.zeros_like(X)
     elif name == "alternating":

@@ -27,14 +27,14 @@ from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
 from tests.checks import COMPILED
 from tests.reference import naive_linear
+from tests.streams import smooth
 
 KINDS = ("aggregating", "average", "hedge", "mlpoly")
 
 
-def data(n=300 if COMPILED else 60, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, 2))
-    return X, np.clip(np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(n), -1, 1)
+def data(n=300 if COMPILED else 60):
+    X, y = smooth(n, d=2)
+    return X, np.clip(y, -1, 1)
 
 
 def grid():
@@ -103,14 +103,23 @@ rounds = st.lists(
 )
 
 
-@settings(max_examples=250 if COMPILED else 20)
-@given(rows=rounds, B=st.sampled_from([1.0, 1e-3, 5.0, 1e6]))
-def test_bound_of_the_squared_loss(rows, B):
+@settings(max_examples=200 if COMPILED else 20)
+@given(
+    rows=rounds,
+    B=st.sampled_from([1.0, 1e-3, 5.0, 1e6]),
+    share=st.sampled_from([0.0, 0.0, 1e-6, 0.01, 0.1, 0.7]),
+)
+def test_bound_of_the_squared_loss_against_an_expert_and_sequences_of_them(rows, B, share):
     F = B * np.array([f for f, _, times in rows for _ in range(times)])
     y = B * np.array([label for _, label, times in rows for _ in range(times)])
-    for kind in ("aggregating", "average"):
-        regret = ((y - aggregated(F, y, B, kind)) ** 2).sum() - ((y[:, None] - F) ** 2).sum(0).min()
-        assert regret <= theory.experts_bound(5, B, kind) + 1e-9 * B**2 * len(y)
+    switches = range(min(5, len(y)) if share else 1)
+    for kind, most in (("aggregating", B), ("average", B), ("hedge", 4.0 * B * B)):
+        shown = F.clip(-B, B) if kind == "hedge" else F
+        own = ((y - aggregated(shown, y, most, kind, share=share)) ** 2).sum()
+        for k in switches:
+            least = naive_linear.best_sequence((y[:, None] - shown) ** 2, k)
+            bound = theory.fixed_share_bound(5, len(y), k, share, B=most, kind=kind)
+            assert own - least <= bound + 1e-9 * B**2 * len(y)
 
 
 @settings(max_examples=250 if COMPILED else 20)
@@ -175,19 +184,6 @@ def test_bound_where_labels_grow(rows, sorted_by_size, share):
             bound = theory.fixed_share_bound(4, len(y), k, share, B=None, kind=kind, y=y)
             assert regret - best[k] <= bound + 1e-9 * (regret + bound)
             assert share or bound == pytest.approx(theory.experts_bound(4, None, kind, y=y))
-
-
-@settings(max_examples=120 if COMPILED else 20)
-@given(rows=rounds, share=st.sampled_from([1e-6, 0.01, 0.1, 0.7]))
-def test_bound_against_sequences_of_experts(rows, share):
-    F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)
-    y = np.array([label for _, label, times in rows for _ in range(times)])
-    best = [naive_linear.best_sequence((y[:, None] - F) ** 2, k) for k in range(min(5, len(y)))]
-    for kind, B in (("aggregating", 1.0), ("average", 1.0), ("hedge", 4.0)):
-        own = ((y - aggregated(F, y, B, kind, share=share)) ** 2).sum()
-        for switches, least in enumerate(best):
-            bound = theory.fixed_share_bound(5, len(y), switches, share, B=B, kind=kind)
-            assert own - least <= bound + 1e-9
 
 
 @settings(max_examples=120 if COMPILED else 20)

@@ -7,9 +7,10 @@ import scipy.linalg
 import oklnumba as okl
 from oklnumba.core import cholesky
 from oklnumba.theory import matrix
+from tests.reference import naive
 
-MATRICES = {n: okl.Gaussian(1.0)(np.random.default_rng(n).uniform(-1, 1, (n, 3))) for n in
-            (1, 2, 31, 32, 33, 65, 150)}  # fmt: skip
+MATRICES = {n: naive.gaussian(X, X) for n in (1, 2, 31, 32, 33, 65, 150)
+            for X in [np.random.default_rng(n).uniform(-1, 1, (n, 3))]}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -51,8 +51,11 @@ def assert_equals(learner, run, steps, loss):
 def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, must_happen, alpha):
     kernel, features = SPACES[space]
     X, y = newton_stream(loss, C)
-    learner = okl.KONS(kernel, loss=loss, C=C, alpha=alpha, eta=eta, schedule=schedule)
+    params = {"loss": loss, "C": C, "alpha": alpha, "eta": eta, "schedule": schedule}
+    learner = okl.KONS(kernel, **params)
     run = okl.run(learner, X, y)
+    single = one_by_one(okl.KONS(kernel, **params), X, y)
+    np.testing.assert_allclose(single, run.predictions, rtol=0, atol=1e-9)
     eta = eta if schedule == "constant" else sequence(loss, C, eta, len(X))
     steps = explicit(features, X, y, loss, C, alpha, eta)
     assert_equals(learner, run, steps, loss)
@@ -60,29 +63,6 @@ def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, mus
     if schedule == "constant":
         kept = ~flat_rounds(steps, loss) | steps.projected
         np.testing.assert_array_equal(run.sizes, np.cumsum(kept))
-
-
-@pytest.mark.parametrize(
-    ("make", "schedule", "loss", "C", "eta"),  # the two learners by turns
-    [((okl.KONS, okl.SketchedKONS)[i % 2], *one[:4]) for i, one in enumerate(SCHEDULED)],
-)
-def test_nothing_depends_on_the_cut(make, schedule, loss, C, eta, tmp_path):
-    n = 700 if COMPILED else 120  # more than a block of 512 rounds
-    X, y = newton_stream(loss, C, n)
-    params = {"loss": loss, "C": C, "alpha": 0.01, "eta": eta, "schedule": schedule}
-    whole, single, parts = (make(okl.Gaussian(0.7), **params) for _ in range(3))
-    expected = okl.run(whole, X, y).predictions
-    np.testing.assert_allclose(one_by_one(single, X, y), expected, rtol=0, atol=1e-9)
-    forecasts = []
-    for rows in np.split(np.arange(n), [1, 50, *(c for c in (383, 385, 511, 690) if c < n)]):
-        forecasts.append(okl.run(parts, X[rows], y[rows]).predictions)
-        parts.save(tmp_path / "parts.npz")
-        parts = okl.load(tmp_path / "parts.npz")
-    np.testing.assert_allclose(np.concatenate(forecasts), expected, rtol=0, atol=1e-9)
-    for learner in (single, parts):
-        np.testing.assert_allclose(learner.R_G, whole.R_G, rtol=1e-9)
-        if schedule == "constant":  # else rounding decides about some projections
-            assert learner.size == whole.size
 
 
 def test_labels_beyond_C_are_for_losses_whose_slope_does_not_grow():
@@ -163,6 +143,8 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     params |= {"gamma": gamma, "beta": beta, "eps": 0.4, "sampling": sampling, "seed": 5}
     learner = okl.SketchedKONS(kernel, **params)
     run = okl.run(learner, X, y)
+    single = one_by_one(okl.SketchedKONS(kernel, **params), X, y)
+    np.testing.assert_allclose(single, run.predictions, rtol=0, atol=1e-9)
     coins = draws([5, 1], n)
     both = (coins, coins) if sampling == "shared" else (draws([5, 0], n), coins)
     D = features(X).shape[1]

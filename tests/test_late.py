@@ -1,5 +1,7 @@
 """Labels that come late, in batches, or not for every row: okl.run(..., delay, batch, labels)."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,6 +17,7 @@ every_learner = pytest.mark.parametrize(
     [cls for cls in LEARNERS if cls not in (okl.Intervals, okl.Lags)],
     ids=lambda cls: cls.__name__,
 )
+stream = partial(battery.stream, n=N)
 LATE = [(3, 1), (0, 5), (2, 4)]  # delay, batch
 every_late = pytest.mark.parametrize(("delay", "batch"), LATE)
 
@@ -28,10 +31,6 @@ def assert_forecasts(cls, found, expected, exact=True):
     if exact and not issubclass(cls, BLAS):
         assert_array_equal(found, expected)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
-
-
-def stream(learner, n=N):
-    return battery.stream(learner, n)
 
 
 def textbook(learner, X, y, delay, batch):
@@ -148,7 +147,7 @@ def test_rows_without_a_label_are_forecast_and_skipped(cls, delay, batch):
 
 @pytest.mark.parametrize("record", [1, 7, "none"])
 def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
-    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)))
+    X, y = stream(make(okl.PKAWV))
     y = with_gaps(np.sign(y))
     given = {"batch": 4, "labels": "optional"}
     whole = okl.run(make(okl.PKAWV), X, y, **given)
@@ -169,7 +168,7 @@ def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
 
 
 def test_labels_of_any_kind_may_be_missing():
-    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    X, y = stream(make(okl.PKAWV), n=60)
     pandas = pytest.importorskip("pandas")
     gaps = with_gaps(np.sign(y))
     whole = okl.run(make(okl.PKAWV), X, gaps, labels="optional")
@@ -186,7 +185,7 @@ def test_labels_of_any_kind_may_be_missing():
 
 
 def test_the_regret_is_that_of_the_rounds_with_a_label():
-    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    X, y = stream(make(okl.PKAWV), n=60)
     y = with_gaps(y)
     run, known = okl.run(make(okl.PKAWV), X, y, labels="optional"), ~np.isnan(y)
     best = okl.theory.Hindsight(okl.Gaussian(1.0), X[known], y[known], 0.1)
@@ -195,7 +194,7 @@ def test_the_regret_is_that_of_the_rounds_with_a_label():
 
 
 def test_labels_0_and_1_with_gaps_are_warned_of_too():
-    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    X, y = stream(make(okl.PKAWV), n=60)
     with pytest.warns(UserWarning, match="the labels are 0 and 1"):
         okl.run(make(okl.PKAWV), X, with_gaps((y > 0.0) * 1.0), labels="optional")
 
@@ -299,7 +298,7 @@ def test_a_run_that_was_finished_goes_on_with_more_data(tmp_path):
 
 
 def test_a_time_limit_leaves_late_labels_out(monkeypatch):
-    X, y = stream(make(okl.PKAWV), 500)
+    X, y = stream(make(okl.PKAWV), n=500)
     learner = make(okl.PKAWV)
     run = okl.run(learner, X, y, delay=5, time_limit=1e-9)
     assert not run.finished and 0 < run.rounds < 500

@@ -54,6 +54,15 @@ def table(folder):
     return str(folder / "all.csv")
 
 
+@pytest.fixture
+def demo_data(monkeypatch):
+    """Let the demo play 600 rows; return them."""
+    data = okl.datasets.load("magic04", scale=None, permute=0)
+    data = dataclasses.replace(data, X=data.X[:600], y=data.y[:600])
+    monkeypatch.setattr("oklnumba.command.demo.datasets.load", lambda *_, **__: data)
+    return data
+
+
 INPUTS = ["--columns", "first,second,third"]
 FAST = ["--learner", "LinearAWV"]
 REGRESS, CLASSIFY = ["--task", "regression"], ["--task", "classification"]
@@ -432,10 +441,8 @@ def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
 # ---- the demo ----
 
 
-def test_the_demo_says_what_its_run_says(capsys, monkeypatch, tmp_path):
-    data = okl.datasets.load("magic04", scale=None, permute=0)
-    data = dataclasses.replace(data, X=data.X[:600], y=data.y[:600])
-    monkeypatch.setattr("oklnumba.command.demo.datasets.load", lambda *_, **__: data)
+def test_the_demo_says_what_its_run_says(capsys, demo_data, tmp_path):
+    data = demo_data
     out = said(capsys, "demo", "--output", str(tmp_path))
     picture = tmp_path / "oklnumba_demo.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and f"picture   {picture}\n" in out
@@ -456,8 +463,8 @@ def test_the_demo_says_what_its_run_says(capsys, monkeypatch, tmp_path):
 # ---- the page ----
 
 
-def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys):
-    """Every command of docs/command_line.md, on the files that it names."""
+def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys, demo_data):
+    """Every command of docs/command_line.md, on the files that it names and 600 rows of ours."""
     text = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if line.strip()]
