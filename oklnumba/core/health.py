@@ -141,12 +141,9 @@ def largest_eigenvalue(apply: Callable[[np.ndarray], np.ndarray], m: int) -> flo
 
 
 def measure_part(
-    name: str,
-    matrix: Factored,
-    solutions: Iterable[np.ndarray] = (),
-    scales: Iterable[float] = (),
+    name: str, matrix: Factored, solutions: Iterable[np.ndarray] = (), scales: Iterable[float] = (),
     reach: float = 1.0,
-) -> Part:
+) -> Part:  # fmt: skip
     """Return the part of a matrix A = T' T that forecasts are solved with.
 
     A forecast p.c, p = T^-T z, c the solution in these coordinates, is in error by about UNIT |T|

@@ -42,24 +42,13 @@ Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, thei
 
 
 def stream(
-    source: Any,
-    *,
-    label: str | int | None = None,
-    columns: Sequence[str | int] | None = None,
-    drop: Sequence[str | int] = (),
-    encode: Sequence[str | int] = (),
-    classes: Sequence[Any] | None = None,
-    batch: int | None = None,
-    format: str | None = None,
-    header: bool = True,
-    width: int | None = None,
-    like: Any = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    skip: int | None = None,
+    source: Any, *, label: str | int | None = None, columns: Sequence[str | int] | None = None,
+    drop: Sequence[str | int] = (), encode: Sequence[str | int] = (),
+    classes: Sequence[Any] | None = None, batch: int | None = None, format: str | None = None,
+    header: bool = True, width: int | None = None, like: Any = None, delimiter: str | None = None,
+    decimal: str | None = None, encoding: str | None = None, skip: int | None = None,
     zero_based: bool | None = None,
-) -> Stream:
+) -> Stream:  # fmt: skip
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
     pyarrow reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM

@@ -97,17 +97,9 @@ COMPARATORS = {"penalised": _Ridge, "unpenalised": _Unpenalised}
 
 
 def greedy(
-    learner: Learner,
-    kernel: Kernel,
-    n: int,
-    d: int,
-    lam: float = 1.0,
-    restarts: int = 3,
-    seed: int = 0,
-    *,
-    comparator: str = "penalised",
-    search: str = "thorough",
-) -> GreedyGame:
+    learner: Learner, kernel: Kernel, n: int, d: int, lam: float = 1.0, restarts: int = 3,
+    seed: int = 0, *, comparator: str = "penalised", search: str = "thorough",
+) -> GreedyGame:  # fmt: skip
     """Play rounds that each make the learner's regret as large as possible (pkawv appendix G).
 
     Each round (x, y) in [-1, 1]^d x [-1, 1] maximises the regret against kernel ridge regression on

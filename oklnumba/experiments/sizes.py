@@ -29,20 +29,11 @@ MAX_ROUNDS = 20_000  # for the effective dimension: 3.2 GB
 
 
 def regret_vs_size(
-    learners: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    kernel: Any,
-    lam: sweep.Penalty,
-    seeds: int | Sequence[int] = 1,
-    *,
-    sizes: Sequence[int] = SIZES,
-    permute: bool = False,
-    n_jobs: int | None = None,
-    path: str | os.PathLike | None = None,
-    progress: bool = False,
+    learners: Any, X: ArrayLike, y: ArrayLike, kernel: Any, lam: sweep.Penalty,
+    seeds: int | Sequence[int] = 1, *, sizes: Sequence[int] = SIZES, permute: bool = False,
+    n_jobs: int | None = None, path: str | os.PathLike | None = None, progress: bool = False,
     **of_run: Any,
-) -> Table:
+) -> Table:  # fmt: skip
     """Play learners of growing size on one stream; return regret, mistakes, time and memory.
 
     The regret is in the loss of each learner, against min_f sum loss + lam |f|^2 over the RKHS of

@@ -38,19 +38,11 @@ Choice = dict[str, Any]  # values of tuned parameters
 
 
 def sweep(
-    learners: Any,
-    data: Any,
-    permutations: int | Sequence[int] = 1,
-    tune: Mapping[str, Any] | None = None,
-    *,
-    kernel: Any = None,
-    regret: Penalty | None = None,
-    measure: Measure | None = None,
-    n_jobs: int | None = None,
-    path: str | os.PathLike | None = None,
-    progress: bool = False,
-    **of_run: Any,
-) -> Table:
+    learners: Any, data: Any, permutations: int | Sequence[int] = 1,
+    tune: Mapping[str, Any] | None = None, *, kernel: Any = None, regret: Penalty | None = None,
+    measure: Measure | None = None, n_jobs: int | None = None,
+    path: str | os.PathLike | None = None, progress: bool = False, **of_run: Any,
+) -> Table:  # fmt: skip
     """Play learners on data sets over permutations of their rows; return a table, one row per run.
 
     A run that fails becomes a row with its error; the others go on. Results do not depend on

@@ -27,11 +27,9 @@ MAX_NAMED = 20  # ignored new keys in warnings; further ones are ignored silentl
 
 
 def to_river(
-    learner: Learner | None = None,
-    *,
-    task: str = "classification",
+    learner: Learner | None = None, *, task: str = "classification",
     classes: Sequence[Hashable] | None = None,
-) -> RiverClassifier | RiverRegressor:
+) -> RiverClassifier | RiverRegressor:  # fmt: skip
     """Return a river model that plays a learner: for pipelines, metrics and evaluation there.
 
     Parameters

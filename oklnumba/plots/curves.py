@@ -41,12 +41,9 @@ YLABELS = {
 
 
 def loss_curves(
-    runs: Mapping[str, Run],
-    axes: Axes,
-    mistakes: bool | None = None,
-    first: int = 10,
+    runs: Mapping[str, Run], axes: Axes, mistakes: bool | None = None, first: int = 10,
     legend: bool = True,
-) -> None:
+) -> None:  # fmt: skip
     """Draw the average loss, or the share of mistakes, after each round; both axes logarithmic.
 
     ``runs`` : by label; ``mistakes`` : draw mistakes instead of losses; None: if the labels of all
@@ -82,13 +79,9 @@ def loss_curves(
 
 
 def certificate(
-    run: Run,
-    axes: Axes,
-    label: str = "",
-    first: int = 10,
-    style: Mapping[str, Any] | None = None,
+    run: Run, axes: Axes, label: str = "", first: int = 10, style: Mapping[str, Any] | None = None,
     legend: bool = True,
-) -> None:
+) -> None:  # fmt: skip
     """Draw the certified regret of an AWV run, solid, and its bound, dashed.
 
     The regret is in the space that ``run.certificate.space`` names, so runs in different spaces do
@@ -291,13 +284,9 @@ def regret_vs_size(
 
 
 def size_curves(
-    table: Table,
-    learners: Sequence[str],
-    axes: Axes,
-    values: str = "regret",
-    styles: Mapping[str, Mapping[str, Any]] | None = None,
-    names: bool = True,
-) -> None:
+    table: Table, learners: Sequence[str], axes: Axes, values: str = "regret",
+    styles: Mapping[str, Mapping[str, Any]] | None = None, names: bool = True,
+) -> None:  # fmt: skip
     """Draw one panel of ``regret_vs_size``; with ``names``, name each learner at its line's end.
 
     Examples

@@ -101,13 +101,9 @@ def title(axes: Axes, text: str) -> None:
 
 
 def band(
-    axes: Axes,
-    x: ArrayLike,
-    values: ArrayLike,
-    label: str = "",
-    style: Mapping[str, Any] | None = None,
-    middle: Callable[..., Any] = np.median,
-) -> None:
+    axes: Axes, x: ArrayLike, values: ArrayLike, label: str = "",
+    style: Mapping[str, Any] | None = None, middle: Callable[..., Any] = np.median,
+) -> None:  # fmt: skip
     """Draw the middle of repeated curves, values (repetitions, n), and their range as a band.
 
     ``style`` has keywords of ``Axes.plot``; ``middle`` is ``np.median``, ``np.mean``, ...
@@ -130,15 +126,9 @@ def band(
 
 
 def tidy(
-    axes: Axes,
-    xlabel: str = "",
-    ylabel: str = "",
-    text: str = "",
-    *,
-    log: str = "",
-    font: float = FONT,
-    small: float = 0.5,
-) -> None:
+    axes: Axes, xlabel: str = "", ylabel: str = "", text: str = "", *, log: str = "",
+    font: float = FONT, small: float = 0.5,
+) -> None:  # fmt: skip
     """Set scales, names, ticks, grid and title of an axes; call it after everything is drawn.
 
     Parameters

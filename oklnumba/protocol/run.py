@@ -110,21 +110,12 @@ def _name_chunk(message: str, chunk: int, first: int) -> str:
 
 
 def run(
-    learner: Learner,
-    X: ArrayLike | Iterable,
-    y: ArrayLike | None = None,
-    loss: str | None = None,
-    progress: bool = False,
-    time_limit: float | None = None,
-    checkpoint: str | os.PathLike | None = None,
-    every: int | None = None,
-    *,
-    record: str | int = "all",
-    resume: bool = False,
-    delay: int = 0,
-    batch: int = 1,
+    learner: Learner, X: ArrayLike | Iterable, y: ArrayLike | None = None, loss: str | None = None,
+    progress: bool = False, time_limit: float | None = None,
+    checkpoint: str | os.PathLike | None = None, every: int | None = None, *,
+    record: str | int = "all", resume: bool = False, delay: int = 0, batch: int = 1,
     labels: str = "required",
-) -> Run:
+) -> Run:  # fmt: skip
     """Play the online protocol: at each round forecast, then see the label, then update.
 
     The forecasts are those of the loop ``learner.predict_one(x); learner.learn_one(x, y)``.

@@ -93,12 +93,9 @@ class OnSpan(Expansion):
 
 
 def measure_span(
-    kernel: Kernel,
-    atoms: np.ndarray,
-    R: np.ndarray,
-    functions: Iterable[np.ndarray],
+    kernel: Kernel, atoms: np.ndarray, R: np.ndarray, functions: Iterable[np.ndarray],
     scales: Iterable[float],
-) -> Part:
+) -> Part:  # fmt: skip
     """Return the part of R' R = K, the kernel matrix of atoms (m, d).
 
     functions : (m,), one for each output, in the coordinates R^-T k; scales : of its labels.
