@@ -243,8 +243,8 @@ WRONG = {
     "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
     "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
     "arrow text": (polars_of(TEXT).to_arrow(), "column 'colour' of X holds large_string, not real"),
-    "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row a round"),
-    "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row a round"),
+    "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row per round"),
+    "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row per round"),
     "no rows": (frame(QUARTERS)[:0], "X is empty"),
     "no columns": (frame(QUARTERS)[[]], "X is empty"),
 }
@@ -280,7 +280,7 @@ def test_a_frame_that_will_not_do(table, message):
         (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
         (pl.Series([None, 1] * 75), "y has nan at row 0"),
         (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),
-        (pd.Series(SIGNS)[:9], "y must have shape (150,), one label a row of X, but has (9,)"),
+        (pd.Series(SIGNS)[:9], "y must have shape (150,), one label per row of X, but has (9,)"),
     ],
 )
 def test_labels_that_will_not_do(labels, message):

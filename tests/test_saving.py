@@ -161,7 +161,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         (fresh, path, {"record": 7}, "record='all', not"),
         (fresh, path, {"delay": 4}, "of a run with delay=0, not delay=4; pass that one"),
         (other, path, {}, re.escape(str(path))),
-        (fresh, alone, {}, "is no checkpoint"),
+        (fresh, alone, {}, "is not a checkpoint"),
         (fresh, half, {}, "half.npz is not a file that oklnumba saved"),
         (fresh, tmp_path / "nowhere" / "run.npz", {}, "folder does not exist"),
     ):

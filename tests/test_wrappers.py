@@ -146,7 +146,7 @@ def test_bad_labels_are_refused_with_their_row():
             with pytest.raises(ValueError, match=words):
                 learner.partial_fit(X, bad)
         assert learner.rounds == 120
-    with pytest.raises(ValueError, match="y has 1 labels a round, but before it had 3"):
+    with pytest.raises(ValueError, match="y has 1 labels per round, but before it had 3"):
         okl.MultiOutput(okl.LinearRidge()).partial_fit(X, Y).learners_[0].partial_fit(X, Y[:, 0])
 
 

@@ -172,7 +172,7 @@ def summarise(course: Course) -> None:
         print(f"          {scores.rules}\n          {scores}")
     if course.name != "zero-one":
         print(f"loss      {course.total / course.rounds:.6g} ({course.name}, mean)")
-    print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds a second")
+    print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds per second")
     print(f"size      {course.size}")
     if hasattr(course.learner, "leader"):
         print(f"leader    {course.learner.leader}")

@@ -34,8 +34,8 @@ class _Sampler(State, Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
-    A subclass has ``_play(X, out)``: see points, write their probabilities and whether they join;
-    return how many were seen, and the status of the compiled loop.
+    ``_play(X, out)`` of a subclass sees points and writes their probabilities and whether they
+    join. It returns how many it saw, and the status of the compiled loop.
     """
 
     _FIRST_ROOM = 32

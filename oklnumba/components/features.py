@@ -103,14 +103,13 @@ class TaylorFeatures(Features):
     sigma : float > 0
         Width of the Gaussian kernel.
     center : array_like of shape (d,), optional
-        The expansion point (None: the origin). The kernel is shift invariant, so any point will
-        do, but one near the mean of the inputs captures far more of the kernel. Choose it before
-        you see the labels.
+        The expansion point; None: the origin. Any point gives the same kernel, but one near the
+        mean of the inputs captures far more of it. Choose it before you see the labels.
 
     Remarks
     -------
-    The paper's listing has a column for each order of the factors of a monomial: the same kernel
-    with many more columns (errata 22). ``center`` is ours.
+    The paper's listing has one column per order of a monomial's factors: many more columns for the
+    same kernel (errata 22). ``center`` is ours.
 
     Examples
     --------
@@ -276,9 +275,9 @@ class FourierFeatures(Features):
 def leading_eigenvectors(
     matrix: np.ndarray, rank: int | None, null: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the leading eigenvalues, largest first, and their vectors.
+    """Return the leading eigenvalues above ``null`` times the largest, in falling order.
 
-    Without those that are at most ``null`` times the largest.
+    And their vectors.
     """
     values, vectors = scipy.linalg.eigh(matrix)
     order = np.argsort(values)[::-1][:rank]
@@ -313,8 +312,7 @@ class NystromFeatures(Features):
 
     Remarks
     -------
-    Directions with an eigenvalue of at most 1e-12 times the largest are null, because such an
-    eigenvalue is rounding.
+    A direction is null if its eigenvalue is at most 1e-12 times the largest, which is rounding.
 
     Examples
     --------
@@ -396,12 +394,13 @@ class BasisFeatures(Features):
 
     Remarks
     -------
-    What pkawv says of PKAWV on it: Theorem 3 for every basis chosen before the stream, with mu =
-    |(I - P) C_n^{1/2}|^2 (``theory.pkawv_bound``); for monomials of Theorem 4's degree its 1.5 log
-    det (TaylorFeatures); Corollary 8 for g_j = k(x_j, .) at the atoms that KORS keeps of all
-    inputs (``PKAWV.known_inputs``). Corollary 7 is about a span that grows with the
-    stream, which is NystromAWV. Here z = V Lambda^{-1/2}' g with Q = V Lambda V', without null
-    directions, a rotation of Q^{-1/2} g: the forecasts are equal. Functions cannot be saved.
+    For PKAWV on any basis chosen before the stream, pkawv Theorem 3 holds with mu = |(I - P)
+    C_n^{1/2}|^2 (``theory.pkawv_bound``). Theorem 4 is about monomials (TaylorFeatures), Corollary
+    8 about g_j = k(x_j, .) at atoms that KORS keeps of all inputs (``PKAWV.known_inputs``),
+    Corollary 7 about a span that grows with the stream (NystromAWV).
+
+    Here z = Lambda^{-1/2} V' g with Q = V Lambda V', without null directions. This is a rotation of
+    Q^{-1/2} g, so the forecasts are equal. Functions cannot be saved.
 
     Examples
     --------

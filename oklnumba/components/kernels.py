@@ -40,10 +40,9 @@ SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern:
 class Kernel(Params):
     """A kernel k(x, z): call it for a matrix of values, ``diag`` for k(x, x).
 
-    A kernel of your own is a subclass with ``evaluate(X, Z)``, which returns k(X[i], Z[j]), (n, m),
-    of blocks of rows. The exact learners, ``NystromFeatures`` and with these all learners on
-    features play it; other loops are compiled and have the kernels of oklnumba only
-    (docs/your_own_kernel.md).
+    A kernel of your own is a subclass whose ``evaluate(X, Z)`` returns k(X[i], Z[j]), (n, m). It
+    works in KernelAWV, KernelRidge and ``NystromFeatures``, so in all learners on features. Other
+    loops are compiled for the kernels of oklnumba (docs/your_own_kernel.md).
     """
 
     _scales = None  # of the inputs, in a Metric
@@ -92,7 +91,7 @@ class Kernel(Params):
         return out
 
     def evaluate(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return k(X[i], Z[j]), (n, m), of rows (n, d) and (m, d): what a subclass writes."""
+        """Return k(X[i], Z[j]), (n, m), of rows (n, d) and (m, d); a subclass has this method."""
         raise ValueError(f"{type(self).__name__} needs a method evaluate(X, Z)")
 
     def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
@@ -209,9 +208,9 @@ class Laplacian(_Radial):
     sigma : float > 0
         Width, in the unit of the inputs.
     norm : {1, 2}
-        Distance |x - z|: 2 is the Euclidean one; 1 the sum of the distances in each input, as
-        ``laplacian_kernel`` of scikit-learn has it. On tables 1 is often the better one, as trees
-        are: it knows the axes.
+        Of the distance |x - z|: 2 is Euclidean; 1 is the sum of the distances in each input, as in
+        ``laplacian_kernel`` of scikit-learn. On tables 1 is often better: like trees, it looks at
+        inputs one by one.
 
     Examples
     --------
@@ -310,8 +309,8 @@ def _check_matrix(name: str, value: Any) -> np.ndarray:
 class Precomputed(Compiled):
     """A kernel by its matrix: points are indices, k(i, j) = K[i, j].
 
-    For strings, graphs and whatever else has a kernel, but no vectors. Every learner on kernels
-    takes it; X has one column, the row of each point in K.
+    For strings, graphs and other objects that are not vectors. Every learner on kernels takes it; X
+    has one column, the row of each point in K.
 
     Parameters
     ----------

@@ -1,11 +1,15 @@
-"""Convex losses of a forecast: value, derivative, curvature and Lipschitz constant.
+"""Convex losses of a forecast f: value, derivative, curvature and Lipschitz constant.
 
-With margin m = y * forecast: squared (y - f)^2, absolute |y - f|, epsilon_insensitive
-max(|y - f| - 0.1, 0), huber |y - f|^2 / 2 up to |y - f| = 1 and |y - f| - 1/2 beyond,
-"quantile(q)" max(q (y - f), (q - 1) (y - f)) for a level q in (0, 1), whose best forecast is the
-q-quantile ("quantile": q = 0.5), hinge max(1 - m, 0), squared_hinge max(1 - m, 0)^2 and logistic
-log(1 + exp(-m)). The last three take labels -1 and +1; for another tube than 0.1, or another corner
-of huber than 1, scale the labels.
+    squared              (y - f)^2
+    absolute             |y - f|
+    epsilon_insensitive  max(|y - f| - 0.1, 0)
+    huber                |y - f|^2 / 2 up to |y - f| = 1, |y - f| - 1/2 beyond
+    quantile(q)          max(q (y - f), (q - 1) (y - f)), 0 < q < 1; "quantile": q = 0.5
+    hinge                max(1 - y f, 0)
+    squared_hinge        max(1 - y f, 0)^2
+    logistic             log(1 + exp(-y f))
+
+The last three take labels -1 and +1. To change the 0.1 or the corner 1 of huber, scale the labels.
 """
 
 from __future__ import annotations

@@ -133,16 +133,16 @@ def learned_metric(
     With f a kernel ridge regression of y on X, w_i = sqrt(g_i / mean(g) + floor), where g_i =
     mean_t (df/dx_i)^2 is the expected squared gradient (Trivedi et al. 2014). Each further pass
     fits on w * x (recursive feature machines, Radhakrishnan et al. 2024, here diagonal). The scales
-    are proportional to w. They leave the norm of the columns' deviations as it is, so that sigma
-    keeps its meaning, and are 1 if f is constant. A pass takes O(n m (m + d)) time for m atoms.
+    are w, times a number that keeps the norm of the columns' deviations, so that sigma keeps its
+    meaning; 1 if f is constant. A pass takes O(n m (m + d)) time for m atoms.
 
     Parameters
     ----------
     kernel : Kernel
         Of the fits. If it is a Metric, the first fit is on its scaled inputs.
     X : array_like of shape (n, d)
-        Rows that you do not play later: the scales depend on their labels. Bring the columns to one
-        scale first, ``okl.datasets.scale_to(X)``.
+        Rows that you do not play later, because the scales depend on their labels; the columns on
+        one scale, as by ``okl.datasets.scale_to(X)``.
     y : array_like of shape (n,)
         Numbers; two classes are -1 and +1.
     lam : float > 0

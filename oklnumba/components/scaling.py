@@ -21,10 +21,10 @@ OUTLIER = 100.0  # median deviations from the median beyond which an input is an
 
 
 def measure_range(A: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the median of each row of A, NaN left out, and how far from it outliers begin.
+    """Return the median of each row of A, NaN left out, and the distance where outliers begin.
 
-    That is ``far`` times the median distance from the median, of the values that differ from it:
-    most may be equal, as amounts of rain or columns of a one-hot code are. Infinite if all are.
+    The distance is ``far`` times the median deviation of the values that differ from the median:
+    most values may be equal, as in amounts of rain or one-hot columns. Infinite if all are equal.
     """
     middle = take_medians(A)
     with np.errstate(over="ignore"):
@@ -64,12 +64,11 @@ def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
 class Standardizer(State, Transformer, Params):
     """Columns with mean 0 and scale 1, by the running mean and deviation without outliers.
 
-    ``stream(X)`` is for online protocols: it transforms each row by the rows before it and then
-    learns it, so no row sees itself or a later one; the first row becomes zeros. A row costs O(d).
+    ``stream(X)`` is for online protocols: it transforms each row by the rows before it, then learns
+    the row. The first row becomes zeros. A row costs O(d).
 
-    As a step of scikit-learn's pipelines, ``fit`` learns all rows before ``transform``, as in
-    ``StandardScaler``, so a run on its output has looked ahead. ``okl.Standardized(learner)``
-    scales within the run, by the past only.
+    As a step of scikit-learn's pipelines it learns all rows in ``fit``, as ``StandardScaler`` does,
+    so a run on its output has looked ahead. ``okl.Standardized(learner)`` scales within the run.
 
     Parameters
     ----------
@@ -80,8 +79,7 @@ class Standardizer(State, Transformer, Params):
     ----------
     mean_, scale_ : ndarray of shape (d,)
         Of the rows so far, without outliers. The scale is the root mean squared deviation (divided
-        by n, not n - 1). It is 1 for a column that is constant so far, up to deviations of
-        8 * 2^-52 |mean|, which are rounding: such a column is centred and not scaled.
+        by n), or 1 if a column is constant up to rounding, 8 * 2^-52 |mean|.
     n_seen_ : int
         Number of rows so far.
     n_features_in_, feature_names_in_
@@ -89,13 +87,13 @@ class Standardizer(State, Transformer, Params):
 
     Remarks
     -------
-    Welford's recursion (Welford 1962), row by row, so that the bits do not depend on how the rows
-    are cut into calls; on differences from the first row: columns far from 0 lose no digits.
+    Welford's recursion (Welford 1962) row by row, so the bits do not depend on how the rows are cut
+    into calls. It works on differences from the first row, so columns far from 0 lose no digits.
 
-    A number further than 100 median deviations from the median of its column counts as that median.
-    These are of the last 256 rows, measured after 16, 32, 64, 128 and 256 rows and then every 128;
-    the first 256 rows are judged again each time. The median deviation is that of the numbers which
-    differ from the median, as in some columns most are equal.
+    A number further than 100 median deviations from the median of its column counts as the median.
+    Median and deviation are of the last 256 rows, measured after 16, 32, 64, 128 and 256 rows and
+    then every 128; the first 256 rows are judged again each time. Numbers equal to the median do
+    not count in the deviation, as in some columns most are.
 
     Examples
     --------
@@ -157,10 +155,7 @@ class Standardizer(State, Transformer, Params):
 
     @locked
     def stream(self, X: ArrayLike) -> np.ndarray:
-        """Return each row of X standardised by the rows before it, (n, d), and learn it after that.
-
-        The bits are the same however the rows are cut into calls.
-        """
+        """Return each row of X standardised by the rows before it, (n, d); learn the rows."""
         self._compare_columns(X)
         return self._learn(self._check_inputs(X, self._width()), X)
 

@@ -1,7 +1,4 @@
-"""Checks of single arguments: they return a plain value, or raise ValueError that says what to do.
-
-They are made before anything changes.
-"""
+"""Checks of single arguments: they return a plain value, or raise ValueError with what to do."""
 
 import math
 import numbers
@@ -185,7 +182,7 @@ def as_path(value: Any, name: str = "path") -> Path:
 
 
 def refuses_overflow(function: Callable) -> Callable:
-    """Decorate a formula: an overflow on the way is one FloatingPointError that says so."""
+    """Decorate a formula: overflows become one FloatingPointError that says so."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -44,7 +44,7 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
 
 @contextmanager
 def replace_file(path: str | os.PathLike) -> Iterator[Path]:
-    """Give the path of a temporary file, which replaces ``path`` once the block has ended."""
+    """Give the path of a temporary file that replaces ``path`` when the block ends."""
     path = as_path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first")
@@ -62,7 +62,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     with refuse_damage(path):
         with open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
-                raise ValueError("it is no .npz file; joblib.load or np.load may read it")
+                raise ValueError("it is not an .npz file; joblib.load or np.load may read it")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -83,7 +83,7 @@ def name_contents(meta: dict[str, Any]) -> str:
 
 @contextmanager
 def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
-    """Turn whatever goes wrong with the contents of a file into one ValueError that names it."""
+    """Turn errors about the contents of a file into one ValueError that names the file."""
     try:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):

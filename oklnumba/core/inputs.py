@@ -133,9 +133,9 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
         column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
         hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         if name == "y" and not hint and array.shape[:1] == (n,):
-            hint = "; for several labels a row take okl.MultiOutput(learner)"
+            hint = "; for several labels per row take okl.MultiOutput(learner)"
         raise ValueError(
-            f"{name} must have shape ({n},), one {what} a row of X, but has {array.shape}{hint}"
+            f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
         )
     _refuse_not_finite(array, name)
     return array

@@ -95,9 +95,10 @@ class Schema:
         """
         if not (columns := column_names(X)) or not self.needed:
             return X
-        given = {plain_name(one): one for one in columns}
-        if tuple(given) == self.names and not self.categories and is_frame(X):
+        plain = tuple(plain_name(one) for one in columns)
+        if plain == self.names and not self.categories and is_frame(X):
             return X
+        given = dict(zip(plain, columns, strict=True))
         if len(given) < len(columns):
             names = list_names(columns)
             raise ValueError(f"two columns have one name: {names}; rename one of them")

@@ -1,8 +1,8 @@
-"""State: arrays that are declared by their axes, grow, and are written down; coins drawn ahead.
+"""State: arrays that are declared by their axes, grow, and are saved; coins drawn ahead.
 
-A learner or a streaming dictionary declares its arrays once, in ``_STATE``: the axes of each. An
-axis is the name of a fixed length ("d"), or an entry of the integer array ``counts``. That entry
-counts what is in use along the axis; the array has room for more.
+``_STATE`` of a learner or a streaming dictionary has the axes of each array. An axis is the name of
+a fixed length ("d"), or an entry of the integer array ``counts``: how much of the axis is in use.
+The array has room for more.
 """
 
 import json
@@ -35,7 +35,7 @@ INTERRUPTED = RuntimeError(
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
-    """Return zeros whose first entry starts a cache line: vector loads then never cross one.
+    """Return zeros that start a cache line, so that vector loads never cross one.
 
     No other array is nearer than APART, so bits do not depend on the addresses of arrays.
     """
@@ -82,8 +82,7 @@ def pad_row_length(n: int) -> int:
 def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
     """Return the axes of the arrays that the NamedTuples of a loop declare, by name.
 
-    A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array of the state, with its axes. Fields
-    without such an annotation are workspace.
+    A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array of the state; others are workspace.
     """
     hints = [get_type_hints(layout, include_extras=True) for layout in layouts]
     return {
@@ -109,7 +108,7 @@ class State:
     """Arrays declared by their axes: made, grown, cut to the part in use, saved and restored.
 
     The array "atoms" of ``_STATE`` is the attribute ``_atoms``. ``_fault`` is set before a state
-    changes and cleared after: a learner that was interrupted in between refuses to go on.
+    changes and cleared after, so an interrupted learner refuses to go on.
     """
 
     _STATE: ClassVar[dict[str, tuple[str | int, ...]]] = {}

@@ -12,7 +12,7 @@ Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, 
 p = U^-T z_t the ridge forecast is m = p.c, and AWV's is m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A
 discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
 
-Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row a round:
+Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row per round:
 
     f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
     yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
@@ -204,7 +204,7 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 
 @hot
 def kernel_awv_labels(L, u, Y, first, lam, is_ridge, out):
-    """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are written, with K labels a round.
+    """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are written, with K labels per round.
 
     AWV is ridge with the point (x_t, 0) added. That point's coefficient is -m / L_tt^2, so the last
     equation of the system gives m lam / L_tt^2.

@@ -68,7 +68,7 @@ class KernelAWV(GrowingFactor):
     f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam) for labels
     in [-B, B], without knowing B beforehand (Proposition 1).
 
-    O(t^2) time a round, 4 t^2 bytes after t rounds (8 t^2 of address space); whole runs go at the
+    O(t^2) time per round, 4 t^2 bytes after t rounds (8 t^2 of address space); whole runs go at the
     speed of BLAS-3.
 
     Parameters
@@ -299,7 +299,7 @@ class PKAWV(FeatureRidge):
     of order log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 /
     lam^2.
 
-    O(r^2) time a round and memory for r features.
+    O(r^2) time per round and memory for r features.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ class PKAWV(FeatureRidge):
 class LinearAWV(Game, FeatureRidge):
     """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
 
-    argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) a round. Its regret
+    argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) per round. Its regret
     against every w is at most lam |w|^2 + B^2 log det(I + K / lam).
 
     Parameters
@@ -433,7 +433,7 @@ class LinearAWV(Game, FeatureRidge):
 class LinearRidge(LinearAWV):
     """Online ridge regression on the inputs themselves (pkawv section 2; oco section 4).
 
-    argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2; O(d^2) a round.
+    argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2; O(d^2) per round.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class ExpConcaveFTRL(EitherLearner):
     """FTRL for exp-concave losses, a form of the online Newton step (oco section 4, Theorem 6).
 
     w_t minimises sum_{s<t} <g_s, w> + alpha~ L^2 |w|^2 / 2 + sum_{s<t} alpha~ (g_s.(w - w_s))^2 / 2
-    over the domain. O(d^2) a round on the whole space, O(d^3) on the others.
+    over the domain. O(d^2) per round on the whole space, O(d^3) on the others.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class GrowingPKAWV(FeatureRidge):
     From then on forecasts are, bit for bit, those of PKAWV (Algorithm 1) with the larger degree on
     the same rounds from the start.
 
-    O(r^2) time a round for r features. A growth after t rounds plays them again on the new
+    O(r^2) time per round for r features. A growth after t rounds plays them again on the new
     features, in O(t r^2), the time of the t rounds until the next growth. While the basis may grow,
     the past takes 8 t (d + 1) bytes (up to twice that in buffers); then memory is O(r^2).
 

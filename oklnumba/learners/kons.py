@@ -132,8 +132,8 @@ class KONS(_KernelForm):
     projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t g_t
     g_t', A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most
     ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and eta_t
-    = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t). O(t^2) time a round and 4 t^2
-    bytes after t rounds (8 t^2 of address space).
+    = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t). Round t takes O(t^2) time;
+    after t rounds there are 4 t^2 bytes (8 t^2 of address space).
 
     Parameters
     ----------
@@ -213,8 +213,8 @@ class SketchedKONS(_KernelForm):
     After its label, round t enters A with probability p = max(min(beta tau, 1), gamma), where KORS
     estimates its leverage score tau on the rescaled points g sqrt(eta) phi; its gradient counts in
     any case. gamma = 1 is KONS; smaller gamma takes gamma^2 of the time and up to 1/gamma of the
-    regret (Theorem 3, ``theory.sketched_kons_bound``). O(t + m^2) time a round for m points in the
-    inverse, 8 (t d + m^2) bytes.
+    regret (Theorem 3, ``theory.sketched_kons_bound``). Round t takes O(t + m^2) time for m points
+    in the inverse, 8 (t d + m^2) bytes.
 
     Parameters
     ----------

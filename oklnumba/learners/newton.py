@@ -41,7 +41,7 @@ def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
 
 
 class NewtonLearner(LinearLearner):
-    """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) a round."""
+    """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) per round."""
 
     _STATE = axes_of(hot.NewtonState)
     _PADDED = frozenset({"U"})
@@ -126,7 +126,7 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     """The online Newton step, projected on |w.x_t| <= C (kons Algorithm 1 with features for phi).
 
     w <- w - A^-1 g with A = alpha I + sum eta g g'; before the forecast w is projected, in the norm
-    of A, on the slab of points that forecast within [-C, C]; O(d^2) a round. A game has no
+    of A, on the slab of points that forecast within [-C, C]; O(d^2) per round. A game has no
     projection, since a gradient does not tell the next x.
 
     Parameters
@@ -167,7 +167,7 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 class SketchedONS(_ProjectedStep):
     """The online Newton step with a frequent-directions sketch of A (kons; Luo et al. 2016).
 
-    A = alpha I + S' S with at most 2 rank rows in S: O(rank d) time a round and memory. When S is
+    A = alpha I + S' S with at most 2 rank rows in S: O(rank d) time per round and memory. When S is
     full, it keeps its ``rank`` leading directions, less the square of the next singular value.
 
     Parameters

@@ -25,7 +25,7 @@ class ProsNKONS(Curved):
     adaptive embedding" (NIPS), Algorithm 1. KORS decides whether x_t joins the dictionary; then the
     projected Newton step of KONS is played in the dictionary's span, with A = alpha I + sum (eta /
     2) g g'. When the dictionary grows, Pros-N-KONS starts again (w = 0, A = alpha I), and CON-KONS
-    (``restart=False``) goes on with w and A. O(m^2) time a round and 8 m (d + 3 m) bytes for m
+    (``restart=False``) goes on with w and A. O(m^2) time per round and 8 m (d + 3 m) bytes for m
     atoms, whatever the number of rounds.
 
     Parameters

@@ -188,7 +188,7 @@ class Recorder:
             return
         meta, state = read_npz(self.path)
         if "spec" not in meta or "run" not in meta:
-            raise ValueError(f"{self.path} is no checkpoint of a run; name another file")
+            raise ValueError(f"{self.path} is not a checkpoint of a run; name another file")
         self._refuse_other_run(meta, state)
         self.saved = meta, state
         self.first_rows = {name: state[name] for name in ("first_X", "first_y") if name in state}

@@ -80,7 +80,7 @@ class Run:
     """A run of the online protocol.
 
     Arrays have one entry for each of the n rounds ``recorded``: all of them, unless ``okl.run`` was
-    told otherwise. Means are over all rounds played. Of ``MultiOutput``, with K labels a round,
+    told otherwise. Means are over all rounds played. Of ``MultiOutput``, with K labels per round,
     predictions, losses, mistakes and the certificate have shape (n, K). Of ``OneVsRest`` the
     predictions are classes, the loss is 0 or 1, and the certificate, (n, K), is that of the scores,
     in squared loss.
@@ -95,7 +95,7 @@ class Run:
         y * prediction <= 0, so a forecast of exactly 0 counts; None unless all labels are -1 or +1.
         Of ``OneVsRest``: whether the class was another one.
     scores : ndarray of shape (n, K), or None
-        The scores of ``OneVsRest``, one column a class.
+        The scores of ``OneVsRest``, one column per class.
     intervals : ndarray of shape (n, 2), or None
         The lower and upper ends of ``Intervals``, each made before its label was seen.
     seconds : float
@@ -175,7 +175,7 @@ class Run:
 
     @property
     def mean_loss(self) -> float:
-        """Average loss a round."""
+        """Average loss per round."""
         return self._mean("losses")
 
     @property

@@ -234,7 +234,7 @@ class OneVsRest(Several):
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
         labels = inputs.as_label_array(y)
         if labels.shape != (n,):
-            raise ValueError(f"y must have shape ({n},), one class a row, but has {labels.shape}")
+            raise ValueError(f"y must have shape ({n},), one class per row, but has {labels.shape}")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
         labels = [one if isinstance(one, Hashable) else None for one in labels.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
@@ -271,7 +271,7 @@ class OneVsRest(Several):
 
     @locked
     def scores(self, X: ArrayLike) -> np.ndarray:
-        """Return the scores of the rows of X, shape (n, K), one column a class."""
+        """Return the scores of the rows of X, shape (n, K), one column per class."""
         if self._learners:
             return self._forecast_outputs(X)
         rows = inputs.as_rows(X, schema=schema_of(X), least=0)
@@ -283,7 +283,7 @@ class OneVsRest(Several):
 
 
 class MultiOutput(Several):
-    """Several real labels a round, each forecast for itself by a learner of the same kind.
+    """Several real labels per round, each forecast for itself by a learner of the same kind.
 
     The AWV and ridge learners play all labels on one factor, which costs little more than one
     label; with the others it costs K times as much.
@@ -313,7 +313,7 @@ class MultiOutput(Several):
         """Return checked labels, (n, K)."""
         Y = inputs.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
-            raise ValueError(f"y must have {n} rows, one a row of X, but has {len(Y)}")
+            raise ValueError(f"y must have {n} rows, one per row of X, but has {len(Y)}")
         for k in range(Y.shape[1]):
             try:
                 self._hyper.learner._as_labels(Y[:, k], n, signs)

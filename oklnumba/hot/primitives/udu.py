@@ -14,7 +14,7 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 #     for j > k:   z_j -= p U_kj;   U_kj += beta z_j
 #
 # These r^2 fused products a round are half of those for the inverse. The update is backward stable:
-# nothing drifts, and small lam is no danger. In the end z has become p = U^-T z, and
+# nothing drifts, and lam may be small. In the end z has become p = U^-T z, and
 # a = 1 + z' A^-1 z, A before the round. With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c
 # and the AWV forecast m / a.
 #

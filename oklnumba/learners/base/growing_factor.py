@@ -1,4 +1,4 @@
-"""The base of learners with a Cholesky factor that gains a row a round, or an atom."""
+"""The base of learners with a Cholesky factor that gains a row per round, or per atom."""
 
 from typing import Any
 

@@ -15,10 +15,11 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_che
 objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
 ``okl.run`` calls ``_play_rows``.
 
-If ``_outputs_at_once``, the learner plays K labels a round on one state, as K learners would: after
-``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). If ``_runs_in_threads``, it
-plays without BLAS, whose number of threads belongs to the whole process, so it may play on another
-thread. Learners made of others (``OneVsRest``, ``Experts``) override more.
+If ``_outputs_at_once``, the learner plays K labels per round on one state, as K learners would:
+after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). If
+``_runs_in_threads``, it plays without BLAS, whose number of threads belongs to the whole process,
+so it may play on another thread. Learners made of others (``OneVsRest``, ``Experts``) override
+more.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def empty_per_round(n: int, outputs: int) -> np.ndarray:
 
 
 class Trace(NamedTuple):
-    """The results of n rounds; (n, K) where shapes say (n,), for K > 1 labels a round."""
+    """The results of n rounds; (n, K) where shapes say (n,), for K > 1 labels per round."""
 
     predictions: np.ndarray  # (n,)
     sizes: np.ndarray  # (n,) for any K
@@ -91,7 +92,7 @@ class Learner(State, Params):
 
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
-    _outputs_at_once = False  # whether it plays several labels a round on one state
+    _outputs_at_once = False  # whether it plays several labels per round on one state
     _runs_in_threads = False  # whether its rounds are compiled throughout, without BLAS
     _certificate_rows = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
     _run_rows = PLAY_ROWS  # rounds between two readings of the clock
@@ -100,7 +101,7 @@ class Learner(State, Params):
     _needs_last_label = None  # name of the class that needs each label that comes at once
     _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
-    _outputs = 1  # labels a round
+    _outputs = 1  # labels per round
     _output_names = None  # of the K outputs, plain JSON data; None: 0 to K - 1
     _played = 0
     _expected = 0  # rounds in all, as far as the caller has said
@@ -277,7 +278,7 @@ class Learner(State, Params):
         if d != self._width:  # another thread was first
             raise ValueError(f"X has {d} columns, but this learner has seen {self._width}")
         if outputs != self._outputs:
-            raise ValueError(f"y has {outputs} labels a round, but before it had {self._outputs}")
+            raise ValueError(f"y has {outputs} labels per round, but before it had {self._outputs}")
 
     def _open(self, d: int, outputs: int = 1) -> None:
         """Make the state; the fields are now in force."""
