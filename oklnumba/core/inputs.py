@@ -90,7 +90,7 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
 def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: int = 1) -> None:
     if len(shape) != 2:
         raise ValueError(
-            f"{name} must be 2-D, one row a round, but has shape {shape}; "
+            f"{name} must be 2-D, one row per round, but has shape {shape}; "
             f"use {name}.reshape(1, -1) for one point, {name}.reshape(-1, 1) for one feature"
         )
     if shape[0] < least or shape[1] == 0:
