@@ -67,6 +67,14 @@ STREAMS = (
     "plain", "sorted", "repeated", "clustered", "lagged", "signs", "drift", "growing labels",
     "adversarial", "outliers", "rain", "fading", "constant", "signs in blocks",
 )  # fmt: skip
+
+
+def forests():
+    """Return what the textbook's trees take."""
+    how = constants.GROWTHS, constants.TREES, constants.SHRINKAGES, constants.MOST_GROWN
+    return [(lags, *how) for lags in constants.FOREST_LAGS]
+
+
 SPANS = [("plain", 1024), *((name, 48) for name in STREAMS)]
 
 
@@ -84,12 +92,13 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
         for space in constants.SPACES
     ]
     monkeypatch.setattr(constants, "SPACES", spaces)
+    monkeypatch.setattr(constants, "TREES", 2)
     X, y = stream(name, n)
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, span=span
-    )
+        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, span=span, forests=forests(),
+    )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
         scale = np.where(np.arange(n) < 32, 1e6, 10.0)
@@ -153,9 +162,10 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     )  # nearly all is done
 
 
-def test_several_outputs_are_as_many_single_ones_but_for_metrics_and_lags(monkeypatch):
+def test_several_outputs_are_as_many_single_ones_but_for_metrics_lags_and_trees(monkeypatch):
     monkeypatch.setattr(constants, "METRIC_ROUNDS", 10**9)  # no metrics, which outputs share
     monkeypatch.setattr(constants, "SPACES", [s for s in constants.SPACES if not s.lags])
+    monkeypatch.setattr(constants, "GROWTHS", ())  # nor trees
     X, y = stream()
     Y = np.stack([y, np.sign(y - 7.0), -3.0 * y + X[:, 1]], axis=1)
     several = okl.MultiOutput(okl.SelfTuning(BUDGET))
@@ -511,7 +521,7 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
 def test_far_inputs_count_by_their_logarithm():
     past = np.random.default_rng(0).standard_normal((50, 1))
     labels = np.ones((50, 1))
-    scales = finish(Scales.measure(Past(past, labels, labels, np.arange(50)), 50))
+    scales = finish(Scales.measure(Past(past, labels, labels, np.arange(50), labels[:, None]), 50))
     x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
     Z = scales.transform(x)
     expected = naive_self_tuning.standardised(x[1:-1], past)
@@ -552,7 +562,8 @@ def test_what_it_and_its_members_say():
     names = [str(one) for one in learner.members]
     assert len(set(names)) == len(names) and names[-1] == "last label"
     kinds = {one.split(",")[0] for one in names}
-    assert kinds == {"ridge", "awv", "passive-aggressive", "gradient descent", "last label"}
+    assert kinds == {"ridge", "awv", "passive-aggressive", "gradient descent", "last label",
+                     "trees", "trees with lags"}  # fmt: skip
     assert "gradient descent, linear, step = 0.3" in names
     assert any(one.startswith("passive-aggressive, Gaussian kernel, sigma = ") for one in names)
     assert any(one.endswith(", no forgetting") for one in names)

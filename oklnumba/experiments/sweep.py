@@ -22,7 +22,7 @@ from oklnumba.experiments import cells
 from oklnumba.experiments.cells import Cell, Measure, Options, Stream
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
-from oklnumba.protocol.outside import adapt, can_learn
+from oklnumba.learners.outside import adapt, can_learn
 
 WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
 TUNING_SEED = 1000

@@ -11,8 +11,8 @@ import numpy as np
 
 from oklnumba.core import checks
 from oklnumba.core.params import count, field_with
-from oklnumba.core.state import State
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.outside import Foreign
 
 FIRST_FIT = 64  # rows before the first fit where the next ones come by growth
 
@@ -29,7 +29,7 @@ def _check_growth(name: str, value: Any) -> float:
     return checks.require_positive(name, value)
 
 
-class Refit(Learner):
+class Refit(Foreign):
     """A batch model in the online protocol: fitted anew on its past every so many rows.
 
     ``Refit(LGBMRegressor())`` is what many users of LightGBM do with a stream. ``okl.run``,
@@ -64,8 +64,6 @@ class Refit(Learner):
     >>> bool(run.losses[100:].mean() < 1e-3)
     True
     """
-
-    __getstate__, __setstate__ = State.__getstate__, State.__setstate__
 
     estimator: Any = field_with(_check_estimator)
     _: KW_ONLY

@@ -24,8 +24,8 @@ from oklnumba.core.params import to_spec
 from oklnumba.core.schema import schema_of
 from oklnumba.data.streams import Stream
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
+from oklnumba.learners.outside import adapt
 from oklnumba.protocol.late import LateLabels
-from oklnumba.protocol.outside import adapt
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
 

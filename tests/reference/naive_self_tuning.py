@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
-from tests.reference import naive, naive_linear
+from tests.reference import naive, naive_forest, naive_linear
 
 NUGGET = 1e-14
 
@@ -356,10 +356,29 @@ def lag_forecasts(X, raw, counts, past, stop, ridges):
     return forecasts(Z, raw[:stop] - last, ridges) + last[:, None], last
 
 
-def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024, leads=None):
+def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, most):
+    """Yield the forecasts of the trees, (E,), round by round; y and raw may change meanwhile."""
+
+    def rounds(first, stop):
+        last, differences = look_back(raw, counts[first:stop])
+        if lags == 0:
+            return X[first:stop], y[first:stop, None]
+        Z = np.column_stack([X[first:stop], last, differences[:, : lags - 1]])
+        return Z, (y[first:stop] - last)[:, None]
+
+    forest = naive_forest.forest(rounds, 1, growths, count, shrinkages, [seed, lags], most)
+    for t, found in enumerate(forest):
+        last, _ = look_back(raw, counts[t : t + 1])
+        yield found[:, 0] + (last if lags else 0.0)
+
+
+def self_tuning(
+    X, y, restarts, budget, spaces, deepest, seed=0, span=1024, leads=None, forests=(), experts=None
+):
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
 
     leads : (n,), how many labels before a round's own were not known when it was forecast.
+    forests : lags, and what ``naive_forest`` takes, of each; experts : (n, E), their forecasts.
     """
     ends = [t for t in restarts if t <= len(X)]
     counts = np.arange(len(X)) - (0 if leads is None else leads)
@@ -367,6 +386,8 @@ def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024, lead
     limits = [label_limits(y, t) for t in range(len(y))]
     raw = np.array([cut_label(v, *of_round) for v, of_round in zip(y, limits, strict=True)])
     (lag_space,) = [space for space in spaces if space.lags]
+    trees = [tree_forecasts(X, y, raw, counts, lags, seed, *how) for lags, *how in forests]
+    recorded = np.zeros((len(X), sum(len(how[3]) for how in forests)))
     for stage, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
         past = start - start // 16
         if start == restarts[0]:  # the first 16 are judged when they are replayed
@@ -375,6 +396,8 @@ def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024, lead
         lagged, last = lag_forecasts(X, raw, counts, past, stop, lag_space.ridges)
         for t in range(start, stop):
             y[t] = learned_label(came[t], lagged[t], *limits[t])
+        for t in range(start, stop) if trees else ():
+            recorded[t] = np.concatenate([next(one) for one in trees])
         S = standardised(X[:stop], X[:past]) if past else np.zeros((stop, X.shape[1]))
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset
@@ -392,6 +415,8 @@ def self_tuning(X, y, restarts, budget, spaces, deepest, seed=0, span=1024, lead
                     space, views, labels, signs, sizes, past, scales, median, (seed, stage), budget,
                     deepest, start,
                 )  # fmt: skip
+        columns.append(recorded[:stop] - offset)
+        columns += [] if experts is None else [experts[:stop] - offset]
         columns.append(last[:, None] - offset)  # the last label
         F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
         out[start:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[start:]

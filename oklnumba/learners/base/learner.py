@@ -499,10 +499,16 @@ class Learner(State, Params):
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything as JSON data and arrays."""
-        self._refuse_fault()
         arrays: dict[str, np.ndarray] = {}
         fresh = self if self._width is None else self._without_data()
-        meta = {"spec": to_spec(fresh, arrays), "width": self._width, "rounds": self.rounds}
+        spec = to_spec(fresh, arrays)
+        meta, state = self._data()
+        return meta | {"spec": spec}, arrays | state
+
+    def _data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything but the hyper-parameters."""
+        self._refuse_fault()
+        meta, arrays = {"width": self._width, "rounds": self.rounds}, {}
         meta["outputs"] = self._outputs
         meta["schema"] = self._schema and self._schema.to_json()
         if self._width is not None:
@@ -558,7 +564,7 @@ class Learner(State, Params):
     @locked
     def __getstate__(self) -> dict[str, Any]:
         """Return hyper-parameters and state. Closures and buffers are made again."""
-        meta, arrays = self._contents()
+        meta, arrays = self._data()
         arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
         hyper = {} if self._width is None else self._params_in_force()
         in_force = {name: clone(value) for name, value in hyper.items()}  # its learners play
@@ -580,12 +586,12 @@ class Learner(State, Params):
 
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if the new columns had been 0 so far."""
-        meta, arrays = self._contents()
+        meta, arrays = self._data()
         return self._without_data()._restore_contents(meta | {"width": d}, arrays)
 
     def _copy_with_output(self) -> Self:
         """Return a copy with one more output, a copy of the last one."""
-        meta, arrays = self._contents()
+        meta, arrays = self._data()
         meta["outputs"] += 1
         for name, axis in self._output_axes().items():
             array = arrays[f"state_{name}"]

@@ -29,14 +29,21 @@ def make_kernel(space: Space, scales: Scales) -> Kernel:
     return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
 
 
-class Ensemble:
+class Ensemble(State):
     """Members on the scales of one restart, and the layers that weigh them, for K labels a round.
 
-    members : what each one is; groups : the members by space.
+    Experts are members whose forecasts come from outside: those of the past are the recorded ones.
+
+    members : what each one is; groups : the members by space; lost : the losses of the experts
+    whom the certificate names.
     """
 
-    def __init__(self, scales: Scales):
-        self.scales, self.replayed = scales, 0
+    _STATE = {"lost": ("named", "outputs")}
+
+    def __init__(self, scales: Scales, experts: list[Member]):
+        self.scales, self._experts, self.replayed = scales, experts, 0
+        self._named = np.array([one.expert is not None for one in experts], dtype=bool)
+        self._make_state(named=int(self._named.sum()), outputs=len(scales.offsets))
 
     def make_members(self, budget: int, rounds: float, seed: list[int]) -> Paced[None]:
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
@@ -44,8 +51,10 @@ class Ensemble:
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         forecasts = np.cumsum([0, *(space.forecasts for space in spaces)])
         ridges = np.cumsum([0, *(len(space.ridges) for space in spaces)])
-        # Behind the forecasts of the groups is that of the last label.
-        self._results = make_results(forecasts[-1] + 1, ridges[-1], outputs)
+        # Behind the forecasts of the groups are those of the experts, and the last label.
+        count = forecasts[-1] + len(self._experts) + 1
+        self._results = make_results(count, ridges[-1], outputs)
+        self._recorded = slice(forecasts[-1], count - 1)
         self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         self.groups, names = [], []
         for i, space in enumerate(spaces):
@@ -61,7 +70,7 @@ class Ensemble:
             self.groups.append(group)
             names += name_forecasters(space, getattr(kernel, "sigma", None))
             yield
-        names.append(Member("last label"))
+        names += [*self._experts, Member("last label")]
         self.members = [name for name in names if name is not None]
         lagged = [space.lags for space in spaces for _ in range(space.forecasts)]
         self._lagged = np.flatnonzero(lagged)  # forecasts of members with a memory
@@ -108,7 +117,10 @@ class Ensemble:
             partial(group.play, Z, Y, joins, is_forecast_point)
             for group, Z in self._views if not group.space.lags
         ], n)  # fmt: skip
+        self._write_experts(rounds.recorded)
         F, certificates = self._forecasts(n), self._results.certificates[self._certified, :, :n]
+        if self._named.any():
+            certificates = np.concatenate([certificates, self._certify_experts(rounds)])
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.play(k, F[k], Y, offset, certificates, trace)
 
@@ -154,9 +166,32 @@ class Ensemble:
         """Return the members' forecasts of n rounds, which the groups have just made, (K, n, N)."""
         return np.ascontiguousarray(self._results.forecasts[self._rows, :n].transpose(2, 1, 0))
 
-    def forecast(self, X: np.ndarray, known: Known, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K)."""
+    def _certify_experts(self, rounds: Rounds) -> np.ndarray:
+        """Return the losses of named experts as certificates, (E', 3, n, K).
+
+        An expert's loss is its comparator. What the layers add is all that is lost more.
+        """
+        losses = np.square(rounds.recorded[:, self._named] - rounds.Y[:, None])
+        losses[0] += self._lost
+        losses = np.add.accumulate(losses)
+        self._lost[:] = losses[-1]
+        sums = losses.swapaxes(0, 1)
+        return np.stack([sums, sums, np.zeros_like(sums)], axis=1)
+
+    def _write_experts(self, recorded: np.ndarray) -> None:
+        """Write the forecasts of the experts, (n, E, K), beside those of the groups."""
+        found = recorded.swapaxes(0, 1) - self.scales.offsets
+        self._results.forecasts[self._recorded, : len(recorded)] = found
+
+    def forecast(
+        self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray
+    ) -> None:  # fmt: skip
+        """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K).
+
+        recorded : (n, E, K), the forecasts of the experts.
+        """
         self._find_views(X, known)
+        self._write_experts(recorded)
         for group, Z in self._views:
             group.forecast(Z)
         self._add_last(known.last)
@@ -176,8 +211,9 @@ class Ensemble:
         return np.stack([self.layers.posterior(k) for k in range(len(self.scales.offsets))])
 
     def best_members(self) -> list[str]:
-        """Return the certified member of each output with the least comparator."""
-        certified = [one for one in self.members if one.forecaster == "awv" and not one.lags]
+        """Return who has the least comparator in each output's certificate."""
+        awv = [one for one in self.members if one.forecaster == "awv" and not one.lags]
+        certified = [*awv, *(one for one in self.members if one.expert is not None)]
         return [str(certified[i]) for i in self.layers.best]
 
     def measure(self) -> list[Part]:
@@ -189,4 +225,4 @@ class Ensemble:
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
         groups = {f"group{g}": group for g, group in enumerate(self.groups)}
-        return {"layers": self.layers} | groups
+        return {"ensemble": self, "layers": self.layers} | groups

@@ -43,6 +43,7 @@ class Rounds(NamedTuple):
     Y: np.ndarray  # (n, K), labels to learn: the median in place of outliers
     raw: np.ndarray  # (n, K), labels as they came, but cut
     known: Known
+    recorded: np.ndarray | None = None  # (n, E, K), what the experts forecast
 
 
 class Past(NamedTuple):
@@ -52,16 +53,18 @@ class Past(NamedTuple):
     Y: np.ndarray  # (t, K), as in Rounds
     raw: np.ndarray  # (t, K)
     counts: np.ndarray  # (t,), how many labels were known when each was forecast
+    recorded: np.ndarray  # (t, E, K), as in Rounds
 
     def rounds(self, rows: slice) -> Rounds:
         """Return some of them."""
         known = look_back(self.raw, self.counts[rows])
-        return Rounds(self.X[rows], self.Y[rows], self.raw[rows], known)
+        return Rounds(self.X[rows], self.Y[rows], self.raw[rows], known, self.recorded[rows])
 
     @classmethod
     def none(cls, d: int, outputs: int) -> Past:
         """Return the past of no rounds."""
-        return cls(np.empty((0, d)), *np.empty((2, 0, outputs)), np.empty(0, dtype=np.int64))
+        counts, recorded = np.empty(0, dtype=np.int64), np.empty((0, 0, outputs))
+        return cls(np.empty((0, d)), *np.empty((2, 0, outputs)), counts, recorded)
 
 
 class Labels(State):

@@ -19,6 +19,7 @@ settings.py has all constants, and says what each member is for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -26,14 +27,17 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.scaling import take_medians
+from oklnumba.core.checks import repr_short
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.health import Part
-from oklnumba.core.params import count, flag, random_seed
+from oklnumba.core.params import count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.core.steps import finish
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.experts import Expert, check_experts
+from oklnumba.learners.self_tuning.forest import Forest
 from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
 from oklnumba.learners.self_tuning.members import Member, Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
@@ -45,15 +49,20 @@ class SelfTuning(Learner):
 
     Many members forecast: ridge regression and AWV with Gaussian kernels, with Laplacian kernels in
     learned metrics, and linear, with several lam and half-lives; passive-aggressive learners;
-    gradient descent; and the last label. Two layers of aggregation, with ridge regression on all
-    forecasts between them, make one forecast. It has a guarantee, follows drift, learns fast where
-    there is hardly any noise, and beats its best member where members differ in their errors.
+    gradient descent; extra-random trees; and the last label. Two layers of aggregation, with ridge
+    regression on all forecasts between them, make one forecast. It has a guarantee, follows drift,
+    learns fast where there is hardly any noise, and beats its best member where members differ in
+    their errors.
 
     After 32, 128, 512, 2048, 8192 and 32,768 rounds new members replace the old ones. Their scales,
     metrics, trees and dictionaries come from the first 15/16 of these rounds, and they play all of
     them again. After round 2048 this happens only if the past takes at most 64 MiB. In single
     rounds the work is spread over the last 1/16. One wild label or input does no lasting harm.
     docs/self_tuning.md has the details.
+
+    The trees are others: they are grown on at most the latest 8192 rows after 48, 96, 192, ...
+    rounds, up to the last restart, their means go on, and layers that are made anew learn from
+    what they forecast at the time. The two forests take at most 7 MB each for one output.
 
     A round takes 70 to 150 us on one core for d <= 60, replays included. Memory does not grow after
     the last restart.
@@ -68,6 +77,11 @@ class SelfTuning(Learner):
     outliers : bool
         Whether a label far from all the last ones is learned as their median. False where such
         labels are no errors: outages, levels that alternate, rare large events.
+    experts : list of learners
+        Your own models as members: learners of this package, of river, with scikit-learn's
+        ``partial_fit``, or ``okl.Refit(model)``. Copies of them play: ours without data, others as
+        they are now. For several outputs each has a copy. They see raw inputs, and labels as
+        learned. ``certificate`` names them, and ``pickle`` holds them; files hold ours only.
 
     Remarks
     -------
@@ -76,15 +90,18 @@ class SelfTuning(Learner):
     1998) for labels of unknown size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery,
     Karny and Ettler 2010) with the variance of the noise learned, ML-Poly (Gaillard, Stoltz and van
     Erven 2014), and stacking (Breiman 1996) online. The metrics are ``learned_metric`` of two
-    kernels (Radhakrishnan et al. 2024), from round 128 on; several outputs share them. The trees
-    are those of xRFM (Beaglehole et al. 2025).
+    kernels (Radhakrishnan et al. 2024), from round 128 on; several outputs share them. The leaves
+    are those of xRFM (Beaglehole et al. 2025), the trees those of Geurts, Ernst and Wehenkel 2006;
+    that means shrink to those of the parents and go on online is ours.
 
     The certificate compares with the best penalised function of each member that forgets nothing,
     in the space that was chosen at the last restart. ``member`` has the least comparator, and
     ``bound`` is for it; ``guaranteed`` is the least comparator + bound of all. The bound is the sum
     of the member's (pkawv Proposition 1), ``theory.experts_bound`` and ``theory.mlpoly_bound`` of
     the layers, the gain of atoms that joined later, the loss before the last restart beyond that of
-    the replay, and ``outlier_price``. Comparators are for the labels as learned.
+    the replay, and ``outlier_price``. Comparators are for the labels as learned. Of an expert the
+    comparator is its loss, and the bound is that of the layers: the forecast is never much worse.
+    Against members without a certificate the same holds, with ``member_losses``.
 
     Examples
     --------
@@ -109,6 +126,7 @@ class SelfTuning(Learner):
     _: KW_ONLY
     seed: int = random_seed(0)
     outliers: bool = flag(True)
+    experts: Sequence[Any] = field_with(check_experts, ())
 
     @property
     def size(self) -> int:
@@ -177,6 +195,11 @@ class SelfTuning(Learner):
         self._ensemble_now()
         return self._of_outputs(self._labels.price)
 
+    @property
+    def _experts(self) -> list[Forest | Expert]:
+        """The members that no restart makes anew."""
+        return [*self._forests, *self._given]
+
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
             raise ValueError("there are no members yet: play a round first")
@@ -194,10 +217,15 @@ class SelfTuning(Learner):
     # ---- rounds ----
 
     def _check_labels(self, y: np.ndarray) -> None:
-        """Refuse labels whose fourth powers are beyond double precision, unless they are few.
+        """Refuse what an expert refuses, and sizes whose fourth powers leave double precision.
 
         What counts is the median size of the last SHORT_WINDOW labels but zeros.
         """
+        for i, one in enumerate(self._hyper.experts):
+            try:
+                one._as_labels(y, len(y))
+            except ValueError as error:
+                raise ValueError(f"expert {i}, {repr_short(one)}: {error}") from None
         sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
         if not ((sizes > most) | (sizes < least) & (sizes > 0.0)).any():
             return
@@ -217,8 +245,13 @@ class SelfTuning(Learner):
             )
 
     def _start(self, d: int) -> None:
-        self._labels = Labels(self._outputs, self._hyper.outliers)
-        self._restarts = Restarts(d, self._outputs, self._hyper.budget, self._hyper.seed)
+        p = self._hyper
+        self._labels = Labels(self._outputs, p.outliers)
+        kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
+        self._forests = [Forest(self._outputs, lags, p.seed) for lags in kinds]
+        self._given = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]
+        members = [member for one in self._experts for member in one.members]
+        self._restarts = Restarts(d, self._outputs, members, p.budget, p.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()
         scales = finish(Scales.measure(Past.none(d, self._outputs), 0))
@@ -250,6 +283,8 @@ class SelfTuning(Learner):
         forecasts = ensemble.play_lags(rounds, True, is_forecast_point)
         learned = labels.judge(Y, limits, forecasts)
         rounds = rounds._replace(Y=learned)
+        forecasts = [one.play(rounds) for one in self._experts]
+        rounds = rounds._replace(recorded=np.concatenate(forecasts, axis=1))
         columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
         out = Trace(columns[0], trace.sizes, *columns[1:])
         ensemble.play(rounds, True, out, is_forecast_point)
@@ -282,23 +317,29 @@ class SelfTuning(Learner):
     def _restart(self, single: bool) -> None:
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
             self._restarts.replace_first_labels(*self._labels.judge_first(self._played))
+        if not self._restarts.are_over(self._played):
+            for forest in self._forests:
+                forest.grow(self._restarts.past, self._played, single)
         self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, single)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None  # until it is whole: Ctrl-C may come between
         known = self._labels.look_back(np.zeros(len(X), dtype=np.int64))
-        self._ensemble.forecast(X, known, forecasts.reshape(len(X), self._outputs))
+        recorded = np.concatenate([one.forecast(X, known) for one in self._experts], axis=1)
+        self._ensemble.forecast(X, known, recorded, forecasts.reshape(len(X), self._outputs))
         self._forecast_point = self._single_input(X)
         return forecasts
 
     # ---- health and files ----
 
     def _matrices(self) -> list[Part]:
-        return self._ensemble.measure()
+        return self._ensemble.measure() + [part for one in self._given for part in one.measure()]
 
     def _nested(self) -> dict[str, State]:
         parts = {"restarts": self._restarts, "labels": self._labels}
+        parts |= {f"forest{i}": one for i, one in enumerate(self._forests)}
+        parts |= {f"expert{i}": one for i, one in enumerate(self._given)}
         return parts | self._ensemble.parts()
 
     def _state(self) -> dict[str, Any]:

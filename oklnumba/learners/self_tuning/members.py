@@ -89,7 +89,7 @@ def measure_ridges(
 class Member(NamedTuple):
     """One forecaster of SelfTuning, in the units of the standardised inputs."""
 
-    # "ridge", "awv", "passive-aggressive", "gradient descent" or "last label"
+    # "ridge", "awv", "passive-aggressive", "gradient descent", "trees", "expert" or "last label"
     forecaster: str
     sigma: float | None = None  # width of its kernel; None: linear in the inputs
     lam: float | None = None
@@ -101,10 +101,16 @@ class Member(NamedTuple):
     metric: str | None = None
     scores: bool = False  # whether its kernel is of normal scores in place of the inputs
     lags: bool = False  # whether it sees the last labels, and adds its forecast to the last one
+    shrinkage: float | None = None  # of trees: rounds of its parent that a node counts as
+    expert: str | None = None  # which expert of the user it is
 
     def __str__(self) -> str:
         if self == Member(self.forecaster):
             return self.forecaster
+        if self.expert is not None:
+            return self.expert
+        if self.shrinkage is not None:
+            return f"{self.forecaster}{' with lags' * self.lags}, shrinkage {self.shrinkage:g}"
         kernel = "Gaussian kernel"
         if self.metric is not None:
             kernel = f"Laplacian kernel in the metric of a {self.metric} one"

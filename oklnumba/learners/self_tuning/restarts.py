@@ -11,7 +11,7 @@ from oklnumba.core.steps import Paced, finish
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.labels import Past, Rounds
-from oklnumba.learners.self_tuning.members import Trouble
+from oklnumba.learners.self_tuning.members import Member, Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
@@ -27,16 +27,16 @@ class Restarts(State):
     _INTEGERS = frozenset({"counts", "known"})
     _STATE = {
         "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
-        "raw": (PAST, "outputs"), "known": (PAST,),
+        "raw": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "experts", "outputs"),
     }  # fmt: skip
 
-    def __init__(self, d: int, outputs: int, budget: int, seed: int):
-        self._budget, self._seed = budget, seed
-        row = 8 * (d + 2 * outputs + 1)
+    def __init__(self, d: int, outputs: int, experts: list[Member], budget: int, seed: int):
+        self._experts, self._budget, self._seed = experts, budget, seed
+        row = 8 * (d + (2 + len(experts)) * outputs + 1)
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
-        self._make_state(counts=1, d=d, outputs=outputs)
+        self._make_state(counts=1, d=d, outputs=outputs, experts=len(experts))
         self._steps: Paced[Ensemble] | None = None  # the work on the next ensemble, where begun
 
     def are_over(self, played: int) -> bool:
@@ -50,7 +50,7 @@ class Restarts(State):
     def rounds_to_stop(self, played: int) -> int:
         """Return how many rounds may be played in one go: up to the next event of the schedule."""
         span_end = played // settings.SPAN * settings.SPAN + settings.SPAN
-        stops = *self.schedule.values(), *self.schedule, span_end
+        stops = *self.schedule.values(), *self.schedule, *settings.GROWTHS, span_end
         return min(stop - played for stop in stops if stop > played)
 
     def record(self, rounds: Rounds, leads: np.ndarray, played: int) -> None:
@@ -60,14 +60,17 @@ class Restarts(State):
         rows = slice(played, total)
         self._inputs[rows], self._labels[rows], self._raw[rows] = rounds[:3]
         self._known[rows] = np.arange(played, total) - leads
+        self._recorded[rows] = rounds.recorded
         self._counts[PAST] = total
 
     def replace_first_labels(self, labels: np.ndarray, raw: np.ndarray) -> None:
         """Take these for the labels from before there were limits, when they are first needed."""
         self._labels[: len(raw)], self._raw[: len(raw)] = labels, raw
 
-    def _past(self, n: int) -> Past:
-        return Past(self._inputs[:n], self._labels[:n], self._raw[:n], self._known[:n])
+    def past(self, n: int) -> Past:
+        """Return the first n rounds (views)."""
+        arrays = self._inputs, self._labels, self._raw, self._known, self._recorded
+        return Past(*[array[:n] for array in arrays])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now.
@@ -95,7 +98,7 @@ class Restarts(State):
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.schedule)
         rounds = (*self.schedule, np.inf)[restarts]
-        ensemble = Ensemble(scales)
+        ensemble = Ensemble(scales, self._experts)
         yield from ensemble.make_members(self._budget, rounds, [self._seed, restarts])
         return ensemble
 
@@ -105,7 +108,7 @@ class Restarts(State):
         step : rows that are replayed in one go.
         """
         built = self.schedule[end]
-        past = self._past(built)
+        past = self.past(built)
         scales = yield from Scales.measure(past, end)
         ensemble = yield from self.make_ensemble(scales, end)
         # Choosing takes less time per row than the replay; where rows are few, small steps fit too.
@@ -115,6 +118,6 @@ class Restarts(State):
             yield
         yield from ensemble.replay(past, False, step)
         while ensemble.replayed < end:  # rounds played meanwhile; rows that may join take longer
-            yield from ensemble.replay(self._past(int(self._counts[PAST])), True, step // 3)
+            yield from ensemble.replay(self.past(int(self._counts[PAST])), True, step // 3)
             yield
         return ensemble

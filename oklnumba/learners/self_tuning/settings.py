@@ -78,6 +78,14 @@ SPACES = (
 # Behind these is one more member, the last label: for labels that hardly ever change.
 LAGS, LAG_COLUMNS = 14, 26  # last labels; most columns of their differences, for several outputs
 
+# Jumps along single inputs, and rules: a forest on x, one on x and the last labels. A member is a
+# forest whose nodes count as so many rounds of their parents.
+TREES, FOREST_LAGS, SHRINKAGES = 10, (0, 3), (0.1, 0.5, 5.0)
+GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are grown: no restarts
+# Trees grow on so many latest rows; on fewer, but not the fewest, if these have more numbers.
+MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
+DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
+
 # KORS of all dictionaries: RULE in hot/tuned/coordinates.py, where it is compiled in.
 
 # ---- layers ----

@@ -1,5 +1,6 @@
-"""Learners of other libraries in ``okl.run``: an adapter around models that learn."""
+"""Learners of other libraries: an adapter around models that learn."""
 
+import copy
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -13,7 +14,19 @@ from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 
 
-class Outside(Learner):
+class Foreign(Learner):
+    """A learner whose state is a model of another library: pickles hold it, files do not."""
+
+    __getstate__, __setstate__ = State.__getstate__, State.__setstate__
+
+    def _state(self) -> dict[str, Any]:
+        return {"whole": copy.deepcopy(self.__getstate__())}  # it may learn meanwhile
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        vars(self).update(copy.deepcopy(state["whole"]))
+
+
+class Outside(Foreign):
     """Plays a model of another library, or of the user, round by round.
 
     A forecast of None counts as 0, True and False as +1 and -1.
@@ -21,7 +34,6 @@ class Outside(Learner):
 
     _can_be_member = False
     _run_rows = 256  # such models are slow: look at the clock often
-    __getstate__, __setstate__ = State.__getstate__, State.__setstate__
 
     model: Any
 
@@ -91,14 +103,14 @@ def can_learn(value: Any) -> bool:
     return not isinstance(value, type) and any(all(hasattr(value, n) for n in p) for p in pairs)
 
 
-def adapt(learner: Any) -> Learner:
+def adapt(learner: Any, name: str = "learner") -> Learner:
     """Return a learner for ``okl.run``: itself, or an adapter around another object that learns."""
     if can_learn(learner):
         return learner if isinstance(learner, Learner) else Outside(learner)
     data = isinstance(learner, list | tuple) or hasattr(learner, "shape")
     hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
     raise ValueError(
-        "learner must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or another "
+        f"{name} must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or another "
         "object with predict_one and learn_one (or predict and partial_fit), but is "
         f"{repr_type(learner)}{hint}"
     )

@@ -1,0 +1,201 @@
+"""Extra-random trees (Geurts, Ernst and Wehenkel 2006) whose means go on online.
+
+A tree is grown on past rows, on all inputs and down to single rows:
+
+    split a node whose labels differ:
+        for each input that differs in the node:
+            threshold = low + u (high - low), low and high of its values there, u random
+            gain = (mean label below - mean label above)^2 (rows below) (rows above)
+        take the input with the largest gain, the first of those whose gains are equal
+
+Then the splits stay, and the means go on:
+
+    for t = 1, ..., n, along the path of x_t:
+        m_node = (sum_node + c m_parent) / (count_node + c);   in the root sum / count
+        the forecast is m of the leaf; of several trees, the mean
+        sum_node += y_t, count_node += 1
+
+For K labels a round, sums and means have K entries, and gains add up.
+"""
+
+from typing import Annotated, NamedTuple
+
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import Array, hot
+
+NODES = 0  # entry of the counts: nodes of all trees
+SEEN, RANDOM = range(2)  # entries of the progress
+FACTOR, PRIME = (
+    48271,
+    2147483647,
+)  # u = state / PRIME, state = FACTOR state mod PRIME (Park, Miller)
+SAME_GAIN = 1.0 + 1e-9  # gains that differ by less are equal: rounding chooses no input
+
+
+class Trees(NamedTuple):
+    """T trees, one after the other. The children of a node are neighbours."""
+
+    counts: Annotated[Array, "counts"]
+    roots: Annotated[Array, "trees"]
+    columns: Annotated[Array, NODES]  # the input that a node splits
+    thresholds: Annotated[Array, NODES]  # beyond it an input goes to the second child
+    children: Annotated[Array, NODES]  # the first child, counted from the root; 0: none
+    rounds: Annotated[Array, NODES]  # in the node
+    sums: Annotated[Array, NODES, "outputs"]  # of the labels of these rounds
+
+
+class Growth(NamedTuple):
+    """A tree that is being grown on n rows. Nodes are looked at in the order they were made."""
+
+    X: Array  # (d, n)
+    Y: Array  # (K, n)
+    tree: Trees  # of up to 2 n nodes
+    progress: Array  # nodes that were looked at; state of the random numbers
+    starts: Array  # (2 n,): a node has rows[start:stop]
+    stops: Array  # (2 n,)
+    rows: Array  # (n,)
+    above: Array  # (n,): workspace, as the following
+    values: Array  # (n,): of one input
+    labels: Array  # (K, n)
+
+
+@hot
+def gather_labels(node, growth):
+    """Write labels, sums and number of a node's rows; return whether its labels differ."""
+    start, stop, tree, differ = growth.starts[node], growth.stops[node], growth.tree, False
+    tree.rounds[node] = stop - start
+    for k in range(growth.Y.shape[0]):
+        y, labels, total = growth.Y[k], growth.labels[k], 0.0
+        for i in range(stop - start):
+            labels[i] = y[growth.rows[start + i]]
+            total += labels[i]
+            differ = differ or labels[i] != labels[0]
+        tree.sums[node, k] = total
+    return differ
+
+
+@hot
+def draw_threshold(x, node, growth):
+    """Write an input's values in a node. Returns a random threshold and whether they differ."""
+    values, count = growth.values, growth.stops[node] - growth.starts[node]
+    rows = growth.rows[growth.starts[node] :]
+    low = high = x[rows[0]]
+    for i in range(count):
+        values[i] = x[rows[i]]
+        low, high = smaller(low, values[i]), larger(high, values[i])
+    if not low < high:
+        return low, False
+    progress = growth.progress
+    progress[RANDOM] = progress[RANDOM] * FACTOR % PRIME
+    u = progress[RANDOM] / PRIME
+    threshold = low * (1.0 - u) + high * u
+    return (threshold if low <= threshold < high else low), True
+
+
+@hot
+def measure_gain(threshold, node, growth):
+    """Return the gain of splitting the values that draw_threshold wrote."""
+    values, tree, count, gain = growth.values, growth.tree, growth.tree.rounds[node], 0.0
+    below = 0.0
+    for i in range(int(count)):
+        below += 1.0 if values[i] <= threshold else 0.0
+    for k in range(growth.labels.shape[0]):
+        labels, total = growth.labels[k], 0.0
+        for i in range(int(count)):
+            total += labels[i] if values[i] <= threshold else 0.0
+        apart = total / below - (tree.sums[node, k] - total) / (count - below)
+        gain += apart * apart
+    return gain * below * (count - below)
+
+
+@hot
+def split_node(node, column, threshold, growth):
+    """Make the children of a node; their rows stay in order."""
+    x, rows, tree = growth.X[column], growth.rows, growth.tree
+    start, stop, child = growth.starts[node], growth.stops[node], tree.counts[NODES]
+    middle, others = start, 0
+    for i in range(start, stop):
+        if x[rows[i]] <= threshold:
+            rows[middle] = rows[i]
+            middle += 1
+        else:
+            growth.above[others] = rows[i]
+            others += 1
+    for i in range(others):
+        rows[middle + i] = growth.above[i]
+    tree.columns[node], tree.thresholds[node], tree.children[node] = column, threshold, child
+    growth.starts[child], growth.stops[child] = start, middle
+    growth.starts[child + 1], growth.stops[child + 1] = middle, stop
+    tree.counts[NODES] = child + 2
+
+
+@hot
+def grow_nodes(growth, numbers):
+    """Look at nodes until so many numbers were read, or at all. Returns the numbers left."""
+    progress, counts = growth.progress, growth.tree.counts
+    while progress[SEEN] < counts[NODES] and numbers > 0:
+        node = progress[SEEN]
+        progress[SEEN] += 1
+        numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
+        if not gather_labels(node, growth):
+            continue
+        best, column, chosen = 0.0, -1, 0.0
+        for j in range(growth.X.shape[0]):
+            threshold, differ = draw_threshold(growth.X[j], node, growth)
+            if differ:
+                gain = measure_gain(threshold, node, growth)
+                if column < 0 or gain > best * SAME_GAIN:
+                    best, column, chosen = gain, j, threshold
+        if column >= 0:
+            split_node(node, column, chosen, growth)
+    return numbers
+
+
+@hot
+def write_means(node, trees, shrinkages, means):
+    """Replace the means of a node's parent, (E, K), by those of the node."""
+    for e in range(shrinkages.shape[0]):
+        c = shrinkages[e]
+        share = 1.0 / (trees.rounds[node] + c)
+        for k in range(means.shape[1]):
+            means[e, k] = (trees.sums[node, k] + c * means[e, k]) * share
+
+
+@hot
+def add_label(node, y, trees):
+    """Let a node learn a label, (K,)."""
+    trees.rounds[node] += 1.0
+    for k in range(y.shape[0]):
+        trees.sums[node, k] += y[k]
+
+
+@hot
+def forest_rounds(X, Y, trees, shrinkages, means, forecasts):
+    """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
+
+    If Y is None, they learn nothing. means : (E, K), workspace.
+    """
+    forecasts[:] = 0.0
+    for root in trees.roots:
+        for t in range(X.shape[0]):
+            for e in range(means.shape[0]):
+                for k in range(means.shape[1]):
+                    means[e, k] = trees.sums[root, k] / larger(trees.rounds[root], 1.0)
+            if Y is not None:
+                add_label(root, Y[t], trees)
+            node = root
+            while trees.children[node] > 0:
+                beyond = X[t, trees.columns[node]] > trees.thresholds[node]
+                node = root + trees.children[node] + (1 if beyond else 0)
+                write_means(node, trees, shrinkages, means)
+                if Y is not None:
+                    add_label(node, Y[t], trees)
+            for e in range(means.shape[0]):
+                for k in range(means.shape[1]):
+                    forecasts[t, e, k] += means[e, k] / trees.roots.shape[0]
+
+
+@hot
+def forest_forecasts(X, trees, shrinkages, means, forecasts):
+    """Write what forest_rounds would forecast for each row of X, (n, E, K)."""
+    forest_rounds(X, None, trees, shrinkages, means, forecasts)

@@ -1,0 +1,161 @@
+"""Extra-random trees on past rows, which go on learning: members that no restart makes anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log2
+from typing import NamedTuple
+
+import numpy as np
+
+from oklnumba.core.state import State, axes_of
+from oklnumba.core.steps import Paced, finish
+from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.tuned import forest as hot
+from oklnumba.hot.tuned.forest import NODES, PRIME, SEEN
+from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
+from oklnumba.learners.self_tuning.members import Member
+
+
+class Forest(State):
+    """Trees that are grown anew on the past after ``settings.GROWTHS`` rounds, and learn on.
+
+    With lags their inputs are x and so many last labels, and their labels those to the last one.
+    They see at most the latest MOST_GROWN rows, so T trees have at most 2 T MOST_GROWN nodes, of
+    5 numbers each for one output. Labels count from ``offset``, in ``unit``. Before the first
+    growth each tree is a root: it forecasts the mean of the labels so far.
+    """
+
+    _STATE = axes_of(hot.Trees) | {"offset": ("outputs",), "unit": ("outputs",)}
+    _INTEGERS = frozenset({"counts", "roots", "columns", "children"})
+
+    def __init__(self, outputs: int, lags: int, seed: int):
+        self.schedule = {end: end - end // settings.RESTART_SHARE for end in settings.GROWTHS}
+        self._lags, self._seed = lags, seed
+        self._shrinkages = np.array(settings.SHRINKAGES)
+        self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
+        self._means = np.zeros((len(self.members), outputs))
+        self._make_state(counts=1, trees=settings.TREES, outputs=outputs)
+        roots = [make_tree(1, outputs) for _ in range(settings.TREES)]
+        self._take(Grown(np.zeros(outputs), np.ones(outputs), roots))
+        self._steps: Paced[None] | None = None  # the work on the next trees, where begun
+        self._grown: Grown | None = None  # the next trees, where the work is done
+
+    # ---- rounds ----
+
+    def play(self, rounds: Rounds) -> np.ndarray:
+        """Return the forecasts of n rounds, (n, E, K), each before its label is learned."""
+        F = np.empty((len(rounds.X), *self._means.shape))
+        Z, base = self._find_inputs(rounds.X, rounds.known)
+        self._learn(Z, rounds.Y - base[:, 0], F)
+        return F * self._unit + (self._offset + base)
+
+    def _find_inputs(self, X: np.ndarray, known: Known) -> tuple[np.ndarray, np.ndarray]:
+        """Return the inputs of the trees, and what is added to their forecasts, (n, 1, K)."""
+        if not self._lags:
+            return X, np.zeros((len(X), 1, self._means.shape[1]))
+        differences = known.differences[:, : self._lags - 1].reshape(len(X), -1)
+        return np.column_stack([X, known.last, differences]), known.last[:, None]
+
+    def _learn(self, Z: np.ndarray, Y: np.ndarray, F: np.ndarray) -> None:
+        """Learn n rounds; F : (n, E, K), forecasts of the first E members."""
+        labels, some = (Y - self._offset) / self._unit, slice(F.shape[1])
+        trees = self._gather(hot.Trees)
+        enter(hot.forest_rounds)(Z, labels, trees, self._shrinkages[some], self._means[some], F)
+
+    def forecast(self, X: np.ndarray, known: Known) -> np.ndarray:
+        """Return the forecasts of n single rounds, (n, E, K); nothing is learned."""
+        F = np.empty((len(X), *self._means.shape))
+        Z, base = self._find_inputs(X, known)
+        trees = self._gather(hot.Trees)
+        enter(hot.forest_forecasts)(Z, trees, self._shrinkages, self._means, F)
+        return F * self._unit + (self._offset + base)
+
+    # ---- growth ----
+
+    def grow(self, past: Callable[[int], Past], played: int, single: bool) -> None:
+        """Replace the trees if they are due; else, in single rounds, do some of the work.
+
+        ``past(n)`` returns the first n rounds. No result depends on how much was done before.
+        """
+        end = next((end for end in self.schedule if end >= played), np.inf)
+        built = self.schedule.get(end, np.inf)
+        if played == end:
+            finish(self._steps or self._build(past(built), end, 1))
+            self._take(self._grown)
+            self._steps = self._grown = None
+            Z, Y = self._take_rows(past(end), slice(built, end))
+            self._learn(Z, Y, np.empty((len(Z), 0, Y.shape[1])))
+        elif single and played >= built:
+            self._steps = self._steps or self._build(past(built), end, end - built)
+            next(self._steps, None)
+
+    def _take_rows(self, past: Past, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return what trees see and learn of rounds of the past."""
+        rounds = past.rounds(rows)
+        Z, base = self._find_inputs(rounds.X, rounds.known)
+        return Z, rounds.Y - base[:, 0]
+
+    def _build(self, past: Past, end: int, steps: int) -> Paced[None]:
+        """Grow the trees of round ``end`` in about so many steps."""
+        most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
+        n, trees = min(len(past.X), settings.MOST_GROWN, most), []
+        X, Y = self._take_rows(past, slice(len(past.X) - n, None))
+        X = np.ascontiguousarray(X.T)
+        offset, unit = Y.mean(axis=0), Y.std(axis=0)
+        unit[unit == 0.0] = 1.0
+        Y = np.ascontiguousarray(((Y - offset) / unit).T)
+        step = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / steps)
+        for i in range(settings.TREES):
+            seed = np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME)
+            tree = make_tree(2 * n, len(Y))
+            growth = make_growth(X, Y, tree, seed)
+            while growth.progress[SEEN] < tree.counts[NODES]:
+                if left <= 0:
+                    yield
+                    left = step
+                left = enter(hot.grow_nodes)(growth, left)
+            made = int(tree.counts[NODES])
+            trees.append(hot.Trees(*tree[:2], *[array[:made].copy() for array in tree[2:]]))
+        self._grown = Grown(offset, unit, trees)
+
+    def _take(self, grown: Grown) -> None:
+        """Exchange the trees."""
+        sizes = [len(tree.columns) for tree in grown.trees]
+        total = sum(sizes)
+        self._free(NODES)
+        self._reserve({NODES: total})
+        self._counts[NODES], self._roots[:] = total, np.cumsum([0, *sizes[:-1]])
+        self._offset[:], self._unit[:] = grown.offset, grown.unit
+        for name in hot.Trees._fields[2:]:
+            parts = [getattr(tree, name) for tree in grown.trees]
+            getattr(self, f"_{name}")[:total] = np.concatenate(parts)
+
+
+class Grown(NamedTuple):
+    """New trees, and what their labels count from."""
+
+    offset: np.ndarray
+    unit: np.ndarray
+    trees: list[hot.Trees]
+
+
+def make_tree(nodes: int, outputs: int) -> hot.Trees:
+    """Return a tree that is a root without rounds, with room for so many nodes."""
+    columns, children = np.zeros((2, nodes), dtype=np.int64)
+    thresholds, rounds = np.zeros((2, nodes))
+    counts, roots = np.array([[1], [0]])
+    return hot.Trees(
+        counts, roots, columns, thresholds, children, rounds, np.zeros((nodes, outputs))
+    )
+
+
+def make_growth(X: np.ndarray, Y: np.ndarray, tree: hot.Trees, seed: int) -> hot.Growth:
+    """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
+    n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.columns)), dtype=np.int64)
+    starts_and_stops[1, 0] = n
+    return hot.Growth(
+        X, Y, tree, np.array([0, seed]), *starts_and_stops, np.arange(n),
+        np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)),
+    )  # fmt: skip

@@ -1,0 +1,97 @@
+"""Extra-random trees whose means go on, from their definition: nodes that list their labels."""
+
+import numpy as np
+
+PRIME = 2**31 - 1
+
+
+class Node:
+    """Labels of the rows that have come here, and the split."""
+
+    def __init__(self, labels):
+        self.labels, self.split, self.children = list(labels), None, ()
+
+    def path(self, x):
+        yield self
+        if self.children:
+            column, threshold = self.split
+            yield from self.children[int(x[column] > threshold)].path(x)
+
+
+def best_split(X, Y, state):
+    """The split of the largest gain, rows below it, and the state of the random numbers."""
+    best, below = None, None
+    for j, x in enumerate(X.T):
+        if x.min() == x.max() or (Y == Y[0]).all():
+            continue
+        state = 48271 * state % PRIME
+        u = state / PRIME
+        threshold = x.min() * (1 - u) + x.max() * u
+        if not x.min() <= threshold < x.max():
+            threshold = x.min()
+        under = x <= threshold
+        apart = Y[under].mean(axis=0) - Y[~under].mean(axis=0)
+        gain = under.sum() * (~under).sum() * (apart**2).sum()
+        if best is None or gain > best[0] * (1 + 1e-9):
+            best, below = (gain, j, threshold), under
+    return best, below, state
+
+
+def grow(X, Y, state):
+    """A tree on all rows, Y : (n, K)."""
+    root = Node(Y)
+    waiting = [(root, np.arange(len(X)))]
+    for node, rows in waiting:
+        best, below, state = best_split(X[rows], Y[rows], state)
+        if best:
+            node.split = best[1:]
+            sides = rows[below], rows[~below]
+            node.children = tuple(Node(Y[side]) for side in sides)
+            waiting += zip(node.children, sides, strict=True)
+    return root
+
+
+def shrunk_mean(path, c):
+    """The mean of a leaf, each node's shrunk towards its parent's."""
+    labels = path[0].labels
+    mean = np.mean(labels, axis=0) if labels else 0.0
+    for node in path[1:]:
+        mean = (np.sum(node.labels, axis=0) + c * mean) / (len(node.labels) + c)
+    return mean
+
+
+def forest(rounds, K, growths, count, shrinkages, seed, most):
+    """Yield forecasts (E, K) round by round; new trees after ``growths`` rounds, on 15/16 of these.
+
+    rounds(first, stop) : inputs and labels of past rounds, of the present one the inputs.
+    """
+    trees, t = [Node([]) for _ in range(count)], 0
+    while True:
+        if t in growths:
+            first, built = max(0, t - t // 16 - most), t - t // 16
+            X, Y = rounds(first, t)
+            past, units = X[: built - first], Y[: built - first]
+            units = (units - units.mean(axis=0)) / np.maximum(units.std(axis=0), 1e-300)
+            states = (np.random.default_rng([*seed, t, i]).integers(1, PRIME) for i in range(count))
+            trees = [refill(grow(past, units, int(state)), X, Y) for state in states]
+        x = rounds(t, t + 1)[0][0]
+        paths = [list(tree.path(x)) for tree in trees]
+        means = [[shrunk_mean(path, c) for path in paths] for c in shrinkages]
+        yield np.broadcast_to(np.mean(means, axis=1).reshape(len(shrinkages), -1), (len(means), K))
+        y = rounds(t, t + 1)[1][0].copy()
+        for path in paths:
+            for node in path:
+                node.labels.append(y)
+        t += 1
+
+
+def refill(tree, X, Y):
+    """The structure of a tree, with these rows in it."""
+    nodes = [tree]
+    for node in nodes:
+        node.labels = []
+        nodes += node.children
+    for x, y in zip(X, Y, strict=True):
+        for node in tree.path(x):
+            node.labels.append(y)
+    return tree

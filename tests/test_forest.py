@@ -1,0 +1,83 @@
+"""The trees of SelfTuning beside their definition, in any cut of the stream."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.forest import Forest
+from oklnumba.learners.self_tuning.labels import Known, Past
+from tests.reference import naive_forest
+from tests.reference.naive_self_tuning import look_back
+
+N = 230
+
+
+def stream(name, K=1, n=N):
+    rng = np.random.default_rng(len(name))
+    X = rng.standard_normal((n, 4)) * [1.0, 100.0, 1e-3, 1.0] + [0.0, 1e6, 0.0, 0.0]
+    y = np.sign(X[:, 0]) + X[:, 1] / 100.0 + 0.1 * rng.standard_normal(n)
+    if name == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    if name == "repeated":
+        X = X[rng.integers(0, 30, n)]
+    if name == "codes":  # equal and complementary columns, whose gains are equal
+        X = rng.integers(0, 3, (n, 4)).astype(float)
+        X[:, 1], X[:, 2] = X[:, 0], 2.0 - X[:, 0]
+        y = np.sign(X[:, 0] - X[:, 3] + 0.1)
+    if name == "constant":
+        X[:, 0], y = 7.0, np.where(np.arange(n) < 120, 3.0, -1.0)
+    if name == "wild":
+        X[::50, 0], X[7] = 1e9, [-1e308, 1e308, 0.0, 1e-320]
+        y[100:110] = 1e60
+    Y = np.stack([y * (-10.0) ** k + k * X[:, 3] for k in range(K)], axis=1)
+    return X, Y
+
+
+def play(X, Y, cuts, lags=0, seed=0):
+    """The forecasts of a forest in pieces, and the forest."""
+    forest, start, parts = Forest(Y.shape[1], lags, seed), 0, []
+    counts, nobody = np.arange(len(X)), np.empty((len(X), 0, Y.shape[1]))
+    past = Past(X, Y, Y, counts, nobody)
+    for stop in sorted({*cuts, *forest.schedule, len(X)}):
+        if start < stop <= len(X):
+            parts.append(forest.play(past.rounds(slice(start, stop))))
+            forest.grow(lambda n: Past(*[a[:n] for a in past]), stop, stop - start == 1)
+            start = stop
+    return np.concatenate(parts), forest
+
+
+def naive_forecasts(X, Y, lags, most, seed=0):
+    """The same from the definition."""
+    K, base, Z = Y.shape[1], np.zeros(Y.shape), X
+    if lags:
+        known = [look_back(y, np.arange(len(X))) for y in Y.T]
+        base = np.stack([last for last, _ in known], axis=1)
+        changes = [changes[:, : lags - 1] for _, changes in known]
+        Z = np.column_stack([X, base, np.stack(changes, axis=2).reshape(len(X), -1)])
+    how = settings.TREES, settings.SHRINKAGES, [seed, lags], most
+    rounds = naive_forest.forest(
+        lambda a, b: (Z[a:b], (Y - base)[a:b]), K, settings.GROWTHS, *how
+    )  # fmt: skip
+    return np.stack([next(rounds) + base[t] for t in range(len(X))])
+
+
+@pytest.mark.parametrize(("K", "lags"), [(1, 0), (1, 3), (3, 0), (2, 3)])
+@pytest.mark.parametrize("name", ["plain", "sorted", "repeated", "codes", "constant", "wild"])
+def test_forecasts_are_those_of_the_definition(name, K, lags, monkeypatch):
+    monkeypatch.setattr(settings, "MOST_GROWN", 130)
+    monkeypatch.setattr(settings, "TREES", 3)
+    X, Y = stream(name, K)
+    found, expected = play(X, Y, [], lags)[0], naive_forecasts(X, Y, lags, 130)
+    scale = np.maximum.accumulate(np.abs(Y).max(axis=1, initial=1.0))[:, None, None]
+    assert_allclose(found / scale, expected / scale, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("cuts", [range(N), range(0, N, 7), [91, 95, 185]])
+def test_no_cut_changes_a_bit(cuts):
+    X, Y = stream("plain")
+    found, forest = play(X, Y, cuts)
+    expected, whole = play(X, Y, [])
+    assert_array_equal(found, expected)
+    known = Known(np.zeros((5, 1)), np.zeros((5, 13, 1)))
+    assert_array_equal(forest.forecast(X[:5], known), whole.forecast(X[:5], known))
