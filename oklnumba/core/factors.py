@@ -4,7 +4,7 @@ import numpy as np
 
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending, Sweep, finish_pending
-from oklnumba.hot.primitives.udu import NO_DISCOUNT, TOGETHER, Forgetting
+from oklnumba.hot.primitives.udu import LANES, NO_DISCOUNT, TILE, TOGETHER, Forgetting
 
 LARGE = 600  # columns of a factor from which on more rounds share a pass over it
 
@@ -17,7 +17,7 @@ def make_pending(factors: tuple[int, ...], columns: int) -> Pending:
 def make_sweep(U: np.ndarray) -> Sweep:
     """Return workspace for the passes over a factor."""
     # A large factor does not fit in the cache: more rounds share a pass. The bits are the same.
-    rounds = TOGETHER if len(U) < LARGE else 4 * TOGETHER
+    rounds = TOGETHER if U.shape[1] < LARGE else 4 * TOGETHER
     rows = aligned_zeros(2 * rounds + 1, U.shape[1])
     return Sweep(rows[:rounds], rows[rounds:-1], rows[-1], aligned_zeros(rounds))
 
@@ -31,3 +31,23 @@ def settle(factor: Factor, forgetting: Forgetting, sweep: Sweep) -> None:
     """Add the pending round, if there is one, to U and D."""
     if factor.pending.columns[ROUND]:
         finish_pending(factor, forgetting, sweep)
+
+
+def count_lines(cap: int) -> int:
+    """Return how many lines a packed U of ``cap`` columns has."""
+    return cap // 2 + TILE
+
+
+def find_triangle(U: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return lines and columns of what U, packed or not, has above the diagonal of r columns."""
+    k, j = np.triu_indices(r, 1)
+    lines, cap = U.shape[-2:]
+    line = np.where(k < lines, k, cap + TILE + k - k // TILE * TILE * 2)  # find_row of udu.py
+    return line, np.where(k < lines, j, k % LANES + j - k)
+
+
+def unpack(U: np.ndarray, r: int) -> np.ndarray:
+    """Return r columns of U, packed or not, as a unit upper triangular matrix."""
+    unit = np.eye(r)
+    unit[np.triu_indices(r, 1)] = U[find_triangle(U, r)]
+    return unit

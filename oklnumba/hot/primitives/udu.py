@@ -29,6 +29,9 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 # triangle on the diagonal, number by number, then the columns to its right, as vectors. Every entry
 # goes through the same fused products in the same order as in three sweeps of one round: the bits
 # are the same, however a stream is cut.
+#
+# A U with fewer lines than columns is packed: rows k >= len(U) lie in the unused lower triangle, at
+# whole vectors from the left. Only find_row knows.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
@@ -97,19 +100,28 @@ def four(row, k):
 
 
 @exact
+def find_row(U, k):
+    """Return the line and the column where row k of U has its entry k."""
+    lines, cap = U.shape
+    return (k, k) if k < lines else (cap + TILE + k - k // TILE * TILE * 2, k % LANES)
+
+
+@exact
 def read_triangle(U, inv_d, k):
     """Return 1 / D of rows k to k + 3, and the six entries of U between these rows."""
-    u0, u1, u2 = U[k], U[k + 1], U[k + 2]
-    return four(inv_d, k), (u0[k + 1], u0[k + 2], u0[k + 3], u1[k + 2], u1[k + 3], u2[k + 3])
+    line, j = find_row(U, k)
+    u0, u1, u2 = U[line], U[line + 1], U[line + 2]
+    return four(inv_d, k), (u0[j + 1], u0[j + 2], u0[j + 3], u1[j + 2], u1[j + 3], u2[j + 3])
 
 
 @exact
 def write_triangle(U, inv_d, k, triangle):
     """Write what read_triangle returned."""
     d, u = triangle
-    u0, u1, u2 = U[k], U[k + 1], U[k + 2]
+    line, j = find_row(U, k)
+    u0, u1, u2 = U[line], U[line + 1], U[line + 2]
     inv_d[k], inv_d[k + 1], inv_d[k + 2], inv_d[k + 3] = d
-    u0[k + 1], u0[k + 2], u0[k + 3], u1[k + 2], u1[k + 3], u2[k + 3] = u
+    u0[j + 1], u0[j + 2], u0[j + 3], u1[j + 2], u1[j + 3], u2[j + 3] = u
 
 
 @exact
@@ -155,14 +167,15 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 @exact
 def solve_triangle(U, z, k):
     """Take one round through the triangle at k without learning. z : (cap,), in place."""
-    u0, u1, u2 = U[k], U[k + 1], U[k + 2]
+    line, j = find_row(U, k)
+    u0, u1, u2 = U[line], U[line + 1], U[line + 2]
     p0, p1, p2, p3 = four(z, k)
-    p1 -= p0 * u0[k + 1]
-    p2 -= p0 * u0[k + 2]
-    p2 -= p1 * u1[k + 2]
-    p3 -= p0 * u0[k + 3]
-    p3 -= p1 * u1[k + 3]
-    p3 -= p2 * u2[k + 3]
+    p1 -= p0 * u0[j + 1]
+    p2 -= p0 * u0[j + 2]
+    p2 -= p1 * u1[j + 2]
+    p3 -= p0 * u0[j + 3]
+    p3 -= p1 * u1[j + 3]
+    p3 -= p2 * u2[j + 3]
     z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
 
 
@@ -172,8 +185,11 @@ def solve_triangle(U, z, k):
 @exact
 def rows_after(U, k, r):
     """Return rows k to k + 3 of U, from column k + 4 up to r."""
-    i = k + TILE
-    return U[k, i:r], U[k + 1, i:r], U[k + 2, i:r], U[k + 3, i:r]
+    i, j = find_row(U, k)
+    start, stop = j + TILE, j + r - k
+    return (
+        U[i, start:stop], U[i + 1, start:stop], U[i + 2, start:stop], U[i + 3, start:stop]
+    )  # fmt: skip
 
 
 @exact

@@ -25,7 +25,7 @@ from oklnumba.hot.primitives.dictionary import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
-from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, pad, solve_rounds
+from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, find_row, pad, solve_rounds
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 CHOSEN = 2  # entry of the counts after ATOMS and RANK: the rank when the dictionary was chosen
@@ -52,7 +52,7 @@ class Spans(NamedTuple):
     weights: Annotated[Array, "leaves", "cap"]  # of KORS
     kors: Annotated[Array, "leaves", "cap", "cap"]
     span: Annotated[Array, "leaves", "cap"]  # the atoms that span
-    unit: Annotated[Array, "leaves", "cap", "cap"]  # U, unit upper triangular
+    unit: Annotated[Array, "leaves", "lines", "cap"]  # U, packed (udu.py)
     scales: Annotated[Array, "leaves", "cap"]
     k: Array  # (cap,): kernel values of a point
     b: Array  # (cap,): workspace of KORS
@@ -146,7 +146,9 @@ def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
         v[j] = q[j] * scales[j]
     nuggets = k_xx
     for i in range(rank - 1, -1, -1):
-        row, tail, s, squares = U[i, i + 1 : rank], v[i + 1 : rank], v[i], 0.0
+        line, start = find_row(U, i)
+        row, tail = U[line, start + 1 : start + rank - i], v[i + 1 : rank]
+        s, squares = v[i], 0.0
         for j in range(tail.shape[0]):
             share = row[j] * tail[j]
             s -= share
@@ -173,7 +175,8 @@ def try_to_join(x, coin, leaf, spans):
     delta = squared_distance(q, k_xx, rank)
     if adds_scaled_direction(U, scales, q, rank, delta, k_xx, spans.k):
         for j in range(rank):
-            U[j, rank] = q[j] * scales[j]
+            line, start = find_row(U, j)
+            U[line, start + rank - j] = q[j] * scales[j]
         scales[rank] = 1.0 / math.sqrt(delta)
         spans.span[leaf, rank] = counts[ATOMS]
         counts[RANK] = rank + 1

@@ -30,7 +30,7 @@ from oklnumba.hot.tuned.rules import Rules, rule_rounds
 class Ridges(NamedTuple):
     """N ridge regressions in each of L leaves, for K labels a round."""
 
-    U: Annotated[Array, "leaves", "ridges", "r", "r"]
+    U: Annotated[Array, "leaves", "ridges", "U_lines", "r"]  # packed (udu.py)
     inv_d: Annotated[Array, "leaves", "ridges", "r"]
     c: Annotated[Array, "leaves", "ridges", "outputs", "r"]
     totals: Annotated[Array, "leaves", "ridges", "outputs", "totals"]  # of the certificates

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.kernels import Kernel
-from oklnumba.core.factors import make_pending, make_sweep, settle
+from oklnumba.core.factors import count_lines, make_pending, make_sweep, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import (
     Coins,
@@ -77,9 +77,7 @@ def measure_ridges(
     """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
     parts, functions = [], []
     for i, name in enumerate(names):
-        unit = ridges.U[leaf, i, :r, :r].copy()
-        np.fill_diagonal(unit, 1.0)  # which no round reads or writes
-        matrix = Factored(unit, r, 1.0 / ridges.inv_d[leaf, i, :r])
+        matrix = Factored(unpack(ridges.U[leaf, i], r), r, 1.0 / ridges.inv_d[leaf, i, :r])
         estimates = [matrix.half_solve(c) for c in ridges.c[leaf, i]]
         parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).named(name))
         functions += estimates
@@ -166,8 +164,9 @@ class Group(State):
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
         self._make_state(
-            leaves=leaves, counts=3, d=d, cap=cap, ridges=len(space.ridges), rules=len(rates),
-            outputs=K, r=r, totals=TOTALS, sums=3,
+            leaves=leaves, counts=3, d=d, cap=cap, lines=count_lines(cap), rules=len(rates),
+            ridges=len(space.ridges), outputs=K, r=r, U_lines=count_lines(pad_row_length(r)),
+            totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
@@ -255,8 +254,7 @@ class Group(State):
             some, functions = measure_ridges(names, self._members.ridges, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
-                R = np.eye(rank) + np.triu(self._unit[leaf, :rank, :rank], 1)
-                R /= self._scales[leaf, :rank, None]
+                R = unpack(self._unit[leaf], rank) / self._scales[leaf, :rank, None]
                 functions, of_all = [w[1:] for w in functions], list(scales) * len(names)
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
