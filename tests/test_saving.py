@@ -41,7 +41,7 @@ def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
     if t:
         learner.partial_fit(X[:t], y[:t])
     path = tmp_path / "learner.npz"
-    learner.save(path)
+    learner.save(path, exact=True)
     copies = [okl.load(path), pickle.loads(pickle.dumps(learner))]
     copies += [copy.deepcopy(learner), copy.copy(learner)]
     before = contents(learner)
@@ -226,3 +226,80 @@ def test_reset_goes_back_to_no_data(case):
     assert_same_run(first, plain(case, rounds(case))[0])
     narrow = learner.reset().partial_fit(X[:, :1], y)  # another width is welcome after a reset
     assert np.isfinite(narrow.predict(X[:, :1])).all()
+
+
+SHORT = pytest.mark.skipif(not COMPILED, reason="hundreds of rounds of SelfTuning")
+
+
+def tuned(n, **options):
+    """Return SelfTuning after n rounds, the last 20 of them single, and 150 rounds to come."""
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n + 150, 3)) * [1.0, 100.0, 0.01]
+    y = 5.0 * np.sin(2.0 * X[:, 0]) + 0.01 * X[:, 1] + rng.standard_normal(n + 150)
+    learner = okl.SelfTuning(**options).partial_fit(X[: n - 20], y[: n - 20])
+    for x, label in zip(X[n - 20 : n], y[n - 20 : n], strict=True):
+        learner.learn_one(x, label)
+    return learner, X[n:], y[n:]
+
+
+@SHORT
+@pytest.mark.parametrize(
+    ("n", "budget"), [(25, 300), (125, 300), (300, 40), (500, 1), (505, 300), (700, 24)]
+)
+def test_files_of_self_tuning_go_on_to_rounding_exactly_or_in_single_precision(n, budget, tmp_path):
+    learner, X, y = tuned(n, budget=budget)
+    path, loaded, sizes = tmp_path / "learner.npz", {}, []
+    for name, options in (
+        ("exact", {"exact": True}),
+        ("plain", {}),
+        ("compact", {"compact": True}),
+    ):
+        learner.save(path, **options)
+        sizes.append(path.stat().st_size)
+        loaded[name] = okl.load(path)
+    assert sizes == sorted(sizes, reverse=True)
+    forecasts, state, deviation = learner.predict(X), contents(learner), y.std()
+    expected = okl.run(learner, X, y)
+    for name, most in (("exact", 0.0), ("plain", 4e-13), ("compact", 1e-6)):
+        other = loaded[name]
+        assert name != "exact" or contents(other) == state
+        assert np.abs(other.predict(X) - forecasts).max() <= most * deviation
+        run = okl.run(other, X, y)
+        assert np.abs(run.predictions - expected.predictions).max() <= most * deviation
+        assert_array_equal(run.sizes, expected.sizes)
+
+
+@SHORT
+@pytest.mark.parametrize("wrap", [okl.MultiOutput, okl.Intervals, okl.Standardized])
+def test_wrapped_self_tuning_has_these_files_too(wrap, tmp_path):
+    _, X, y = tuned(505, budget=24)
+    learner = wrap(okl.SelfTuning(budget=24))
+    Y = np.stack([y, -y], axis=1) if wrap is okl.MultiOutput else y
+    learner.partial_fit(X, Y)
+    for options, most in (({"exact": True}, 0.0), ({}, 4e-13), ({"compact": True}, 1e-6)):
+        learner.save(tmp_path / "one.npz", **options)
+        change = okl.load(tmp_path / "one.npz").predict(X) - learner.predict(X)
+        assert np.abs(change).max() <= most * y.std()
+
+
+def test_compact_files_have_factors_in_single_precision(tmp_path):
+    learner = okl.PKAWV(okl.TaylorFeatures(3, sigma=1.0), lam=0.1)
+    X, y = stream(learner, 200)
+    learner.partial_fit(X, y).save(tmp_path / "a.npz")
+    learner.save(tmp_path / "b.npz", compact=True)
+    loaded = okl.load(tmp_path / "b.npz")
+    assert loaded._U.dtype == np.float64
+    assert 0.0 < np.abs(loaded.predict(X) - learner.predict(X)).max() < 1e-6
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        assert_array_equal(b["state_U"], a["state_U"].astype(np.float32))
+        assert all((a[n] == b[n]).all() for n in a.files if n not in ("state_U", "digest"))
+    for options, words in (
+        ({"compact": 1}, "compact must be True or False"),
+        ({"compact": True, "exact": True}, "exact must be False with compact=True"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            learner.save(tmp_path / "c.npz", **options)
+    wild = okl.LinearAWV(lam=1e-60).partial_fit(X * [1e-30, 1e30, 1.0], y)
+    assert np.abs(wild._U).max() > np.finfo(np.float32).max
+    wild.save(tmp_path / "c.npz", compact=True)
+    assert_array_equal(okl.load(tmp_path / "c.npz").predict(X), wild.predict(X))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.state import APART, aligned_zeros, zero_pages
+from oklnumba.core.state import APART, aligned_zeros, free_pages, zero_pages
 from oklnumba.learners import kons
 from tests.checks import one_by_one
 
@@ -22,7 +22,7 @@ def test_padding_is_not_saved(tmp_path):
     assert learner._U.shape[1] > 512
     learner.save(tmp_path / "awv.npz")
     with np.load(tmp_path / "awv.npz") as file:
-        assert file["state_U"].shape == (512, 512)
+        assert file["state_U"].shape == (512 * 511 // 2,)  # without zeros and the diagonal
     again = okl.load(tmp_path / "awv.npz")
     np.testing.assert_array_equal(again.predict(X), learner.predict(X))
     for one in (learner, again):
@@ -89,3 +89,13 @@ def test_pages_that_nobody_writes_take_no_memory():
     array[::8, :100] = 1.0
     assert resident() - before < 2**20
     assert array.sum() == 800.0
+
+
+def test_pages_of_a_part_are_freed_and_no_others():
+    array = zero_pages(3, 40, 72)
+    array[:] = 1.0
+    free_pages(array[1])
+    assert array[0].all() and array[2].all()
+    if hasattr(mmap, "MADV_DONTNEED"):
+        assert np.count_nonzero(array[1]) * 8 < 2 * mmap.PAGESIZE
+    free_pages(aligned_zeros(3, 4)[1])  # no pages of its own

@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from oklnumba.core.factors import count_lines, unpack
+from oklnumba.core.state import triangle_rows
 from oklnumba.hot.primitives.factor import ROUND
 from oklnumba.hot.primitives.jit import DONE
-from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, solve_rounds
+from oklnumba.hot.primitives.udu import (
+    NO_DISCOUNT,
+    SWEEP,
+    TOGETHER,
+    factor_and_solve,
+    factor_rounds,
+    solve_rounds,
+)
 from tests.checks import COMPILED, Factor, close
 from tests.reference import naive
 
@@ -103,3 +112,35 @@ def test_solving_rounds_changes_only_the_rounds(count, r):
     assert_allclose(rounds[:count], expected, rtol=1e-9, atol=1e-11)
     assert_array_equal(rounds[count:], before[1][count:])
     assert_array_equal(U, before[0])
+
+
+@pytest.mark.parametrize("cap", [8, 16, 24, 72, 120])
+def test_rows_that_share_a_line_are_apart(cap):
+    U, count = np.zeros((count_lines(cap), cap)), 0
+    for row in triangle_rows(U, cap):
+        assert not row.any()
+        row[:] = np.arange(count, count + len(row)) + 1
+        count += len(row)
+    assert count == cap * (cap - 1) // 2 == np.count_nonzero(U)
+    above = np.arange(count) + 1
+    assert_array_equal(unpack(U, cap)[np.triu_indices(cap, 1)], above)
+    assert_array_equal(unpack(U, 5), unpack(U, cap)[:5, :5])
+
+
+@pytest.mark.parametrize(("cap", "r"), [(8, 8), (16, 8), (16, 16), (40, 40), (72, 64)])
+def test_a_packed_factor_has_the_bits_of_a_square_one(cap, r):
+    shapes, results = ((cap, cap), (count_lines(cap), cap)), []
+    for shape in shapes:
+        rng = np.random.default_rng(cap)
+        U, inv_d, beta = np.zeros(shape), np.ones(cap), np.zeros((12, cap))
+        for count in (1, 12, 3, 1):
+            rounds = np.zeros((12, cap))
+            rounds[:, :r] = rng.standard_normal((12, r))
+            factor_rounds(U, inv_d, NO_DISCOUNT, rounds, beta, np.ones(12), count, r)
+        z, points = rounds[1].copy(), rounds[2:8].copy()
+        factor_and_solve(U, inv_d, NO_DISCOUNT, rounds[0].copy(), beta[0], z, r)
+        solve_rounds(U, points, 6, r)
+        results.append([unpack(U, r), inv_d, beta, rounds, z, points])
+    for packed, square in zip(*results, strict=True):
+        assert_array_equal(packed, square)
+    assert np.abs(results[0][0]).sum() > r

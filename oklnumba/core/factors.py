@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from oklnumba.core.state import aligned_zeros
+from oklnumba.core.state import aligned_zeros, triangle_rows
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending, Sweep, finish_pending
-from oklnumba.hot.primitives.udu import LANES, NO_DISCOUNT, TILE, TOGETHER, Forgetting
+from oklnumba.hot.primitives.udu import NO_DISCOUNT, TILE, TOGETHER, Forgetting
 
 LARGE = 600  # columns of a factor from which on more rounds share a pass over it
 
@@ -38,16 +38,9 @@ def count_lines(cap: int) -> int:
     return cap // 2 + TILE
 
 
-def find_triangle(U: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return lines and columns of what U, packed or not, has above the diagonal of r columns."""
-    k, j = np.triu_indices(r, 1)
-    lines, cap = U.shape[-2:]
-    line = np.where(k < lines, k, cap + TILE + k - k // TILE * TILE * 2)  # find_row of udu.py
-    return line, np.where(k < lines, j, k % LANES + j - k)
-
-
 def unpack(U: np.ndarray, r: int) -> np.ndarray:
     """Return r columns of U, packed or not, as a unit upper triangular matrix."""
     unit = np.eye(r)
-    unit[np.triu_indices(r, 1)] = U[find_triangle(U, r)]
+    for k, row in enumerate(triangle_rows(U, r)):
+        unit[k, k + 1 :] = row
     return unit

@@ -7,9 +7,9 @@ The array has room for more.
 
 import json
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
-from math import prod
+from math import isqrt, prod
 from operator import attrgetter
 from typing import Any, ClassVar, Self, get_type_hints
 
@@ -53,6 +53,17 @@ def zero_pages(*shape: int) -> np.ndarray:
     return _align(lambda count: np.frombuffer(mmap.mmap(-1, 8 * count, private)), shape)
 
 
+def free_pages(array: np.ndarray) -> None:
+    """Give the pages of a part of ``zero_pages``, no longer read, back to the system."""
+    pages = getattr(array.base.base, "obj", None)
+    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        start = array.ctypes.data - array.base.ctypes.data
+        whole = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        count = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - whole
+        if count > 0:
+            pages.madvise(mmap.MADV_DONTNEED, whole, count)
+
+
 def _align(make: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     line = ARRAY_ALIGNMENT // 8
     buffer = make(APART + line + prod(shape) + APART)
@@ -77,6 +88,14 @@ def pad_row_length(n: int) -> int:
     while any(min(k * lines % SET, -k * lines % SET) < FEWEST_LINES for k in range(1, TILE)):
         lines += 1
     return max(n, lines * LANES)
+
+
+def triangle_rows(U: np.ndarray, r: int) -> Iterator[np.ndarray]:
+    """Yield what U, (..., lines, cap), packed or not, has right of the diagonal in r columns."""
+    lines, cap = U.shape[-2:]
+    for k in range(r - 1):  # as find_row of udu.py
+        line, start = (k, k) if k < lines else (cap + TILE + k - k // TILE * TILE * 2, k % LANES)
+        yield U[..., line, start + 1 : start + r - k]
 
 
 def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
@@ -117,6 +136,7 @@ class State:
     _COINS: ClassVar[tuple[str, ...]] = ()
     _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
     _SPARSE: ClassVar[frozenset[str]] = frozenset()  # arrays of a fixed size, mostly unused
+    _REMADE: ClassVar[frozenset[str]] = frozenset()  # arrays that are made anew, not saved
     _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault = None  # the exception to raise until reset()
@@ -234,14 +254,23 @@ class State:
     def _state(self) -> dict[str, Any]:
         """Return the state as arrays and text; FloatingPointError if a number is not finite."""
         self._settle()
-        state: dict[str, Any] = {name: self._used(name) for name in self._STATE}
+        names = [name for name in self._STATE if name not in self._REMADE]
+        state: dict[str, Any] = {name: self._used(name) for name in names}
         for name, array in state.items():
             if name not in self._UNBOUNDED and not np.isfinite(array).all():
                 raise FloatingPointError(
                     f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
                     "and labels, then reset() and start again"
                 )
+        if "U" in state:  # unit upper triangular
+            U, r = state["U"], self._columns_of_U()
+            nothing = np.empty((*U.shape[:-2], 0))
+            state["U"] = np.concatenate([nothing, *triangle_rows(U, r)], axis=-1)
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
+
+    def _columns_of_U(self) -> int:
+        """Return how many columns of U are in use."""
+        return self._used("U").shape[-1]
 
     def _settle(self) -> None:
         """Finish pending rounds, so that all arrays are up to date."""
@@ -259,7 +288,7 @@ class State:
             for axis, other in self._SHARES_ROOM.items():
                 counts[other] = max(counts[other], int(self._counts[axis]))
             self._reserve(counts)
-        for name in self._STATE:
+        for name in [name for name in self._STATE if name not in self._REMADE]:
             self._restore_array(name, state[name])
         for name in self._COINS:
             getattr(self, f"_{name}").restore(state[name])
@@ -267,6 +296,9 @@ class State:
     def _restore_array(self, name: str, value: Any) -> None:
         """Restore an array; if it is for fewer inputs, the other columns stay as they are."""
         array = part = self._used(name)
+        if name == "U":
+            self._restore_triangle(array, value)
+            return
         if np.ndim(value) == array.ndim:
             axes = zip(self._STATE[name], value.shape, strict=True)
             part = array[tuple(slice(n if axis in OF_INPUTS else None) for axis, n in axes)]
@@ -275,6 +307,16 @@ class State:
                 f"array {name!r} has shape {np.shape(value)}; expected {array.shape}, {part.dtype}"
             )
         part[...] = value
+
+    def _restore_triangle(self, U: np.ndarray, value: np.ndarray) -> None:
+        r = (1 + isqrt(1 + 8 * value.shape[-1])) // 2
+        shape = *U.shape[:-2], r * (r - 1) // 2
+        if np.shape(value) != shape or value.dtype.kind != "f" or r > U.shape[-1]:
+            raise ValueError(f"array 'U' has shape {np.shape(value)}; expected {shape}, floats")
+        start = 0
+        for row in triangle_rows(U, r):
+            row[...] = value[..., start : start + row.shape[-1]]
+            start += row.shape[-1]
 
 
 class Coins:

@@ -159,29 +159,69 @@ def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
 
 
 @hot
+def add_direction(delta, leaf, spans):
+    """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
+    counts, U, scales, q = spans.counts[leaf], spans.unit[leaf], spans.scales[leaf], spans.q[0]
+    rank = counts[RANK]
+    for i in range(rank):
+        line, start = find_row(U, i)
+        U[line, start + rank - i] = q[i] * scales[i]
+    scales[rank] = 1.0 / math.sqrt(delta)
+    spans.span[leaf, rank] = counts[ATOMS]
+    counts[RANK] = rank + 1
+
+
+@hot
+def kors_of(leaf, spans):
+    """Return the state of KORS in a leaf."""
+    return KORSState(spans.counts[leaf], spans.atoms[leaf], spans.weights[leaf], spans.kors[leaf])
+
+
+@hot
 def try_to_join(x, coin, leaf, spans):
     """Let the point that map_rows mapped last join the dictionary if its coin says so.
 
     For later rounds: they have one coordinate more if it adds a direction. Returns a status.
     """
-    counts, U, scales, q = spans.counts[leaf], spans.unit[leaf], spans.scales[leaf], spans.q[0]
-    atoms = KORSState(counts, spans.atoms[leaf], spans.weights[leaf], spans.kors[leaf])
-    rank, k_xx = counts[RANK], kernel_diag(spans.kernel, x)
-    probability = joining_probability(RULE, atoms, spans.k, k_xx, spans.b)
+    kors, q, rank = kors_of(leaf, spans), spans.q[0], spans.counts[leaf, RANK]
+    k_xx = kernel_diag(spans.kernel, x)
+    probability = joining_probability(RULE, kors, spans.k, k_xx, spans.b)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
-    if adds_scaled_direction(U, scales, q, rank, delta, k_xx, spans.k):
-        for j in range(rank):
-            line, start = find_row(U, j)
-            U[line, start + rank - j] = q[j] * scales[j]
-        scales[rank] = 1.0 / math.sqrt(delta)
-        spans.span[leaf, rank] = counts[ATOMS]
-        counts[RANK] = rank + 1
-    joined = keep_point(RULE, atoms, x, k_xx, probability, spans.b)
+    if adds_scaled_direction(spans.unit[leaf], spans.scales[leaf], q, rank, delta, k_xx, spans.k):
+        add_direction(delta, leaf, spans)
+    joined = keep_point(RULE, kors, x, k_xx, probability, spans.b)
     return DONE if joined else NOT_POSITIVE
+
+
+@hot
+def remake_dictionaries(spans, block):
+    """Make from counts, atoms and span all else of the dictionaries, with the bits that it had.
+
+    KORS only where points may still join. Returns the leaf that failed, if any, and a status.
+    """
+    x = block.X[0]
+    for leaf in range(spans.counts.shape[0]):
+        counts, kors = spans.counts[leaf], kors_of(leaf, spans)
+        m, rank = counts[ATOMS], counts[RANK]
+        counts[ATOMS] = counts[RANK] = 0
+        for i in range(m):
+            for j in range(x.shape[0]):
+                x[j] = spans.atoms[leaf, j, i]
+            map_rows(0, 1, leaf, spans, block)
+            k_xx, found = kernel_diag(spans.kernel, x), counts[RANK]
+            if found < rank and spans.span[leaf, found] == i:
+                add_direction(squared_distance(spans.q[0], k_xx, found), leaf, spans)
+            if m < spans.max_size:
+                probability = joining_probability(RULE, kors, spans.k, k_xx, spans.b)
+                if not keep_point(RULE, kors, x, k_xx, probability, spans.b):
+                    return leaf, NOT_POSITIVE
+            else:
+                counts[ATOMS] = i + 1
+    return leaf, DONE
 
 
 @hot

@@ -40,7 +40,7 @@ from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel, Precomputed
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
-from oklnumba.core.checks import repr_type, require, warn
+from oklnumba.core.checks import repr_type, require, require_flag, warn
 from oklnumba.core.files import refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
@@ -53,6 +53,7 @@ from oklnumba.learners.base.single import SingleRound
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
+MAX_SINGLE = np.finfo(np.float32).max
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
@@ -490,12 +491,31 @@ class Learner(State, Params):
     # ---- files, copies and pickles ----
 
     @locked
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike, *, compact: bool = False, exact: bool = False) -> None:
         """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
 
-        ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
+        ``oklnumba.load(path)`` goes on bit for bit where this learner stands. Only ``SelfTuning``
+        leaves out what it can derive, and goes on to rounding, unless ``exact``.
+
+        Parameters
+        ----------
+        path : str or path
+        compact : bool
+            Whether factors U of AWV and ridge regression are in single precision. Forecasts of
+            ``SelfTuning`` change by at most 1e-6 of the labels' deviation.
+        exact : bool
+            Whether nothing is left out.
         """
-        write_npz(path, *self._contents())
+        compact, exact = require_flag("compact", compact), require_flag("exact", exact)
+        require(not (compact and exact), "exact", exact, "False with compact=True")
+        meta, arrays = self._contents()
+        if not exact:
+            arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
+        if compact:
+            for name, a in arrays.items():
+                if name.endswith("_U") and np.abs(a).max(initial=0.0) < MAX_SINGLE:
+                    arrays[name] = a.astype(np.float32)
+        write_npz(path, meta, arrays)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything as JSON data and arrays."""

@@ -80,6 +80,10 @@ class Ensemble(State):
         self._certified = np.flatnonzero(has_proof)
         self.layers = Layers(len(self.members), outputs)
 
+    def free_members(self) -> None:
+        """Free the members; the layers remain."""
+        self.groups, self._views = [], []
+
     # ---- rounds ----
 
     def play_lags(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.kernels import Kernel
+from oklnumba.core.cholesky import find_blas
 from oklnumba.core.factors import count_lines, make_pending, make_sweep, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import (
@@ -15,15 +16,17 @@ from oklnumba.core.state import (
     State,
     aligned_zeros,
     axes_of,
+    free_pages,
     pad_row_length,
     round_up_to_vector,
+    triangle_rows,
 )
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.jit import ATOMS, DONE, enter
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import members as hot
-from oklnumba.hot.tuned.coordinates import CHOSEN, Block, Spans, Tree
+from oklnumba.hot.tuned.coordinates import CHOSEN, Block, Spans, Tree, remake_dictionaries
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
@@ -152,6 +155,8 @@ class Group(State):
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
     _SPARSE = frozenset({"atoms", "kors", "unit", "U"})
+    _REMADE = frozenset({"weights", "kors", "unit", "scales"})
+    _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
     _COINS = ("coins",)
 
     def __init__(
@@ -160,6 +165,8 @@ class Group(State):
     ):  # fmt: skip
         self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
         self._coins, self._full = Coins(seed), max_size == 0
+        static = all(one.half_life is None for one in space.ridges)
+        self._first = 1 if static else len(space.ridges)  # the others can be derived of these
         d, K, leaves, n = len(tree.scales), len(signs), len(tree.columns) + 1, BLOCK_ROWS
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
@@ -169,6 +176,7 @@ class Group(State):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
+        self._leaf_is_full = np.zeros(leaves, dtype=bool)
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         dictionaries = [getattr(self, f"_{name}") for name in axes_of(Spans)]
         order, leaf, columns, atoms = np.zeros((4, n), dtype=np.int64)
@@ -196,6 +204,53 @@ class Group(State):
     def size(self) -> int:
         """Atoms in all leaves."""
         return int(self._counts[:, ATOMS].sum())
+
+    # ---- saving ----
+
+    def _columns_of_U(self) -> int:
+        ranks = self._counts[:, RANK].max()
+        return int(ranks) + 1 if self._max_size else self._U.shape[-1]
+
+    def _output_axes(self) -> dict[str, int]:
+        return super()._output_axes() | {"c_derived": 2}
+
+    def _state(self) -> dict[str, Any]:
+        state, n = super()._state(), self._first
+        for name in self._REGRESSIONS:
+            array = state[name]
+            state |= {name: array[:, :n], f"{name}_derived": array[:, n:]}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Restore a state, or one without what can be derived."""
+        merged = {}
+        for name in self._REGRESSIONS:
+            first = state[name]
+            shape = len(first), len(self.space.ridges) - first.shape[1], *first.shape[2:]
+            rest = state.get(f"{name}_derived", np.zeros(shape))
+            merged[name] = np.concatenate([first, rest], axis=1)
+        super()._restore(state | merged)
+        if self._max_size:
+            play(remake_dictionaries, self._members.spans, self._members.block)
+        if "U_derived" not in state:
+            with find_blas().limit(limits=1, user_api="blas"):  # faster for small matrices
+                self._derive_regressions()
+
+    def _derive_regressions(self) -> None:
+        """Make the regressions after the first of it: A_i = A_0 + (lam_i - lam_0) I, b_i = b_0."""
+        lams = [one.lam for one in self.space.ridges]
+        for i in range(self._first, len(lams)):
+            self._inv_d[:, i] = 1.0 / lams[i]
+            for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
+                r = rank + 1
+                U, D = unpack(self._U[leaf, 0], r), 1.0 / self._inv_d[leaf, 0, :r]
+                L = np.linalg.cholesky((U.T * D) @ U + (lams[i] - lams[0]) * np.eye(r))
+                pivots = L.diagonal()
+                for k, row in enumerate(triangle_rows(self._U[leaf, i], r)):
+                    row[:] = L[k + 1 :, k] / pivots[k]
+                self._inv_d[leaf, i, :r] = 1.0 / np.square(pivots)
+                b = U.T @ (self._c[leaf, 0, :, :r] * D).T
+                self._c[leaf, i, :, :r] = np.linalg.solve(L, b).T / pivots
 
     # ---- rounds ----
 
@@ -232,9 +287,13 @@ class Group(State):
         self, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, is_point: bool, members: hot.Members
     ) -> None:
         play(hot.member_rounds, X, Y, coins, is_point, members)
-        if not self._full and self.size == self._max_size * len(self._counts):
-            self._full = True
-            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
+        if not self._full:
+            full = self._counts[:, ATOMS] == self._max_size
+            for leaf in np.flatnonzero(full & ~self._leaf_is_full):
+                free_pages(self._kors[leaf])
+            self._leaf_is_full, self._full = full, bool(full.all())
+            if self._full:
+                self._coins = Coins(self._seed)  # so they do not depend on how X was cut
 
     def shrink_units(self, recent: np.ndarray) -> None:
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""

@@ -80,6 +80,8 @@ class Restarts(State):
         end = next((end for end in self.schedule if end >= played), np.inf)
         try:
             if played == end:
+                if self._steps is None:
+                    ensemble.free_members()  # before the memory of new ones is taken
                 new = finish(self._steps or self._build(end, BLOCK_ROWS))
                 new.layers.correct_losses(ensemble.layers)
                 ensemble, self._steps = new, None
