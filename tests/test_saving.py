@@ -244,7 +244,7 @@ def tuned(n, **options):
 
 @SHORT
 @pytest.mark.parametrize(
-    ("n", "budget"), [(25, 300), (125, 300), (300, 40), (500, 1), (505, 300), (700, 24)]
+    ("n", "budget"), [(25, 300), (125, 300), (300, 40), (500, 1), (500, 600), (505, 300), (700, 24)]
 )
 def test_files_of_self_tuning_go_on_to_rounding_exactly_or_in_single_precision(n, budget, tmp_path):
     learner, X, y = tuned(n, budget=budget)

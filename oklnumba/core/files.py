@@ -42,6 +42,15 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
         np.savez(file, meta=text, digest=digest, **arrays)
 
 
+def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndarray]:
+    """Return the arrays of a state without what it derives; compact: U in single precision."""
+    arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
+    for name, a in arrays.items() if compact else ():
+        if name.endswith("_U") and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
+            arrays[name] = a.astype(np.float32)
+    return arrays
+
+
 @contextmanager
 def replace_file(path: str | os.PathLike) -> Iterator[Path]:
     """Give the path of a temporary file that replaces ``path`` when the block ends."""

@@ -262,10 +262,10 @@ class State:
                     f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
                     "and labels, then reset() and start again"
                 )
-        if "U" in state:  # unit upper triangular
-            U, r = state["U"], self._columns_of_U()
-            nothing = np.empty((*U.shape[:-2], 0))
-            state["U"] = np.concatenate([nothing, *triangle_rows(U, r)], axis=-1)
+        if "U" in state:
+            rows = triangle_rows(self._U, self._columns_of_U())
+            nothing = np.empty((*self._U.shape[:-2], 0))
+            state["U"] = np.concatenate([nothing, *rows], axis=-1)
         return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
 
     def _columns_of_U(self) -> int:
@@ -297,7 +297,7 @@ class State:
         """Restore an array; if it is for fewer inputs, the other columns stay as they are."""
         array = part = self._used(name)
         if name == "U":
-            self._restore_triangle(array, value)
+            self._restore_triangle(value)
             return
         if np.ndim(value) == array.ndim:
             axes = zip(self._STATE[name], value.shape, strict=True)
@@ -308,13 +308,14 @@ class State:
             )
         part[...] = value
 
-    def _restore_triangle(self, U: np.ndarray, value: np.ndarray) -> None:
+    def _restore_triangle(self, value: np.ndarray) -> None:
+        """Restore U, in double or single precision, or its first columns."""
         r = (1 + isqrt(1 + 8 * value.shape[-1])) // 2
-        shape = *U.shape[:-2], r * (r - 1) // 2
-        if np.shape(value) != shape or value.dtype.kind != "f" or r > U.shape[-1]:
-            raise ValueError(f"array 'U' has shape {np.shape(value)}; expected {shape}, floats")
+        shape = *self._U.shape[:-2], r * (r - 1) // 2
+        if value.shape != shape or value.dtype.kind != "f" or r > self._used("U").shape[-1]:
+            raise ValueError(f"array 'U' has shape {value.shape}; expected {shape}, floats")
         start = 0
-        for row in triangle_rows(U, r):
+        for row in triangle_rows(self._U, r):
             row[...] = value[..., start : start + row.shape[-1]]
             start += row.shape[-1]
 

@@ -41,7 +41,7 @@ from oklnumba.components.kernels import Kernel, Precomputed
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
 from oklnumba.core.checks import repr_type, require, require_flag, warn
-from oklnumba.core.files import refuse_damage, write_npz
+from oklnumba.core.files import leave_out, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_compilable
@@ -53,7 +53,6 @@ from oklnumba.learners.base.single import SingleRound
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
-MAX_SINGLE = np.finfo(np.float32).max
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
@@ -509,13 +508,7 @@ class Learner(State, Params):
         compact, exact = require_flag("compact", compact), require_flag("exact", exact)
         require(not (compact and exact), "exact", exact, "False with compact=True")
         meta, arrays = self._contents()
-        if not exact:
-            arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
-        if compact:
-            for name, a in arrays.items():
-                if name.endswith("_U") and np.abs(a).max(initial=0.0) < MAX_SINGLE:
-                    arrays[name] = a.astype(np.float32)
-        write_npz(path, meta, arrays)
+        write_npz(path, meta, arrays if exact else leave_out(arrays, compact))
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything as JSON data and arrays."""
