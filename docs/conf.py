@@ -18,7 +18,9 @@ author = "the authors of oklnumba"
 version = release = okl.__version__
 
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+extensions += [f"sphinx.ext.{name}" for name in ("autodoc", "autosummary", "napoleon")]
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. ", True
 templates_path = ["_templates"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]

@@ -31,6 +31,13 @@ def _check_learners(name: str, value: Any) -> list[Learner]:
     return clone([check_learner(one, f"{name}[{i}]") for i, one in enumerate(value)])
 
 
+def from_any(name: str) -> Any:
+    """Return a property that is this attribute of the first learner where it is not None."""
+    return property(
+        lambda self: next(filter(None, (getattr(one, name) for one in self._hyper.learners)), None)
+    )
+
+
 def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
     """Return the learners, by number, that have equal features, in groups of two or more."""
     groups: dict[Any, list[int]] = {}
@@ -99,6 +106,8 @@ class Experts(Learner):
 
     _STATE = axes_of(hot.ExpertsState)
     _REMEDY = "lower the learners' steps, or scale the labels"
+    _needs_each_label = from_any("_needs_each_label")
+    _needs_last_label = from_any("_needs_last_label")
 
     learners: Sequence[Learner] = field_with(_check_learners)
     _: KW_ONLY

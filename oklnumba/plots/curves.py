@@ -224,7 +224,8 @@ def importance(
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
     """Return regret and bound after some rounds, summed over outputs."""
-    both = run.certificate.regret, run.certificate.bound
+    certificate = run.certificate  # where it has several members, the least of their bounds
+    both = certificate.regret, certificate.guaranteed - certificate.comparator
     return [a[np.searchsorted(run.recorded, at)].reshape(len(at), -1).sum(axis=1) for a in both]
 
 

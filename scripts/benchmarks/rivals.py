@@ -20,8 +20,8 @@ import oklnumba as okl
 from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
 from scripts.common import read_csv, write_csv
 
-SKLEARN, RIVER, LIGHTGBM = "scikit-learn", "river", "LightGBM"
-MODULES = {SKLEARN: "sklearn", RIVER: "river", LIGHTGBM: "lightgbm"}
+SKLEARN, RIVER, LIGHTGBM, VW = "scikit-learn", "river", "LightGBM", "Vowpal Wabbit"
+MODULES = {SKLEARN: "sklearn", RIVER: "river", LIGHTGBM: "lightgbm", VW: "vowpalwabbit"}
 
 
 def combinations(make, wrap=None, label="", **lists):
