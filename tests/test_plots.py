@@ -1,10 +1,12 @@
 """Figures: what is drawn, where, and that nothing else of matplotlib is touched."""
 
+import copy
 import io
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba import plots
@@ -58,8 +60,15 @@ def test_the_certificate_is_that_of_the_run(runs, axes):
     assert texts(axes) == ["exact: regret", "exact: bound"]
     regret, bound = axes.lines
     assert regret.get_ydata()[-1] == runs["exact"].certificate.regret[-1]
-    assert bound.get_ydata()[-1] == runs["exact"].certificate.bound[-1]
+    assert bound.get_ydata()[-1] == pytest.approx(runs["exact"].certificate.bound[-1])
     assert regret.get_color() == bound.get_color()
+
+
+def test_of_several_members_the_least_bound_is_drawn(runs, axes):
+    run, certificate = copy.copy(runs["exact"]), runs["exact"].certificate
+    run.certificate = certificate._replace(guaranteed=certificate.comparator + 0.5)
+    plots.certificate(run, axes)
+    assert_allclose(axes.lines[1].get_ydata(), 0.5)
 
 
 def test_runs_without_a_bound_certificate_or_mistakes(runs, axes):

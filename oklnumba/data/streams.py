@@ -370,8 +370,9 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
         types = types.set(types.get_field_index(name), arrow.field(name, arrow.string()))
     if odd:
         columns, advice = zip(*odd, strict=True)
-        advice = [*dict.fromkeys(advice), "classes=[...] names those of a label"]
-        raise ValueError(f"{', '.join(columns)}, no numbers; {', '.join(advice)}")
+        classes = ["classes=[...] names those of a label"] if targets else []
+        advice = dict.fromkeys([*advice, "drop=[...] (--drop A,B) leaves columns out", *classes])
+        raise ValueError(f"{', '.join(columns)}, no numbers; {', '.join(filter(None, advice))}")
     return types
 
 
@@ -380,7 +381,7 @@ def _say_no_numbers(dataset: Any, name: str) -> tuple[str, str]:
     kind = str(dataset.schema.field(name).type)
     fault = f"column {name!r} holds {kind}"
     if not kind.startswith(TEXTS):
-        return fault, "drop=[...] (--drop A,B) leaves columns out"
+        return fault, ""
     texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
     odd = [row for row, text in enumerate(texts) if not _is_number(text)]
     if not odd:
@@ -390,7 +391,7 @@ def _say_no_numbers(dataset: Any, name: str) -> tuple[str, str]:
         return fault, "pass decimal=',' (--decimal ,)"
     if 2 * len(odd) < len(texts):
         return f"{fault}, among numbers", "correct such values or leave out their rows"
-    return fault, "encode=[...] (--encode A,B) takes texts, drop=[...] (--drop A,B) leaves them out"
+    return fault, "encode=[...] (--encode A,B) takes texts"
 
 
 def _is_number(text: str) -> bool:
@@ -440,7 +441,7 @@ def _as_numbers(batch: Any, schema: Schema, row: int) -> np.ndarray:
         row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
         what = f"column {gaps[0]!r} has no value at row {row} of the stream"
         what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
-        raise ValueError(f"{what}; drop or impute")
+        raise ValueError(f"{what}; fill such gaps first, or leave these rows or columns out")
     numbers = [batch.column(name).cast("float64", safe=False) for name in schema.names]
     numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
     return np.column_stack([*numbers, *(schema.encode(batch) if schema.categories else [])])

@@ -111,6 +111,6 @@ def adapt(learner: Any, name: str = "learner") -> Learner:
     hint = "; the learner comes first: okl.run(learner, X, y)" if data else ""
     raise ValueError(
         f"{name} must be an oklnumba learner such as okl.PKAWV(okl.TaylorFeatures(2)), or another "
-        "object with predict_one and learn_one (or predict and partial_fit), but is "
-        f"{repr_type(learner)}{hint}"
+        "object with predict_one and learn_one (or predict and partial_fit; one with fit goes into "
+        f"okl.Refit), but is {repr_type(learner)}{hint}"
     )

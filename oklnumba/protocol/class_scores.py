@@ -55,7 +55,7 @@ def name_rules(commonest: float, last_label: float) -> str:
 
 def count_rules(labels: np.ndarray) -> tuple[float, float]:
     """Return the shares of mistakes of the commonest class and of the last label."""
-    changes = np.count_nonzero(labels[1:] != labels[:-1])
+    changes = int(np.count_nonzero(labels[1:] != labels[:-1]))
     commonest = float(np.bincount(labels).max())
     return 1.0 - commonest / len(labels), (1.0 + changes) / len(labels)
 

@@ -22,9 +22,7 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
-from scripts.common import (
-    exit_if_empty, memory_mb, parse_args, publish, read_csv, run_in_process, write_csv,
-)  # fmt: skip
+from scripts.common import exit_if_empty, memory_mb, parse_args, publish, read_csv, run_in_process
 from scripts.looks import PINK, SKY, explain, look, name_points
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
@@ -168,7 +166,6 @@ def play_all(names, args) -> list[dict]:
     for name in names:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
         rows += run_in_process(play, name, args.quick, limit)
-        write_csv(args.output / f"{args.stem}_{'quick' if args.quick else 'unfinished'}.csv", rows)
     return rows
 
 

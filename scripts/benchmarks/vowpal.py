@@ -9,8 +9,6 @@ Data: magic04, which comes with the package, permuted and standardised over all 
 import tempfile
 import time
 
-import numpy as np
-
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.rivals import VW, Own, Peer, combinations, missing_libraries
