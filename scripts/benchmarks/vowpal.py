@@ -62,7 +62,7 @@ def methods(d: int) -> dict:
                                     gamma=gammas, l2=(1e-3, 1e-4)),
         "OGD, linear": combinations(okl.OGD(schedule="sqrt", **smooth), Own, eta=(0.03, *steps)),
         "FOGD": combinations(okl.FOGD(n_frequencies=200, **smooth), Own, sigma=widths, eta=steps),
-        "PKAWV, Taylor M = 3": combinations(okl.PKAWV(okl.TaylorFeatures(3)), Own,
+        "PKAWV, Taylor": combinations(okl.PKAWV(okl.TaylorFeatures(3)), Own,
                                             features__sigma=widths, lam=lams),
         "NystromAWV": combinations(okl.NystromAWV(kernel, max_size=200), Own,
                                    kernel__sigma=widths, lam=lams),
