@@ -169,23 +169,19 @@ def test_it_works_where_no_cache_folder_is_writable(copy, chosen, plain):
 # ---- the same bits from a process that compiles and from one that loads ----
 
 PLAY = """
-import hashlib, io, json, logging, warnings
+import hashlib, io, json, logging
 said = io.StringIO()
 logging.getLogger("oklnumba").addHandler(logging.StreamHandler(said))
 import oklnumba as okl
-from tests.battery import by_hand, contents, make, stream
+from tests.battery import by_hand, contents, stream
 from tests.checks import dispatchers
 
-warnings.simplefilter("ignore", UserWarning)  # Taylor features far from the kernel: meant
-found = {}
-for name in ("PKAWV", "KRLS"):  # all decorators of jit.py are in these
-    learner = make(getattr(okl, name))
-    X, y = stream(learner, 300)
-    run = okl.run(learner, X, y)
-    arrays = run.predictions, run.losses, run.sizes, learner.predict(X)
-    forecasts, _ = by_hand(make(getattr(okl, name)), X[:20], y[:20])
-    seen = [a.tobytes() for a in (*arrays, forecasts)], contents(learner)
-    found[name] = hashlib.sha256(repr(seen).encode()).hexdigest()
+learner, other = (okl.PKAWV(okl.FourierFeatures(12)) for _ in range(2))  # all decorators of jit.py
+X, y = stream(learner, 300)
+run = okl.run(learner, X, y)
+arrays = run.predictions, run.losses, run.sizes, learner.predict(X), *by_hand(other, X, y)
+seen = [a.tobytes() for a in arrays], contents(learner)
+found = hashlib.sha256(repr(seen).encode()).hexdigest()
 counts = {
     name: (f.stats.cache_hits.total(), f.stats.cache_misses.total())
     for name, f in dispatchers().items() if f.signatures
@@ -197,8 +193,8 @@ print(json.dumps([found, counts, said.getvalue()]))
 def test_a_process_that_loads_has_the_bits_of_one_that_compiled_which_says_so_once(tmp_path):
     folder = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_LOCATOR_CLASSES": None}
     (cold, compiled, first), (warm, loaded, second) = (python(PLAY, **folder) for _ in range(2))
-    assert cold == warm and len(cold) == 2
-    assert compiled.keys() == loaded.keys() and len(loaded) > 5
+    assert cold == warm
+    assert compiled.keys() == loaded.keys() and len(loaded) > 3
     assert all(hits == 0 and misses > 0 for hits, misses in compiled.values())
     assert all(hits > 0 and misses == 0 for hits, misses in loaded.values())
     assert first.count("\n") == 1 and "compiles loops at their first use" in first

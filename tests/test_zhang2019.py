@@ -11,7 +11,7 @@ from oklnumba.components.potentials import euclidean
 from tests.checks import COMPILED
 from tests.streams import ADAPTIVE, played
 
-GAME_COUNT = 400 if COMPILED else 20
+GAME_COUNT = 250 if COMPILED else 20
 sizes = st.sampled_from([0.0, 1e-8, 0.1, 1.0, 1.0, 1.0, 30.0, 1e4, 1e9])
 entries = st.sampled_from([-1.0, -0.6, -0.3, 0.0, 0.2, 0.5, 0.9, 1.0])
 one_gradient = st.tuples(sizes, st.lists(entries, min_size=3, max_size=3), st.integers(1, 4))
