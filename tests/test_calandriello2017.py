@@ -9,7 +9,7 @@ import oklnumba as okl
 from oklnumba import losses, theory
 from tests.checks import COMPILED, play_adversary
 from tests.reference import naive
-from tests.streams import draws, newton_stream
+from tests.streams import draws, inputs, newton_stream
 
 SEEDS = 200 if COMPILED else 1
 ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
@@ -27,17 +27,12 @@ def spread_out(K, n, alpha=1.0):
 
 def points(kernel, n=ROUNDS):
     rng = np.random.default_rng(5)
-    X = rng.uniform(-1, 1, (n, 2))
-    centres = rng.uniform(-1, 1, (5, 2))
-    return {
-        "random": X,
-        "clustered": centres[rng.integers(0, 5, n)] + 0.05 * rng.standard_normal((n, 2)),
-        "repeated": X[rng.integers(0, 6, n)],
-        "one point": np.full((n, 2), np.sqrt(0.5)),
-        "sorted": np.sort(X, axis=0),
-        "spread out": X[spread_out(kernel(X[: n // 2]), n)],
-        "two directions": np.repeat(np.eye(2), n // 2, axis=0),
-    }
+    kinds = ("uniform", "clustered", "repeated", "one point", "sorted")
+    found = {kind: inputs(kind, n, 2, rng) for kind in kinds}
+    X = found["uniform"]
+    found["one point"][:] = np.sqrt(0.5)
+    found["spread out"] = X[spread_out(kernel(X[: n // 2]), n)]
+    return found | {"two directions": np.repeat(np.eye(2), n // 2, axis=0)}
 
 
 def play(learner, X, y):
@@ -232,7 +227,7 @@ def test_after_the_stop_a_loss_that_stays_the_same_is_nearly_at_its_least():
 # ---- Corollary 1 and the weighted inverse ----
 
 
-def oblivious(n, where="random"):
+def oblivious(n, where="uniform"):
     """A stream whose slopes are -1 whatever the forecasts: absolute loss, labels beyond C."""
     X = points(okl.Linear(), n)[where]
     return X, np.full(n, 9.0), {"loss": "absolute", "C": 1.0, "schedule": "sqrt", "alpha": 0.05}
@@ -366,7 +361,7 @@ def ratios(F, sampler, alpha, eps):
 @pytest.mark.parametrize(
     ("where", "eps"),
     [("one point", 0.5)]
-    + [(where, 0.9) for where in ("random", "clustered", "repeated", "two directions")],
+    + [(where, 0.9) for where in ("uniform", "clustered", "repeated", "two directions")],
 )  # fmt: skip
 def test_theorem_2(where, eps):
     """KORS over 200 seeds: accurate, small, and estimates between tau and rho tau."""

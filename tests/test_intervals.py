@@ -166,14 +166,6 @@ def test_chunks_single_rounds_files_and_copies_give_the_same_bits(tmp_path):
     assert plain.intervals is None and list(run.to_frame())[-2:] == ["low", "high"]
 
 
-def test_an_interval_does_not_depend_on_its_own_or_a_later_label():
-    X, y = stream(n=300)
-    other = np.where(np.arange(300) >= 200, -5.0 * y, y)
-    one, two = (okl.run(okl.Intervals(okl.SelfTuning()), X, labels) for labels in (y, other))
-    assert_array_equal(one.intervals[:201], two.intervals[:201])
-    assert (one.intervals[201:] != two.intervals[201:]).all()
-
-
 def test_certificate_and_checkpoint_of_the_learner_within(tmp_path):
     X, y = stream(n=300)
     run = okl.run(okl.Intervals(okl.SelfTuning()), X, y)

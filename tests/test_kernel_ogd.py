@@ -19,7 +19,8 @@ long_run = pytest.mark.skipif(not COMPILED, reason="far too long without the JIT
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(
     "params",
-    [{}, {"lam": 0.3}, {"budget": 25, "lam": 0.1}, {"radius": 1.5}, {"budget": 25, "radius": 1.0}],
+    [{}, {"lam": 0.3}, {"budget": 25, "lam": 0.1}, {"radius": 1.5}, {"budget": 25, "radius": 1.0}]
+    + [{"lam": 2.4}],  # 0.04 a round: the common factor must not underflow
     ids=str,
 )
 def test_kernel_ogd_equals_the_textbook(loss, params):
@@ -34,12 +35,6 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
         assert_close(np.sqrt(learner._sums[SQUARE]), norms[-1])  # the norm that the rounds maintain
         assert (norms <= params["radius"] * (1 + 1e-12)).all()
         assert (norms >= params["radius"] * (1 - 1e-12)).any()
-
-
-def test_the_common_factor_of_kernel_ogd_never_underflows():
-    X, y, K, slope = data()
-    found = okl.run(okl.KernelOGD(KERNEL, eta=0.4, lam=2.4), X, y).predictions  # 0.04 a round
-    assert_close(found, naive_expansions.kernel_ogd(K, y, slope, 0.4, 2.4)[0])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -134,13 +129,15 @@ def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
 
 
 @pytest.mark.parametrize("aggressive", [False, True])
-@pytest.mark.parametrize("threshold", [0.05, 0.3])
-@pytest.mark.parametrize("budget", [None, 12])
+@pytest.mark.parametrize(
+    ("threshold", "budget"), [(0.05, None), (0.3, None), (0.05, 12), (0.3, 12), (0.0, 15)]
+)
 def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     X, y, K, _ = data()
+    slack = None if threshold else 0.25 * math.sqrt(16 / math.log(16))  # with a budget alone
     learner = okl.Projectron(KERNEL, threshold=threshold, budget=budget, aggressive=aggressive)
     run = okl.run(learner, X, y)
-    expected = naive_expansions.projectron(K, y, threshold, budget or np.inf, aggressive)
+    expected = naive_expansions.projectron(K, y, threshold, budget or np.inf, aggressive, slack)
     assert_close(run.predictions, expected[0])
     assert_supports(run, learner, X, expected[1])
     assert_close(learner.norm, expected[2][-1])
@@ -149,14 +146,3 @@ def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     pivots = np.diag(learner._R)[: learner.size]
     sign, log_det = np.linalg.slogdet(KERNEL(learner.atoms))
     assert sign == 1.0 and 2 * np.log(pivots).sum() == pytest.approx(log_det, rel=1e-9)
-
-
-@pytest.mark.parametrize("aggressive", [False, True])
-def test_projectron_with_a_budget_alone(aggressive):
-    X, y, K, _ = data()
-    learner = okl.Projectron(KERNEL, threshold=0.0, budget=15, aggressive=aggressive)
-    slack = 0.25 * math.sqrt(16 / math.log(16))
-    expected = naive_expansions.projectron(K, y, 0.0, 15, aggressive, slack)
-    run = okl.run(learner, X, y)
-    assert_close(run.predictions, expected[0])
-    assert run.sizes[-1] == 15

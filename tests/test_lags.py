@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from tests.checks import one_by_one
@@ -39,16 +39,6 @@ def test_forecasts_are_those_of_the_definition_in_any_cut(inner, options):
     assert_allclose(okl.run(learner.reset(), pieces).predictions, expected, rtol=1e-9)
 
 
-def test_a_forecast_does_not_depend_on_its_own_or_later_labels():
-    learner = okl.Lags(okl.KernelRidge(okl.Gaussian(3.0)), season=4)
-    before = okl.run(learner, X, WALK).predictions
-    changed = WALK.copy()
-    changed[60:] *= -3.0
-    after = okl.run(learner.reset(), X, changed).predictions
-    assert_array_equal(after[:61], before[:61])
-    assert (after[61:] != before[61:]).all()
-
-
 def test_the_certificate_is_of_changes_of_the_label():
     run = okl.run(okl.Lags(okl.LinearAWV(), lags=2), X, WALK)
     found = run.certificate
@@ -76,14 +66,6 @@ def test_missing_labels_leave_the_last_known_ones():
     for options in ({"delay": 1}, {"batch": 5}):
         with pytest.raises(ValueError, match="Lags needs each label at once"):
             okl.run(learner.reset(), X, WALK, **options)
-
-
-def test_outputs_do_not_see_each_other():
-    Y = np.stack([WALK, X[:, 0] - WALK[::-1]], axis=1)
-    run = okl.run(okl.MultiOutput(okl.Lags(okl.LinearAWV())), X, Y)
-    for k in range(2):
-        alone = okl.run(okl.Lags(okl.LinearAWV()), X, Y[:, k])
-        assert_array_equal(run.predictions[:, k], alone.predictions)
 
 
 def test_seasons_levels_and_classes():

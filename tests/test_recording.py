@@ -189,22 +189,3 @@ def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
         okl.run(make(okl.PKAWV), X[:50], y[:50], checkpoint=path)
     with pytest.raises(ValueError, match="resume"):
         okl.run(make(okl.PKAWV), X, y, resume=True)
-
-
-# ---- rows of a stream ----
-
-
-def test_errors_name_the_row_of_the_whole_stream():
-    X, y = stream(make(okl.PKAWV), 100)
-    for bad in (np.nan, np.inf):
-        spoilt = X.copy()
-        spoilt[73, 1] = bad
-        learner = make(okl.PKAWV)
-        with pytest.raises(ValueError, match=rf"chunk 3 .* {bad} at row 73, column 1"):
-            okl.run(learner, [(spoilt[i : i + 20], y[i : i + 20]) for i in range(0, 100, 20)])
-        assert learner.rounds == 60
-    labels = np.sign(y)
-    labels[41] = 0.5
-    with pytest.raises(ValueError, match=r"0.5 at row 41\b"):
-        pairs = [(X[i : i + 20], labels[i : i + 20]) for i in range(0, 100, 20)]
-        okl.run(okl.FOGD(), pairs)
