@@ -109,7 +109,7 @@ MISTAKES = [
     ("okl.MultiOutput(okl.OGD()).predict(X)", VALUE, "MultiOutput has seen no data"),
     ("okl.OGD().w", VALUE, "reset(d)"),
     ("okl.load(folder / 'learner.npz', classes=okl.FOGD)", VALUE, "a list of your own classes"),
-    ("okl.load(folder / 'notes.txt')", VALUE, "notes.txt is not a file that oklnumba", "no .npz"),
+    ("okl.load(folder / 'notes.txt')", VALUE, "notes.txt is not a file that", "not an .npz"),
     ("okl.load(folder / 'none.npz')", FileNotFoundError, "none.npz"),
     ("okl.run(okl.FOGD(), X, y).regret('rbf', lam=1.0)", VALUE, "kernel", "okl.Gaussian(sigma=1"),
     ("okl.theory.awv_bound(X, k, 1.0)", VALUE, "kernel must be", "an array of shape (30, 3)"),
