@@ -170,7 +170,7 @@ def test_probabilities_are_those_of_the_scores(loss):
         several.learn_one(x, name)
     f = learner.partial_fit(X, np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(X)
     P = [list(model.predict_proba_one(x).values()) for x in dicts]
-    assert_array_equal(P, compute_probabilities(loss, np.stack([-f, f], axis=1), 200))
+    assert_array_equal(P, compute_probabilities(loss, f, 200))
     for x in dicts:
         found = several.predict_proba_one(x)
         assert min(found.values()) >= 0.0 and sum(found.values()) == pytest.approx(1.0)
@@ -178,19 +178,15 @@ def test_probabilities_are_those_of_the_scores(loss):
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
-def test_probabilities_of_scores_of_any_size(loss):
-    scores = np.random.default_rng(0).normal(size=(60, 4))
-    scores *= 10.0 ** np.arange(-30, 90, 2)[:, None]
-    P = compute_probabilities(loss, scores, 10**15)
-    assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-    assert (P >= 0.0).all() and (P[np.arange(60), scores.argmax(axis=1)] == P.max(axis=1)).all()
-    assert_allclose(compute_probabilities(loss, np.full((1, 4), -1e90), 9), 0.25, rtol=1e-12)
-    P = compute_probabilities("squared", scores[:, :2], 10**15)
-    half = (scores[:, 0] - scores[:, 1]) / 4
-    assert_allclose(P[:, 0], np.clip(0.5 + half, 0.0, 1.0), rtol=1e-12, atol=2e-15)
-    for rounds in (0, 1, 50):
-        P = compute_probabilities(loss, scores, rounds)
-        assert_allclose(P.min(), 1 / (max(rounds, 1) + 4), rtol=1e-12)
+def test_probabilities_of_forecasts_of_any_size(loss):
+    f = np.random.default_rng(0).normal(size=60) * 10.0 ** np.arange(-30, 90, 2)
+    for rounds in (0, 1, 50, 10**15):
+        P, least = compute_probabilities(loss, f, rounds), 1 / (max(rounds, 1) + 2)
+        p = 1 / (1 + np.exp(-np.clip(f, -700, 700))) if loss == "logistic" else (1 + f) / 2
+        assert_allclose(P[:, 1], np.clip(p, least, 1 - least), rtol=1e-12)
+        assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    P = compute_probabilities(loss, np.array([[0.0, -1e90, -1.0]]), 9)
+    assert_allclose(P, [[1 / (1 + 1 / np.e), 0.0, 1 / (1 + np.e)]], rtol=1e-12)
 
 
 def test_losses_without_probabilities():

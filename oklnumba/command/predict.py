@@ -39,7 +39,7 @@ def predict(args: argparse.Namespace) -> None:
 
 def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[str, Any]:
     """Return columns of forecasts, each made before its label is learned; y None: no label is."""
-    rounds, intervals = np.full((len(X), 1), learner.rounds), None
+    rounds, intervals = np.full(len(X), learner.rounds), None
     if y is None:
         forecasts = learner.predict(X)
         if isinstance(learner, okl.Intervals):
@@ -47,7 +47,7 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     else:
         run = okl.run(learner, X, y)
         forecasts, intervals = run.predictions, run.intervals
-        rounds = rounds + np.arange(len(X))[:, None]
+        rounds = rounds + np.arange(len(X))
     if forecasts.ndim == 2:
         return {f"forecast_{k}": column for k, column in enumerate(forecasts.T)}
     columns = {"forecast": forecasts}
@@ -55,7 +55,7 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     if classes and len(classes) == 2 and forecasts.dtype == float:
         columns["forecast"] = np.array(classes)[(forecasts > 0.0).astype(int)]
         if (loss := learner._loss().name) in LOSSES:
-            P = compute_probabilities(loss, np.stack([-forecasts, forecasts], axis=1), rounds)
+            P = compute_probabilities(loss, forecasts, rounds)
             columns[f"probability of {classes[1]}"] = P[:, 1]
     elif intervals is not None:
         columns["low"], columns["high"] = intervals.T

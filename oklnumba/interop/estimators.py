@@ -139,7 +139,7 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
     """Return True if forecasts are probabilities; else raise AttributeError with the reason."""
     player = getattr(estimator, "learner_", None) or estimator._clone_learner()
     loss = player._loss().name
-    if loss not in LOSSES:
+    if loss not in LOSSES and not isinstance(player, OneVsRest):
         raise AttributeError(
             f"forecasts under the {loss} loss are not probabilities; use the {' or '.join(LOSSES)} "
             "loss, or sklearn.calibration.CalibratedClassifierCV"
@@ -312,13 +312,13 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         t, first, several = np.arange(len(y)), player.rounds, isinstance(player, OneVsRest)
         if not first:
             p, tracked = self.learner, isinstance(self.learner, Intervals)
-            tracked = tracked and player._loss().name in LOSSES
+            tracked = tracked and (several or player._loss().name in LOSSES)
             self._odds = (p.coverage, p.eta, np.array(START)) if tracked else None
         done = super()._play(player, X, y)
         if self._odds is not None:
             F = self._choose_columns(done.scores) if several else done.predictions
             came = np.searchsorted(self.classes_, y) if several else (y > 0.0).astype(int)
-            p = self._to_probabilities(F, first + t[:, None])[t, came]
+            p = self._to_probabilities(F, first + t)[t, came]
             interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, np.empty((len(y), 2)))
         return done
 
@@ -330,8 +330,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _to_probabilities(self, F: np.ndarray, rounds: Any) -> np.ndarray:
         """Return the probabilities that forecasts F give, rounds being played, (n, K)."""
-        scores = np.stack([-F, F], axis=1) if F.ndim == 1 else F
-        return compute_probabilities(self.learner_._loss().name, scores, rounds)
+        if F.ndim == 1 and isinstance(self.learner_, OneVsRest):
+            F = np.stack([-F, F], axis=1)
+        return compute_probabilities(self.learner_._loss().name, F, rounds)
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
@@ -382,20 +383,19 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the probabilities of the classes for the rows of X, (n, K).
 
-        Under the logistic loss a forecast f gives ``classes_[1]`` the probability
-        1 / (1 + exp(-f)); with several classes these are divided by their sum. Under the squared
-        and the squared hinge loss it is (1 + f) / 2, clipped to [0, 1]; with several classes the
-        nearest point of the simplex. After n rounds no class has less than 1 / (n + K), Laplace's
-        rule for a class that never came, so log losses are finite. Other losses have no
-        probabilities (AttributeError).
+        Those of several classes are of ``OneVsRest``. Of two classes, under the logistic loss a
+        forecast f gives ``classes_[1]`` the probability 1 / (1 + exp(-f)); under the squared and
+        the squared hinge loss (1 + f) / 2, clipped to [0, 1]; other losses have none
+        (AttributeError). After n rounds no class has less than 1 / (n + K), Laplace's rule for a
+        class that never came, so log losses are finite.
 
         Notes
         -----
-        Under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a run, p_t clipped to
-        [0, 1], is at most a quarter of its squared loss: clipping moves forecasts to the labels. So
-        regret bounds for the squared loss, divided by 4, hold for Brier scores. The same is true
-        of the simplex and the sum over the classes, and of the squared hinge loss, which is at
-        least the squared loss of the clipped forecast.
+        With two classes, under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a
+        run, p_t clipped to [0, 1], is at most a quarter of its squared loss: clipping moves
+        forecasts to the labels. So regret bounds for the squared loss, divided by 4, hold for Brier
+        scores; for the squared hinge loss too, which is at least the squared loss of the clipped
+        forecast.
         """
         return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 

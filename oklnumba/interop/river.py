@@ -241,10 +241,10 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
     are bools, texts, integers or anything hashable, but not fractions.
 
-    Probabilities are (1 + f) / 2, clipped to [0, 1], for forecasts f under the squared and squared
-    hinge loss (several classes: the nearest point of the simplex), and 1 / (1 + exp(-f)) under the
-    logistic loss (several classes: divided by their sum). After n rounds none of K classes has less
-    than 1 / (n + K). Other losses have no probabilities: NotImplementedError, as in river.
+    Probabilities of ``OneVsRest`` are its own. Of two classes they are (1 + f) / 2, clipped to
+    [0, 1], for forecasts f under the squared and squared hinge loss, and 1 / (1 + exp(-f)) under
+    the logistic loss; other losses have none: NotImplementedError, as in river. After n rounds
+    none of K classes has less than 1 / (n + K).
 
     Examples
     --------
@@ -312,16 +312,15 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self._keys = keys
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
-        """Return the scores of the classes so far, (n, K)."""
+        """Return the scores of the classes so far, (n, K), or (n,) of two that were named."""
         rows = self._learned(rows)
         if isinstance(self._player, OneVsRest):
             return self._player.scores(rows)[:, : len(self._codes)]
-        forecasts = self._player.predict(rows)
-        return np.stack([-forecasts, forecasts], axis=1)
+        return self._player.predict(rows)
 
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
         """Return the probabilities of the classes so far, (n, K)."""
-        if self._loss not in LOSSES:
+        if self._loss not in LOSSES and not isinstance(self._player, OneVsRest):
             raise NotImplementedError(
                 f"forecasts under the {self._loss} loss are not probabilities; use a learner with "
                 "the squared, squared hinge or logistic loss, or a metric of labels"
@@ -334,8 +333,9 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         """Return the classes of the largest scores, the first on ties; None before any class."""
         if not self._codes:
             return [None] * len(rows)
-        labels = list(self._codes)
-        return [labels[code] for code in self._score(rows).argmax(axis=1)]
+        labels, scores = list(self._codes), self._score(rows)
+        codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)
+        return [labels[code] for code in codes]
 
     def learn_one(self, x: dict, y: Hashable) -> None:
         """Play a round: inputs by key, and a label."""

@@ -23,8 +23,8 @@ class ClassScores(NamedTuple):
         The mean, over the classes that came, of the share of their rounds forecast right: 1 / K for
         a constant forecast however rare a class is.
     log_loss : float or None
-        Mean of -log of the probability of the class that came; None where forecasts give no
-        probabilities (losses such as the hinge).
+        Mean of -log of the probability of the class that came; None where forecasts of two classes
+        give no probabilities (losses such as the hinge).
     auc : float or None
         Area under the ROC curve of two classes; None for more, or where only one came.
     """
@@ -72,9 +72,8 @@ def score_classes(
     right = np.bincount(labels, ~mistakes)
     came = rounds > 0
     log_loss = None
-    if loss in LOSSES:
-        pairs = scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
-        P = compute_probabilities(loss, pairs, np.arange(len(labels))[:, None])
+    if scores.ndim > 1 or loss in LOSSES:
+        P = compute_probabilities(loss, scores, np.arange(len(labels)))
         log_loss = float(-np.log(P[np.arange(len(labels)), labels]).mean())
     return ClassScores(
         float(mistakes.mean()),

@@ -82,8 +82,8 @@ class Run:
     Arrays have one entry for each of the n rounds ``recorded``: all of them, unless ``okl.run`` was
     told otherwise. Means are over all rounds played. Of ``MultiOutput``, with K labels per round,
     predictions, losses, mistakes and the certificate have shape (n, K). Of ``OneVsRest`` the
-    predictions are classes, the loss is 0 or 1, and the certificate, (n, K), is that of the scores,
-    in squared loss.
+    predictions are classes, the loss is 0 or 1, and the certificate, (n, K), is that of the
+    scorers, in squared loss.
 
     Attributes
     ----------
@@ -95,7 +95,8 @@ class Run:
         y * prediction <= 0, so a forecast of exactly 0 counts; None unless all labels are -1 or +1.
         Of ``OneVsRest``: whether the class was another one.
     scores : ndarray of shape (n, K), or None
-        The scores of ``OneVsRest``, one column per class.
+        The scores of ``OneVsRest``, one column per class: logs of probabilities, but for
+        a constant per round.
     intervals : ndarray of shape (n, 2), or None
         The lower and upper ends of ``Intervals``, each made before its label was seen.
     seconds : float
@@ -275,7 +276,7 @@ class Run:
             raise ValueError(
                 "this run has several outputs; take the regret of one of them, on its labels y: "
                 "theory.Hindsight(kernel, X, y, lam).regret(forecasts[:, k], at), forecasts being "
-                "run.scores of OneVsRest or run.predictions of MultiOutput"
+                "run.predictions of MultiOutput; it plays classes as labels -1 and +1 of each"
             )
         if len(self.recorded) < self.rounds:
             raise ValueError(

@@ -527,3 +527,26 @@ def conformal_intervals(forecasts, y, coverage, eta):
         excess += (not out[-1][0] <= label <= out[-1][1]) - (1 - coverage)
         half = np.exp(scale + eta * excess)
     return np.array(out)
+
+
+# ---- several classes ----
+
+
+def softmax_scores(forecasts, classes, lam=1 / 3, start=4.0):
+    """Softmax regression on (1, forecasts) of classes 0, ..., K - 1 by online Newton steps.
+
+    Classes that have not come yet are left out: their weights and inputs stay as they were.
+    """
+    K = forecasts.shape[1]
+    W, A = start * np.eye(K, K + 1, 1), lam * np.eye(K + 1)  # A is the sum of the Hessians
+    scores, came = np.zeros(forecasts.shape), np.zeros(K, dtype=bool)
+    for t, (f, y) in enumerate(zip(forecasts, classes, strict=True)):
+        x = np.append(1.0, np.where(came, np.clip(f, -10.0, 10.0), 0.0))
+        p = np.where(came, np.exp(W @ x), 0.0)
+        p /= p.sum() or 1.0
+        scores[t] = np.log(np.maximum(p, 1.0 / (t + 1)))
+        if came[y]:
+            A += max(0.01, (p * (1 - p)).max()) * np.outer(x, x)
+            W += np.outer((np.arange(K) == y) - p, np.linalg.solve(A, x))
+        came[y] = True
+    return scores
