@@ -145,6 +145,7 @@ def test_a_fit_is_a_run_of_the_learner_bit_for_bit(cls):
     assert_array_equal(model.run_.predictions, expected.predictions)
     assert_array_equal(model.run_.mistakes, expected.mistakes)
     played = learner._inner if cls is okl.Intervals else learner
+    played._end_fit()
     assert contents(model.learner_) == contents(played)
     assert_array_equal(model.decision_function(X), learner.predict(X))
     assert_array_equal(model.predict(X), np.where(learner.predict(X) > 0, "up", "down"))
@@ -152,6 +153,7 @@ def test_a_fit_is_a_run_of_the_learner_bit_for_bit(cls):
         learner = make(cls, **({"loss": "squared"} if given._loss().classes else {}))
         model = regressor(learner).fit(X, 0.5 * y)
         assert_array_equal(model.run_.predictions, okl.run(learner, X, 0.5 * y).predictions)
+        learner._end_fit()
         assert_array_equal(model.predict(X), learner.predict(X))
 
 
@@ -164,6 +166,7 @@ def test_several_classes_are_one_against_the_rest(learner):
     assert_array_equal(model.classes_, CLASSES)
     assert_array_equal(model.run_.predictions, expected.predictions)
     assert_array_equal(model.run_.scores, expected.scores)
+    several._end_fit()
     assert_array_equal(model.decision_function(X), several.scores(X))
     assert_array_equal(model.predict(X), several.predict(X))
 
@@ -175,6 +178,7 @@ def test_several_labels_are_several_outputs(learner):
     model, several = regressor(learner), okl.MultiOutput(learner or okl.SelfTuning())
     expected = okl.run(several, X, Y)
     assert_array_equal(model.fit(X, Y).run_.predictions, expected.predictions)
+    several._end_fit()
     assert_array_equal(model.predict(X), several.predict(X))
     with pytest.raises(ValueError, match="y"):
         model.partial_fit(X, f)
@@ -188,7 +192,8 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     y = y if count == 3 else np.where(y == "middle", "left", y)
     classes = np.unique(y)
     assert len(classes) == count
-    whole, pieces = classifier(learner).fit(X, y), classifier(learner)
+    whole, pieces = (classifier(learner) for _ in range(2))
+    whole.partial_fit(X, y, classes=classes)
     for a, b in ((0, 1), (1, 64), (64, 65), (65, 300)):
         pieces.partial_fit(X[a:b], y[a:b], classes=classes if a == 0 else None)
         assert pieces.run_.rounds == b

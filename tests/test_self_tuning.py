@@ -162,6 +162,24 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     )  # nearly all is done
 
 
+@pytest.mark.parametrize("around", [None, okl.Standardized, okl.MultiOutput])
+def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
+    X, y = stream()
+    wrap, labels = around or (lambda one: one), y[:, None] if around is okl.MultiOutput else y
+    learner = wrap(okl.SelfTuning(BUDGET)).partial_fit(X[:400], labels[:400])
+    learner._end_fit()
+    learner.save(tmp_path / "learner.npz")
+    again = okl.load(tmp_path / "learner.npz")
+    again._end_fit()  # again changes nothing
+    monkeypatch.setattr(constants, "RESTARTS", (32, 400, 512))
+    monkeypatch.setattr(constants, "GROWTHS", (*constants.GROWTHS[:4], 400, 768))
+    expected = okl.run(wrap(okl.SelfTuning(BUDGET)), X, labels).predictions[400:]
+    assert_array_equal(okl.run(again, X[400:500], labels[400:500]).predictions, expected[:100])
+    for t in range(400, 420):
+        assert_allclose(learner.predict(X[t : t + 1])[0], expected[t - 400], rtol=1e-9)
+        learner.learn_one(X[t], labels[t])
+
+
 def test_several_outputs_are_as_many_single_ones_but_for_metrics_lags_and_trees(monkeypatch):
     monkeypatch.setattr(constants, "METRIC_ROUNDS", 10**9)  # no metrics, which outputs share
     monkeypatch.setattr(constants, "SPACES", [s for s in constants.SPACES if not s.lags])

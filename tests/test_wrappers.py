@@ -25,9 +25,8 @@ def test_one_vs_rest_around_every_learner(cls):
     assert (learner.rounds, learner.size, learner.predict_one(X[0])) == (0, 0, "red")
     run = okl.run(learner, X, y)
     # The definition: a binary learner a class, softmax regression on their forecasts.
-    forecasts = np.stack(
-        [okl.run(make(cls), X, np.where(y == c, 1.0, -1.0)).predictions for c in CLASSES], axis=1
-    )
+    signs = np.where(y[:, None] == CLASSES, 1.0, -1.0)
+    forecasts = okl.run(okl.MultiOutput(make(cls)), X, signs).predictions
     expected = naive.softmax_scores(forecasts, [CLASSES.index(c) for c in y])
     np.testing.assert_allclose(run.scores, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(run.predictions, np.array(CLASSES)[run.scores.argmax(axis=1)])

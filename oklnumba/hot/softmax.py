@@ -39,19 +39,18 @@ class SoftmaxWork(NamedTuple):
 
 
 @exact
-def write_scores(scores, state, work):
+def write_class_scores(scores, state, work):
     """Replace the scores of the learners by the logs of probabilities; write x and p."""
     W, came, x, p = state.W, state.came, work.x, work.p
     K, t, peak, total = len(came), 1.0, -np.inf, 0.0
-    p[:] = W[0]
-    x[:] = 0.0
     x[0] = 1.0
-    for j in range(K):
+    for k in range(K):
+        p[k] = W[0, k]
+    for j in range(K):  # along the rows of W, so that the order of sums is fixed
         t += came[j]
-        if came[j] > 0.0:
-            x[j + 1] = larger(smaller(scores[j], CUT), -CUT)
-            for k in range(K):  # along the rows of W: the order of sums is fixed
-                p[k] += W[j + 1, k] * x[j + 1]
+        x[j + 1] = larger(smaller(scores[j], CUT), -CUT) if came[j] > 0.0 else 0.0
+        for k in range(K):
+            p[k] += W[j + 1, k] * x[j + 1]
     for k in range(K):
         if came[k] > 0.0:
             peak = larger(peak, p[k])
@@ -67,7 +66,7 @@ def write_scores(scores, state, work):
 def softmax_forecasts(scores, state, work):
     """Replace the scores of the learners, (n, K), by those of single rounds; learn nothing."""
     for t in range(len(scores)):
-        write_scores(scores[t], state, work)
+        write_class_scores(scores[t], state, work)
 
 
 @exact
@@ -76,7 +75,7 @@ def softmax_rounds(scores, labels, state, work):
     W, A, came, K = state.W, state.A, state.came, len(state.came)
     x, p, step = work.x, work.p, work.step
     for t in range(len(scores)):
-        write_scores(scores[t], state, work)
+        write_class_scores(scores[t], state, work)
         y = labels[t]
         came[y] += 1.0
         if came[y] == 1.0:
@@ -84,11 +83,11 @@ def softmax_rounds(scores, labels, state, work):
         h, curved = LEAST_CURVATURE, 0.0
         for k in range(K):
             h = larger(h, p[k] * (1.0 - p[k]))
-        step[:] = 0.0
-        for j in range(K + 1):
-            if x[j] != 0.0:
-                for i in range(K + 1):
-                    step[i] += A[j, i] * x[j]
+        for i in range(K + 1):
+            step[i] = A[0, i]
+        for j in range(1, K + 1):
+            for i in range(K + 1):
+                step[i] += A[j, i] * x[j]
         for j in range(K + 1):
             curved += step[j] * x[j]
         grown = 1.0 + h * larger(curved, 0.0)

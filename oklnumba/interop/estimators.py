@@ -200,8 +200,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     Notes
     -----
     - The rows are played once. With shuffle=False a fit is ``okl.run`` of a new learner, bit for
-      bit. Do not sort its rows by class: to a learner that follows drift this is a change (a
-      warning names a long block of equal labels).
+      bit, and then ``SelfTuning`` makes its members anew of all rows, unless it has just done so:
+      this halves the error where labels have hardly any noise. Do not sort the rows by class: to a
+      learner that follows drift this is a change (a warning names a long block of equal labels).
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
     - Sparse rows become dense block by block, never all at once.
@@ -243,6 +244,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                     "come later use partial_fit(X, y), which accepts new ones"
                 )
             self._play_first(player, classes, *self._order(X, y))
+            self.learner_._end_fit()
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -445,6 +447,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         """Play the rows of X with a new learner; return self. y : real labels, (n,) or (n, K)."""
         with self._undo_on_error():
             self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
+            self.learner_._end_fit()
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -361,6 +361,9 @@ class Learner(State, Params):
         )
         raise self._fault
 
+    def _end_fit(self) -> None:
+        """Do what is worth while after the last row of a ``fit``, before predictions."""
+
     def _refuse_not_finite(self, forecasts: np.ndarray) -> None:
         """Raise FloatingPointError that names the first row whose forecast is not finite."""
         finite = np.isfinite(forecasts)

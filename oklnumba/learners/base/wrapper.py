@@ -54,6 +54,9 @@ class Wrapper(Learner):
     def _set_leads(self, leads: np.ndarray) -> None:
         self._inner._set_leads(leads)
 
+    def _end_fit(self) -> None:
+        self._inner._end_fit()
+
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(scale_columns(X, self._inner._scales))
 

@@ -82,14 +82,24 @@ class Forest(State):
         end = next((end for end in self.schedule if end >= played), np.inf)
         built = self.schedule.get(end, np.inf)
         if played == end:
-            finish(self._steps or self._build(past(built), end, 1))
-            self._take(self._grown)
+            self._replace(self._steps or self._build(past(built), end, 1), past(end), built)
             self._steps = self._grown = None
-            Z, Y = self._take_rows(past(end), slice(built, end))
-            self._learn(Z, Y, np.empty((len(Z), 0, Y.shape[1])))
         elif single and played >= built:
             self._steps = self._steps or self._build(past(built), end, end - built)
             next(self._steps, None)
+
+    def grow_now(self, past: Callable[[int], Past], played: int) -> None:
+        """Replace the trees out of schedule."""
+        built, later = played - played // settings.RESTART_SHARE, self._grown
+        self._replace(self._build(past(built), played, 1), past(played), built)
+        self._grown = later
+
+    def _replace(self, work: Paced[None], past: Past, built: int) -> None:
+        """Exchange the trees for those that the work grows, and let them learn the later rows."""
+        finish(work)
+        self._take(self._grown)
+        Z, Y = self._take_rows(past, slice(built, None))
+        self._learn(Z, Y, np.empty((len(Z), 0, Y.shape[1])))
 
     def _take_rows(self, past: Past, rows: slice) -> tuple[np.ndarray, np.ndarray]:
         """Return what trees see and learn of rounds of the past."""

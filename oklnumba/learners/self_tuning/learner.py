@@ -29,6 +29,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from oklnumba.components.scaling import take_medians
 from oklnumba.core.checks import repr_short
 from oklnumba.core.cholesky import find_blas
+from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.params import count, field_with, flag, random_seed
 from oklnumba.core.state import State
@@ -209,7 +210,7 @@ class SelfTuning(Learner):
         return values if self._outputs > 1 else values[0]
 
     def _space(self) -> str:
-        return f"the space that a member got in round {self._restarts.before(self._played)}"
+        return f"the space that a member got in round {self._restarts.last}"
 
     def _member(self) -> str | list[str]:
         return self._of_outputs(self._ensemble.best_members())
@@ -321,6 +322,18 @@ class SelfTuning(Learner):
             for forest in self._forests:
                 forest.grow(self._restarts.past, self._played, single)
         self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, single)
+
+    @locked
+    def _end_fit(self) -> None:
+        if not self._restarts.pays(self._played):
+            return
+        for forest in self._forests:
+            forest.grow_now(self._restarts.past, self._played)
+        try:
+            self._ensemble = self._restarts.make_now(self._ensemble, self._played)
+        except Trouble as trouble:
+            self._raise_status(trouble.args[0], -1)
+        self._forecast_point = None  # it was of the members before
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)

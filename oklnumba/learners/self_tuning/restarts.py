@@ -15,7 +15,7 @@ from oklnumba.learners.self_tuning.members import Member, Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
-PAST = 0  # entry of the counts: rounds in the past
+PAST, LAST = range(2)  # entries of the counts: rounds in the past; the round of the last restart
 
 
 class Restarts(State):
@@ -36,16 +36,17 @@ class Restarts(State):
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
-        self._make_state(counts=1, d=d, outputs=outputs, experts=len(experts))
+        self._make_state(counts=2, d=d, outputs=outputs, experts=len(experts))
         self._steps: Paced[Ensemble] | None = None  # the work on the next ensemble, where begun
 
     def are_over(self, played: int) -> bool:
         """Return whether the last restart was before or after that round."""
         return played >= max(self.schedule)
 
-    def before(self, played: int) -> int:
-        """Return the round of the last restart, 0 before the first."""
-        return max(end for end in (0, *self.schedule) if end <= played)
+    @property
+    def last(self) -> int:
+        """The round of the last restart, 0 before the first."""
+        return int(self._counts[LAST])
 
     def rounds_to_stop(self, played: int) -> int:
         """Return how many rounds may be played in one go: up to the next event of the schedule."""
@@ -82,9 +83,8 @@ class Restarts(State):
             if played == end:
                 if self._steps is None:
                     ensemble.free_members()  # before the memory of new ones is taken
-                new = finish(self._steps or self._build(end, BLOCK_ROWS))
-                new.layers.correct_losses(ensemble.layers)
-                ensemble, self._steps = new, None
+                work, self._steps = self._steps or self._build(end, BLOCK_ROWS), None
+                ensemble = self._replace(ensemble, work, played)
             elif single and played >= self.schedule.get(end, np.inf):
                 self._steps = self._steps or self._build(end, settings.STEP_ROWS)
                 count = settings.STEPS_PER_ROUND[settings.RESTARTS.index(end)]
@@ -95,6 +95,29 @@ class Restarts(State):
         if played == max(self.schedule):
             self._free(PAST)
         return ensemble
+
+    def pays(self, played: int) -> bool:
+        """Return whether a restart now, before predictions, is worth its time.
+
+        It is where the last one was more than a sixteenth of the rounds ago. The past must still
+        be in memory.
+        """
+        recent = (played - self.last) * settings.RESTART_SHARE <= played
+        return played >= settings.RESTARTS[0] and not recent and not self.are_over(played)
+
+    def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
+        """Return the ensemble of a restart out of schedule."""
+        ensemble = self._replace(ensemble, self._build(played, BLOCK_ROWS), played)
+        if played % settings.SPAN == 0:
+            ensemble.end_span()
+        return ensemble
+
+    def _replace(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
+        """Return the ensemble that the work makes, which goes on from the losses of this one."""
+        new = finish(work)
+        new.layers.correct_losses(ensemble.layers)
+        self._counts[LAST] = played
+        return new
 
     def make_ensemble(self, scales: Scales, end: int) -> Paced[Ensemble]:
         """Return the ensemble, without rounds, that is in force after round ``end``."""
@@ -109,7 +132,7 @@ class Restarts(State):
 
         step : rows that are replayed in one go.
         """
-        built = self.schedule[end]
+        built = end - end // settings.RESTART_SHARE
         past = self.past(built)
         scales = yield from Scales.measure(past, end)
         ensemble = yield from self.make_ensemble(scales, end)
