@@ -60,8 +60,9 @@ class NORMAWork(NamedTuple):
 
 
 class NORMARules(NamedTuple):
-    """Hyper-parameters of NORMA; an infinite window and radius mean no limit."""
+    """The loss and the hyper-parameters of NORMA; infinite window and radius mean no limit."""
 
+    loss: int  # its code
     eta: float
     lam: float
     window: float
@@ -100,7 +101,7 @@ def step_in_ball(sums, step, value, k_tt, radius):
 
 
 @hot
-def norma_rounds(X, y, first, kernel, loss, rules, state, work, out):
+def norma_rounds(X, y, first, kernel, rules, state, work, out):
     """Play NORMA, kernel online gradient descent."""
     counts, sums, alpha = state.counts, state.sums, state.alpha
     shrink = 1.0 - rules.eta * rules.lam
@@ -112,7 +113,7 @@ def norma_rounds(X, y, first, kernel, loss, rules, state, work, out):
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         out.forecasts[t] = forecast
-        slope = loss_derivative(loss, forecast, y[t])
+        slope = loss_derivative(rules.loss, forecast, y[t])
         sums[FACTOR] *= shrink  # f <- (1 - eta lam) f
         sums[SQUARE] *= shrink * shrink
         if slope != 0.0:

@@ -62,6 +62,7 @@ class KernelOGD(_Shrinking):
     """
 
     _STATE, _LAYOUT, _WORK = axes_of(hot.NORMAState), hot.NORMAState, hot.NORMAWork
+    _loop = staticmethod(hot.norma_rounds)
 
     _: KW_ONLY
     budget: int | None = count(2, None, optional=True)
@@ -72,15 +73,9 @@ class KernelOGD(_Shrinking):
     def _start(self, d: int) -> None:
         p = self._hyper
         budget = float(p.budget or np.inf)
-        self._rules = hot.NORMARules(p.eta, p.lam, budget, p.radius or np.inf)
+        self._rules = hot.NORMARules(self._loss_code, p.eta, p.lam, budget, p.radius or np.inf)
         self._start_expansion(d, budget, counts=2, sums=2)
         self._sums[hot.FACTOR] = 1.0
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss, out = enter(hot.norma_rounds), self._loss_code, Out(*trace[:2])
-        self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, loss, self._rules, self._arrays, self._work, out,
-        ))  # fmt: skip
 
 
 class BOGD(_Shrinking):

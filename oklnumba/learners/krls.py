@@ -8,9 +8,7 @@ from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import nonnegative
 from oklnumba.core.state import axes_of
 from oklnumba.hot.krls import KRLSState, Work, krls_rounds
-from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.expansion import Expansion, measure_span
-from oklnumba.learners.base.learner import Trace
 
 
 class KRLS(Expansion):
@@ -42,19 +40,15 @@ class KRLS(Expansion):
     """
 
     _STATE, _LAYOUT, _WORK = axes_of(KRLSState), KRLSState, Work
+    _loop = staticmethod(krls_rounds)
     _REMEDY = "raise threshold, or scale the inputs and labels"
 
     _: KW_ONLY
     threshold: float = nonnegative(0.01)
 
     def _start(self, d: int) -> None:
+        self._rules = self._hyper.threshold
         self._start_expansion(d)
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, nu, out = enter(krls_rounds), self._hyper.threshold, Out(*trace[:2])
-        self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, nu, self._arrays, self._work, out,
-        ))  # fmt: skip
 
     def _matrices(self) -> list[Part]:
         m = self.size

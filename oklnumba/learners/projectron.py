@@ -6,10 +6,8 @@ import numpy as np
 
 from oklnumba.core.params import count, flag, nonnegative
 from oklnumba.core.state import axes_of
-from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.hot.projectron import ProjectronState, Rules, Work, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
-from oklnumba.learners.base.learner import Trace
 
 
 class Projectron(OnSpan):
@@ -46,6 +44,7 @@ class Projectron(OnSpan):
     """
 
     _STATE, _LAYOUT, _WORK = axes_of(ProjectronState), ProjectronState, Work
+    _loop = staticmethod(projectron_rounds)
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
 
@@ -64,9 +63,3 @@ class Projectron(OnSpan):
             slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
         self._rules = Rules(p.threshold, budget, float(p.aggressive), slack)
         self._start_expansion(d, budget)
-
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = enter(projectron_rounds), Out(*trace[:2])
-        self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, self._rules, self._arrays, self._work, out,
-        ))  # fmt: skip

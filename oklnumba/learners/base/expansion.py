@@ -1,6 +1,6 @@
 """The base of learners whose function is sum_j alpha_j k(x_j, .)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -9,20 +9,21 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
-from oklnumba.hot.primitives.jit import ATOMS, enter
-from oklnumba.learners.base.learner import Learner
+from oklnumba.hot.primitives.jit import ATOMS, Out, enter
+from oklnumba.learners.base.learner import Learner, Trace
 
 
 class Expansion(Learner):
     """A learner whose function is sum_j alpha_j k(x_j, .) over the atoms x_j of a dictionary.
 
     A subclass declares its state, with ``counts``, ``atoms`` and ``alpha``, and its workspace by
-    the NamedTuples of its loop. It calls ``_start_expansion`` in ``_start``, and the loop in
-    ``_play``. The loop asks for room where the buffers are full.
+    the NamedTuples of its loop. In ``_start`` it calls ``_start_expansion`` and sets ``_rules``,
+    which the loop takes. The loop asks for room where the buffers are full.
     """
 
     _LAYOUT: ClassVar[type]  # the NamedTuple of the state
     _WORK: ClassVar[type]  # the NamedTuple of the workspace: rows, among them ``k``
+    _loop: ClassVar[Callable]  # of hot/
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
 
@@ -65,6 +66,12 @@ class Expansion(Learner):
         width = max(rooms[ATOMS], *self._lengths.values())
         work = self._WORK(*aligned_zeros(len(self._WORK._fields), width))
         return super()._make_buffers(rooms) | {"work": work}
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        loop, rules, out = enter(self._loop), self._rules, Out(*trace[:2])
+        self._play_rounds(len(X), lambda first: loop(
+            X, y, first, self._kernel, rules, self._arrays, self._work, out,
+        ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         single, loop = self._single, expansion_forecasts

@@ -1,10 +1,7 @@
 """The base class of all learners: hyper-parameters, the protocol, room for growth, faults, files.
 
-What a subclass writes
-----------------------
-The state is in attributes with a leading underscore, which ``reset`` removes: the arrays that
-``_STATE`` declares, and ``_hyper``, the hyper-parameters in force (plain numbers, copies of
-objects). A hyper-parameter that is assigned in mid-stream is in force after ``reset``. Methods:
+A subclass declares its arrays in ``_STATE``. All attributes with a leading underscore are state,
+which ``reset`` removes; ``_hyper`` are the hyper-parameters in force. It has the methods
 
 - ``_start(d)``: make the state for inputs of width d, by ``_make_state`` (core/state.py);
 - ``_play(X, y, trace)``: play rounds; write each forecast before its label is read;
@@ -13,13 +10,9 @@ objects). A hyper-parameter that is assigned in mid-stream is in force after ``r
 and, where needed, ``_check_params`` (several hyper-parameters together), ``_check_labels(y)``,
 ``_space()`` (the space of the certificate), ``_matrices()`` (for ``health``), ``_nested()`` (inner
 objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
-``okl.run`` calls ``_play_rows``.
 
 If ``_outputs_at_once``, the learner plays K labels per round on one state, as K learners would:
-after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K). If
-``_runs_in_threads``, it plays without BLAS, whose number of threads belongs to the whole process,
-so it may play on another thread. Learners made of others (``OneVsRest``, ``Experts``) override
-more.
+after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K).
 """
 
 from __future__ import annotations
@@ -93,7 +86,8 @@ class Learner(State, Params):
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
     _outputs_at_once = False  # whether it plays several labels per round on one state
-    _runs_in_threads = False  # whether its rounds are compiled throughout, without BLAS
+    # Whether it may play on another thread: without BLAS, whose threads belong to the process.
+    _runs_in_threads = False
     _certificate_rows = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
     _run_rows = PLAY_ROWS  # rounds between two readings of the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
@@ -457,8 +451,7 @@ class Learner(State, Params):
 
     def _advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the first inputs do not suit the hyper-parameters."""
-        parts = getattr(self, "features", None), getattr(self, "kernel", None)
-        for part in parts:
+        for part in (getattr(self, "features", None), getattr(self, "kernel", None)):
             if isinstance(part, Features | Kernel):
                 return part.advice(X)
         return None
