@@ -135,7 +135,7 @@ def test_nystrom_awv_equals_its_twin(name, lam, mu):
     An entry of the factor is a kernel value after up to m subtractions, each rounded: what rounding
     the values alone does, times the sqrt(m) of errors that add up at random.
     """
-    X, y = (part[:110] for part in STREAMS[name])
+    X, y = (part[:90] for part in STREAMS[name])
     kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
     run = okl.run(okl.NystromAWV(KERNEL, lam=lam, mu=mu, seed=2), X, y)
     exact, moved = exact_and_moved(nystrom_twin, X, X[kept], y, lam, kept)
@@ -146,7 +146,7 @@ def test_nystrom_awv_equals_its_twin(name, lam, mu):
 @pytest.mark.parametrize(("name", "alpha", "restart"), every_stream_with((False, True)))
 def test_pros_n_kons_equals_its_twin(name, alpha, restart):
     """To what rounding the kernel's values does, and what null directions may."""
-    X, y = (part[:90] for part in STREAMS[name])
+    X, y = (part[:64] for part in STREAMS[name])
     mu, C = 1e-3, 1.0
     kept = okl.KORS(KERNEL, alpha=mu, seed=2).partial_fit(X).indices_
     learner = okl.ProsNKONS(KERNEL, C=C, alpha=alpha, mu=mu, restart=restart, seed=2)
