@@ -59,24 +59,32 @@ class Spans(NamedTuple):
     q: Array  # (TOGETHER, cap): coordinates of rows that share a pass over U
 
 
-class Block(NamedTuple):
-    """Up to n rounds, sorted by leaf. Row s is round order[s]."""
+class Rows(NamedTuple):
+    """What regressions play: up to n rounds, sorted by leaf. Row s is round order[s]."""
 
     order: Array  # (n,)
-    leaf: Array  # (n,): of each round
     ends: Array  # (L,): of the leaves among the rows
-    X: Array  # (n, d), scaled
-    Y: Array  # (n, K)
-    coins: Array  # (n,)
     Z: Array  # (n, > cap): 1, the coordinates, zeros up to whole vectors
     columns: Array  # (n,): how many these are
-    sizes: Array  # (n,): atoms in the leaf after the round
+    Y: Array  # (n, K)
+    compared: Array  # (L,): columns of the functions that certificates compare with
+
+
+class Block(NamedTuple):
+    """Rounds that are played together."""
+
+    rows: Rows
+    leaf: Array  # (n,): of each round
+    X: Array  # (n, d): of each row, scaled
+    coins: Array  # (n,): of each row
+    sizes: Array  # (n,): of each row, atoms in its leaf after it
+    atoms: Array  # (n,): atoms in all leaves after each round
 
 
 @hot
 def sort_by_leaf(X, tree, block):
     """Write the inputs, scaled, leaf after leaf, each leaf's in the order of the rounds."""
-    inner, ends = tree.columns.shape[0], block.ends
+    inner, order, ends = tree.columns.shape[0], block.rows.order, block.rows.ends
     for leaf in range(ends.shape[0]):
         ends[leaf] = 0
     for t in range(X.shape[0]):
@@ -92,7 +100,7 @@ def sort_by_leaf(X, tree, block):
     for t in range(X.shape[0]):
         leaf = block.leaf[t]
         s = ends[leaf]
-        block.order[s] = t
+        order[s] = t
         ends[leaf] = s + 1
         for j in range(X.shape[1]):
             block.X[s, j] = X[t, j] * tree.scales[j]
@@ -101,13 +109,13 @@ def sort_by_leaf(X, tree, block):
 @hot
 def copy_inputs(first, stop, block):
     """Write the inputs themselves after a 1, for linear members."""
-    d = block.X.shape[1]
+    d, rows = block.X.shape[1], block.rows
     for s in range(first, stop):
-        z = block.Z[s]
+        z = rows.Z[s]
         z[0] = 1.0
         for j in range(d):
             z[j + 1] = block.X[s, j]
-        block.columns[s] = pad(z, d + 1)
+        rows.columns[s] = pad(z, d + 1)
 
 
 @hot
@@ -129,12 +137,12 @@ def map_rows(first, stop, leaf, spans, block):
             pad(q, rank)
         solve_rounds(spans.unit[leaf], spans.q, count, pad(spans.q[0], rank))
         for i in range(count):
-            z, q = block.Z[s + i], spans.q[i]
+            z, q = block.rows.Z[s + i], spans.q[i]
             z[0] = 1.0
             for j in range(rank):
                 q[j] *= scales[j]
                 z[j + 1] = q[j]
-            block.columns[s + i] = pad(z, rank + 1)
+            block.rows.columns[s + i] = pad(z, rank + 1)
             block.sizes[s + i] = m
         s += count
 
@@ -243,3 +251,43 @@ def map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block):
     if s < stop and not is_forecast_point:
         map_rows(s, stop, leaf, spans, block)
     return stop, DONE
+
+
+@hot
+def write_sizes(first, stop, size, block):
+    """Write the steps of a leaf's size, which was ``size`` before, in the order of the rounds."""
+    for s in range(first, stop):
+        block.atoms[block.rows.order[s]] = block.sizes[s] - size
+        size = block.sizes[s]
+
+
+@hot
+def place_rounds(X, Y, coins, is_forecast_point, tree, spans, block):
+    """Sort n rounds by leaf and write their coordinates; points may join dictionaries.
+
+    Y : (n, K), empty if nothing is learned; coins : (n,), empty if no point may join;
+    is_forecast_point : whether the last call was the forecast of the only row. Returns the round
+    that failed and a status.
+    """
+    rows, joins, first, size = block.rows, coins.shape[0] > 0, 0, 0
+    if not is_forecast_point:
+        sort_by_leaf(X, tree, block)
+    for s in range(Y.shape[0]):
+        for k in range(Y.shape[1]):
+            rows.Y[s, k] = Y[rows.order[s], k]
+    for s in range(coins.shape[0]):
+        block.coins[s] = coins[rows.order[s]]
+    for leaf in range(rows.ends.shape[0]):
+        stop, atoms = rows.ends[leaf], spans.counts[leaf, ATOMS]
+        size += atoms
+        if first < stop:
+            rows.compared[leaf] = spans.counts[leaf, CHOSEN] + 1
+            failed, status = map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block)
+            if status != DONE:
+                return rows.order[failed], status
+            write_sizes(first, stop, atoms, block)
+        first = stop
+    for t in range(Y.shape[0]):
+        size += block.atoms[t]
+        block.atoms[t] = size
+    return X.shape[0], DONE

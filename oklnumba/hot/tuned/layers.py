@@ -33,7 +33,8 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, Array, hot
 from oklnumba.hot.primitives.losses import SQUARED
-from oklnumba.hot.tuned.members import Results, Ridges, ridge_rounds
+from oklnumba.hot.tuned.coordinates import Rows
+from oklnumba.hot.tuned.members import Results
 
 ENDED, NOW = range(2)  # entries of excess: of aggregations that have ended, and with today's
 
@@ -63,9 +64,7 @@ class LayerWork(NamedTuple):
     labels: Array  # (n,): y
     bounds: Array  # (n + 1,): B
     excess: Array  # (n,): bound on the regret of the first aggregation against the best member
-    Z: Array  # (n, > N + 4)
-    columns: Array  # (n,): of Z
-    targets: Array  # (n, 1): v
+    rows: Rows  # of the regressions: z, v; each output is a leaf
     stacks: Results  # of the regressions: h
     final: Array  # (n, > 2): what ML-Poly weighs
     final_weights: Array
@@ -74,13 +73,13 @@ class LayerWork(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """All that the loops take."""
+    """All that the loops take, but for the regressions."""
 
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
     chosen: Array  # (2,): aggregations that the final layer weighs
+    certified: Array  # regressions of the members that have a certificate
     state: LayerState
-    ridges: Ridges  # each output is a leaf
     work: LayerWork
 
 
@@ -117,10 +116,10 @@ def write_final(f, first, chosen, h, t, B, row):
 
 
 @hot
-def aggregate(F, y, B, kind, share, state, weights, out):
-    """Aggregate rows of forecasts by experts_rounds; if y is None, with the present weights."""
+def aggregate(F, y, learns, B, kind, share, state, weights, out):
+    """Aggregate rows of forecasts by experts_rounds; or only forecast, with the present weights."""
     rule = Rule(kind, SQUARED, LEARNED, share)
-    if y is not None:
+    if learns:
         return experts_rounds(F, y, rule, 0, state, weights, out)
     write_weights(rule, 0, state, weights)
     for t in range(F.shape[0]):
@@ -129,11 +128,11 @@ def aggregate(F, y, B, kind, share, state, weights, out):
 
 
 @hot
-def centre_and_cut(F, y, centre, bounds):
+def centre_and_cut(F, y, learns, centre, bounds):
     """Let labels and forecasts count from the centre; cut forecasts to [-B_t, B_t]."""
     for t in range(F.shape[0]):
         bounds[t + 1] = bounds[t]
-        if y is not None:
+        if learns:
             y[t] -= centre
             bounds[t + 1] = larger(bounds[t], abs(y[t]))
         for i in range(F.shape[1]):
@@ -141,52 +140,44 @@ def centre_and_cut(F, y, centre, bounds):
 
 
 @hot
-def first_layer_rounds(F, y, k, kinds, shares, state, work):
-    """Play the first layer, and write what the regressions play."""
+def first_layer_rounds(F, Y, learns, k, layers):
+    """Play the first layer of output k, and write what the regressions play.
+
+    F : (n, N), forecasts of the members, changed; Y : (n, K), less their offsets; learns : else the
+    rounds are only forecast. Returns the round that failed and a status.
+    """
+    state, work, rows, y = layers.state, layers.work, layers.work.rows, layers.work.labels
     n, count, tally = F.shape[0], F.shape[1], state.tally[k, 0]
-    grown, work.bounds[0] = tally[GROWN], tally[LARGEST]
-    centre_and_cut(F, y, state.centre[k], work.bounds)
-    for j in range(kinds.shape[0]):
+    if learns:
+        for t in range(n):
+            y[t] = Y[t, k]
+    rows.ends[k], grown, work.bounds[0] = n, tally[GROWN], tally[LARGEST]
+    centre_and_cut(F, y, learns, state.centre[k], work.bounds)
+    for j in range(layers.kinds.shape[0]):
         played, status = aggregate(
-            F, y, tally[LARGEST], kinds[j], shares[j], first_state(state, k, j), work.weights,
-            Aggregates(work.first[j], work.excess),
+            F, y, learns, tally[LARGEST], layers.kinds[j], layers.shares[j],
+            first_state(state, k, j), work.weights, Aggregates(work.first[j], work.excess),
         )  # fmt: skip
         if status != DONE:
             return played, status
     B = tally[LARGEST]
     for t in range(n):
-        if y is not None:
+        if learns:
             B = work.bounds[t]
         unit = B if B > 0.0 else np.inf
-        write_differences(F[t], work.first, t, unit, work.Z[t])
-        if y is not None:
+        write_differences(F[t], work.first, t, unit, rows.Z[t])
+        if learns:
             new_B = work.bounds[t + 1]
-            work.targets[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
+            rows.Y[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
             grown += (new_B - B) * (new_B - B)
             work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
     return n, DONE
 
 
 @hot
-def final_layer_rounds(F, y, k, offset, chosen, state, work, predictions):
-    """Play the final layer."""
-    n, h = F.shape[0], work.stacks.forecasts
-    for t in range(n):
-        write_final(F[t], work.first, chosen, h, t, work.bounds[t], work.final[t])
-    played, status = aggregate(
-        work.final[:n], y, 0.0, ML_POLY, 0.0, final_state(state, k), work.final_weights,
-        Aggregates(work.forecasts, work.regrets),
-    )  # fmt: skip
-    if status == DONE:
-        middle = state.centre[k] + offset
-        for t in range(n):
-            predictions[t, k] = work.forecasts[t] + middle
-    return played, status
-
-
-@hot
-def certify_rounds(F, y, k, certificates, state, work, trace):
+def certify_rounds(F, k, certificates, layers, trace):
     """Write losses and certificates: the bound is the member's plus the bound of the layers."""
+    state, work, y = layers.state, layers.work, layers.work.labels
     for t in range(F.shape[0]):
         p = work.forecasts[t]
         state.loss[k] += (p - y[t]) * (p - y[t])
@@ -196,50 +187,40 @@ def certify_rounds(F, y, k, certificates, state, work, trace):
         state.excess[k, NOW] = state.excess[k, ENDED] + work.excess[t] + work.regrets[t]
         lost = state.excess[k, NOW] + state.replay_correction[k]
         least, guaranteed, best = np.inf, np.inf, 0
-        for i in range(certificates.shape[0]):
+        for j in range(layers.certified.shape[0]):
+            i = layers.certified[j]
             comparator, bound = certificates[i, 1, t, k], certificates[i, 2, t, k]
             if comparator < least:
-                least, best = comparator, i
+                least, best = comparator, j
             guaranteed = smaller(guaranteed, comparator + (bound + lost))
         state.best[k] = best
-        trace.comparator[t, k], trace.bound[t, k] = least, certificates[best, 2, t, k] + lost
+        trace.comparator[t, k], trace.bound[t, k] = (
+            least,
+            certificates[layers.certified[best], 2, t, k] + lost,
+        )
         trace.guaranteed[t, k] = guaranteed
 
 
 @hot
-def layers_play(F, y, Y, k, offset, layers, predictions):
-    """Play the layers on the forecasts of the members; only forecast if y and Y are None."""
-    state, work, n = layers.state, layers.work, F.shape[0]
-    played, status = first_layer_rounds(F, y, k, layers.kinds, layers.shares, state, work)
-    if status == DONE:
-        played, status = ridge_rounds(
-            work.Z, work.columns, Y, 0, n, work.Z.shape[1], k, layers.ridges, work.stacks
-        )
-    if status == DONE:
-        played, status = final_layer_rounds(
-            F, y, k, offset, layers.chosen, state, work, predictions
-        )
-    return played, status
+def final_layer_rounds(F, learns, k, offset, certificates, layers, trace):
+    """Play the final layer, as first_layer_rounds; if it learns, write the certificate.
 
-
-@hot
-def layer_rounds(F, Y, k, offset, certificates, layers, trace):
-    """Play n rounds of output k. Returns the round that failed and a status.
-
-    F : (n, N), forecasts of the members, changed; Y : (n, K), less ``offset``; certificates : (N',
-    3, n, K), loss, comparator and bound of the members that have one; trace : (n, K) each.
+    certificates : (> N', 3, n, K), loss, comparator and bound of the members; trace : (n, K) each,
+    predictions count from 0, not from ``offset``.
     """
-    work = layers.work
-    for t in range(Y.shape[0]):
-        work.labels[t] = Y[t, k]
-    targets, out = work.targets, trace.predictions
-    played, status = layers_play(F, work.labels, targets, k, offset, layers, out)
-    if status == DONE:
-        certify_rounds(F, work.labels, k, certificates, layers.state, work, trace)
-    return played, status
-
-
-@hot
-def layer_forecasts(F, k, offset, layers, predictions):
-    """Write what layer_rounds would forecast of output k for each row of F."""
-    return layers_play(F, None, None, k, offset, layers, predictions)
+    n, state, work = F.shape[0], layers.state, layers.work
+    for t in range(n):
+        row = work.final[t]
+        write_final(F[t], work.first, layers.chosen, work.stacks.forecasts, t, work.bounds[t], row)
+    played, status = aggregate(
+        work.final[:n], work.labels, learns, 0.0, ML_POLY, 0.0, final_state(state, k),
+        work.final_weights, Aggregates(work.forecasts, work.regrets),
+    )  # fmt: skip
+    if status != DONE:
+        return played, status
+    middle = state.centre[k] + offset
+    for t in range(n):
+        trace.predictions[t, k] = work.forecasts[t] + middle
+    if learns:
+        certify_rounds(F, k, certificates, layers, trace)
+    return n, DONE

@@ -14,17 +14,9 @@ from typing import Annotated, NamedTuple
 from oklnumba.hot.awv import Certificate, Rounds, Span, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import Factor, Pending, Sweep
-from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot
+from oklnumba.hot.primitives.jit import DONE, Array, hot
 from oklnumba.hot.primitives.udu import Forgetting
-from oklnumba.hot.tuned.coordinates import (
-    CHOSEN,
-    Block,
-    Spans,
-    Tree,
-    map_rounds,
-    sort_by_leaf,
-)
-from oklnumba.hot.tuned.rules import Rules, rule_rounds
+from oklnumba.hot.tuned.rules import rule_rounds
 
 
 class Ridges(NamedTuple):
@@ -55,20 +47,6 @@ class Sums(NamedTuple):
     total: Annotated[Array, "ridges", "sums", "outputs"]  # of all leaves together
 
 
-class Members(NamedTuple):
-    """The members of a space, and the block of rounds that they play."""
-
-    tree: Tree
-    spans: Spans
-    block: Block
-    ridges: Ridges
-    rules: Rules
-    sums: Sums
-    sorted: Results  # as the block is
-    results: Results  # in the order of the rounds
-    sizes: Array  # (n,): atoms in all leaves after each round
-
-
 @hot
 def factor_of(ridges, leaf, i):
     """Return the factor of regression i in a leaf."""
@@ -95,13 +73,14 @@ def find_growth(columns, first, stop):
 
 
 @hot
-def ridge_rounds(Z, columns, Y, first, stop, compared, leaf, ridges, results):
-    """Play the ridge regressions of a leaf, and AWV beside them; only forecast if Y is None.
+def leaf_rounds(first, stop, leaf, learns, rows, ridges, results):
+    """Play the regressions of a leaf, and AWV beside them. Returns the row that failed, a status.
 
-    compared : columns of the functions to compare with. Returns the row that failed and a status.
+    learns : else the rows are only forecast.
     """
+    Z, Y, compared = rows.Z, rows.Y, rows.compared[leaf]
     while first < stop:
-        r, end = columns[first], find_growth(columns, first, stop)
+        r, end = rows.columns[first], find_growth(rows.columns, first, stop)
         span = Span(first, end, r, smaller(compared, r))
         for s in range(first, end if compared >= r else first):
             for k in range(ridges.growth.shape[1]):
@@ -111,35 +90,32 @@ def ridge_rounds(Z, columns, Y, first, stop, compared, leaf, ridges, results):
             forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
             ridge, awv = results.forecasts[2 * i], results.forecasts[2 * i + 1]
             out, sums = Rounds(awv, ridge, ridges.shrinks, ridges.growth), results.certificates[i]
-            if Y is None:
-                awv_forecasts(Z, span, factor, forgetting, ridges.sweep, False, out)
-            else:
+            if learns:
                 played, status = awv_certified_rounds(
                     Z, Y, span, factor, forgetting, ridges.sweep, False, out,
                     Certificate(ridges.totals[leaf, i], sums[0], sums[1], sums[2]),
                 )  # fmt: skip
                 if status != DONE:
                     return played, status
+            else:
+                awv_forecasts(Z, span, factor, forgetting, ridges.sweep, False, out)
         first = end
     return stop, DONE
 
 
 @hot
-def leaf_rounds(
-    first, stop, leaf, Y, joins, is_forecast_point, spans, block, ridges, rules, results
-):
-    """Play the rounds of one leaf. Returns the row that failed and a status."""
-    played, status = map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block)
-    if status == DONE:
-        played, status = ridge_rounds(
-            block.Z, block.columns, Y, first, stop, spans.counts[leaf, CHOSEN] + 1, leaf,
-            ridges, results,
-        )  # fmt: skip
-    for i in range(rules.codes.shape[0]):
-        if status == DONE:
-            forecasts = results.forecasts[2 * ridges.forgetting.shape[0] + i]
-            played, status = rule_rounds(first, stop, leaf, i, Y, rules, block, forecasts)
-    return played, status
+def ridge_rounds(leaf, last, first, learns, rows, ridges, results):
+    """Play the regressions of the leaves from ``leaf``, whose rows start at ``first``, to ``last``.
+
+    Returns the round that failed and a status.
+    """
+    for at in range(leaf, last + 1):
+        stop = rows.ends[at]
+        failed, status = leaf_rounds(first, stop, at, learns, rows, ridges, results)
+        if status != DONE:
+            return rows.order[failed], status
+        first = stop
+    return first, DONE
 
 
 @hot
@@ -165,19 +141,9 @@ def unsort_certificates(first, stop, order, latest, certificates, out):
 
 
 @hot
-def unsort_sizes(first, stop, size, block, out):
-    """Write the steps of a leaf's size, which was ``size`` before, in the order of the rounds."""
-    for s in range(first, stop):
-        out[block.order[s]] = block.sizes[s] - size
-        size = block.sizes[s]
-
-
-@hot
-def sum_leaves(n, size, total, certificates, sizes):
-    """Replace the steps of certificates and sizes by their sums."""
+def sum_certificates(n, total, certificates):
+    """Replace the steps of certificates by their sums."""
     for t in range(n):
-        size += sizes[t]
-        sizes[t] = size
         for i in range(certificates.shape[0]):
             for part in range(certificates.shape[1]):
                 for k in range(certificates.shape[3]):
@@ -186,54 +152,27 @@ def sum_leaves(n, size, total, certificates, sizes):
 
 
 @hot
-def member_rounds(X, Y, coins, is_forecast_point, members):
-    """Play n rounds of a space. Returns the round that failed and a status.
+def end_rounds(n, learns, rows, rules, sums, before, after):
+    """Play the rules of a space; write all results in the order of the rounds.
 
-    coins : (n,), empty if no point may join a dictionary; is_forecast_point : whether the last call
-    was the forecast of the only row. Without regressions and rules, the dictionaries choose points.
+    before, after : Results as the rows are, with those of the regressions, and of the rounds.
+    Returns the round that failed and a status.
     """
-    block, counts, joins = members.block, members.spans.counts, coins.shape[0] > 0
-    latest, before, after = members.sums.latest, members.sorted, members.results
-    n, first, size = Y.shape[0], 0, 0
-    if not is_forecast_point:
-        sort_by_leaf(X, members.tree, block)
-    for s in range(n):
-        for k in range(Y.shape[1]):
-            block.Y[s, k] = Y[block.order[s], k]
-        if joins:
-            block.coins[s] = coins[block.order[s]]
-    for leaf in range(block.ends.shape[0]):
-        leaf_size, stop = counts[leaf, ATOMS], block.ends[leaf]
-        size += leaf_size
-        if first < stop:
-            failed, status = leaf_rounds(
-                first, stop, leaf, block.Y, joins, is_forecast_point, members.spans, block,
-                members.ridges, members.rules, before,
-            )  # fmt: skip
+    first = 0
+    for leaf in range(rows.ends.shape[0]):
+        stop = rows.ends[leaf]
+        for i in range(rules.codes.shape[0]):
+            forecasts = before.forecasts[2 * before.certificates.shape[0] + i]
+            failed, status = rule_rounds(first, stop, leaf, i, learns, rules, rows, forecasts)
             if status != DONE:
-                return block.order[failed], status
-            unsort_sizes(first, stop, leaf_size, block, members.sizes)
+                return rows.order[failed], status
+        if learns:
             unsort_certificates(
-                first, stop, block.order, latest[leaf], before.certificates, after.certificates
-            )
-        first = stop
-    unsort_forecasts(n, block.order, before.forecasts, after.forecasts)
-    sum_leaves(n, size, members.sums.total, after.certificates, members.sizes)
-    return n, DONE
-
-
-@hot
-def member_forecasts(X, members):
-    """Write what the members of a space would forecast for the rows of X."""
-    block, first = members.block, 0
-    sort_by_leaf(X, members.tree, block)
-    for leaf in range(block.ends.shape[0]):
-        stop = block.ends[leaf]
-        if first < stop:
-            leaf_rounds(
-                first, stop, leaf, None, False, False, members.spans, block, members.ridges,
-                members.rules, members.sorted,
+                first, stop, rows.order, sums.latest[leaf], before.certificates,
+                after.certificates,
             )  # fmt: skip
         first = stop
-    unsort_forecasts(X.shape[0], block.order, members.sorted.forecasts, members.results.forecasts)
-    return X.shape[0], DONE
+    unsort_forecasts(n, rows.order, before.forecasts, after.forecasts)
+    if learns:
+        sum_certificates(n, sums.total, after.certificates)
+    return n, DONE

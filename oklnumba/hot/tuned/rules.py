@@ -56,11 +56,11 @@ def step_length(code, sign, rate, max_label, y, forecast, square):
 
 
 @hot
-def rule_rounds(first, stop, leaf, i, Y, rules, block, forecasts):
-    """Play rows of a leaf by rule i; only forecast if Y is None. Returns row and status."""
+def rule_rounds(first, stop, leaf, i, learns, rules, rows, forecasts):
+    """Play rows of a leaf by rule i, or only forecast. Returns the row that failed, a status."""
     code, rate, max_label = rules.codes[i], rules.rates[i], rules.max_label[leaf, i]
     for s in range(first, stop):
-        z, r = block.Z[s], block.columns[s]
+        z, r = rows.Z[s], rows.columns[s]
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(max_label.shape[0]):
             w, sign = rules.w[leaf, i, k], rules.signs[k]
@@ -68,8 +68,9 @@ def rule_rounds(first, stop, leaf, i, Y, rules, block, forecasts):
             if not abs(forecast) < np.inf:
                 return s, NOT_FINITE
             forecasts[s, k] = forecast
-            if Y is not None:
-                max_label[k] = larger(max_label[k], abs(Y[s, k]))
-                tau = step_length(code, sign, rate, max_label[k], Y[s, k], forecast, square)
+            if learns:
+                y = rows.Y[s, k]
+                max_label[k] = larger(max_label[k], abs(y))
+                tau = step_length(code, sign, rate, max_label[k], y, forecast, square)
                 add_multiple(w, tau, z, r)
     return stop, DONE

@@ -16,9 +16,17 @@ from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Group, Member, make_results, name_forecasters
+from oklnumba.learners.self_tuning.members import (
+    NO_LABELS,
+    Group,
+    Member,
+    make_results,
+    name_forecasters,
+)
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
+
+NO_SIZES = np.empty(0, dtype=np.int64)  # of forecasts, which add no atoms
 
 
 def make_kernel(space: Space, scales: Scales) -> Kernel:
@@ -53,7 +61,7 @@ class Ensemble(State):
         ridges = np.cumsum([0, *(len(space.ridges) for space in spaces)])
         # Behind the forecasts of the groups are those of the experts, and the last label.
         count = forecasts[-1] + len(self._experts) + 1
-        self._results = make_results(count, ridges[-1], outputs)
+        self._results = make_results(count, ridges[-1] + len(self._lost), outputs)
         self._recorded = slice(forecasts[-1], count - 1)
         self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         self.groups, names = [], []
@@ -77,8 +85,9 @@ class Ensemble(State):
         self._foretelling = [i for i in self._lagged if names[i] is not None]
         self._rows = np.array([i for i, name in enumerate(names) if name is not None])
         has_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
-        self._certified = np.flatnonzero(has_proof)
-        self.layers = Layers(len(self.members), outputs)
+        named = ridges[-1] + np.arange(len(self._lost))
+        certified = np.append(np.flatnonzero(has_proof), named)
+        self.layers = Layers(len(self.members), certified, outputs)
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
@@ -122,9 +131,14 @@ class Ensemble(State):
             for group, Z in self._views if not group.space.lags
         ], n)  # fmt: skip
         self._write_experts(rounds.recorded)
-        F, certificates = self._forecasts(n), self._results.certificates[self._certified, :, :n]
         if self._named.any():
-            certificates = np.concatenate([certificates, self._certify_experts(rounds)])
+            self._certify_experts(rounds)
+        self._play_layers(n, Y, trace)
+
+    def _play_layers(self, n: int, Y: np.ndarray, trace: Trace) -> None:
+        """Play the layers on what the members have just forecast; learn Y if it is not empty."""
+        forecasts, certificates = self._results
+        F = np.ascontiguousarray(forecasts[self._rows, :n].transpose(2, 1, 0))
         for k, offset in enumerate(self.scales.offsets.tolist()):
             self.layers.play(k, F[k], Y, offset, certificates, trace)
 
@@ -166,12 +180,8 @@ class Ensemble(State):
         views = [lagged if one.lags else scores if one.normal_scores else Z for one in spaces]
         self._views = list(zip(self.groups, views, strict=True))
 
-    def _forecasts(self, n: int) -> np.ndarray:
-        """Return the members' forecasts of n rounds, which the groups have just made, (K, n, N)."""
-        return np.ascontiguousarray(self._results.forecasts[self._rows, :n].transpose(2, 1, 0))
-
-    def _certify_experts(self, rounds: Rounds) -> np.ndarray:
-        """Return the losses of named experts as certificates, (E', 3, n, K).
+    def _certify_experts(self, rounds: Rounds) -> None:
+        """Write the losses of named experts as certificates behind those of the regressions.
 
         An expert's loss is its comparator. What the layers add is all that is lost more.
         """
@@ -179,8 +189,9 @@ class Ensemble(State):
         losses[0] += self._lost
         losses = np.add.accumulate(losses)
         self._lost[:] = losses[-1]
-        sums = losses.swapaxes(0, 1)
-        return np.stack([sums, sums, np.zeros_like(sums)], axis=1)
+        # The bounds stay 0.
+        certificates = self._results.certificates[-len(self._lost) :, :2, : len(losses)]
+        certificates[:] = losses.swapaxes(0, 1)[:, None]
 
     def _write_experts(self, recorded: np.ndarray) -> None:
         """Write the forecasts of the experts, (n, E, K), beside those of the groups."""
@@ -199,9 +210,7 @@ class Ensemble(State):
         for group, Z in self._views:
             group.forecast(Z)
         self._add_last(known.last)
-        F = self._forecasts(len(X))
-        for k, offset in enumerate(self.scales.offsets.tolist()):
-            self.layers.forecast(k, F[k], offset, out)
+        self._play_layers(len(X), NO_LABELS, Trace(out, NO_SIZES, *[out] * 4))
 
     # ---- what members are and lost, and saving ----
 

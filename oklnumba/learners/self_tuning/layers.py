@@ -9,6 +9,8 @@ from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vecto
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
+from oklnumba.hot.tuned.coordinates import Rows
+from oklnumba.hot.tuned.members import ridge_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning.members import (
@@ -47,7 +49,7 @@ class Layers(State):
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
-    def __init__(self, members: int, outputs: int):
+    def __init__(self, members: int, certified: np.ndarray, outputs: int):
         self._columns = members + len(FIRST_LAYER)  # with 0, without the last label
         final, n, stacks = len(FINAL_LAYER) + len(STACKS), BLOCK_ROWS, len(STACKS)
         r = round_up_to_vector(self._columns)
@@ -58,13 +60,17 @@ class Layers(State):
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         totals = np.zeros((outputs, stacks, 1, TOTALS))
+        self._ridges = make_ridges(STACKS, self._U, self._inv_d, self._c, totals)
+        self._rows = Rows(
+            np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
+            np.zeros((n, 1)), np.full(outputs, r),
+        )  # fmt: skip
+        self._stacks = make_results(2 * stacks, stacks, 1)
         self._layers = hot.Layers(
-            kinds, shares, np.array(FINAL_LAYER), self._gather(hot.LayerState),
-            make_ridges(STACKS, self._U, self._inv_d, self._c, totals),
+            kinds, shares, np.array(FINAL_LAYER), certified, self._gather(hot.LayerState),
             hot.LayerWork(
                 np.zeros(members), np.zeros((len(FIRST_LAYER), n)), np.zeros(n), np.zeros(n + 1),
-                np.zeros(n), aligned_zeros(n, r), np.full(n, r), np.zeros((n, 1)),
-                make_results(2 * stacks, stacks, 1), np.zeros((n, final)), np.zeros(final),
+                np.zeros(n), self._rows, self._stacks, np.zeros((n, final)), np.zeros(final),
                 np.zeros(n), np.zeros(n),
             ),
         )  # fmt: skip
@@ -73,19 +79,19 @@ class Layers(State):
         self, k: int, F: np.ndarray, Y: np.ndarray, offset: float, certificates: np.ndarray,
         trace: Trace,
     ) -> None:  # fmt: skip
-        """Play n <= BLOCK_ROWS rounds of output k.
+        """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
 
-        F : (n, N), forecasts of the members, changed; Y : (n, K), labels less their offsets;
-        certificates : (N', 3, n, K), of members that have one.
+        F : (n, N), forecasts of the members, changed; Y : (n, K), labels less their offsets, or
+        empty; certificates : (M, 3, BLOCK_ROWS, K), of all regressions.
         """
-        y = Y[:, k]
-        self._lowest[k, 0] = min(self._lowest[k, 0], y.min())
-        self._highest[k, 0] = max(self._highest[k, 0], y.max())
-        play(hot.layer_rounds, F, Y, k, offset, certificates, self._layers, trace)
-
-    def forecast(self, k: int, F: np.ndarray, offset: float, out: np.ndarray) -> None:
-        """Write what play would forecast of output k in each row; nothing is learned."""
-        play(hot.layer_forecasts, F, k, offset, self._layers, out)
+        learns = len(Y) > 0
+        if learns:
+            y = Y[:, k]
+            self._lowest[k, 0] = min(self._lowest[k, 0], y.min())
+            self._highest[k, 0] = max(self._highest[k, 0], y.max())
+        play(hot.first_layer_rounds, F, Y, learns, k, self._layers)
+        play(ridge_rounds, k, k, 0, learns, self._rows, self._ridges, self._stacks)
+        play(hot.final_layer_rounds, F, learns, k, offset, certificates, self._layers, trace)
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two spans.
@@ -140,7 +146,7 @@ class Layers(State):
         return self._losses + self._replay_corrections
 
     def _settle(self) -> None:
-        settle_ridges(self._layers.ridges)
+        settle_ridges(self._ridges)
 
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
@@ -148,5 +154,5 @@ class Layers(State):
         names = [f"regression on forecasts, half-life {one.half_life}" for one in STACKS]
         parts: list[Part] = []
         for k in range(len(self._U)):
-            parts += measure_ridges(names, self._layers.ridges, k, self._columns, [1.0])[0]
+            parts += measure_ridges(names, self._ridges, k, self._columns, [1.0])[0]
         return parts

@@ -26,13 +26,22 @@ from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.jit import ATOMS, DONE, enter
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import members as hot
-from oklnumba.hot.tuned.coordinates import CHOSEN, Block, Spans, Tree, remake_dictionaries
+from oklnumba.hot.tuned.coordinates import (
+    CHOSEN,
+    Block,
+    Rows,
+    Spans,
+    Tree,
+    place_rounds,
+    remake_dictionaries,
+)
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FILLED, Ridge, Space
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
+NO_LABELS = np.empty((0, 0))  # of rounds from which nothing is learned
 
 
 class Trouble(Exception):
@@ -179,26 +188,23 @@ class Group(State):
         self._leaf_is_full = np.zeros(leaves, dtype=bool)
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         dictionaries = [getattr(self, f"_{name}") for name in axes_of(Spans)]
-        order, leaf, columns, atoms = np.zeros((4, n), dtype=np.int64)
+        order, leaf, columns, in_leaf = np.zeros((4, n), dtype=np.int64)
+        ends, compared = np.zeros((2, leaves), dtype=np.int64)
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
-        self._members = hot.Members(
-            tree,
-            Spans(
-                kernel._code(), max_size, *dictionaries, aligned_zeros(cap), aligned_zeros(cap),
-                aligned_zeros(TOGETHER, cap),
-            ),
-            Block(
-                order, leaf, np.zeros(leaves, dtype=np.int64), aligned_zeros(n, d),
-                np.zeros((n, K)), np.zeros(n), aligned_zeros(n, r), columns, atoms,
-            ),
-            make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals),
-            Rules(
-                np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
-                self._max_label,
-            ),
-            self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
-            sizes,
+        spans = Spans(
+            kernel._code(), max_size, *dictionaries, aligned_zeros(cap), aligned_zeros(cap),
+            aligned_zeros(TOGETHER, cap),
         )  # fmt: skip
+        self._rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
+        block = Block(self._rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes)
+        self._places = tree, spans, block
+        self._ridges = make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals)
+        self._sorted = make_results(space.forecasts, len(space.ridges), K)
+        rules = Rules(
+            np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
+            self._max_label,
+        )  # fmt: skip
+        self._ends = self._rows, rules, self._gather(hot.Sums), self._sorted, results
 
     @property
     def size(self) -> int:
@@ -231,7 +237,7 @@ class Group(State):
             merged[name] = np.concatenate([first, rest], axis=1)
         super()._restore(state | merged)
         if self._max_size:
-            play(remake_dictionaries, self._members.spans, self._members.block)
+            play(remake_dictionaries, *self._places[1:])
         if "U_derived" not in state:
             with find_blas().limit(limits=1, user_api="blas"):  # faster for small matrices
                 self._derive_regressions()
@@ -256,15 +262,8 @@ class Group(State):
 
     def choose(self, X: np.ndarray) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        full = self._members
-        nobody = full._replace(
-            ridges=full.ridges._replace(forgetting=full.ridges.forgetting[:0]),
-            rules=full.rules._replace(codes=full.rules.codes[:0]),
-            sorted=hot.Results(*[a[:0] for a in full.sorted]),
-        )
         if not self._full:
-            labels = np.zeros((len(X), len(full.rules.signs)))
-            self._play(X, labels, self._toss(len(X)), False, nobody)
+            self._place(X, NO_LABELS, self._toss(len(X)), False)
         self._counts[:, CHOSEN] = self._counts[:, RANK]
 
     def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool) -> None:
@@ -273,20 +272,19 @@ class Group(State):
         joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
         just had the only one.
         """
-        coins = self._toss(len(X)) if joins else NO_COINS
-        self._play(X, Y, coins, is_forecast_point, self._members)
+        self._place(X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point)
+        self._play(len(X), True)
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
-        play(hot.member_forecasts, X, self._members)
+        self._place(X, NO_LABELS, NO_COINS, False)
+        self._play(len(X), False)
 
     def _toss(self, n: int) -> np.ndarray:
         return NO_COINS if self._full else self._coins.take(n)
 
-    def _play(
-        self, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, is_point: bool, members: hot.Members
-    ) -> None:
-        play(hot.member_rounds, X, Y, coins, is_point, members)
+    def _place(self, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, is_point: bool) -> None:
+        play(place_rounds, X, Y, coins, is_point, *self._places)
         if not self._full:
             full = self._counts[:, ATOMS] == self._max_size
             for leaf in np.flatnonzero(full & ~self._leaf_is_full):
@@ -294,6 +292,11 @@ class Group(State):
             self._leaf_is_full, self._full = full, bool(full.all())
             if self._full:
                 self._coins = Coins(self._seed)  # so they do not depend on how X was cut
+
+    def _play(self, n: int, learns: bool) -> None:
+        last = len(self._counts) - 1
+        play(hot.ridge_rounds, 0, last, 0, learns, self._rows, self._ridges, self._sorted)
+        play(hot.end_rounds, n, learns, *self._ends)
 
     def shrink_units(self, recent: np.ndarray) -> None:
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
@@ -303,14 +306,14 @@ class Group(State):
     # ---- health ----
 
     def _settle(self) -> None:
-        settle_ridges(self._members.ridges)
+        settle_ridges(self._ridges)
 
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
         parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]
         for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
-            some, functions = measure_ridges(names, self._members.ridges, leaf, rank + 1, scales)
+            some, functions = measure_ridges(names, self._ridges, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
                 R = unpack(self._unit[leaf], rank) / self._scales[leaf, :rank, None]
