@@ -167,16 +167,9 @@ def main() -> None:
     else:
         tables = {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
-    for name, table in tables.items():
-        numbers = table.about.get("best", {}) | table.about
-        print(name, {k: round(v, 1) for k, v in numbers.items() if isinstance(v, float)})
     shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
     numbers = [{name: row[name] for name in COLUMNS} for row in rows]
     publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])
-    played = " ".join(row["parameters"] for row in rows)
-    every = {v for v in vars(okl).values() if isinstance(v, type) and hasattr(v, "learn_one")}
-    missing = sorted(cls.__name__ for cls in every if f"{cls.__name__}(" not in played)
-    print(f"not in the figure, or on features only: {', '.join(missing)}")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,6 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
         head = {k: run[k] for k in ("dataset", "algorithm", "gamma", "seed")}
         cost = {k: run[k] for k in COSTS}
         rows.append(head | {"regret": regret, "own bound": own, "Theorem 3": theorem} | cost)
-    print(f"{name}: competitor's loss {best:.1f}, norm {norm:.2f}; {n} rounds")
     return rows
 
 

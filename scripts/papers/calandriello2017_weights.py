@@ -63,7 +63,6 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     for row in rows:
         if row["regret"] > row["bound"] + 1e-9 * n:
             raise SystemExit(f"{name}, {row['algorithm']}: more than Proposition 1 allows")
-    print(f"{name}: alpha |f|^2 = {ALPHA * norm**2:.1f}; {n} rounds")
     return rows
 
 

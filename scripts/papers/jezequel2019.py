@@ -137,13 +137,6 @@ def csv_rows(head, run, finished: bool) -> list[dict]:
     return curve_rows(head, curve | {"finished": [finished] * len(at)})
 
 
-def order(panel: Panel, scaling: str, runs) -> str:
-    common = min(run.rounds for run in runs.values())
-    there = {k: averages(run)[common - 1] for k, run in runs.items() if "ours" not in k}
-    text = " <= ".join(f"{label} {there[label]:.4g}" for label in sorted(there, key=there.get))
-    return f"{panel.name} {scaling}, average loss of the first {common} rounds: {text}"
-
-
 def draw(rows, panels):
     """Draw a row of panels for each data set: loss at both scalings of the inputs, and time."""
     known = {row["dataset"] for row in rows}
@@ -204,7 +197,7 @@ def play(panel: Panel, scaling: str, args):
 
 def reproduce(doc, panels, also=None) -> None:
     args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True)
-    numbers, table, said = list(args.rows), [], []
+    numbers, table = list(args.rows), []
     here = {row["dataset"] for row in numbers} or {*available(panel.name for panel in panels)}
     if not numbers:
         for panel, scaling in [(p, s) for p in panels if p.name in here for s in SCALINGS]:
@@ -214,10 +207,6 @@ def reproduce(doc, panels, also=None) -> None:
                 head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
                 numbers += csv_rows(head, one["run"], one["n"] == n)
                 table.append(numbers[-1])
-            runs = {one["learner"]: one["run"] for one in played}
-            said.append(order(panel, scaling, runs))
         numbers += also(args) if also else []
-        print(f"time limit {args.limit:g} s for each algorithm, permutation seed {SEED}")
     figure = draw(numbers, panels)
     publish(figure, numbers, args, table, legend=3, partial=not here >= {p.name for p in panels})
-    print(*said, sep="\n")

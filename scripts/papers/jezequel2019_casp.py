@@ -152,7 +152,6 @@ def main() -> None:
     for ax, name in zip(axes[0], PANELS, strict=True):
         draw(ax, name, rows)
     axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
-    print(f"casp, {permutations} permutations, mean and deviation; theirs is one run")
     publish(fig, rows, args, table(rows), legend=3)
 
 

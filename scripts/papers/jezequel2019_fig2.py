@@ -12,7 +12,7 @@ Data: cod-rna (its test file, n = 271,617), susy or else susy30k.
 import numpy as np
 
 import oklnumba as okl
-from scripts.papers.jezequel2019 import SCALINGS, Panel, averages, csv_rows, reproduce, timed
+from scripts.papers.jezequel2019 import SCALINGS, Panel, csv_rows, reproduce, timed
 
 SIGMA = 4.0
 MILLION = 10**6
@@ -27,8 +27,6 @@ def million():
     """Return name, inputs, labels: a million rows of SUSY, or made up, a fifth flipped."""
     if okl.datasets.found("susy"):
         data = okl.datasets.load("susy", scale=None)
-        stored = data.X.astype(np.float32), data.y.astype(np.int8)
-        print(f"sha256 of this susy: {okl.datasets.digest(*stored)}")
         X = okl.datasets.scale_to(data.X, *SCALINGS["[-1,1]"])
         return "susy, first million", X[:MILLION], data.y[:MILLION]
     rng = np.random.default_rng(0)
@@ -43,11 +41,6 @@ def claim(args) -> list[dict]:
     name, X, y = million()
     learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=SIGMA), forecaster="ridge")
     run = timed({"PKAWV M=2": learner}, name, X, y, args)[0]["run"]
-    print(
-        f"{name}, inputs in [-1,1], PKAWV M=2: {100 * averages(run)[-1]:.2f} % mistakes in "
-        f"{run.rounds} rounds, {run.seconds:.3g} s (published, for SUSY: the error of FALKON, "
-        "about 20 %, in 10 minutes)"
-    )
     head = {"dataset": name, "scaling": "[-1,1]", "algorithm": "PKAWV M=2"}
     return csv_rows(head | {"size": run.sizes[-1], "captured": ""}, run, run.rounds == len(y))
 

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_args, print_table, publish
+from scripts.common import collect, curve_rows, parse_args, publish
 from scripts.looks import BOUND, look
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, POINTS, published
 
@@ -159,33 +159,6 @@ def draw_published(ax) -> None:
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
 
-def compare(rows):
-    """Return the authors' values next to ours, at some round and where their curves end."""
-    table = []
-    for curve, (rounds, values) in published("adversary d=5 regret").items():
-        _, ours = collect(rows, "round", "regret", algorithm=CURVES[curve])
-        row = {"authors' curve": curve}
-        for name, t in (("at 21", 21), ("at its end", int(rounds[-1]))):
-            there = values[rounds == t] if t <= ours.shape[1] else []
-            texts = ["-"] * 3
-            if len(there):
-                low, middle, high = np.percentile(ours[:, t - 1], (0, 50, 100))
-                text = f"{middle:.2f} ({low:.2f} to {high:.2f})"
-                texts = [f"round {t}", f"{there[0]:.2f}", text]
-            row |= zip((name, f"{name}: theirs", f"{name}: ours"), texts, strict=True)
-        table.append(row)
-    return table
-
-
-def report(game: Game, rows) -> str:
-    _, regrets, bounds = collect(rows, "round", "regret", "bound", algorithm=EXACT)
-    shares = regrets / bounds
-    return (
-        f"{game.name}, {EXACT}: largest share of the bound at any round {shares.max():.3f}, at "
-        f"the last {shares[:, -1].max():.3f}; bound there {np.median(bounds[:, -1]):.1f}"
-    )
-
-
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
@@ -197,13 +170,11 @@ def main() -> None:
         if not rows:
             okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
             rows = play(game, n, args.limit)
-            print(report(game, rows))
         draw(ax, game, rows)
         if game.search == "single":
             draw(axes[0, 0], game, rows)
             draw_published(axes[0, 0])
             plots.title(axes[0, 0], "theirs, and their points")
-            theirs = compare(rows)
         numbers += rows
     axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
     ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
@@ -212,7 +183,6 @@ def main() -> None:
         None if args.rows else ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
     )
     publish(fig, args.rows or summarise(numbers), args, table, legend=3)
-    print_table(theirs)
 
 
 if __name__ == "__main__":

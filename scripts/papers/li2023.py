@@ -228,14 +228,8 @@ def compare(doc, table: int, cases) -> None:
                 "mistakes_tuned": f"{again[0]:.3f}" if again else "",
                 "mistakes_tuned_sd": f"{again[1]:.3f}" if again else "",
             })  # fmt: skip
-    print(f"{len(args.seeds)} permutations; steps, and widths with steps, tuned on another one")
     figure, but = draw_comparison(cases, rows), ("sigma", "permutations")
     publish(figure, rows, args, legend=3, partial=lacks, but=but)
-    for case in cases:
-        own = [row for row in rows if row["dataset"] == case.name and row["algorithm"] != RELEASED]
-        for whose, key in (("ours", "mistakes"), ("published", "mistakes_published")):
-            order = sorted(own, key=lambda row: float(row[key]))
-            print(f"{case.name}, {whose}: " + " < ".join(row["algorithm"] for row in order))
 
 
 OURS = {"color": BLUE, "marker": "o", "linestyle": "", "markersize": 4}

@@ -78,7 +78,6 @@ def main() -> None:
                 "polynomial_bound": f"{bound.polynomial:.1f}", "fitted_r": f"{bound.r:.4f}",
                 "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
             })  # fmt: skip
-    print(f"ALD: distance at most T^-{ZETA:g}")
     publish(draw(rows), rows, args, legend=3)
 
 

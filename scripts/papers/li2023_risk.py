@@ -213,8 +213,6 @@ def main() -> None:
         draw(ax, [row for row in rows if row["panel"] == title], label)
     explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=4.5)
     publish(figure, rows, args, legend=3)
-    for eps in (0.5, 0.1):
-        print(f"svm_rounds({LAM:g}, {eps:g}) = {okl.theory.svm_rounds(LAM, eps)}")
 
 
 def measure(quick: bool) -> list[dict]:
@@ -226,7 +224,6 @@ def measure(quick: bool) -> list[dict]:
     least = least_regularised()
     title = f"lam = {LAM:g}, {100 * FLIPS[1]:.0f} % flipped"
     panels.append(table(title, sizes, lambda T: svm_panel(T, streams, least)))
-    print(f"U = {U:.2f}, {len(POINTS)} points, least regularised risk {least:.4f}")
     return sum(panels, [])
 
 

@@ -120,7 +120,6 @@ def main() -> None:
     for ax in axes[:, 1:].flat:
         ax.set_ylabel("")
     explain(axes[1, 0], "bound (for the two with one)", linestyle=BOUND, linewidth=0.9)
-    print("real assets:", ", ".join(names))
     publish(fig, numbers, args, table, legend=3)
 
 
