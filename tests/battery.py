@@ -151,6 +151,7 @@ def assert_same_run(got, expected):
     for name in ("predictions", "losses", "sizes", "checkpoints"):
         assert_array_equal(getattr(got, name), getattr(expected, name), err_msg=name)
     assert_array_equal(got.mistakes, expected.mistakes)
+    assert_array_equal(got.intervals, expected.intervals)
     assert (got.loss, got.rounds) == (expected.loss, expected.rounds)
     assert got.learner.split(" of Schema")[0] == expected.learner.split(" of Schema")[0]
     assert_same_proofs(got.certificate, expected.certificate)

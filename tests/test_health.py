@@ -14,6 +14,7 @@ from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
 from tests.checks import COMPILED
+from tests.streams import inputs
 
 KERNEL = okl.Gaussian(1.0)
 N = 300 if COMPILED else 50
@@ -77,15 +78,6 @@ def test_learners_that_solve_nothing_have_the_condition_1():
 # ---- the digits ----
 
 
-def clustered(rng, n):
-    centres = rng.uniform(-1, 1, (5, 3))
-    return centres[rng.integers(0, 5, n)] + 1e-6 * rng.standard_normal((n, 3))
-
-
-def repeated(rng, n):
-    return rng.uniform(-1, 1, (7, 3))[rng.integers(0, 7, n)]
-
-
 def solved(A, b):
     """Return A^-1 b for a positive definite A, lists of Decimal."""
     n, A, b = len(b), [row[:] for row in A], b[:]
@@ -133,19 +125,20 @@ def taylor(x):
     return [head * x**k / Decimal(math.factorial(k)).sqrt() for k in range(8)]
 
 
-STREAMS = {
-    "even": lambda rng, n: rng.uniform(-1, 1, (n, 1)),
-    "clustered": lambda rng, n: clustered(rng, n)[:, :1],
-    "repeated": lambda rng, n: repeated(rng, n)[:, :1],
-    "walk": lambda rng, n: np.cumsum(0.01 * rng.standard_normal((n, 1)), axis=0),
-}
+def points(kind, n, rng):
+    return (
+        inputs(kind, n, 1, rng) if kind != "walk" else 0.01 * rng.standard_normal((n, 1)).cumsum(0)
+    )
 
 
-@pytest.mark.parametrize("inputs", STREAMS)
-def test_digits_of_kernel_ridge_are_those_of_its_forecasts(inputs):
+every_stream = pytest.mark.parametrize("kind", ["uniform", "clustered", "repeated", "walk"])
+
+
+@every_stream
+def test_digits_of_kernel_ridge_are_those_of_its_forecasts(kind):
     """Never more than there are, and at most two fewer, from lam = 1e-2 to 1e-14."""
     rng = np.random.default_rng(1)
-    X = STREAMS[inputs](rng, 36)
+    X = points(kind, 36, rng)
     X, new = X[:30], X[30:]
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(30)
     warned = []
@@ -162,10 +155,10 @@ def test_digits_of_kernel_ridge_are_those_of_its_forecasts(inputs):
     assert warned == sorted(warned) and 0 < sum(warned) < len(warned)
 
 
-@pytest.mark.parametrize("inputs", STREAMS)
-def test_forecasts_on_features_are_as_good_as_their_digits_say(inputs):
+@every_stream
+def test_forecasts_on_features_are_as_good_as_their_digits_say(kind):
     rng = np.random.default_rng(2)
-    X = STREAMS[inputs](rng, 60)
+    X = points(kind, 60, rng)
     X, new = X[:50], X[50:]
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(50)
     for lam in 10.0 ** -np.arange(2, 15, 3):

@@ -8,6 +8,7 @@ import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
 from tests.battery import LEARNERS, contents, labels, make, proofs, variations
 from tests.checks import COMPILED
+from tests.streams import inputs
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 N, LATE, D = 240, 100, 4
@@ -19,17 +20,13 @@ CASES = [*LEARNERS, *variations()]
 def stream(learner, kind, seed=0):
     """Return rounds whose last column is 0 before round LATE."""
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (N, D))
-    if kind == "clustered":
-        X = np.repeat(X[:12], 20, axis=0)[rng.permutation(N)] + rng.normal(0, 0.02, (N, D))
+    X = inputs(kind, N, D, rng)
     X[:LATE, -1] = 0.0
     values = np.sin(3 * X[:, 0]) * X[:, 1] + X[:, -1] + 0.1 * rng.standard_normal(N)
-    order = np.argsort(X[:, 0]) if kind == "ordered" else np.arange(N)
-    order = np.concatenate([order[order < LATE], order[order >= LATE]])
-    return X[order], labels(learner, 0.5 * values[order])
+    return X, labels(learner, 0.5 * values)
 
 
-@pytest.mark.parametrize("kind", ["ordered", "clustered"])
+@pytest.mark.parametrize("kind", ["sorted", "clustered"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_late_column_was_zero_so_far(case, kind, tmp_path):
     learner, known = make(case), make(case)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import oklnumba as okl
 from tests.checks import COMPILED
+from tests.streams import inputs, labels
 
 KERNEL = okl.Gaussian(0.7)
 LAMS = 4.0 ** np.arange(-6, 7)
@@ -39,25 +40,14 @@ def share_of_bound(X, y, loss, lams=LAMS):
     return ((loss - losses) / bounds).max()
 
 
+KINDS = "uniform", "clustered", "repeated", "sorted", "far apart"
+
+
 @st.composite
 def streams(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    X = rng.uniform(-1, 1, (N, 2))
-    kind = draw(st.sampled_from(["uniform", "clustered", "repeated", "sorted", "far apart"]))
-    if kind == "clustered":
-        X = 0.05 * X + rng.integers(-1, 2, (N, 1))
-    if kind == "repeated":
-        X = X[rng.integers(0, 5, N)]
-    if kind == "sorted":
-        X = X[np.argsort(X[:, 0])]
-    if kind == "far apart":
-        X = 100.0 * np.arange(N)[:, None] + X
-    labels = draw(st.sampled_from(["smooth", "small", "noise", "alternating", "changing"]))
-    f = np.sin(draw(st.sampled_from([0.3, 2.0, 9.0])) * X[:, 0])
-    y = {
-        "smooth": f, "small": 1e-3 * f, "noise": rng.choice([-1.0, 1.0], N),
-        "alternating": (-1.0) ** np.arange(N), "changing": np.where(np.arange(N) < N // 2, f, -f),
-    }[labels]  # fmt: skip
+    X = inputs(draw(st.sampled_from(KINDS)), N, 2, rng)
+    y = labels(draw(st.sampled_from(["function", "coins", "alternating", "drifting"])), X, rng)
     return X, y * draw(st.sampled_from([1e-3, 1.0, 1e3])) + 0.0
 
 

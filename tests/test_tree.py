@@ -14,6 +14,7 @@ from tests import test_all_learners as battery
 from tests import test_saving as saving
 from tests.battery import HARD, assert_same_proofs, assert_same_run, contents, far_from_the_origin
 from tests.checks import COMPILED, play_adversary
+from tests.streams import inputs
 
 N = 500 if COMPILED else 120
 KERNEL = okl.Gaussian(0.5)
@@ -73,16 +74,9 @@ class NaiveTree:
 
 def stream(name, n=N, seed=0):
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, 3)) * [1.0, 2.0, 0.5]
-    if name == "sorted":
-        X = np.sort(X, axis=0)
-    elif name == "repeated":
-        X = X[rng.integers(0, 7, n)]
-    elif name == "clustered":
-        X = rng.choice([-3.0, 0.0, 4.0], (n, 3), p=[0.1, 0.8, 0.1]) + 1e-9 * X
-    elif name == "wild":
-        X = X * np.exp(rng.standard_normal((n, 3)) * 3)
-    elif name == "equal":
+    kind = name if name in ("sorted", "repeated", "clustered", "wild") else "uniform"
+    X = inputs(kind, n, 3, rng) * [1.0, 2.0, 0.5]
+    if name == "equal":
         X[: n // 10] = 0.25
     elif name == "few values":
         X = np.round(X)
