@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, kernel_field
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import find_blas, solve_positive
+from oklnumba.core.cholesky import add_squares, find_blas, solve_positive
 from oklnumba.core.params import field_with
 from oklnumba.core.steps import Paced, finish
 
@@ -101,7 +101,7 @@ def measure_scales(
     for rows in blocks:
         F = kernel(Z[rows], C)
         with one_thread():
-            A += F.T @ F
+            add_squares(F, A)
             b += F.T @ Y[rows]
         total += F.sum(axis=0)
         yield

@@ -77,6 +77,11 @@ def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
         dsyrk(b"U", b"T", _int(m), _int(k), _MINUS, a, lda, _ONE, c, ldc)
 
 
+def add_squares(F: np.ndarray, A: np.ndarray) -> None:
+    """Add F' F, F (k, m), to the lower triangle of A (m, m), row-major; above, A is not touched."""
+    scipy.linalg.blas.dsyrk(1.0, F.T, 1.0, A.T, overwrite_c=True)
+
+
 def _subtract_product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> None:
     """Subtract A B', A (m, k) and B (n, k), from C (m, n)."""
     (a, lda), (b, ldb), (c, ldc) = map(_locate, (A, B, C))
