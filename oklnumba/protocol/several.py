@@ -298,7 +298,7 @@ class OneVsRest(Several):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         super()._play(X, y, trace)
-        self._softmax.play(trace.predictions, y)
+        self._softmax.play(trace.predictions, y.astype(np.int64))  # late ones are doubles
 
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
         with self._lock:
