@@ -129,3 +129,25 @@ def test_errors_of_the_command_take_one_line(played, capsys, argument):
     out, err = capsys.readouterr()
     assert err.startswith("oklnumba: error: ") and err.count("\n") == 1 and not out
     assert not played
+
+
+@compiled
+def test_a_stream_compiles_nothing_after_its_first_round_and_forecast():
+    later = python("""
+import json
+import numpy as np
+import oklnumba as okl
+from tests.checks import signatures
+
+X = np.random.default_rng(0).standard_normal((600, 3))
+learner = okl.SelfTuning()
+learner.learn_one(X[0], 0.3)
+learner.predict_one(X[0])
+before = signatures()
+for x in X:
+    learner.predict_one(x)
+    learner.learn_one(x, x[0] * x[1])
+learner.partial_fit(X, X[:, 0]).predict(X)
+print(json.dumps([len(before), [name for name, of in signatures().items() if of != before[name]]]))
+""")
+    assert later[0] > 100 and later[1] == []

@@ -60,6 +60,7 @@ except Exception:  # whatever this numba lacks
     compile_whole = None
 _version = tuple(map(int, re.findall(r"\d+", numba.__version__)[:2]))
 _wanted = os.environ.get("OKLNUMBA_PLAIN_JIT") == "1"
+COMPILES = not numba.config.DISABLE_JIT
 PLAIN = compile_whole is None or _version > NEWEST_TESTED or _wanted
 
 

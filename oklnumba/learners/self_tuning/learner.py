@@ -34,6 +34,7 @@ from oklnumba.core.health import Part
 from oklnumba.core.params import count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.core.steps import finish
+from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
@@ -121,6 +122,7 @@ class SelfTuning(Learner):
     _certificate_rows, _outputs_at_once = 4, True
     _run_rows = 2048
     _block_rows = settings.BLOCK_ROWS
+    _compiles = COMPILES  # whether this process has yet to compile its loops
     _late = None  # leads of rows with late labels that come next, and what was known in each
 
     budget: int = count(1, 300)
@@ -246,6 +248,9 @@ class SelfTuning(Learner):
             )
 
     def _start(self, d: int) -> None:
+        if SelfTuning._compiles:
+            SelfTuning._compiles = False
+            compile_loops()
         p = self._hyper
         self._labels = Labels(self._outputs, p.outliers)
         kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
@@ -365,3 +370,11 @@ class SelfTuning(Learner):
         scales = Scales(*(state[name] for name in Scales._fields))
         self._ensemble = finish(self._restarts.make_ensemble(scales, state["played"]))
         super()._restore(state)
+
+
+def compile_loops() -> None:
+    """Play made-up rounds beyond the second restart, so that no round of a stream compiles."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (max(settings.RESTARTS[:2]) + 1, 2))
+    learner = SelfTuning(budget=8).partial_fit(X[:-1], X[:-1, 0])
+    learner.predict_one(X[-1])
+    learner.learn_one(X[-1], X[-1, 0])
