@@ -241,10 +241,10 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
     are bools, texts, integers or anything hashable, but not fractions.
 
-    Probabilities of ``OneVsRest`` are its own. Of two classes they are (1 + f) / 2, clipped to
-    [0, 1], for forecasts f under the squared and squared hinge loss, and 1 / (1 + exp(-f)) under
-    the logistic loss; other losses have none: NotImplementedError, as in river. After n rounds
-    none of K classes has less than 1 / (n + K).
+    With more than two classes ``OneVsRest`` gives the probabilities. Of two classes, for a forecast
+    f, they are (1 + f) / 2, clipped to [0, 1], under the squared and squared hinge loss, and
+    1 / (1 + exp(-f)) under the logistic loss; other losses have none: NotImplementedError, as in
+    river. After n rounds none of K classes has less than 1 / (n + K).
 
     Examples
     --------

@@ -85,11 +85,11 @@ class Experts(Learner):
     by that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and
     where a loss exceeds B there is no bound. Labels are checked before any learner sees them.
 
-    With B=None the forecast is 0 until the first label other than 0, and a label larger than all
-    before it counts, in the update of the weights, as the largest before it: what that leaves out
-    adds up to the 2 max y^2. Weights are stored as logarithms, so with a share a learner comes back
-    from any loss. "mlpoly" forecasts the mean where no R_i is positive; the paper has losses in
-    [0, 1] and 1 for max r^2, we take the largest so far, as the authors' R package opera does.
+    With B=None the forecast is 0 until the first label other than 0. In the update of the weights a
+    label larger than all before it counts as the largest before it, which costs at most the
+    2 max y^2. Weights are stored as logarithms, so with a share a learner comes back from any loss.
+    "mlpoly" forecasts the mean where no R_i is positive. Its max r^2 is the largest so far, as in
+    the authors' R package opera; the paper has losses in [0, 1] and 1 for max r^2.
 
     Take "aggregating" with a small share for bounded labels, "mlpoly" for labels with outliers.
 

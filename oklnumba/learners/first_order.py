@@ -347,8 +347,8 @@ class CoinBetting(LinearLearner):
         L, a bound on |g|; a longer gradient is an error. None: the largest |g| so far. It is 1 for
         features with |z| = 1 and the hinge, absolute or logistic loss.
     wealth : float > 0
-        At the start: L times this is the most that can be lost against u = 0, but for rounding,
-        some 1e-16 of the largest wealth, which may be huge where gradients agreed for long.
+        At the start. The loss against u = 0 is at most L times this, up to rounding: 1e-16 of the
+        largest wealth, which may be huge where gradients agreed for long.
     loss : str
         As in OGD; for a bound beforehand one that is Lipschitz.
 

@@ -25,10 +25,10 @@ class Intervals(Wrapper):
     after forecasts that were all exact 0.
 
     The guarantee, for drift and adversarial labels too: after n rounds the share of labels inside
-    differs from ``coverage`` by at most (B / eta + 1) / n, where B is the largest |log |y - f| - Q|
-    so far, the e-folds that an error was away from its scale: ``coverage_bound``. Rounds whose
-    label is forecast exactly do not count, in n either; they are inside any interval. After an
-    error they do not narrow the next interval: else many labels could be outside in a row later.
+    differs from ``coverage`` by at most (B / eta + 1) / n, ``coverage_bound``. B is the largest
+    |log |y - f| - Q| so far. Rounds whose label is forecast exactly are inside any interval, and do
+    not count in n. After an error they do not narrow the next interval, or many labels could be
+    outside in a row later.
 
     Parameters
     ----------

@@ -30,9 +30,9 @@ class Lags(Wrapper):
 
     Remarks
     -------
-    Before there are so many labels, the first one stands for those that are missing. ``predict`` of
-    several rows sees the same last labels in each: those that are known. A run with late labels or
-    batches is refused, since its forecasts would have older labels than it learned from.
+    Before there are so many labels, the first one stands for those that are missing. In ``predict``
+    all rows see the last labels that are known. A run with late labels or batches is refused, since
+    its forecasts would have older labels than it learned from.
 
     The certificate passes through: its functions are f(x, labels) plus the last label.
 

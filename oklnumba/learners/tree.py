@@ -60,9 +60,10 @@ class Tree(Wrapper):
     ``Standardized(Tree(learner))`` to compare inputs on one scale. Rows at the median go left. A
     leaf whose rows are all equal tries again after ``leaf_rows`` more.
 
-    The certificate is against one function for each present leaf, of all rows that belong there;
-    the bound is the sum of the leaves', and what the forecasts given before splits lost more than
-    the replays. With a discount learners forget by the rounds of their leaf, and have none.
+    The certificate is against one function for each present leaf, of all rows that belong there.
+    Its bound is the sum of the leaves' bounds, plus the loss of the forecasts given before splits
+    less that of the replays. With a discount learners forget by the rounds of their leaf, and there
+    is no certificate.
 
     Examples
     --------

@@ -321,7 +321,7 @@ class Learner(State, Params):
     def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
         """Learn checked rows whose forecasts were made before, with late labels.
 
-        leads : (n,), rounds before its own that had not been learned when a row was forecast.
+        leads : (n,), how many earlier rounds had not been learned when each row was forecast.
         """
         self._set_leads(leads)
         self._play_rows(X, y)
