@@ -184,6 +184,7 @@ def test_several_outputs_are_as_many_single_ones_but_for_metrics_lags_and_trees(
     monkeypatch.setattr(constants, "METRIC_ROUNDS", 10**9)  # no metrics, which outputs share
     monkeypatch.setattr(constants, "SPACES", [s for s in constants.SPACES if not s.lags])
     monkeypatch.setattr(constants, "GROWTHS", ())  # nor trees
+    monkeypatch.setattr(constants, "FOREST_LAGS", (0,))
     X, y = stream()
     Y = np.stack([y, np.sign(y - 7.0), -3.0 * y + X[:, 1]], axis=1)
     several = okl.MultiOutput(okl.SelfTuning(BUDGET))
@@ -212,7 +213,8 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     S = naive_self_tuning.standardised(*[np.column_stack([X, changes])[:n] for n in (N, 480)])
     Z = np.column_stack([np.ones(N), S])
     for k, (last, _) in enumerate(known):
-        ridges = naive_self_tuning.forecasts(Z, Y[:, k] - last, [(1.0, None), (1.0, 300)])
+        target = np.append(0.0, (Y[:, k] - last)[1:])
+        ridges = naive_self_tuning.forecasts(Z, target, [(1.0, None), (1.0, 300)])
         got = ensemble._results.forecasts[ensemble._lagged, 0, k] + ensemble.scales.offsets[k]
         assert_allclose(got[:3], ridges[-1] + last[-1], rtol=1e-9)
 

@@ -353,7 +353,8 @@ def lag_forecasts(X, raw, counts, past, stop, ridges):
     A = np.column_stack([X[:stop], differences])
     S = standardised(A, A[:past]) if past else np.zeros(A.shape)
     Z = np.column_stack([np.ones(stop), S])
-    return forecasts(Z, raw[:stop] - last, ridges) + last[:, None], last
+    target = np.where(counts[:stop] > 0, raw[:stop] - last, 0.0)  # no jump from nothing
+    return forecasts(Z, target, ridges) + last[:, None], last
 
 
 def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, most):
@@ -364,7 +365,7 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
         if lags == 0:
             return X[first:stop], y[first:stop, None]
         Z = np.column_stack([X[first:stop], last, differences[:, : lags - 1]])
-        return Z, (y[first:stop] - last)[:, None]
+        return Z, np.where(counts[first:stop] > 0, y[first:stop] - last, 0.0)[:, None]
 
     forest = naive_forest.forest(rounds, 1, growths, count, shrinkages, [seed, lags], most)
     for t, found in enumerate(forest):

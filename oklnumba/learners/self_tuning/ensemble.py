@@ -108,7 +108,7 @@ class Ensemble(State):
         last = rounds.known.last
         for group, Z in self._views:
             if group.space.lags:
-                group.play(Z, rounds.raw - last, joins, is_forecast_point)
+                group.play(Z, rounds.known.change_to(rounds.raw), joins, is_forecast_point)
         self._add_last(last)
         return self._results.forecasts[self._foretelling, : len(last)] + self.scales.offsets
 

@@ -21,7 +21,7 @@ from oklnumba.learners.self_tuning.members import Member
 class Forest(State):
     """Trees that are grown anew on the past after ``settings.GROWTHS`` rounds, and learn on.
 
-    With lags their inputs are x and so many last labels, and their labels those to the last one.
+    With lags, of one output, they see x and so many last labels, and learn changes from the last.
     They see at most the latest MOST_GROWN rows, so T trees have at most 2 T MOST_GROWN nodes, of
     5 numbers each for one output. Labels count from ``offset``, in ``unit``. Before the first
     growth each tree is a root: it forecasts the mean of the labels so far.
@@ -47,16 +47,23 @@ class Forest(State):
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the forecasts of n rounds, (n, E, K), each before its label is learned."""
         F = np.empty((len(rounds.X), *self._means.shape))
-        Z, base = self._find_inputs(rounds.X, rounds.known)
-        self._learn(Z, rounds.Y - base[:, 0], F)
-        return F * self._unit + (self._offset + base)
+        self._learn(*self._find_pairs(rounds), F)
+        return self._in_labels(F, rounds.known)
 
-    def _find_inputs(self, X: np.ndarray, known: Known) -> tuple[np.ndarray, np.ndarray]:
-        """Return the inputs of the trees, and what is added to their forecasts, (n, 1, K)."""
+    def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the trees see and what they learn."""
+        Z = self._find_inputs(rounds.X, rounds.known)
+        return Z, rounds.known.change_to(rounds.Y) if self._lags else rounds.Y
+
+    def _find_inputs(self, X: np.ndarray, known: Known) -> np.ndarray:
         if not self._lags:
-            return X, np.zeros((len(X), 1, self._means.shape[1]))
-        differences = known.differences[:, : self._lags - 1].reshape(len(X), -1)
-        return np.column_stack([X, known.last, differences]), known.last[:, None]
+            return X
+        differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
+        return np.column_stack([X, known.last, differences])
+
+    def _in_labels(self, F: np.ndarray, known: Known) -> np.ndarray:
+        F = F * self._unit + self._offset
+        return F + known.last[:, None] if self._lags else F
 
     def _learn(self, Z: np.ndarray, Y: np.ndarray, F: np.ndarray) -> None:
         """Learn n rounds; F : (n, E, K), forecasts of the first E members."""
@@ -67,10 +74,9 @@ class Forest(State):
     def forecast(self, X: np.ndarray, known: Known) -> np.ndarray:
         """Return the forecasts of n single rounds, (n, E, K); nothing is learned."""
         F = np.empty((len(X), *self._means.shape))
-        Z, base = self._find_inputs(X, known)
-        trees = self._gather(hot.Trees)
+        Z, trees = self._find_inputs(X, known), self._gather(hot.Trees)
         enter(hot.forest_forecasts)(Z, trees, self._shrinkages, self._means, F)
-        return F * self._unit + (self._offset + base)
+        return self._in_labels(F, known)
 
     # ---- growth ----
 
@@ -98,20 +104,14 @@ class Forest(State):
         """Exchange the trees for those that the work grows, and let them learn the later rows."""
         finish(work)
         self._take(self._grown)
-        Z, Y = self._take_rows(past, slice(built, None))
+        Z, Y = self._find_pairs(past.rounds(slice(built, None)))
         self._learn(Z, Y, np.empty((len(Z), 0, Y.shape[1])))
-
-    def _take_rows(self, past: Past, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return what trees see and learn of rounds of the past."""
-        rounds = past.rounds(rows)
-        Z, base = self._find_inputs(rounds.X, rounds.known)
-        return Z, rounds.Y - base[:, 0]
 
     def _build(self, past: Past, end: int, steps: int) -> Paced[None]:
         """Grow the trees of round ``end`` in about so many steps."""
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, trees = min(len(past.X), settings.MOST_GROWN, most), []
-        X, Y = self._take_rows(past, slice(len(past.X) - n, None))
+        X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
         X = np.ascontiguousarray(X.T)
         offset, unit = Y.mean(axis=0), Y.std(axis=0)
         unit[unit == 0.0] = 1.0

@@ -22,9 +22,15 @@ class Known(NamedTuple):
     last: np.ndarray  # (n, K)
     differences: np.ndarray  # (n, LAGS - 1, K): how those before differ from it
 
+    there: np.ndarray  # (n, K): whether there was any
+
     def rows(self, start: int, stop: int | None = None) -> Known:
         """Return those of rounds start to stop (views)."""
-        return Known(self.last[start:stop], self.differences[start:stop])
+        return Known(*[array[start:stop] for array in self])
+
+    def change_to(self, Y: np.ndarray) -> np.ndarray:
+        """Return labels, (n, K), less the last ones; 0 where there was none: no jump is learned."""
+        return np.where(self.there, Y - self.last, 0.0)
 
 
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
@@ -33,7 +39,8 @@ def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     past = labels[places.clip(min=0)]
     past[places < 0] = np.nan
     last = past[:, 0]
-    return Known(*map(np.nan_to_num, (last, past[:, 1:] - last[:, None])))
+    differences = past[:, 1:] - last[:, None]
+    return Known(np.nan_to_num(last), np.nan_to_num(differences), ~np.isnan(last))
 
 
 class Rounds(NamedTuple):
