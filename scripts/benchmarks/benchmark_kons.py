@@ -48,7 +48,8 @@ def exact(n: int, repeat: int) -> list[dict]:
         goal = goal if n < 10_000 else 0.8  # of a Xeon, where dgemm is 1.5 times dpotrf's speed
         with threadpool_limits(threads):
             product, reference, *ours = least_times(
-                *(partial(timed, f) for f in (multiply, factor, *runs)), repeat=repeat
+                *(partial(timed, f, time.process_time) for f in (multiply, factor, *runs)),
+                repeat=repeat,
             )
         of = f"time of Gram matrix + dpotrf in place, {threads} BLAS thread{'s' * (threads > 1)}"
         for cls, took in zip(learners, ours, strict=True):

@@ -33,9 +33,9 @@ def play_one_by_one(learner, X, y) -> None:
 
 
 def median_seconds(function, repeat: int = 3) -> float:
-    """Return the median time of a call, after one call to warm up (and compile)."""
+    """Return the median CPU time of a call, after one call to warm up (and compile)."""
     function()
-    return sorted(timed(function) for _ in range(repeat))[repeat // 2]
+    return sorted(timed(function, time.process_time) for _ in range(repeat))[repeat // 2]
 
 
 def least_times(*functions, repeat: int):
