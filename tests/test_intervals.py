@@ -228,8 +228,8 @@ def test_sets_hold_the_class_that_comes(K, learner):
 
 
 def test_sets_need_intervals_and_probabilities():
-    X, y = classes(3, 200)
-    for learner in (okl.LinearAWV(), okl.Intervals(okl.FOGD(loss="hinge"))):
+    for learner, K in ((okl.LinearAWV(), 3), (okl.Intervals(okl.FOGD(loss="hinge")), 2)):
+        X, y = classes(K, 200)
         model = OnlineClassifier(learner).fit(X, y)
         assert model.predict(X).shape == (200,)
         with pytest.raises(ValueError, match=r"okl.Intervals\(.* squared"):

@@ -33,7 +33,7 @@ def assert_forecasts(cls, found, expected, exact=True):
     assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 
 
-def textbook(learner, X, y, delay, batch):
+def textbook(learner, X, y, delay, batch, forecast="predict"):
     """Return forecasts and sizes by the definition.
 
     Round t is forecast by the learner that has learned the labels of rounds 1, ..., m - delay, m
@@ -53,7 +53,7 @@ def textbook(learner, X, y, delay, batch):
 
     learner._begin(X.shape[1], *y.shape[1:])
     for t in range(1, len(X) + 1):
-        forecasts.append(learner.predict(X[t - 1 : t])[0])
+        forecasts.append(getattr(learner, forecast)(X[t - 1 : t])[0])
         known.append(learner.rounds)
         if t % batch == 0:
             learn(t - delay)
@@ -179,9 +179,10 @@ def test_labels_of_any_kind_may_be_missing():
         run = okl.run(make(okl.PKAWV), X, labels, labels="optional")
         assert_array_equal(run.predictions, whole.predictions)
     names = [v if v != v else "no" if v < 0 else "yes" for v in gaps.tolist()]  # texts and NaN
-    learner = okl.OneVsRest(make(okl.PKAWV), ["no", "yes"])
-    scores = okl.run(learner, X, names, labels="optional").scores
-    assert_array_equal(scores[:, 1], whole.predictions)
+    learners = (okl.OneVsRest(make(okl.PKAWV), classes) for classes in (["no", "yes"], [-1, 1]))
+    pairs = zip(learners, (names, gaps), strict=True)
+    scores = [okl.run(one, X, labels, labels="optional").scores for one, labels in pairs]
+    assert_array_equal(*scores)
 
 
 def test_the_regret_is_that_of_the_rounds_with_a_label():
@@ -211,10 +212,9 @@ def test_classes(scorer, delay, batch):
     learner = okl.OneVsRest(scorer, ["yes", "no", "so"])
     run = okl.run(learner, X, y, delay=delay, batch=batch, labels="optional")
     there = np.array([one is not None for one in y])
-    for k, name in enumerate(learner.classes):
-        signs = np.where(there, np.where(y == name, 1.0, -1.0), np.nan)
-        expected, _ = textbook(clone(scorer), X, signs, delay, batch)
-        assert_allclose(run.scores[:, k], expected, rtol=1e-9, atol=1e-12)
+    codes = np.array([learner.classes.index(one) if one else np.nan for one in y])
+    expected, _ = textbook(clone(learner), X, codes, delay, batch, "_forecast_outputs")
+    assert_allclose(run.scores, expected, rtol=1e-9, atol=1e-12)
     assert_array_equal(run.predictions, np.array(learner.classes)[run.scores.argmax(axis=1)])
     wrong = (run.predictions != y)[there]
     assert run.mistake_rate == pytest.approx(wrong.mean()) and run.certificate is None

@@ -310,9 +310,9 @@ class State:
 
     def _restore_triangle(self, value: np.ndarray) -> None:
         """Restore U, in double or single precision, or its first columns."""
-        r = (1 + isqrt(1 + 8 * value.shape[-1])) // 2
+        r = min((1 + isqrt(1 + 8 * value.shape[-1])) // 2, self._used("U").shape[-1])
         shape = *self._U.shape[:-2], r * (r - 1) // 2
-        if value.shape != shape or value.dtype.kind != "f" or r > self._used("U").shape[-1]:
+        if value.shape != shape or value.dtype.kind != "f":
             raise ValueError(f"array 'U' has shape {value.shape}; expected {shape}, floats")
         start = 0
         for row in triangle_rows(self._U, r):
