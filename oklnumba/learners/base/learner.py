@@ -69,7 +69,7 @@ class Trace(NamedTuple):
         """Return the results of rounds start to stop (views)."""
         if stop - start == len(self.sizes):
             return self
-        return type(self)(*(None if a is None else a[start:stop] for a in self))
+        return self._make([None if a is None else a[start:stop] for a in self])
 
 
 class Learner(State, Params):
