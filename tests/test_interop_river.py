@@ -138,7 +138,11 @@ def test_a_class_that_comes_late_is_as_if_known_from_the_start(learner):
             known.learn_one(row, label)
         seen += [str(name) for name in dict.fromkeys(y[part]) if name not in seen]
     assert seen == list(names)
-    assert_array_equal(model._player.scores(X)[:, :4], known.scores(X))
+    scores = model._player.scores(X)[:, :4]
+    if isinstance(learner, okl.SelfTuning):  # lags of the spare class are columns, which round
+        assert_allclose(scores, known.scores(X), rtol=0, atol=1e-13)
+    else:
+        assert_array_equal(scores, known.scores(X))
 
 
 def test_labels_of_any_kind():

@@ -78,19 +78,25 @@ def forests():
 SPANS = [("plain", 1024), *((name, 48) for name in STREAMS)]
 
 
+def make_small(spaces):
+    """2, 4 and 16 leaves after round 128, more at the next restart, of the last tree smaller ones.
+
+    Some of the Gaussian members have fewer atoms than BUDGET.
+    """
+    return [
+        space._replace(leaf_rounds=max(space.leaf_rounds // 8, 8), max_size=space.max_size / 8)
+        if space.metric
+        else space._replace(max_size=BUDGET // 2 if space.coins in (0, 2) else space.max_size)
+        for space in spaces
+    ]
+
+
 @pytest.mark.parametrize(("name", "span"), SPANS)
 def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
     monkeypatch.setattr(constants, "SPAN", span)
     n, restarts = (N, (32, 128, 512)) if span == 1024 else (340, (32, 128, 256))
     monkeypatch.setattr(constants, "RESTARTS", restarts)
-    # 2, 4 and 16 leaves after round 128, more at the next restart, of the last tree smaller ones.
-    # Some of the Gaussian members have fewer atoms than BUDGET.
-    spaces = [
-        space._replace(leaf_rounds=max(space.leaf_rounds // 8, 8), max_size=space.max_size / 8)
-        if space.metric
-        else space._replace(max_size=BUDGET // 2 if space.coins in (0, 2) else space.max_size)
-        for space in constants.SPACES
-    ]
+    spaces = make_small(constants.SPACES)
     monkeypatch.setattr(constants, "SPACES", spaces)
     monkeypatch.setattr(constants, "TREES", 2)
     X, y = stream(name, n)
@@ -209,7 +215,7 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     learner.predict(X[-1:])
     ensemble = learner._ensemble
     known = [naive_self_tuning.look_back(labels, np.arange(N)) for labels in Y.T]
-    changes = np.stack([one for _, one in known], axis=2)[:, : 26 // outputs].reshape(N, -1)
+    changes = np.concatenate([one[:, :3] for _, one in known], axis=1)
     S = naive_self_tuning.standardised(*[np.column_stack([X, changes])[:n] for n in (N, 480)])
     Z = np.column_stack([np.ones(N), S])
     for k, (last, _) in enumerate(known):
@@ -617,3 +623,38 @@ def test_outliers_may_be_taken_as_they_are():
         okl.run(okl.SelfTuning(), X, usual).predictions,
         okl.run(okl.SelfTuning(outliers=False), X, usual).predictions,
     )
+
+
+@pytest.mark.parametrize("name", ["lagged", "outliers", "drift"])
+def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name, monkeypatch):
+    monkeypatch.setattr(constants, "RESTARTS", (32, 128, 256))
+    spaces = make_small(constants.SPACES)
+    monkeypatch.setattr(constants, "SPACES", spaces)
+    X, y = stream(name, 340)
+    learner, forecasts = okl.SelfTuning(BUDGET), []
+    # Labels come seven at a time, three rounds after the last of them.
+    leads = np.minimum(np.arange(340) % 7 + 3, np.arange(340))
+    learner._begin(3)
+    for start in range(0, 340, 7):
+        rows = slice(start, min(start + 7, 340))
+        learner._set_leads(leads[rows])
+        forecasts.append(learner._play_rows(X[rows], y[rows]).predictions)
+    arguments = X, y, (32, 128, 256), BUDGET, spaces, constants.DEEPEST
+    expected, _ = naive_self_tuning.self_tuning(*arguments, leads=leads)
+    scale = np.where(np.arange(340) < 32, 1e6, 10.0) if name == "outliers" else 10.0
+    assert_allclose(np.concatenate(forecasts) / scale, expected / scale, rtol=0, atol=1e-8)
+    assert np.abs(expected - naive_self_tuning.self_tuning(*arguments)[0]).max() > 0.1
+
+
+def test_members_with_lags_are_trained_for_late_labels(monkeypatch):
+    """Control: leads that are forgotten, so members learn from fresher labels than they see."""
+    lagged = [one for one in constants.SPACES if one.lags]
+    spaces = [constants.Space("linear", 4, (constants.Ridge(1.0),)), *lagged]
+    monkeypatch.setattr(constants, "SPACES", spaces)
+    t = np.arange(2000)
+    y = 10.0 * np.sin(2 * np.pi * t / 40) + 0.1 * np.random.default_rng(0).standard_normal(2000)
+    X, losses = np.zeros((2000, 1)), []
+    for leads in (okl.SelfTuning._set_leads, lambda *a: None):
+        monkeypatch.setattr(okl.SelfTuning, "_set_leads", leads)
+        losses.append(okl.run(okl.SelfTuning(), X, y, delay=9).losses[500:].mean())
+    assert losses[0] < 1.0 and losses[1] > 20.0

@@ -20,8 +20,7 @@ class Known(NamedTuple):
     """The labels that were known when each of n rounds was forecast; missing ones count as 0."""
 
     last: np.ndarray  # (n, K)
-    differences: np.ndarray  # (n, LAGS - 1, K): how those before differ from it
-
+    differences: np.ndarray  # (n, K, LAGS - 1): how those before differ from it
     there: np.ndarray  # (n, K): whether there was any
 
     def rows(self, start: int, stop: int | None = None) -> Known:
@@ -36,10 +35,10 @@ class Known(NamedTuple):
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
     places = np.subtract.outer(counts, np.arange(1, settings.LAGS + 1))
-    past = labels[places.clip(min=0)]
-    past[places < 0] = np.nan
-    last = past[:, 0]
-    differences = past[:, 1:] - last[:, None]
+    past = labels[places.clip(min=0)].swapaxes(1, 2)
+    past[(places < 0)[:, None].repeat(past.shape[1], axis=1)] = np.nan
+    last = past[..., 0]
+    differences = past[..., 1:] - last[..., None]
     return Known(np.nan_to_num(last), np.nan_to_num(differences), ~np.isnan(last))
 
 

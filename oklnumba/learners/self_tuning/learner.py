@@ -364,7 +364,9 @@ class SelfTuning(Learner):
         return super()._state() | self._ensemble.scales._asdict()
 
     def _output_axes(self) -> dict[str, int]:
-        return super()._output_axes() | {"offsets": 0, "signs": 0}
+        return super()._output_axes() | dict.fromkeys(
+            ("offsets", "signs", "lag_mean", "lag_scale"), 0
+        )
 
     def _restore(self, state: dict[str, Any]) -> None:
         scales = Scales(*(state[name] for name in Scales._fields))

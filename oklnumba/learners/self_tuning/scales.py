@@ -31,7 +31,7 @@ class Scales(NamedTuple):
     scale: np.ndarray  # (d,); infinite before any data
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
-    lag_mean: np.ndarray  # (lags - 1, K), of the differences of labels; K at the restart
+    lag_mean: np.ndarray  # (K, lags - 1), of the differences of labels
     lag_scale: np.ndarray
     median: float = 0.0  # distance of two inputs; 0: there are linear members only
     metrics: np.ndarray = np.empty((0, 0))  # (M, d), in the order of PASSES
@@ -48,11 +48,11 @@ class Scales(NamedTuple):
     def measure(cls, past: Past, rounds: int) -> Paced[Scales]:
         """Return the scales of past rounds; trees grow as deep as ``rounds`` allow."""
         X, Y, (n, d) = past.X, past.Y, past.X.shape
-        changes = look_back(past.raw, past.counts).differences
-        changes = changes[:, : settings.LAG_COLUMNS // Y.shape[1]]
+        lags = settings.LAGS if Y.shape[1] == 1 else settings.SHARED_LAGS
+        changes = look_back(past.raw, past.counts).differences[..., : lags - 1]
         if n == 0:
-            zeros, lags = np.zeros(Y.shape[1]), np.zeros(changes.shape[1:])
-            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, lags, lags + np.inf)
+            zeros, of_lags = np.zeros(Y.shape[1]), np.zeros(changes.shape[1:])
+            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, of_lags, of_lags + np.inf)
         mean, scale = yield from measure_moments(X)
         of_lags = yield from measure_moments(changes.reshape(n, -1))
         of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]
@@ -86,8 +86,7 @@ class Scales(NamedTuple):
 
     def add_lags(self, Z: np.ndarray, known: Known) -> np.ndarray:
         """Return standardised inputs, and behind them the differences of labels."""
-        lags, outputs = self.lag_mean.shape
-        changes = known.differences[:, :lags, :outputs].reshape(len(Z), -1)
+        changes = known.differences[..., : self.lag_mean.shape[1]].reshape(len(Z), -1)
         return np.concatenate([Z, standardise(changes, self.lag_mean, self.lag_scale)], axis=1)
 
     def tree(self, space: Space) -> Tree:

@@ -76,7 +76,7 @@ SPACES = (
     Space("linear", 8, (Ridge(1.0), Ridge(1.0, 300)), lags=True),
 )  # fmt: skip
 # Behind these is one more member, the last label: for labels that hardly ever change.
-LAGS, LAG_COLUMNS = 14, 26  # last labels; most columns of their differences, for several outputs
+LAGS, SHARED_LAGS = 14, 4  # last labels, and those of each of several outputs, which all see
 
 # Jumps along single inputs, and rules: a forest on x, one on x and the last labels. A member is a
 # forest whose nodes count as so many rounds of their parents.
