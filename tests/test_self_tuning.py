@@ -292,6 +292,7 @@ def test_the_price_of_outliers_is_what_they_cost_and_is_in_the_bound():
     assert (price[:50] == 0.0).all() and price[-1] > 9e11
     assert_allclose(learner.outlier_price, price[-1], rtol=1e-12)
     assert learner.outliers_replaced == 2
+    assert "2 labels taken for outliers, 100.0% of the loss; if they are no errors" in repr(run)
     proof = run.certificate
     # Only members with a memory, and the last label, see the wild ones; they have no comparator.
     assert_array_equal(proof.comparator, same.comparator)
@@ -308,7 +309,7 @@ def test_outliers_are_those_of_the_definition(name):
     wild = rng.random(1500) < 0.02
     y[wild] *= rng.choice([1e2, -1e5, 1e9], wild.sum())
     # Of two members one tells some wild labels, to 30 % of their size.
-    told = np.stack([y * np.where(rng.random(1500) < 0.5, 1.0 + rng.uniform(0, 0.3), 0.0), 0 * y])
+    told = y * np.where(rng.random((3, 1500)) < 0.5, 1.0 + rng.uniform(0, 0.3, (3, 1500)), 0.0)
     limits = [naive_self_tuning.label_limits(y, t) for t in range(1500)]
     cut = [naive_self_tuning.cut_label(y[t], *limits[t]) for t in range(1500)]
     expected = [naive_self_tuning.learned_label(y[t], told[:, t], *limits[t]) for t in range(1500)]

@@ -45,6 +45,7 @@ class Course:
             self.score_loss = self.learner._loss().name
         if run.rounds:
             self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
+            self.outliers = run.outliers
         if run.interrupted:
             raise KeyboardInterrupt
         return run
@@ -174,6 +175,8 @@ def summarise(course: Course) -> None:
         print(f"loss      {course.total / course.rounds:.6g} ({course.name}, mean)")
     print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds per second")
     print(f"size      {course.size}")
+    if course.outliers:
+        print(f"outliers  {course.outliers}")
     if hasattr(course.learner, "leader"):
         print(f"leader    {course.learner.leader}")
     if (certificate := course.certificate) is not None:

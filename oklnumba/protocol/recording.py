@@ -152,6 +152,7 @@ class Recorder:
             "late": getattr(self.late, "words", ""),
             "first": self.first,
             "played": self.learner.rounds,
+            "outliers": self.learner._outliers() if self.rounds else (0, 0.0),
             "schema": self.schema and self.schema.to_json(),
         }
 

@@ -18,6 +18,7 @@ from oklnumba.core.state import select_prefix
 from oklnumba.protocol.class_scores import ClassScores, count_rules, name_rules, score_classes
 from oklnumba.protocol.recording import SETTLED
 
+COSTLY = 0.1  # of the loss: what outliers cost, from which on a summary says what to do
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
 
@@ -144,6 +145,15 @@ class Run:
                 loss, comparator, loss - comparator, bound, meta["space"], guaranteed,
                 meta["member"], int(meta["played"]),
             )  # fmt: skip
+
+    @property
+    def outliers(self) -> str:
+        """How many labels ``SelfTuning`` took for outliers, and what they cost; "" for none."""
+        count, share = self._meta.get("outliers", (0, 0.0))
+        if not count:
+            return ""
+        hint = "; if they are no errors: SelfTuning(outliers=False)" if share > COSTLY else ""
+        return f"{count} labels taken for outliers, {share:.1%} of the loss{hint}"
 
     @cached_property
     def recorded(self) -> np.ndarray:
@@ -367,6 +377,7 @@ class Run:
                 what += f" ({name_rules(*count_rules(rounds[0]))})"
         end = self._end()
         size = f", size {int(self.sizes[-1])}" if self.rounds else ""
+        size += f", {self.outliers}" if self.outliers else ""
         return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
@@ -390,6 +401,8 @@ class Run:
             rows["bound on the regret"] = float(np.sum(self.certificate.bound[-1]))
         if self.rounds:
             rows["size"] = int(self.sizes[-1])
+        if self.outliers:
+            rows["outliers"] = self.outliers
         return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
 
 

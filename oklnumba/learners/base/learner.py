@@ -249,6 +249,10 @@ class Learner(State, Params):
         """Return the member, of each output, whose comparator the certificate shows now."""
         return None
 
+    def _outliers(self) -> tuple[int, float]:
+        """Return how many labels were not learned as they came, and their share of the loss."""
+        return 0, 0.0
+
     def _nested(self) -> dict[str, State]:
         """Return the inner objects with a state, by name."""
         return {}

@@ -32,6 +32,7 @@ class Wrapper(Learner):
     _loss = from_learner("_loss")
     _check_labels = from_learner("_check_labels")
     _advice = from_learner("_advice")
+    _outliers = from_learner("_outliers")
     _check_points = from_learner("_check_points")
 
     @property

@@ -132,9 +132,14 @@ class Layers(State):
         """Return the largest |y| so far of each output, (K,)."""
         return self._tally[:, 0, LARGEST]
 
+    @property
+    def loss(self) -> np.ndarray:
+        """The loss of the forecasts, on the labels as learned, (K,)."""
+        return self._loss + self._replay_correction
+
     def correct_losses(self, other: Layers) -> None:
         """Take for the losses of rounds replayed here those of the layers that played them."""
-        total = other._loss + other._replay_correction
+        total = other.loss
         same = other._losses.shape == self._losses.shape
         # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]

@@ -203,6 +203,11 @@ class SelfTuning(Learner):
         """The members that no restart makes anew."""
         return [*self._forests, *self._given]
 
+    def _outliers(self) -> tuple[int, float]:
+        price, loss = self._labels.price.sum(), self._ensemble.layers.loss.sum()
+        count = int(self._labels.replaced.sum())
+        return count, float(price / (loss + price)) if count and loss + price > 0.0 else 0.0
+
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
             raise ValueError("there are no members yet: play a round first")
