@@ -186,10 +186,11 @@ def coordinates(S, atoms, kernel):
     return Z
 
 
-def forecasts(Z, y, ridges):
+def forecasts(Z, y, ridges, every=False):
     """Ridge and AWV forecasts with a discount of the past, whose pivots are at least lam.
 
-    ridges : (lam, half-life); returns (n, 2 each), no AWV forecast where there is a half-life.
+    ridges : (lam, half-life); returns (n, 2 each), no AWV forecast where there is a half-life,
+    unless ``every`` one is wanted.
     """
     lam = np.array([[lam] for lam, _ in ridges])
     g = np.array([[1.0 if half is None else 0.5 ** (1 / half)] for _, half in ridges])
@@ -206,7 +207,7 @@ def forecasts(Z, y, ridges):
         L = np.linalg.cholesky(A + np.outer(z, z))
         roots = np.diagonal(L, axis1=1, axis2=2)
         D, U = roots**2, (L / roots[:, None]).swapaxes(1, 2)
-    return out[:, np.array([(True, half is None) for _, half in ridges])]
+    return out[:, np.array([(True, every or half is None) for _, half in ridges])]
 
 
 def label_ranges(y, span, signs):
@@ -348,13 +349,13 @@ def space_forecasts(space, views, y, signs, sizes, past, scales, median, seed, b
 
 
 def lag_forecasts(X, raw, counts, past, stop, ridges):
-    """Forecasts of ridge regressions on x and the differences of the last labels, and these."""
+    """Ridge and AWV forecasts on x and the differences of the last labels, and the last ones."""
     last, differences = look_back(raw, counts[:stop])
     A = np.column_stack([X[:stop], differences])
     S = standardised(A, A[:past]) if past else np.zeros(A.shape)
     Z = np.column_stack([np.ones(stop), S])
     target = np.where(counts[:stop] > 0, raw[:stop] - last, 0.0)  # no jump from nothing
-    return forecasts(Z, target, ridges) + last[:, None], last
+    return forecasts(Z, target, ridges, every=True) + last[:, None], last
 
 
 def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, most):
@@ -410,7 +411,7 @@ def self_tuning(
         columns = []
         for space in spaces:
             if space.lags:
-                columns.append(lagged - offset)
+                columns.append(lagged[:, ::2] - offset)  # AWV only foretells labels
             elif past or space.kernel == "linear":
                 columns += space_forecasts(
                     space, views, labels, signs, sizes, past, scales, median, (seed, stage), budget,

@@ -82,7 +82,6 @@ class Ensemble(State):
         self.members = [name for name in names if name is not None]
         lagged = [space.lags for space in spaces for _ in range(space.forecasts)]
         self._lagged = np.flatnonzero(lagged)  # forecasts of members with a memory
-        self._foretelling = [i for i in self._lagged if names[i] is not None]
         self._rows = np.array([i for i, name in enumerate(names) if name is not None])
         has_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         named = ridges[-1] + np.arange(len(self._lost))
@@ -110,7 +109,7 @@ class Ensemble(State):
             if group.space.lags:
                 group.play(Z, rounds.known.change_to(rounds.raw), joins, is_forecast_point)
         self._add_last(last)
-        return self._results.forecasts[self._foretelling, : len(last)] + self.scales.offsets
+        return self._results.forecasts[self._lagged, : len(last)] + self.scales.offsets
 
     def _add_last(self, last: np.ndarray) -> None:
         """Write the last labels, (n, K), and add them to what members with a memory forecast."""

@@ -146,7 +146,8 @@ def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
     like, names = Member("", sigma, **how), []
     for lam, half_life in space.ridges:
         ridge = like._replace(forecaster="ridge", lam=lam, half_life=half_life)
-        names += [ridge, ridge._replace(forecaster="awv") if half_life is None else None]
+        awv = None if space.lags or half_life else ridge._replace(forecaster="awv")
+        names += [ridge, awv]
     names += [like._replace(forecaster="passive-aggressive", C=C) for C in space.aggressiveness]
     return names + [like._replace(forecaster="gradient descent", step=step) for step in space.steps]
 
