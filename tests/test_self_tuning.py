@@ -631,6 +631,7 @@ def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name,
     monkeypatch.setattr(constants, "RESTARTS", (32, 128, 256))
     spaces = make_small(constants.SPACES)
     monkeypatch.setattr(constants, "SPACES", spaces)
+    monkeypatch.setattr(constants, "TREES", 2)
     X, y = stream(name, 340)
     learner, forecasts = okl.SelfTuning(BUDGET), []
     # Labels come seven at a time, three rounds after the last of them.
@@ -641,10 +642,13 @@ def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name,
         learner._set_leads(leads[rows])
         forecasts.append(learner._play_rows(X[rows], y[rows]).predictions)
     arguments = X, y, (32, 128, 256), BUDGET, spaces, constants.DEEPEST
-    expected, _ = naive_self_tuning.self_tuning(*arguments, leads=leads)
+    expected, _ = naive_self_tuning.self_tuning(*arguments, leads=leads, forests=forests())
     scale = np.where(np.arange(340) < 32, 1e6, 10.0) if name == "outliers" else 10.0
     assert_allclose(np.concatenate(forecasts) / scale, expected / scale, rtol=0, atol=1e-8)
-    assert np.abs(expected - naive_self_tuning.self_tuning(*arguments)[0]).max() > 0.1
+    assert (
+        np.abs(expected - naive_self_tuning.self_tuning(*arguments, forests=forests())[0]).max()
+        > 0.1
+    )
 
 
 def test_members_with_lags_are_trained_for_late_labels(monkeypatch):

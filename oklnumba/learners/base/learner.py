@@ -323,10 +323,7 @@ class Learner(State, Params):
         return trace
 
     def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
-        """Learn checked rows whose forecasts were made before, with late labels.
-
-        leads : (n,), how many earlier rounds had not been learned when each row was forecast.
-        """
+        """Learn late labels; leads : (n,), of rounds before a row's own, those it did not know."""
         self._set_leads(leads)
         self._play_rows(X, y)
 
