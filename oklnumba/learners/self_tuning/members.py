@@ -226,11 +226,13 @@ class Group(State):
         for name in self._REGRESSIONS:
             array = state[name]
             state |= {name: array[:, :n], f"{name}_derived": array[:, n:]}
+        if not self._max_size:  # inputs, unlike coordinates, may be collinear: no single precision
+            state["U_exact"] = state.pop("U")
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Restore a state, or one without what can be derived."""
-        merged = {}
+        state, merged = {"U": state.get("U_exact")} | state, {}
         for name in self._REGRESSIONS:
             first = state[name]
             shape = len(first), len(self.space.ridges) - first.shape[1], *first.shape[2:]
