@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,8 +39,19 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
     text = json.dumps({"format": FORMAT} | meta)
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     digest = digest_of(text, arrays)
-    with replace_file(path) as partial, open(partial, "wb") as file:
-        np.savez(file, meta=text, digest=digest, **arrays)
+    whole = arrays | {"meta": np.asarray(text), "digest": np.asarray(digest)}
+    with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        for name, array in whole.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.compress_type = zipfile.ZIP_DEFLATED if deflates(array) else zipfile.ZIP_STORED
+            with archive.open(info, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def deflates(array: np.ndarray) -> bool:
+    """Say whether a sample loses a quarter by deflating; most factors lose a tenth, in a second."""
+    sample = array.ravel()[:8192].tobytes()
+    return len(zlib.compress(sample, 1)) < 0.75 * len(sample)
 
 
 def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndarray]:

@@ -1,26 +1,29 @@
-"""Time of a round of SelfTuning: on one core, on two, for ten classes, and one at a time.
+"""Time of a round of SelfTuning on one core, two, for ten classes, one at a time; memory, files.
 
 Reproduces: nothing published; the goals are the project's own, for d <= 30 and the default budget.
 Missing: wide inputs; above 300 columns the linear members play on a dictionary too.
 Rival, one at a time: river's adaptive random forest, if river is installed.
 Time: two minutes.
-Data: made up.
+Data: made up; for memory and files the first 20,000 rows of magic04.
 """
 
 import os
+import tempfile
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 import oklnumba as okl
 from scripts.benchmarks.timing import play_one_by_one, report, row, stream, timed
-from scripts.common import run_in_process
+from scripts.common import memory_mb, run_in_process
 
 ONE_CORE, TWO_CORES = 60.0, 50.0  # goals, microseconds a round
 CLASSES = 10
 LONGEST, OF_FOREST = 20.0, 0.5  # goals: longest round over the median one; one round over river's
+STATE, PEAK, FILE, COMPACT = 100.0, 300.0, 30.0, 19.0  # goals, MB
 RUNS = 3  # what else the machine does seldom lengthens the same round in all of them
 
 
@@ -78,11 +81,38 @@ def one_at_a_time(n: int) -> list[dict]:
     return rows
 
 
+def sizes(n: int) -> list[tuple]:
+    """Return what was measured, its seconds, MB and goal: of a run and of its files."""
+    data = okl.datasets.load("magic04", scale=None, permute=0)
+    X, y, learner = data.X[:n], data.y[:n], okl.SelfTuning()
+    okl.run(okl.SelfTuning(), X[:600], y[:600])  # compiles
+    before = memory_mb("VmRSS")
+    took = timed(lambda: okl.run(learner, X, y))
+    found = [("state", took, memory_mb("VmRSS") - before, STATE)]
+    found.append(("peak of the process", took, memory_mb(), PEAK))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "learner.npz")
+        for what, options, goal in (
+            ("file", {}, FILE), ("compact file", {"compact": True}, COMPACT),
+            ("exact file", {"exact": True}, None),
+        ):  # fmt: skip
+            took = timed(partial(learner.save, path, **options))
+            found.append((what, took, 1e-6 * path.stat().st_size, goal))
+    return found
+
+
+def memory(n: int) -> list[dict]:
+    return [
+        row(f"SelfTuning, {n} rows of magic04, {what}", took, size, goal, "MB", at_most=True)
+        for what, took, size, goal in run_in_process(sizes, n)
+    ]
+
+
 def jobs(quick: bool) -> list:
     n = 2000 if quick else 20_000
     return [
         lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: classes(n),
-        lambda: one_at_a_time(n // 2),
+        lambda: one_at_a_time(n // 2), lambda: memory(n),
     ]  # fmt: skip
 
 
