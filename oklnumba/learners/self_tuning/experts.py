@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from oklnumba.learners.self_tuning.labels import Known, Rounds
 from oklnumba.learners.self_tuning.members import Member
 
 
-def check_experts(name: str, value: Any) -> list[Learner]:
+def check_experts(name: str, value: Any) -> Sequence[Learner]:
     """Return experts as learners: copies, those of this package without data."""
     listed = isinstance(value, list | tuple)
     what = "a list of learners, such as [okl.Refit(model, growth='15%')]"
@@ -27,7 +27,7 @@ def check_experts(name: str, value: Any) -> list[Learner]:
     for i, one in enumerate(learners):
         if not isinstance(one, Outside):
             check_learner(one, f"{name}[{i}]")
-    return clone(learners)
+    return type(value)(clone(learners))  # a tuple stays one in files
 
 
 class Expert:
