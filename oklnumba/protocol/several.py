@@ -354,6 +354,7 @@ class MultiOutput(Several):
     Remarks
     -------
     The outputs do not see each other: each has the forecasts of a run with it alone, to the bit.
+    Only ``SelfTuning`` has members that see the last labels of all.
     ``okl.run`` takes labels of shape (n, K), and what it records for each round and label is
     (n, K): predictions, losses, the certificate; ``run.mean_loss`` is the mean over both.
 

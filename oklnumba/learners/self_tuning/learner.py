@@ -5,8 +5,8 @@
         z = x_t, standardised; or its normal scores            # scales.py
         f = the members' forecasts, each on its coordinates    # members.py, hot/tuned/members.py
         yhat_t = aggregate of (aggregates of f, regressions on these and f)     # layers.py
-        y = y_t, or the median of the last labels if y_t is an outlier          # scales.py
-        members and layers learn y
+        y = y_t, or the median of the last labels if y_t is an outlier          # labels.py
+        members and layers learn y; those with lags, which tell outliers, learn y_t
         if SPAN divides t: forget ranges that labels no longer fill
         if t is in RESTARTS:                                   # restarts.py
             past = the first 15/16 of the t rounds
@@ -50,11 +50,11 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Many members forecast: ridge regression and AWV with Gaussian kernels, with Laplacian kernels in
-    learned metrics, and linear, with several lam and half-lives; passive-aggressive learners;
-    gradient descent; extra-random trees; and the last label. Two layers of aggregation, with ridge
-    regression on all forecasts between them, make one forecast. It has a guarantee, follows drift,
-    learns fast where there is hardly any noise, and beats its best member where members differ in
-    their errors.
+    learned metrics, and linear, also on the last 14 labels, with several lam and half-lives;
+    passive-aggressive learners; gradient descent; extra-random trees; and the last label. Two
+    layers of aggregation, with ridge regression on all forecasts between them, make one forecast.
+    It has a guarantee, follows drift and time series, learns fast where there is hardly any noise,
+    and beats its best member where members differ in their errors.
 
     After 32, 128, 512, 2048, 8192 and 32,768 rounds new members replace the old ones. Their scales,
     metrics, trees and dictionaries come from the first 15/16 of these rounds, and they play all of
@@ -77,8 +77,8 @@ class SelfTuning(Learner):
     seed : int
         Of the coins of KORS.
     outliers : bool
-        Whether a label far from all the last ones is learned as their median. False where such
-        labels are no errors: outages, levels that alternate, rare large events.
+        Whether a label far from all the last ones is learned as their median, unless a member with
+        lags foretold it. False where such labels are no errors: rare large events.
     experts : list of learners
         Your own models as members: learners of this package, of river, with scikit-learn's
         ``partial_fit``, or ``okl.Refit(model)``. Copies of them play: ours without data, others as
@@ -101,7 +101,9 @@ class SelfTuning(Learner):
     ``bound`` is for it; ``guaranteed`` is the least comparator + bound of all. The bound is the sum
     of the member's (pkawv Proposition 1), ``theory.experts_bound`` and ``theory.mlpoly_bound`` of
     the layers, the gain of atoms that joined later, the loss before the last restart beyond that of
-    the replay, and ``outlier_price``. Comparators are for the labels as learned. Of an expert the
+    the replay, and ``outlier_price``. Comparators are for the labels as learned. Members with lags
+    and trees have no certificate. Labels that come late are learned with the last labels that were
+    known when their rows were forecast. Several outputs see the last 4 of each. Of an expert the
     comparator is its loss, and the bound is that of the layers: the forecast is never much worse.
     Against members without a certificate the same holds, with ``member_losses``.
 
