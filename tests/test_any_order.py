@@ -130,7 +130,7 @@ class Machine(RuleBasedStateMachine):
     def copied(self, which, how):
         played = self.one(which)
         if how == "file":
-            played.learner.save(self.path)
+            played.learner.save(self.path, exact=True)
             learner = okl.load(self.path)
         else:
             learner = copy.deepcopy(played.learner) if how == "copy" else pickle.loads(

@@ -107,7 +107,7 @@ def test_all_calls_at_once_are_those_of_some_order(name, tmp_path):
                 assert 0 < rounds <= len(y)
             elif t == each + 1:
                 path = tmp_path / f"{i}.npz"
-                one.save(path)
+                one.save(path, exact=True)
                 copies = okl.load(path), copy.deepcopy(one), pickle.loads(pickle.dumps(one))
                 seen.extend(("contents", contents(other)) for other in copies)
 
