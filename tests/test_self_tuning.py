@@ -174,7 +174,7 @@ def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     wrap, labels = around or (lambda one: one), y[:, None] if around is okl.MultiOutput else y
     learner = wrap(okl.SelfTuning(BUDGET)).partial_fit(X[:400], labels[:400])
     learner._end_fit()
-    learner.save(tmp_path / "learner.npz")
+    learner.save(tmp_path / "learner.npz", exact=True)
     again = okl.load(tmp_path / "learner.npz")
     again._end_fit()  # again changes nothing
     monkeypatch.setattr(constants, "RESTARTS", (32, 400, 512))
