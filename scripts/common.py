@@ -29,6 +29,7 @@ from oklnumba import datasets, plots  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
+SIGNED = "self_tuning_versions.csv"  # which SelfTuning played each figure
 N_JOBS = -1 if find_spec("joblib") else 1  # all cores where sweeps can have them
 PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
@@ -183,8 +184,26 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
         return
     rows = [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
     write_csv(args.output / f"{stem}.csv", rows)
+    if stem == args.stem and "SelfTuning" in Path(sys.argv[0]).read_text(encoding="utf-8"):
+        sign_forecasts(args.output / SIGNED, stem)
     print_table(rows if table is None else table, *but)
     print(f"wrote {stem}.png and {stem}.csv in {args.output}")
+
+
+def sample_forecasts() -> np.ndarray:
+    """Return a few forecasts of SelfTuning on a small stream: other ones, another version."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((700, 3))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(700)
+    return okl.run(okl.SelfTuning(), X, y).predictions[[40, 200, 400, 600, 699]]
+
+
+def sign_forecasts(path, stem: str) -> None:
+    """Note in a csv which SelfTuning played a figure, by its sample forecasts."""
+    notes = {row["figure"]: row["forecasts"] for row in read_csv(path)}
+    notes[stem] = " ".join(f"{v:.8g}" for v in sample_forecasts())
+    rows = [{"figure": name, "forecasts": notes[name]} for name in sorted(notes)]
+    write_csv(path, rows)
 
 
 def curve_rows(head, columns) -> list[dict]:

@@ -456,3 +456,25 @@ def test_no_forecast_of_a_peer_knows_its_label():
             for peer in [make()]
         )
         assert abs(one - other) == 1 and 0 < one < 130
+
+
+# ---- numbers older than the code ----
+
+PLAYED = sorted(
+    stem for stem, path in FILES.items()
+    if "SelfTuning" in (text := path.read_text("utf-8")) and "publish(" in text
+    and (ROOT / f"figures/{stem}.csv").is_file()
+)  # fmt: skip
+
+
+def test_pages_say_so_where_their_self_tuning_is_of_an_earlier_version():
+    common = script("common")
+    today, notes = common.sample_forecasts(), common.read_csv(ROOT / "figures" / common.SIGNED)
+    signed = {row["figure"]: np.array(row["forecasts"].split(), dtype=float) for row in notes}
+    assert len(PLAYED) >= 5
+    for stem in PLAYED:
+        old = not np.allclose(signed.get(stem, np.nan), today, rtol=1e-6, atol=1e-6)
+        said = "of an earlier version" in (ROOT / f"figures/{stem}.md").read_text("utf-8")
+        assert old == said, (
+            f"{stem}: play it again, or say that SelfTuning is of an earlier version"
+        )

@@ -20,8 +20,12 @@ import oklnumba as okl
 from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
 from scripts.common import read_csv, write_csv
 
-SKLEARN, RIVER, LIGHTGBM, VW = "scikit-learn", "river", "LightGBM", "Vowpal Wabbit"
-MODULES = {SKLEARN: "sklearn", RIVER: "river", LIGHTGBM: "lightgbm", VW: "vowpalwabbit"}
+SKLEARN, RIVER, VW = "scikit-learn", "river", "Vowpal Wabbit"
+LIGHTGBM, CATBOOST = "LightGBM", "CatBoost"
+MODULES = {
+    SKLEARN: "sklearn", RIVER: "river", VW: "vowpalwabbit", LIGHTGBM: "lightgbm",
+    CATBOOST: "catboost",
+}  # fmt: skip
 
 
 def combinations(make, wrap=None, label="", **lists):
@@ -270,6 +274,8 @@ MONDRIAN, PATCHES = "MondrianForest", "StreamingRandomPatches"
 FIRST_FITS, REFIT = (200, 500), 1000  # boosting is fitted after so many rows, and every so many
 WITH_LABEL, NEWEST = ", given the last label", ", fitted on the last 2,000 rows"
 NEWEST_ROWS = 2000
+OFTEN = f"{LIGHTGBM}, refitted at every 15 %"
+REFITTED = {OFTEN: {"growth": "15%"}, CATBOOST: {"growth": "100%", "first": 250}}
 
 
 def averages(series, n: int, unit: float = 1.0):
@@ -399,15 +405,28 @@ def boosting_models(kind: str, d: int) -> dict:
         import lightgbm
 
         make = partial(getattr(lightgbm, f"LGBM{family}"), verbose=-1, n_jobs=1)
-        found = {f"{LIGHTGBM}{how}": make for how in ("", WITH_LABEL, NEWEST)} | found
+        names = LIGHTGBM, f"{LIGHTGBM}{WITH_LABEL}", f"{LIGHTGBM}{NEWEST}", OFTEN
+        found = dict.fromkeys(names, make) | found
+    if find_spec(MODULES[CATBOOST]):
+        import catboost
+
+        quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
+        found[CATBOOST] = partial(getattr(catboost, f"CatBoost{family}"), **quiet)
     return found
 
 
-def play_boosting(name: str, stream: Stream, limit: float):
+def play_boosting(name: str, stream: Stream, limit: float, rows: int | None = None):
     """Play one of ``boosting_models``, fitted now and then on all rows so far or the newest.
 
     Before the first fit, and while all their labels are of one class, it forecasts as ``plain``.
+    CatBoost, whose fit takes seconds, plays as many rows as slow rivals unless told otherwise.
     """
+    if name in REFITTED:
+        rows = rows or (slow_rows(stream.X.shape[1]) if name == CATBOOST else None)
+        model = boosting_models(stream.kind, stream.X.shape[1])[name]()
+        refitted = okl.Refit(model, **REFITTED[name])
+        run = okl.run(refitted, stream.X[:rows], stream.y[:rows], time_limit=limit)
+        return "", run.predictions
     (n, d), signs, start = stream.X.shape, stream.kind == "classification", time.process_time()
     make, forecasts = boosting_models(stream.kind, d)[name], plain(stream, limit)[1]
     inputs = stream.X

@@ -2,11 +2,12 @@
 
 Reproduces: nothing published; loss against its best member in hindsight, and mistakes against the
     best learner tuned by hand, the best online learner of other libraries and boosted trees fitted
-    anew every 1,000 rows, on the same rows in the same order.
+    anew now and then, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
     compared. Their settings are their defaults, except for what the csv names.
-Time: seven minutes. --rivals first plays what self_tuning_rivals.csv lacks: an hour and a half if
-    it is empty; it can be stopped and called again.
+Time: eight minutes; --most ROWS plays fewer rows, and --resume goes on after an interruption.
+    --rivals first plays what self_tuning_rivals.csv lacks: two hours if it is empty; it can be
+    stopped and called again.
 Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
     permuted, some sorted by an input; made-up streams that drift.
 """
@@ -22,8 +23,7 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
-from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import FIGURES, parse_args, publish, read_csv
+from scripts.common import FIGURES, parse_args, publish, read_cell, read_csv, write_csv
 from scripts.looks import explain
 
 RIVALS = "self_tuning_rivals"
@@ -32,7 +32,7 @@ LONG, GOAL, SHORT_GOAL = 20_000, 1.02, 1.06  # loss / best member's: streams of 
 SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "LightGBM", "boosting",
          "self-tuning at horizon", "rival at horizon", "rival at horizon, name")  # fmt: skip
 NEAR = 0.5  # percentage points of mistakes
-SEEDS = 5  # of the coins, on streams of fewer than LONG rounds: the mean is shown
+SEEDS = 3  # of the coins, on streams of fewer than LONG rounds: the mean is shown
 FARTHEST = 8.0  # times the error of self-tuning that are drawn: an arrow stands for more
 ROUNDED = 1.0 + 1e-5  # the csv of the rivals has six digits
 
@@ -109,7 +109,8 @@ def summarise(stream: Stream, run: Played, others) -> dict:
     here = [r for r in others if r["stream"] == stream.name]
     own = [r for r in here if r["by"] == rivals.OWN]
     boosting = [r for r in here if r["by"] == rivals.BOOSTING]
-    lightgbm = [r for r in boosting if r["learner"] == rivals.LIGHTGBM]
+    lightgbm, catboost = ([r for r in boosting if r["learner"] == name]
+                          for name in (rivals.OFTEN, rivals.CATBOOST))  # fmt: skip
     foreign = [r for r in here if r["by"] not in (rivals.OWN, rivals.BOOSTING)]
     out = {
         "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": loss / n,
@@ -125,6 +126,7 @@ def summarise(stream: Stream, run: Played, others) -> dict:
         ("boosting", boosting, n),
         ("boosting at horizon", boosting, rows),
         ("LightGBM", lightgbm, n),
+        ("CatBoost at horizon", catboost, rows),
     ):
         found = rivals.find_best(group, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
@@ -133,21 +135,14 @@ def summarise(stream: Stream, run: Played, others) -> dict:
     for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
         out[f"self-tuning at {at}"] = value
     out["rounds a CPU second"] = f"{n / run.seconds:.0f}"
-    return out | count_single_rounds(stream, rows)
-
-
-def count_single_rounds(stream: Stream, rows: int) -> dict:
-    """Return the rounds a CPU second of ``predict_one`` and ``learn_one``, from the first on."""
-    X, y = stream.X[:rows], stream.y[:rows].tolist()
-    seconds = timed(lambda: play_one_by_one(okl.SelfTuning(), X, y), time.process_time)
-    return {"single rounds a CPU second": f"{rows / seconds:.0f}"}
+    return out
 
 
 def draw(rows):
     looks = {
         "rival at horizon": ("best of river, scikit-learn, last label", 4, "s"),
         "tuned by hand at horizon": ("best of this package, tuned by hand", 2, "D"),
-        "boosting": ("best boosting, refitted every 1,000 rows, all rounds", 3, "o"),
+        "boosting": ("best boosting, refitted, all rounds", 3, "o"),
     }
     kinds = {
         "classification": "mistakes / those of self-tuning (in brackets, %)",
@@ -200,11 +195,14 @@ def verdicts(rows):
          [r for r in signs if r[rival]], lambda r: r[own] <= float(r[rival]) * ROUNDED),
         ("loss of a regression at most that of the best online rival, in the rounds all have "
          "played", real, lambda r: r[own] <= float(r[rival])),
-        ("error at most that of the best boosting, refitted every 1,000 rows, in these rounds",
+        ("error at most that of the best boosting, in these rounds",
          [r for r in rows if r[boosted]], lambda r: r[own] <= float(r[boosted]) * ROUNDED),
-        ("error at most that of LightGBM, refitted every 1,000 rows, in all rounds played",
+        ("error at most that of LightGBM, refitted at every 15 %, in all rounds played",
          [r for r in rows if r["LightGBM"]],
          lambda r: r["self-tuning"] <= float(r["LightGBM"]) * ROUNDED),
+        ("error at most that of CatBoost, refitted when rows double, in these rounds",
+         [r for r in rows if r["CatBoost at horizon"]],
+         lambda r: r[own] <= float(r["CatBoost at horizon"]) * ROUNDED),
     ):  # fmt: skip
         missed = [r["stream"] for r in those if not kept(r)]
         tail = f"; not: {'; '.join(missed)}" if missed else ""
@@ -218,23 +216,34 @@ def measure(args) -> list[dict]:
         rivals.play_all(own, missing, args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
-    play_one_by_one(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))
-    rows = []
-    for stream in tqdm(streams(QUICK_ROWS if args.quick else ROWS), unit=" stream", disable=None):
+    path = args.output / f"{args.stem}_so_far.csv"
+    rows = read_csv(path) if args.resume else []
+    rows = [{k: read_cell(v) for k, v in row.items()} for row in rows]
+    played = {row["stream"] for row in rows}
+    for stream in tqdm(streams(args.most), unit=" stream", disable=None):
+        if stream.name in played:
+            continue
         run = play_seeds(stream, args.limit, 1 if args.quick else SEEDS)
         if len(run.losses) < len(stream.y):
             print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
             continue
         rows.append(summarise(stream, run, others))
+        write_csv(path, rows)
+    path.unlink(missing_ok=True)
     return rows
 
 
 def main() -> None:
-    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"})
+    flag = {"action": "store_true"}
+    args = parse_args(__doc__, 120.0, 20.0, rivals=flag, resume=flag,
+                      most={"type": int, "default": ROWS})  # fmt: skip
+    if args.quick:
+        args.most = min(args.most, QUICK_ROWS)
     rows = args.rows or measure(args)
     here = {row["stream"].split(",")[0] for row in rows}
     table = okl.Table(rows)[list(SHOWN)]
-    publish(draw(rows), rows, args, table, legend=2, partial=not here.issuperset(SETS))
+    whole = here.issuperset(SETS) and args.most >= ROWS
+    publish(draw(rows), rows, args, table, legend=2, partial=not whole)
     print(*verdicts(rows), sep="\n")
 
 

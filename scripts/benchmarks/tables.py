@@ -1,15 +1,17 @@
-"""SelfTuning and LightGBM on tables that do not move: row by row, and in five folds.
+"""SelfTuning, LightGBM and CatBoost on tables that do not move: row by row, and fitted once.
 
-Reproduces: nothing published. Row by row, each forecast is made before its label; LightGBM, with
-    its defaults, is fitted anew after 200, 500, 1,000, 2,000, ... rows, on all of them. In five
-    folds OnlineClassifier() and LGBMClassifier() are fitted once on four of them.
-Missing: nothing; it needs pip install -e ".[benchmark]". A table that the limit ends is
-    left out.
-Time: three minutes; --quick: one permutation of 3,000 rows.
-Data: eleven sets in three orders, at most 20,000 rows; for the folds, four of scikit-learn too.
+Reproduces: nothing published. Row by row, each forecast is made before its label; LightGBM is
+    fitted anew when the rows have grown by 15 %, CatBoost when they have doubled, on all of them.
+    Fitted once: five folds of at most 5,000 rows. All have their defaults.
+Missing: nothing; it needs pip install -e ".[benchmark]". A table that the limit ends is left out.
+Time: five minutes for SelfTuning, with the rivals of tables_rivals.csv; --rivals first plays those
+    that it lacks, ten minutes in all, and can be stopped and called again. --quick: four tables.
+Data: eleven sets in three orders, at most 20,000 rows (--most); for the folds, four of
+    scikit-learn too.
 """
 
 import time
+from functools import partial
 
 import numpy as np
 from tqdm import tqdm
@@ -17,140 +19,169 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks import rivals
+from scripts.benchmarks.rivals import CATBOOST, LIGHTGBM, OFTEN
 from scripts.benchmarks.streams import Stream, load_stream
-from scripts.common import available, exit_if_empty, parse_args, publish
-from scripts.looks import BLACK, BLUE, GREEN, VERMILLION
+from scripts.common import available, exit_if_empty, parse_args, publish, read_csv, write_csv
+from scripts.looks import BLACK, BLUE, VERMILLION
 
 SETS = (
     "magic04", "ijcnn1", "spambase", "phishing", "german", "casp", "cadata", "parkinsons", "a9a",
     "cod-rna", "abalone",
 )  # fmt: skip
-FOLDED = "mushrooms", "magic04", "german", "phishing"  # classes of this package; and
 SKLEARN_SETS = "iris", "wine", "breast_cancer", "digits"
-ROWS, QUICK_ROWS, ORDERS, FOLDS = 20_000, 3000, 3, 5
+ROWS, QUICK_ROWS, ORDERS, FOLDS, FOLD_ROWS = 20_000, 3000, 3, 5, 5000
 FROM = 128, 2048  # rows from which on errors are counted
-FOLD = "five folds"
-OURS, LIGHTGBM = "SelfTuning", rivals.LIGHTGBM
+OURS, FOLD = "SelfTuning", "fitted once"
 
 
-def count_errors(stream: Stream, forecasts: np.ndarray) -> np.ndarray:
+def error(y: np.ndarray, forecasts: np.ndarray, kind: str) -> np.ndarray:
     """Return mistakes, or squared losses over the variance of the labels, in %."""
-    if stream.kind == "classification":
-        return 100.0 * (forecasts * stream.y <= 0.0)
-    return 100.0 * (forecasts - stream.y) ** 2 / stream.y.var()
+    if kind == "classification":
+        return 100.0 * (forecasts * y <= 0.0)
+    return 100.0 * (forecasts - y) ** 2 / y.var()
 
 
-def play(stream: Stream, limit: float) -> dict[str, tuple[np.ndarray, float]]:
-    """Return errors and rows a CPU second of those that end within the limit."""
-    found = {}
-    for who in (OURS, LIGHTGBM):
-        start = time.process_time()
-        if who == OURS:
-            forecasts = okl.run(okl.SelfTuning(), stream.X, stream.y, time_limit=limit).predictions
-        else:
-            _, forecasts = rivals.play_boosting(who, stream, limit)
-        speed = len(stream.y) / (time.process_time() - start)
-        if len(forecasts) == len(stream.y):
-            found[who] = count_errors(stream, forecasts), speed
-    return found
-
-
-def describe(table: str, way: str, rows: int, found: dict, speeds: dict | None = None) -> dict:
-    """Return a row of the csv; found : errors of each, of the permutations or folds."""
-    out = {"table": table, "errors": way, "rows": rows}
-    for who in (OURS, LIGHTGBM):
-        out |= {who: np.mean(found[who]), f"{who}, deviation": np.std(found[who])}
-        out[f"{who}, rows/s"] = f"{np.mean(speeds[who]):.0f}" if speeds else ""
-    return out
-
-
-def compare_streams(name: str, args) -> list[dict]:
-    """Return the errors of a table's permutations from each of FROM on."""
-    orders, most = (1, QUICK_ROWS) if args.quick else (ORDERS, ROWS)
-    runs = []
-    for seed in range(orders):
+def play_rows(name: str, who: str, args) -> list[dict]:
+    """Return the means over a table's permutations of the errors from each of FROM on."""
+    errors, speeds = [], []
+    for seed in range(1 if args.quick else ORDERS):
         stream = load_stream(name, seed)
-        stream = stream._replace(X=stream.X[:most], y=stream.y[:most])
-        runs.append(play(stream, args.limit))
-        if len(runs[-1]) < 2:
-            print(f"{name}: not played to its end within {args.limit:g} s, left out")
+        stream = stream._replace(X=stream.X[: args.most], y=stream.y[: args.most])
+        start, n = time.process_time(), len(stream.y)
+        if who == OURS:
+            run = okl.run(okl.SelfTuning(), stream.X, stream.y, time_limit=args.limit)
+            forecasts = run.predictions
+        else:
+            name_of = {LIGHTGBM: OFTEN}.get(who, who)
+            forecasts = rivals.play_boosting(name_of, stream, args.limit, n)[1]
+        if len(forecasts) < n:
+            print(f"{name}, {who}: not played to its end within {args.limit:g} s, left out")
             return []
-    rows, speeds = len(stream.y), {who: [run[who][1] for run in runs] for who in runs[0]}
+        speeds.append(n / (time.process_time() - start))
+        errors.append(error(stream.y, forecasts, stream.kind))
     return [
-        describe(
-            name, f"from row {first} on", rows,
-            {who: [run[who][0][first:].mean() for run in runs] for who in runs[0]}, speeds,
-        )
-        for first in FROM if first < rows
+        describe(name, f"from row {first} on", who, n, [e[first:].mean() for e in errors], speeds)
+        for first in FROM if first < n
     ]  # fmt: skip
 
 
-def compare_folds(name: str, args) -> dict:
-    """Return the mean errors of five folds, in %."""
-    from lightgbm import LGBMClassifier
+def play_folds(name: str, who: str, args) -> dict:
+    """Return the mean error of five folds."""
     from sklearn import datasets
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.model_selection import KFold, StratifiedKFold
 
     if name in SKLEARN_SETS:
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        stream = Stream(name, *getattr(datasets, f"load_{name}")(return_X_y=True), "classes")
     else:
-        X, y = load_stream(name, 0)[1:3]
-    X, y = (X[:QUICK_ROWS], y[:QUICK_ROWS]) if args.quick else (X, y)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    models = okl.interop.OnlineClassifier(), LGBMClassifier(verbose=-1, n_jobs=1)
-    found = (100.0 - 100.0 * cross_val_score(one, X, y, cv=folds) for one in models)
-    return describe(name, FOLD, len(y), dict(zip((OURS, LIGHTGBM), found, strict=True)))
+        stream = load_stream(name, 0)
+    most = min(FOLD_ROWS, args.most)
+    X, y, real = stream.X[:most], stream.y[:most], stream.kind == "regression"
+    folds = (KFold if real else StratifiedKFold)(FOLDS, shuffle=True, random_state=0)
+    make = okl.interop.OnlineRegressor if real else okl.interop.OnlineClassifier
+    make = partial(make, random_state=0)
+    if who != OURS:
+        make = rivals.boosting_models("regression" if real else "classification", 1)[who]
+    errors, start = [], time.process_time()
+    for train, test in folds.split(X, y):
+        forecasts = np.ravel(make().fit(X[train], y[train]).predict(X[test]))
+        wrong = (forecasts - y[test]) ** 2 / y.var() if real else forecasts != y[test]
+        errors.append(100.0 * wrong.mean())
+    return describe(name, FOLD, who, len(y), errors, [len(y) / (time.process_time() - start)])
+
+
+def describe(table: str, way: str, who: str, rows: int, errors: list, speeds: list) -> dict:
+    numbers = {"error": np.mean(errors), "deviation": np.std(errors), "rows/s": np.mean(speeds)}
+    numbers = {name: f"{number:.6g}" for name, number in numbers.items()}
+    return {"table": table, "errors": way, "who": who, "rows": rows} | numbers
+
+
+def play(who: tuple[str, ...], args, path=None) -> list[dict]:
+    """Return what the file has and what it lacks; write it after every table."""
+    found = read_csv(path) if path else []
+    done = {(row["table"], row["who"]) for row in found}
+    here = available(SETS)
+    names = (*here[:2], *SKLEARN_SETS[:2]) if args.quick else (*SKLEARN_SETS, *here)
+    jobs = [(name, one) for name in names for one in who]
+    for name, one in tqdm(jobs, disable=None):
+        if (name, one) in done:
+            continue
+        found += play_rows(name, one, args) if name in here else []
+        found.append(play_folds(name, one, args))
+        if path:
+            write_csv(path, found)
+    return found
+
+
+def merge(found: list[dict], who: tuple[str, ...]) -> list[dict]:
+    """Return a row per table and way of counting that all have, in the order of the tables."""
+    ways = {}
+    for row in found:
+        ways.setdefault((row["errors"], row["table"]), {})[row["who"]] = row
+    out = []
+    for way, table in sorted(ways, key=lambda key: key[0] == FOLD):
+        one = ways[way, table]
+        if len(one) == len(who):
+            row = {"table": table, "errors": way, "rows": one[OURS]["rows"]}
+            for name in who:
+                numbers = "error", "deviation", "rows/s"
+                error, *rest = (float(one[name][number]) for number in numbers)
+                row |= {name: error}
+                row |= {f"{name}, {k}": v for k, v in zip(numbers[1:], rest, strict=True)}
+            out.append(row)
+    return out
 
 
 def draw(rows: list[dict]):
-    """Draw the errors of LightGBM over those of SelfTuning, and the differences in five folds."""
-    streams = {row["table"]: {} for row in reversed(rows) if row["errors"] != FOLD}
-    for row in rows:
-        if row["errors"] != FOLD:
-            streams[row["table"]][row["errors"]] = row
-    folds = [row for row in reversed(rows) if row["errors"] == FOLD]
-    figure, axes = plots.figure(columns=2, row_height=1.2 + 0.2 * max(len(streams), len(folds)))
-    left, right = axes[0]
-    looks = (BLUE, "o"), (VERMILLION, "s")
-    for place, ways in enumerate(streams.values()):
-        for (way, row), (colour, marker) in zip(ways.items(), looks, strict=False):
-            left.plot(row[LIGHTGBM] / row[OURS], place, marker, color=colour, label=way,
-                      linestyle="none", markerfacecolor="none")  # fmt: skip
-    names = [
-        f"{name} ({ways[f'from row {FROM[0]} on'][OURS]:.3g})" for name, ways in streams.items()
-    ]
-    left.set_yticks(range(len(streams)), names)
-    left.axvline(1.0, color=BLACK, linewidth=1.0)
-    plots.tidy(left, "errors of LightGBM / of SelfTuning\n(in brackets, %)", log="x")
-    for place, row in enumerate(folds):
-        right.plot(row[LIGHTGBM] - row[OURS], place, "D", color=GREEN, label=FOLD,
-                   linestyle="none", markerfacecolor="none")  # fmt: skip
-    right.set_yticks(range(len(folds)), [f"{row['table']} ({row[OURS]:.3g})" for row in folds])
-    right.axvline(0.0, color=BLACK, linewidth=1.0)
-    plots.tidy(right, "LightGBM's mistakes less ours\n(points; ours in brackets, %)")
-    for ax in (left, right):
+    """Draw the errors of LightGBM and CatBoost over those of SelfTuning."""
+    ways = f"from row {FROM[0]} on", f"from row {FROM[1]} on", FOLD
+    most = max(sum(row["errors"] == way for row in rows) for way in ways)
+    figure, axes = plots.figure(columns=3, row_height=1.2 + 0.2 * most)
+    looks = {LIGHTGBM: (BLUE, "o"), CATBOOST: (VERMILLION, "s")}
+    for ax, way in zip(axes[0], ways, strict=True):
+        here = [row for row in reversed(rows) if row["errors"] == way]
+        ax.set_visible(bool(here))
+        for place, row in enumerate(here):
+            for who, (colour, marker) in looks.items():
+                # Half a point in ten thousand, so that no mistakes have a place.
+                ratio = (row[who] + 0.005) / (row[OURS] + 0.005)
+                ax.plot(ratio, place, marker, color=colour, label=who, linestyle="none",
+                        markerfacecolor="none")  # fmt: skip
+        ax.set_yticks(range(len(here)), [f"{row['table']} ({row[OURS]:.3g})" for row in here])
+        ax.axvline(1.0, color=BLACK, linewidth=1.0)
+        plots.tidy(ax, f"{way}: error\n/ SelfTuning's (in brackets, %)", log="x")
         ax.grid(False, axis="y")
     return figure
 
 
 def measure(args) -> list[dict]:
-    exit_if_empty([] if rivals.missing_libraries(rivals.LIGHTGBM, rivals.SKLEARN) else [1])
-    here = available(SETS)
+    others, path = (LIGHTGBM, CATBOOST), args.output / "tables_rivals.csv"
+    if args.quick or args.rivals:
+        exit_if_empty([not rivals.missing_libraries(LIGHTGBM, CATBOOST, rivals.SKLEARN)])
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
-    rows = [row for name in tqdm(here, disable=None) for row in compare_streams(name, args)]
-    tables = [*SKLEARN_SETS, *(name for name in FOLDED if okl.datasets.found(name))]
-    return rows + [compare_folds(name, args) for name in tqdm(tables, disable=None)]
+    if args.quick:
+        found = play(others, args)
+    else:
+        found = play(others, args, path) if args.rivals else read_csv(path)
+    return merge(play((OURS,), args) + found, (OURS, *others))
 
 
 def main() -> None:
-    args = parse_args(__doc__, 120.0, 20.0)
+    args = parse_args(__doc__, 300.0, 20.0, most={"type": int, "default": ROWS},
+                      rivals={"action": "store_true"})  # fmt: skip
+    if args.quick:
+        args.most = min(args.most, QUICK_ROWS)
     rows = args.rows or measure(args)
     here = {row["table"] for row in rows}
-    publish(draw(rows), rows, args, legend=3, partial=not here.issuperset(SETS))
+    whole = here.issuperset(SETS) and args.most == ROWS
+    publish(draw(rows), rows, args, legend=2, partial=not whole)
     for way in dict.fromkeys(row["errors"] for row in rows):
         group = [row for row in rows if row["errors"] == way]
-        ahead = sum(row[OURS] <= row[LIGHTGBM] for row in group)
-        print(f"{way}: SelfTuning makes at most LightGBM's errors on {ahead} of {len(group)}")
+        for who in (LIGHTGBM, CATBOOST):
+            ahead = sum(row[OURS] <= row[who] for row in group)
+            ratio = np.exp(np.mean([np.log((row[who] + 0.005) / (row[OURS] + 0.005))
+                                    for row in group]))  # fmt: skip
+            print(f"{way}: at most the errors of {who} on {ahead} of {len(group)} tables, whose "
+                  f"errors are {ratio:.3g} times ours in the mean")  # fmt: skip
 
 
 if __name__ == "__main__":
