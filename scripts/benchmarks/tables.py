@@ -166,7 +166,7 @@ def measure(args) -> list[dict]:
 
 
 def main() -> None:
-    args = parse_args(__doc__, 300.0, 20.0, most={"type": int, "default": ROWS},
+    args = parse_args(__doc__, 300.0, 100.0, most={"type": int, "default": ROWS},
                       rivals={"action": "store_true"})  # fmt: skip
     if args.quick:
         args.most = min(args.most, QUICK_ROWS)
