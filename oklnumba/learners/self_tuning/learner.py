@@ -208,7 +208,7 @@ class SelfTuning(Learner):
     def _outliers(self) -> tuple[int, float]:
         price, loss = self._labels.price.sum(), self._ensemble.layers.loss.sum()
         count = int(self._labels.replaced.sum())
-        return count, float(price / (loss + price)) if count and loss + price > 0.0 else 0.0
+        return count, float(1.0 - loss / (loss + price)) if loss + price > 0.0 else 0.0
 
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
