@@ -302,7 +302,9 @@ def test_a_missing_key_is_zero_and_a_new_one_was_zero_so_far(learner):
     assert pickle.dumps(given) == before
 
 
-def test_self_tuning_waits_for_its_next_restart():
+@pytest.mark.parametrize("growths", [(), (48, 200)])
+def test_self_tuning_waits_for_its_next_restart(growths, monkeypatch):
+    monkeypatch.setattr(self_tuning, "GROWTHS", growths)
     X, full, sparse = coming_and_going()
     y = X @ [1.0, -0.5, 2.0]
     given, known, without = (to_river(task="regression") for _ in range(3))
@@ -310,7 +312,8 @@ def test_self_tuning_waits_for_its_next_restart():
         forecast, theirs = given.predict_one(sparse[t]), known.predict_one(full[t])
         less = without.predict_one({key: full[t][key] for key in "ab"})
         # known: at first all scales are 1, so up to the first restart a column of zeros is one too
-        assert_allclose(forecast, less if t < 128 else theirs, rtol=1e-6, atol=1e-7)
+        if t < 128 or not growths:  # for trees the order of columns matters
+            assert_allclose(forecast, less if t < 128 else theirs, rtol=1e-6, atol=1e-7)
         given.learn_one(sparse[t], y[t])
         known.learn_one(full[t], y[t])
         without.learn_one({key: full[t][key] for key in "ab"}, y[t])

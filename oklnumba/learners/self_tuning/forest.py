@@ -78,6 +78,11 @@ class Forest(State):
         enter(hot.forest_forecasts)(Z, trees, self._shrinkages, self._means, F)
         return self._in_labels(F, known)
 
+    def move_lags(self, before: int, d: int) -> None:
+        """Let trees find the last labels behind d columns of inputs, where they had ``before``."""
+        columns = self._used("columns")
+        columns[columns >= before] += d - before
+
     # ---- growth ----
 
     def grow(self, past: Callable[[int], Past], played: int, single: bool) -> None:
