@@ -59,7 +59,7 @@ class Forest(State):
         if not self._lags:
             return X
         differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
-        return np.column_stack([X, known.last, differences])
+        return np.concatenate([X, known.last, differences], axis=1)
 
     def _in_labels(self, F: np.ndarray, known: Known) -> np.ndarray:
         F = F * self._unit + self._offset

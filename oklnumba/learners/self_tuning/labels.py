@@ -13,6 +13,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
 LEAST, LOW, MIDDLE, HIGH, MOST = range(5)  # limits of labels
+BACK = np.arange(1, settings.LAGS + 1)
 MEMORY = settings.BLOCK_ROWS + LONG_WINDOW  # labels for lags: of a block, and as many late ones
 
 
@@ -34,12 +35,12 @@ class Known(NamedTuple):
 
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
-    places = np.subtract.outer(counts, np.arange(1, settings.LAGS + 1))
-    past = labels[places.clip(min=0)].swapaxes(1, 2)
-    past[(places < 0)[:, None].repeat(past.shape[1], axis=1)] = np.nan
-    last = past[..., 0]
-    differences = past[..., 1:] - last[..., None]
-    return Known(np.nan_to_num(last), np.nan_to_num(differences), ~np.isnan(last))
+    places = counts[:, None] - BACK
+    past = labels[np.maximum(places, 0)].swapaxes(1, 2)
+    there = (places >= 0)[:, None] & ~np.isnan(past)
+    last, is_last = past[..., :1], there[..., :1]
+    differences = np.where(there & is_last, past - last, 0.0)[..., 1:]
+    return Known(np.where(is_last, last, 0.0)[..., 0], differences, is_last[..., 0])
 
 
 class Rounds(NamedTuple):
