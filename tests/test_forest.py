@@ -51,7 +51,7 @@ def naive_forecasts(X, Y, lags, most, seed=0):
     K, base, Z = Y.shape[1], np.zeros(Y.shape), X
     if lags:
         last, changes = naive_self_tuning.look_back(Y[:, 0], np.arange(len(X)))
-        base, Z = last[:, None], np.column_stack([X, last, changes[:, : lags - 1]])
+        base, Z = last[:, None], np.column_stack([last, changes[:, : lags - 1], X])
     target = np.concatenate([0.0 * Y[:1] if lags else Y[:1], (Y - base)[1:]])
     how = settings.TREES, settings.SHRINKAGES, [seed, lags], most
     rounds = naive_forest.forest(

@@ -108,6 +108,9 @@ class Tree(Wrapper):
     def _member(self) -> str | list[str] | None:
         return None if self._splits else self._leaves[0]._member()
 
+    def _outliers(self) -> tuple[int, float]:
+        return super(Wrapper, self)._outliers() if self._splits else self._leaves[0]._outliers()
+
     def _start(self, d: int) -> None:
         self._make_state(counts=3, d=d, record=1 + self._certificate_rows, outputs=self._outputs)
         self._splits: dict[int, Split] = {}

@@ -365,7 +365,7 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
         last, differences = look_back(raw, counts[first:stop])
         if lags == 0:
             return X[first:stop], y[first:stop, None]
-        Z = np.column_stack([X[first:stop], last, differences[:, : lags - 1]])
+        Z = np.column_stack([last, differences[:, : lags - 1], X[first:stop]])
         return Z, np.where(counts[first:stop] > 0, y[first:stop] - last, 0.0)[:, None]
 
     forest = naive_forest.forest(rounds, 1, growths, count, shrinkages, [seed, lags], most)

@@ -59,7 +59,8 @@ class Forest(State):
         if not self._lags:
             return X
         differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
-        return np.concatenate([X, known.last, differences], axis=1)
+        # In this order, so that columns of X that come later take no other's place.
+        return np.concatenate([known.last, differences, X], axis=1)
 
     def _in_labels(self, F: np.ndarray, known: Known) -> np.ndarray:
         F = F * self._unit + self._offset
@@ -77,11 +78,6 @@ class Forest(State):
         Z, trees = self._find_inputs(X, known), self._gather(hot.Trees)
         enter(hot.forest_forecasts)(Z, trees, self._shrinkages, self._means, F)
         return self._in_labels(F, known)
-
-    def move_lags(self, before: int, d: int) -> None:
-        """Let trees find the last labels behind d columns of inputs, where they had ``before``."""
-        columns = self._used("columns")
-        columns[columns >= before] += d - before
 
     # ---- growth ----
 

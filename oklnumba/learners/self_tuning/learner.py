@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -273,12 +273,6 @@ class SelfTuning(Learner):
     @property
     def _can_widen(self) -> bool:
         return not self._restarts.are_over(self._played)
-
-    def _copy_with_columns(self, d: int) -> Self:
-        copied = super()._copy_with_columns(d)
-        for forest in copied._forests:
-            forest.move_lags(self._width, d)
-        return copied
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         Y, start = y.reshape(len(X), self._outputs), 0
