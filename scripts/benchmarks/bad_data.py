@@ -20,7 +20,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from oklnumba.components import scaling
-from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning import labels, settings
 from scripts.common import cpu_clock, parse_args, publish
 
 N, QUICK_N = 10_000, 2000
@@ -133,13 +133,15 @@ def rare(n: int):
 @contextmanager
 def without_rule():
     """Put outliers infinitely far away: all values count as they come, and ranges stay."""
+    widest = settings.MAX_LABEL * np.array([-1.0, -1.0, 0.0, 1.0, 1.0])[:, None, None]
+
+    def measure_nothing(windows):
+        return np.broadcast_to(widest, (5, *windows.shape[:2]))
+
     with ExitStack() as stack:
-        for module, names in (
-            (scaling, ("FAR",)),
-            (settings, ("INPUT_OUTLIER", "LABEL_OUTLIER", "MAX_LABEL")),
-        ):
-            for name in names:
-                stack.enter_context(patch.object(module, name, np.inf))
+        stack.enter_context(patch.object(scaling, "OUTLIER", np.inf))
+        stack.enter_context(patch.object(settings, "INPUT_OUTLIER", np.inf))
+        stack.enter_context(patch.object(labels, "measure_limits", measure_nothing))
         stack.enter_context(patch.object(settings, "SPAN", 10 * N))  # ranges are kept
         yield
 
