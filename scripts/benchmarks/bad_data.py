@@ -191,9 +191,9 @@ def draw(rows):
     """Draw wild labels and wild inputs apart: without the rule, labels cost decades."""
     figure, axes = plots.figure(columns=len(PANELS), row_height=3.2)
     after = [r for r in rows if r["measure"] == AFTER]
-    for ax, (title, (name, labels)) in zip(axes[0], PANELS.items(), strict=True):
+    for ax, (title, (name, is_labels)) in zip(axes[0], PANELS.items(), strict=True):
         group = [r for r in after if r["learner"] == name]
-        group = [r for r in group if bool(re.match("label|Cauchy", r["what"])) == labels]
+        group = [r for r in group if bool(re.match("label|Cauchy", r["what"])) == is_labels]
         names = list(dict.fromkeys(r["what"] for r in group))[::-1]
         for key, label, marker, colour in (
             ("ratio without the rule", "without the rule", "s", plots.COLOURS[1]),
