@@ -211,7 +211,7 @@ def draw(rows):
         ax.axvline(1.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_yticks(range(len(names)), names)
         top = max(max(r["ratio"], r["ratio without the rule"]) for r in group)
-        ax.set_xlim(0.5 if labels else 0.9, 1.2 * min(top, 2.0 * MOST))
+        ax.set_xlim(0.5 if is_labels else 0.9, 1.2 * min(top, 2.0 * MOST))
         plots.tidy(ax, "error / clean error", "", title, log="x", small=1.0)
         ax.grid(False, axis="y")
     return figure
