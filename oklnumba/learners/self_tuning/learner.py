@@ -4,6 +4,7 @@
     for t = 1, 2, ...:
         z = x_t, standardised; or its normal scores            # scales.py
         f = the members' forecasts, each on its coordinates    # members.py, hot/tuned/members.py
+            and those of trees and of the user's experts       # forest.py, experts.py
         yhat_t = aggregate of (aggregates of f, regressions on these and f)     # layers.py
         y = y_t, or the median of the last labels if y_t is an outlier          # labels.py
         members and layers learn y; those with lags, which tell outliers, learn y_t
@@ -12,7 +13,8 @@
             past = the first 15/16 of the t rounds
             scales, metrics, trees = measured in the past      # scales.py
             ensemble = members whose dictionaries chose among the past
-            ensemble plays all t rounds again
+            ensemble plays all t rounds again; trees and experts forecast as they did
+        if t is in GROWTHS: new trees, grown on the past       # forest.py
 
 settings.py has all constants, and says what each member is for.
 """
