@@ -195,6 +195,14 @@ def test_what_was_lost_before_a_split_is_part_of_the_bound():
     assert proof.regret[-1] > 2 * own  # control: without it the bound would not hold
 
 
+def test_the_fit_of_an_estimator_ends_with_a_restart_in_each_leaf():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    tree = okl.Tree(okl.SelfTuning())
+    model = okl.interop.OnlineRegressor(tree, shuffle=False).fit(X, X[:, 0])
+    (leaf,) = model.learner_._leaves.values()
+    assert leaf._restarts.last == 200
+
+
 def test_which_learners_have_a_certificate():
     X, y = stream("shuffled", 100)
     for learner, certified in (

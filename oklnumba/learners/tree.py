@@ -109,7 +109,11 @@ class Tree(Wrapper):
         return None if self._splits else self._leaves[0]._member()
 
     def _outliers(self) -> tuple[int, float]:
-        return super(Wrapper, self)._outliers() if self._splits else self._leaves[0]._outliers()
+        return (0, 0.0) if self._splits else self._leaves[0]._outliers()
+
+    def _end_fit(self) -> None:
+        for leaf in self._leaves.values():
+            leaf._end_fit()
 
     def _start(self, d: int) -> None:
         self._make_state(counts=3, d=d, record=1 + self._certificate_rows, outputs=self._outputs)

@@ -117,9 +117,9 @@ class Labels(State):
         limits = self._limits[:, None].copy()
         if len(starts) and self._are_judged:
             windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[starts]
-            found = np.concatenate([limits, measure_limits(windows)], axis=1)
-            self._limits[:] = found[:, -1]
-            limits = found[:, np.searchsorted(starts, np.arange(n), side="right")]
+            changes = np.concatenate([limits, measure_limits(windows)], axis=1)
+            self._limits[:] = changes[:, -1]
+            limits = changes[:, np.searchsorted(starts, np.arange(n), side="right")]
         raw = Y.clip(limits[LEAST], limits[MOST])
         self._raw[:] = np.concatenate([self._raw, raw])[n:]
         return limits, raw
