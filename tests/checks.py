@@ -125,28 +125,6 @@ def untouched(a):
     return np.array_equal(a, np.full(a.shape, POISON[0]), equal_nan=True)
 
 
-def spd(rng, m):
-    B = rng.standard_normal((m, m))
-    return B @ B.T + 0.5 * np.eye(m)
-
-
-def upper_buffer(factor, cap):
-    """Return a (cap, cap) buffer that holds an upper factor and is poisoned everywhere else."""
-    m = len(factor)
-    R = poisoned(cap, cap)
-    i, j = np.triu_indices(m)
-    R[i, j] = factor[i, j]
-    return R
-
-
-def upper_part(R, m):
-    """Return the factor in a buffer, whose rest must be untouched."""
-    valid = np.zeros(R.shape, dtype=bool)
-    valid[:m, :m] = np.triu(np.ones((m, m), dtype=bool))
-    assert untouched(R[~valid])
-    return np.where(valid, R, 0.0)[:m, :m]
-
-
 class Factor:
     """The state that awv_rounds maintains, for r features padded to a multiple of LANES.
 

@@ -168,7 +168,6 @@ SEQUENCES = [
 ]
 NAMES = "loss", "C", "eta", "must_happen"
 every_space = pytest.mark.parametrize("space", SPACES)
-every_setting = pytest.mark.parametrize(NAMES, SETTINGS)
 SCHEDULED = [("constant", *setting) for setting in SETTINGS]
 SCHEDULED += [("sqrt", *setting) for setting in SEQUENCES]
 

@@ -1,4 +1,4 @@
-"""Kernel gradient descent, BOGD, B(AO)2KS and Projectron against the textbook, and a bound."""
+"""KernelOGD, BOGD, B(AO)2KS, Projectron and KRLS against the textbook, and a bound."""
 
 import copy
 import math
@@ -146,3 +146,15 @@ def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     pivots = np.diag(learner._R)[: learner.size]
     sign, log_det = np.linalg.slogdet(KERNEL(learner.atoms))
     assert sign == 1.0 and 2 * np.log(pivots).sum() == pytest.approx(log_det, rel=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.03, 0.003])
+def test_krls_equals_least_squares_over_its_projected_data(threshold):
+    X, y, K, _ = data("squared")
+    learner = okl.KRLS(KERNEL, threshold=threshold)
+    run = okl.run(learner, X, y)
+    forecasts, supports, a = naive_expansions.krls(K, y, threshold)
+    assert_close(run.predictions, forecasts)
+    assert_supports(run, learner, X, supports)
+    np.testing.assert_array_equal(learner.atoms, X[supports[-1]])
+    assert_close(learner.coefficients, a)

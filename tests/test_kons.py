@@ -1,4 +1,4 @@
-"""KONS and Sketched-KONS against explicit features; causality and refusals of all their kind."""
+"""KONS, Sketched-KONS and Pros-N-KONS against their definitions; refusals of all their kind."""
 
 import numpy as np
 import pytest
@@ -159,6 +159,44 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
     if sampling != "weighted":  # which moves w so little that few projections happen
         assert (steps.projected & ~entered).any()  # a round left out keeps its projection
         assert_happened(steps, must_happen)
+
+
+# ---- Pros-N-KONS and CON-KONS ----
+
+
+KERNELS = {
+    **{name: SPACES[name][0] for name in SPACES},
+    "Laplacian, norm 1": okl.Laplacian(0.7, norm=1),
+    "Laplacian": okl.Laplacian(0.7),
+    "Matern": okl.Matern(1.5, sigma=0.9),
+}
+# Every setting on one kernel, every kernel in one setting: rows of a kernel know nothing of losses.
+DENSE = [("Matern", *setting[:3]) for setting in SETTINGS]
+DENSE += [(name, *SETTINGS[1][:3]) for name in KERNELS if name != "Matern"]
+
+
+@pytest.mark.parametrize(("name", "loss", "C", "eta"), DENSE)
+@pytest.mark.parametrize("restart", [False, True])
+def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, restart):
+    kernel = KERNELS[name]
+    X, y = newton_stream(loss, C)
+    kept = okl.KORS(kernel, alpha=0.1, beta=0.7, eps=0.4, seed=2).partial_fit(X).indices_
+    learner, other = (
+        okl.ProsNKONS(
+            kernel, loss=loss, C=C, alpha=0.1, eta=eta, mu=0.1, beta=0.7, eps=0.4,
+            restart=restart, seed=2,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    run = okl.run(learner, X, y)
+    np.testing.assert_array_equal(run.sizes, np.searchsorted(kept, np.arange(len(X)), side="right"))
+    assert learner.restarts == (len(kept) - 1 if restart else 0) and len(kept) > 10
+    k, derivative = naive.kernel_function(kernel), naive.LOSS_DERIVATIVES[loss]
+    eta = step(loss, C, eta)
+    expected = naive.pros_n_kons(k, X, y, kept, derivative, C, 0.1, eta, restart=restart)
+    assert (np.abs(expected) == C).sum() > 2  # projections
+    np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(one_by_one(other, X, y), expected, rtol=0, atol=1e-9)
 
 
 # ---- all learners that use curvature ----

@@ -4,35 +4,29 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import oklnumba as okl
 from oklnumba.hot.primitives.dictionary import NUGGET
 from tests.reference import naive, naive_expansions
 
 
-def lagged(frequency, n, lags=4):
-    series = np.sin(frequency * np.arange(n + lags))
-    return np.stack([series[i : i + n] for i in range(lags)], axis=1), series[lags:]
-
-
 def streams(n=160):
     rng = np.random.default_rng(8)
-    line = np.linspace(-1, 1, n)[:, None]
-    angle = np.linspace(0, 6 * np.pi, n)
+    line, angle = np.linspace(-1, 1, n)[:, None], np.linspace(0, 6 * np.pi, n)
     spiral = np.stack([angle * np.cos(angle), angle * np.sin(angle)], axis=1) / 20
     clusters = np.repeat(rng.uniform(-1, 1, (n // 20, 3)), 20, axis=0)
-    clusters += 1e-4 * rng.standard_normal(clusters.shape)
-    repeated = np.repeat(rng.uniform(-1, 1, (n // 8, 3)), 8, axis=0)
-    walk = np.cumsum(0.02 * rng.standard_normal((n, 3)), axis=0)
-    return {
-        "sorted": (line, np.sin(3 * line[:, 0])),
-        "lagged": lagged(0.05, n),
-        "slowly lagged": lagged(0.01, n),
-        "spiral": (spiral, np.sign(np.sin(angle))),
-        "clustered": (clusters, np.sin(3 * clusters[:, 0])),
-        "repeated": (repeated, np.sin(3 * repeated[:, 0])),
-        "random walk": (walk, np.sin(5 * walk[:, 0])),
+    found = {
+        "sorted": line,
+        "clustered": clusters + 1e-4 * rng.standard_normal(clusters.shape),
+        "repeated": np.repeat(rng.uniform(-1, 1, (n // 8, 3)), 8, axis=0),
+        "random walk": np.cumsum(0.02 * rng.standard_normal((n, 3)), axis=0),
     }
+    found = {name: (X, np.sin(3 * X[:, 0])) for name, X in found.items()}
+    for name, frequency in (("lagged", 0.05), ("slowly lagged", 0.01)):
+        series = np.sin(frequency * np.arange(n + 4))
+        found[name] = sliding_window_view(series[:-1], 4).copy(), series[4:]
+    return found | {"spiral": (spiral, np.sign(np.sin(angle)))}
 
 
 STREAMS = streams()
