@@ -1,15 +1,15 @@
-"""Kernel-AWV, PKAWV and the linear AWV against the textbook, and their certificates."""
+"""AWV and ridge, exact, on features, linear and discounted, against the textbook; certificates."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.hot.awv import RIDGE, Certificate, Rounds, certify
-from oklnumba.hot.primitives.jit import NOT_FINITE
-from tests.checks import Factor, assert_close, poisoned
-from tests.reference import naive, naive_linear
-from tests.streams import KERNELS, D, every_hard_stream, hard, linear_stream, smooth
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
+from tests.checks import COMPILED, Factor, assert_close, poisoned
+from tests.reference import naive
+from tests.streams import HARD, KERNELS, every_hard_stream, hard, smooth
 
 # Every kernel with one lam, every lam with one kernel: rows of a kernel know nothing of lam.
 every_kernel = pytest.mark.parametrize(
@@ -27,25 +27,6 @@ def test_exact_kernel_learners_equal_the_dense_argmin(kernel, lam, awv):
     learner = (okl.KernelAWV if awv else okl.KernelRidge)(kernel, lam=lam)
     expected = naive.kernel_forecasts(K, y, lam, awv)
     assert_close(okl.run(learner, X, y).predictions, expected)
-
-
-@pytest.mark.parametrize("lam", [1.0, 1e-3])
-@pytest.mark.parametrize("forecaster", ["awv", "ridge"])
-@pytest.mark.parametrize("kind", ["taylor", "fourier", "nystrom"])
-def test_pkawv_equals_the_dense_argmin(kind, forecaster, lam):
-    X, y = smooth()
-    features = {
-        "taylor": okl.TaylorFeatures(3, sigma=0.8, center=[0.1, 0.0, -0.2]),
-        "fourier": okl.FourierFeatures(15, sigma=0.8, seed=3),
-        "nystrom": okl.NystromFeatures(X[:12], okl.Laplacian(0.9)),
-    }[kind]
-    F = features.transform(X)
-    if kind == "taylor":  # the basis too from its definition
-        F = naive.taylor(X, 3, 0.8, np.array([0.1, 0.0, -0.2]))
-    expected = naive.feature_forecasts(F, y, lam, forecaster == "awv")
-    assert_close(
-        okl.run(okl.PKAWV(features, lam=lam, forecaster=forecaster), X, y).predictions, expected
-    )
 
 
 @pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6, 1e-9, 1e-12])
@@ -70,21 +51,6 @@ def test_known_inputs_is_pkawv_on_the_span_of_a_kors_dictionary():
     values, vectors = np.linalg.eigh(naive.gaussian(atoms, atoms))
     F = K @ vectors / np.sqrt(values)
     assert_close(run.predictions, naive.feature_forecasts(F, y, 0.1, True), rtol=1e-8)
-
-
-def test_linear_awv_and_ridge_are_the_argmins_of_their_definitions():
-    X, y = linear_stream(7)
-    for cls, awv in ((okl.LinearAWV, True), (okl.LinearRidge, False)):
-        for lam in (1.0, 0.01):
-            run = okl.run(cls(lam), X, y)
-            expected = naive.feature_forecasts(X, y, lam, awv)
-            assert_allclose(run.predictions, expected, rtol=1e-8, atol=1e-10)
-            learner = cls(lam).partial_fit(X, y)
-            ridge = naive_linear.quadratic_argmin(X.T @ X + lam * np.eye(D), X.T @ y)
-            assert_allclose(learner.w, ridge, rtol=1e-8)
-            with pytest.raises(ValueError, match="learn_one"):
-                learner.update(X[0])
-    assert run.certificate is not None
 
 
 # ---- exactness of the bulk calls ----
@@ -125,51 +91,75 @@ def test_certify_against_plain_sums_and_in_two_parts(ridge, discount):
     comparator = weights @ ((Y - m) ** 2 / s - growths)
     bound = weights @ (Y**2 * (1 - 1 / s) + growths) + 1e-12 * loss  # for rounding
     expected = np.full((n, 2), np.nan) if ridge else bound
-    np.testing.assert_allclose(certificate.loss, loss, rtol=1e-13)
-    np.testing.assert_allclose(certificate.comparator, comparator, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(certificate.bound, expected, rtol=1e-13)
+    assert_allclose(certificate.loss, loss, rtol=1e-13)
+    assert_allclose(certificate.comparator, comparator, rtol=1e-12, atol=1e-13)
+    assert_allclose(certificate.bound, expected, rtol=1e-13)
+
+
+SIGMA = 0.7
+LAPLACIAN = okl.Laplacian(0.7)
+
+
+def taylor_gram(X, degree):
+    F = naive.taylor(X, degree, SIGMA)
+    return F @ F.T
+
+
+def dictionary_gram(X, t):
+    """Return the Gram matrix of t rounds in the span of the atoms that joined before round t."""
+    kept = okl.KORS(LAPLACIAN, alpha=0.1, seed=3).partial_fit(X).indices_
+    atoms = np.unique(X[kept[kept < t]], axis=0)
+    values, vectors = np.linalg.eigh(naive.laplacian(atoms, atoms, 0.7))
+    F = naive.laplacian(X[:t], atoms, 0.7) @ vectors / np.sqrt(values)
+    return F @ F.T
+
+
+CERTIFIED = {  # a learner, and the Gram matrix of the first t rounds in its space after round t
+    "KernelAWV": (
+        lambda lam: okl.KernelAWV(okl.Gaussian(SIGMA), lam=lam),
+        lambda X, t: naive.gaussian(X[:t], X[:t], SIGMA),
+    ),
+    "PKAWV, degree 1": (
+        lambda lam: okl.PKAWV(okl.TaylorFeatures(1, sigma=SIGMA), lam=lam),
+        lambda X, t: taylor_gram(X[:t], 1),
+    ),
+    "PKAWV, degree 6": (
+        lambda lam: okl.PKAWV(okl.TaylorFeatures(6, sigma=SIGMA), lam=lam),
+        lambda X, t: taylor_gram(X[:t], 6),
+    ),
+    "GrowingPKAWV": (
+        lambda lam: okl.GrowingPKAWV(okl.TaylorFeatures(1, sigma=SIGMA), lam=lam, first=20),
+        lambda X, t: taylor_gram(X[:t], 1 + (t >= 20) + (t >= 40) + (t >= 80)),
+    ),
+    "NystromAWV": (lambda lam: okl.NystromAWV(LAPLACIAN, lam=lam, mu=0.1, seed=3), dictionary_gram),
+}
 
 
 @every_hard_stream
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
-def test_kernel_awv_certificate_is_exact_and_proposition_1_holds(kind, lam):
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_certificates_are_exact_in_the_space_of_their_round_and_hold(name, lam, kind):
     X, y = hard(kind)
-    kernel = okl.Gaussian(0.7)
-    run = okl.run(okl.KernelAWV(kernel, lam=lam), X, y)
-    K = naive.gaussian(X, X, 0.7)
-    expected = [naive.penalised_comparator(K[:t, :t], y[:t], lam) for t in range(1, len(y) + 1)]
-    certificate = run.certificate
-    np.testing.assert_allclose(certificate.comparator, expected, rtol=1e-9)
-    np.testing.assert_allclose(certificate.loss, np.cumsum((y - run.predictions) ** 2), rtol=1e-12)
-    np.testing.assert_allclose(certificate.regret, run.regret(kernel, lam), rtol=1e-9, atol=1e-9)
-    shares = [
-        np.linalg.solve(K[:t, :t] + lam * np.eye(t), K[:t, t - 1])[-1]  # z' A_t^-1 z
-        for t in range(1, len(y) + 1)
-    ]
-    np.testing.assert_allclose(certificate.bound, np.cumsum(y**2 * shares), rtol=1e-9)
-    assert (certificate.regret <= certificate.bound).all()
-    assert certificate.bound[-1] < okl.theory.awv_bound(kernel, X, lam, np.abs(y).max())
-
-
-@every_hard_stream
-@pytest.mark.parametrize("degree", [1, 3, 6])
-def test_pkawv_certificate_is_exact_and_theorem_3_holds(kind, degree):
-    X, y = hard(kind)
-    lam, features = 0.5, okl.TaylorFeatures(degree, sigma=0.7)
-    run = okl.run(okl.PKAWV(features, lam=lam), X, y)
-    F = naive.taylor(X, degree, 0.7)
-    G = F @ F.T
-    expected = [naive.penalised_comparator(G[:t, :t], y[:t], lam) for t in range(1, len(y) + 1)]
-    np.testing.assert_allclose(run.certificate.comparator, expected, rtol=1e-9)
-    after = [lam * np.eye(F.shape[1]) + F[:t].T @ F[:t] for t in range(1, len(y) + 1)]
-    shares = [z @ np.linalg.solve(A, z) for z, A in zip(F, after, strict=True)]
-    bound = np.cumsum(y**2 * shares) + 1e-12 * run.certificate.loss  # for rounding
-    np.testing.assert_allclose(run.certificate.bound, bound, rtol=1e-8)
-    assert (run.certificate.regret <= run.certificate.bound).all()
-    kernel = okl.Gaussian(0.7)
-    regret = run.regret(kernel, lam)  # now against the whole RKHS
-    bound = okl.theory.pkawv_bound(kernel, features, X, lam, np.abs(y).max())
-    assert regret[-1] <= bound
+    make, gram = CERTIFIED[name]
+    rounds = np.r_[1:20, 20 : len(y) : 5, len(y)]
+    certificate = (run := okl.run(make(lam), X, y)).certificate
+    grams = [gram(X, t) for t in rounds]
+    expected = [naive.penalised_comparator(G, y[: len(G)], lam) for G in grams]
+    assert_allclose(certificate.comparator[rounds - 1], expected, rtol=1e-8)
+    assert_allclose(certificate.loss, np.cumsum((y - run.predictions) ** 2), rtol=1e-11)
+    assert (certificate.regret <= certificate.bound + 1e-9).all()
+    if "Growing" not in name and "Nystrom" not in name:  # in one space, y^2 z' A_t^-1 z a round
+        G, t = gram(X, len(y)), np.arange(1, len(y) + 1)
+        shares = [np.linalg.solve(G[:s, :s] + lam * np.eye(s), G[:s, s - 1])[-1] for s in t]
+        bound = np.cumsum(y**2 * shares) + 1e-12 * certificate.loss  # for rounding
+        assert_allclose(certificate.bound, bound, rtol=1e-8)
+    kernel, B = okl.Gaussian(SIGMA), np.abs(y).max()
+    if name == "KernelAWV":
+        assert_allclose(certificate.regret, run.regret(kernel, lam), rtol=1e-9, atol=1e-9)
+        assert certificate.bound[-1] < okl.theory.awv_bound(kernel, X, lam, B)
+    elif name.startswith("PKAWV"):  # against the whole RKHS
+        bound = okl.theory.pkawv_bound(kernel, make(lam).features, X, lam, B)
+        assert run.regret(kernel, lam)[-1] <= bound
 
 
 def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
@@ -180,7 +170,7 @@ def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
     kernel, lam = okl.Gaussian(1.0), 1e-4
     awv = okl.run(okl.KernelAWV(kernel, lam=lam), X, y).certificate
     ridge = okl.run(okl.KernelRidge(kernel, lam=lam), X, y).certificate
-    np.testing.assert_allclose(ridge.comparator, awv.comparator, rtol=1e-12)
+    assert_allclose(ridge.comparator, awv.comparator, rtol=1e-12)
     assert np.isnan(ridge.bound).all()
     assert (awv.regret <= awv.bound).all()
     assert (ridge.regret > awv.bound).any()
@@ -193,7 +183,7 @@ def test_certificate_goes_on_from_the_rounds_before_the_run():
     learner.partial_fit(X[:50], y[:50])
     rest = okl.run(learner, X[50:], y[50:]).certificate
     for a, b in zip(whole[:4], rest[:4], strict=True):
-        np.testing.assert_array_equal(a[50:], b)
+        assert_array_equal(a[50:], b)
 
 
 # ---- trouble ----
@@ -228,3 +218,145 @@ def test_low_captured_share_is_said_by_run():
     X = np.full((10, 3), 9.0)
     with pytest.warns(UserWarning, match="centre the basis"):
         okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=1.0)), X, np.ones(10))
+
+
+# ---- discounts ----
+
+DISCOUNTS = (1.0, 0.999, 0.9, 0.5)
+
+SPOKEN = np.random.default_rng(8).permutation(220) < 110
+X, Y = hard("uniform", 220)
+STREAMS = {kind: hard(kind, 220) for kind in HARD}
+STREAMS["silent"] = X * SPOKEN[:, None] * [1.0, 0.0] + [0.0, 1e-3], Y
+
+
+def assert_as_defined(run, expected, rtol=1e-9):
+    forecasts, least = expected
+    assert_close(run.predictions, forecasts, rtol=rtol)
+    assert_close(run.certificate.comparator, least, rtol=rtol)
+
+
+def every_discount(name, *lams):
+    """Yield discounts with forecasters and lams: of two streams in turn, all four pairs of each."""
+    turn = list(STREAMS).index(name)
+    for i, discount in enumerate(DISCOUNTS):
+        yield discount, ("awv", "ridge")[(i + turn) % 2], lams[(i // 2 + turn // 2) % 2]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_discounted_pkawv_equals_its_definition(name):
+    X, y = STREAMS[name]
+    maps = (
+        okl.TaylorFeatures(2, sigma=1.0, center=[0.1, -0.2]),
+        okl.FourierFeatures(8, sigma=0.8, seed=3),
+        okl.NystromFeatures(X[:12], okl.Laplacian(0.9)),
+    )
+    features = maps[list(STREAMS).index(name) % 3]
+    F = features.transform(X)
+    for discount, forecaster, lam in every_discount(name, 1.0, 1e-6):
+        learner = okl.PKAWV(features, lam=lam, forecaster=forecaster, discount=discount)
+        expected = naive.discounted_forecasts(F, y, lam, discount, forecaster == "awv")
+        assert_as_defined(okl.run(learner, X, y), expected)
+
+
+@pytest.mark.parametrize("cls", [okl.LinearAWV, okl.LinearRidge])
+def test_discounted_linear_learners_equal_their_definition(cls):
+    X, y = STREAMS["silent"]
+    for discount in DISCOUNTS:
+        run = okl.run(cls(0.1, discount=discount), X, y)
+        expected = naive.discounted_forecasts(X, y, 0.1, discount, cls is okl.LinearAWV)
+        assert_as_defined(run, expected)
+    learner = cls(0.1).partial_fit(X, y)
+    assert_allclose(learner.w, np.linalg.solve(X.T @ X + 0.1 * np.eye(2), X.T @ y), rtol=1e-8)
+    with pytest.raises(ValueError, match="learn_one"):
+        learner.update(X[0])
+
+
+@pytest.mark.parametrize("name", ["uniform", "sorted", "lagged", "clustered"])
+def test_discounted_nystrom_awv_equals_its_definition(name):
+    X, y = (part[:90] for part in STREAMS[name])
+    for discount, forecaster, lam in every_discount(name, 1.0, 1e-3):
+        learner = okl.NystromAWV(
+            okl.Gaussian(0.7), lam=lam, mu=0.3, forecaster=forecaster, discount=discount
+        )
+        run = okl.run(learner, X, y)
+        kept = np.flatnonzero(np.diff(run.sizes, prepend=0))
+        assert kept[-1] > 2  # a direction with a past
+        expected = naive.discounted_nystrom_forecasts(
+            naive.gaussian, X / 0.7, y, lam, discount, kept, forecaster == "awv"
+        )
+        assert_as_defined(run, expected, rtol=1e-7)
+
+
+# ---- the certificate of the discounted problem ----
+
+
+def test_a_certificate_says_that_it_is_discounted():
+    X, y = STREAMS["uniform"]
+    assert "discounted" not in repr(okl.run(okl.LinearAWV(), X, y).certificate)
+    lifted = okl.WithFeatures(okl.TaylorFeatures(1), okl.LinearAWV(discount=0.9))
+    for learner in (lifted, okl.PKAWV(okl.TaylorFeatures(1), discount=0.9)):
+        shown = repr(okl.run(learner, X, y).certificate)
+        assert "of degree 1, rounds discounted by 0.9: regret" in shown
+    ridge = okl.run(okl.LinearRidge(discount=0.9), X, y).certificate
+    assert np.isnan(ridge.bound).all() and np.isfinite(ridge.comparator).all()
+
+
+def test_half_the_bound_of_the_discounted_certificate_is_exceeded():
+    run = okl.run(okl.LinearAWV(0.7, discount=0.1), [[1.0]] * 40, [1.0, -1.0] * 20)
+    assert (run.certificate.regret <= run.certificate.bound).all()
+    assert run.certificate.regret[-1] > run.certificate.bound[-1] / 2
+
+
+# ---- silence ----
+
+
+@pytest.mark.skipif(not COMPILED, reason="10^5 rounds")
+@pytest.mark.parametrize("lam, discount", [(1.0, 0.5), (1e-6, 0.5), (1e-6, 0.99), (1.0, 1e-100)])
+def test_long_silence_neither_underflows_nor_overflows(lam, discount):
+    rng = np.random.default_rng(3)
+    n, r = 100_000, 8
+    Z, y = np.zeros((n, r)), rng.uniform(-1, 1, n)
+    Z[:50] = rng.standard_normal((50, r))
+    Z[50:, 0] = 2.0
+    factor = Factor(r, lam, discount=discount)
+    assert factor.play(Z, y) == (n, DONE)
+    state = factor.state()
+    assert np.isfinite(state).all()
+    assert_allclose(factor.inv_d[1:], 1 / lam, rtol=1e-15)  # all that was heard is forgotten
+    heard = 4.0 * discount / (1.0 - discount)  # a geometric sum
+    assert factor.inv_d[0] == pytest.approx(1 / max(heard, lam), rel=1e-9)
+    # without the floor the penalty has no digits left, and novelty is infinite
+    bare = Factor(r, lam, discount=discount)
+    bare.forgetting = bare.forgetting._replace(inv_floor=np.inf)
+    assert bare.play(Z, y)[1] == NOT_FINITE
+
+
+# ---- several labels a round ----
+
+
+@pytest.mark.skipif(not COMPILED, reason="bits of compiled code")
+def test_columns_behind_those_in_use_are_left_alone():
+    rng = np.random.default_rng(5)
+    Z, Y = rng.standard_normal((40, 11)), rng.standard_normal((40, 3))
+    tight, wide = (Factor(11, 0.1, discount=0.9, outputs=3, spare=spare) for spare in (0, 16))
+    for factor in (tight, wide):
+        assert factor.play(Z, Y) == (40, DONE)
+    assert_array_equal(wide.forecasts, tight.forecasts)
+    assert_array_equal(wide.ridge_forecasts, tight.ridge_forecasts)
+    assert_array_equal(wide.forecast(Z), tight.forecast(Z))
+    assert_array_equal(wide.U[:16, :16], tight.U)
+    assert_array_equal(wide.U[16:], np.eye(32)[16:])
+    assert_array_equal(wide.inv_d[16:], 1 / 0.1)
+    assert_array_equal(wide.c[:, 16:], 0.0)
+    assert_allclose(
+        wide.forecasts, np.array(wide.ridge_forecasts) / np.array(wide.shrinks)[:, None], rtol=1e-14
+    )
+
+
+def test_known_inputs_takes_a_discount():
+    X, y = STREAMS["uniform"]
+    learner = okl.PKAWV.known_inputs(okl.Gaussian(1.0), X, discount=0.9)
+    assert learner.discount == 0.9
+    fixed = okl.PKAWV(learner.features, discount=0.9)
+    assert_array_equal(okl.run(learner, X, y).predictions, okl.run(fixed, X, y).predictions)

@@ -9,7 +9,7 @@ from oklnumba import theory
 from tests.bounds import Stream
 from tests.checks import COMPILED
 from tests.reference import naive
-from tests.streams import every_hard_stream, hard, smooth
+from tests.streams import smooth
 
 SIGMA = 0.9
 CENTER = [0.1, -0.2]
@@ -80,21 +80,6 @@ def test_sizes_are_those_after_the_round():
     learner = grown().partial_fit(X[:20], y[:20])
     assert learner.size == 6  # the next forecast is of degree 2 already
     assert learner.predict_one(X[20]) == pytest.approx(run.predictions[20], rel=1e-12)
-
-
-@every_hard_stream
-@pytest.mark.parametrize("lam", [1.0, 1e-2])
-def test_the_certificate_is_exact_in_the_changing_space_and_holds(kind, lam):
-    X, y = hard(kind)
-    run = okl.run(grown(lam=lam), X, y)
-    expected, rounds = [], np.arange(1, len(y) + 1, 4)
-    for t in rounds:
-        degree = degrees(len(y) + 1)[t]
-        F = naive.taylor(X[:t], degree, SIGMA, np.array(CENTER))
-        expected.append(naive.penalised_comparator(F @ F.T, y[:t], lam))
-    assert_allclose(run.certificate.comparator[rounds - 1], expected, rtol=1e-8)
-    assert_allclose(run.certificate.loss, np.cumsum((y - run.predictions) ** 2), rtol=1e-11)
-    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
 
 
 def test_the_bound_needs_what_growth_took_off():

@@ -61,18 +61,3 @@ def test_uniform_sampling_keeps_what_its_coins_say(kind, probability):
     expected = naive.nystrom_forecasts(k, X, y, 0.1, list(kept.indices_), True)
     assert_close(run.predictions, expected.astype(float))
     assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
-
-
-@pytest.mark.parametrize(("kind", "lam"), [*zip(HARD, 4 * [1.0, 1e-2], strict=False)])
-def test_nystrom_certificate_is_exact_in_its_changing_space(kind, lam):
-    X, y = hard(kind)
-    kernel = okl.Laplacian(0.7)
-    run = okl.run(okl.NystromAWV(kernel, lam=lam, mu=0.1, seed=3), X, y)
-    kept = okl.KORS(kernel, alpha=0.1, seed=3).partial_fit(X).indices_
-    expected, rounds = [], np.r_[1:20, 20 : len(y) : 5, len(y)]
-    for t in rounds:
-        atoms = np.unique(X[kept[kept < t]], axis=0)
-        values, vectors = np.linalg.eigh(naive.laplacian(atoms, atoms, 0.7))
-        F = naive.laplacian(X[:t], atoms, 0.7) @ vectors / np.sqrt(values)
-        expected.append(naive.penalised_comparator(F @ F.T, y[:t], lam))
-    np.testing.assert_allclose(run.certificate.comparator[rounds - 1], expected, rtol=1e-9)
