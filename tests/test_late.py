@@ -355,6 +355,7 @@ def test_bad_labels_are_named_by_their_row():
         (lambda one: okl.Standardized(okl.Intervals(one)), "Intervals"),
         (lambda one: okl.MultiOutput(okl.Intervals(one)), "Intervals"),
         (lambda one: okl.Experts([one, okl.Intervals(one)]), "Intervals"),
+        (lambda one: okl.SelfTuning(experts=[one, okl.Lags(one)]), "Lags"),
     ],
 )
 def test_who_needs_each_label_at_once(make_learner, name):

@@ -27,6 +27,13 @@ class Wrong(okl.Kernel):
         return np.ones((len(X), 1 + len(Z))) if self.shape else np.full((len(X), len(Z)), np.nan)
 
 
+class OfTwoPoints(okl.Kernel):
+    dot: bool = True
+
+    def evaluate(self, x, z):
+        return x @ z if self.dot else np.sum(x) * np.sum(z)
+
+
 class Missing(okl.Kernel):
     pass
 
@@ -79,6 +86,8 @@ def test_wrong_kernels_say_what_is_wrong():
     for kernel, message in (
         (Wrong(), r"Wrong.evaluate\(X, Z\) must be finite numbers of shape"),
         (Wrong(shape=False), "finite numbers"),
+        (OfTwoPoints(), r"OfTwoPoints.evaluate.*failed: .*; X \(n, d\) and Z \(m, d\) are many"),
+        (OfTwoPoints(dot=False), r"shape \(\d+, \d+\), k\(X\[i\], Z\[j\]\) for all rows"),
         (Missing(), r"Missing needs a method evaluate\(X, Z\)"),
     ):
         with pytest.raises(ValueError, match=message):

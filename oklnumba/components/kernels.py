@@ -96,10 +96,15 @@ class Kernel(Params):
 
     def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
         """Write k(x_i, atom_j), (n, m). X : (n, d); atoms : (d, cap)."""
-        values = np.asarray(self.evaluate(X, atoms[:, :m].T), dtype=np.float64)
+        call = f"{type(self).__name__}.evaluate(X, Z)"
+        try:
+            values = np.asarray(self.evaluate(X, atoms[:, :m].T), dtype=np.float64)
+        except (ValueError, TypeError, IndexError) as error:
+            how = "X (n, d) and Z (m, d) are many points, not two"
+            raise ValueError(f"{call} failed: {error}; {how}") from error
         good = values.shape == (len(X), m) and bool(np.isfinite(values).all())
-        what = f"finite numbers of shape {(len(X), m)}"
-        require(good, f"{type(self).__name__}.evaluate(X, Z)", values, what)
+        what = f"finite numbers of shape {(len(X), m)}, k(X[i], Z[j]) for all rows"
+        require(good, call, values, what)
         out[: len(X), :m] = values
 
     def _write_diagonal(self, X: np.ndarray, out: np.ndarray) -> None:

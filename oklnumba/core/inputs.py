@@ -256,6 +256,8 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
+        if values is None:
+            raise TypeError
         array = np.asarray(values)
         kind = array.dtype.kind
         if kind in "cSUMm" or kind == "O" and any(isinstance(v, str | bytes) for v in array.flat):
@@ -268,16 +270,18 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
             advice = "it is a dict, but the learner was taught numbers without names: pass numbers"
             if name != "x":
                 advice = f"it is a dict: pass a frame, such as pandas.DataFrame({name})"
+        elif values is None:
+            advice = f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
         elif hasattr(values, "__next__"):
             advice = f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
         elif name == "y":
-            advice = FOR_TEXTS if _are_numbers(values) else FOR_CLASSES
+            advice = FOR_TEXTS if are_numbers(values) else FOR_CLASSES
         raise ValueError(
             f"{name} must hold real numbers in a rectangular array; {advice}"
         ) from None
 
 
-def _are_numbers(texts: Any) -> bool:
+def are_numbers(texts: Any) -> bool:
     """Say whether all values are texts of numbers."""
     try:
         return np.asarray(texts).astype(np.str_).astype(np.float64).ndim > 0
@@ -349,7 +353,7 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
     advice = ENCODE
     if where == "y":
-        advice = f"; {FOR_TEXTS if _are_numbers(column) else FOR_CLASSES}"
+        advice = f"; {FOR_TEXTS if are_numbers(column) else FOR_CLASSES}"
     texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
     if (text := next(texts, None)) is not None:
         raise ValueError(f"{where} holds text, {repr_short(text)}{advice}")

@@ -6,6 +6,7 @@ LIBSVM files.
 
 from __future__ import annotations
 
+import codecs
 import glob
 import json
 import os
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.inputs import NUMBERS, is_frame
+from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, is_frame
 from oklnumba.core.schema import Schema, as_texts, find_values, list_names
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
@@ -124,22 +125,22 @@ def stream(
     options = texts | {"skip": skip, "zero_based": zero_based, "width": width}
     options |= {"header": None if header else False}
     reading = {option: value for option, value in options.items() if value is not None}
-    schema = like if isinstance(like, Schema | None) else getattr(like, "schema", None)
-    if schema is None and like is not None:
-        raise ValueError(f"like is {checks.repr_short(like)}, which was not taught named columns")
-    if schema is not None:
+    schema = Schema(())
+    if like is not None:
+        schema = like if isinstance(like, Schema) else getattr(like, "schema", None)
+        what = "a schema, or what was taught named columns"
+        checks.require(schema is not None, "like", like, what)
         if columns is not None or encode:
             raise ValueError("like says which columns are read: leave out columns and encode")
-        reading, classes = schema.reading | reading, classes or schema.classes
-        schema = replace(schema, reading=reading, classes=classes)
+    reading, classes = schema.reading | reading, classes or schema.classes
+    schema = replace(schema, reading=reading, classes=classes)
     dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
         if label is not None or columns is not None or drop or encode:
             raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
-        schema = schema or Schema((), classes=classes, reading=reading)
         return _load_libsvm(dataset, name, batch, schema)
-    if schema is None:
-        schema = _find_schema(dataset, label, columns, drop, encode, classes, reading)
+    if like is None:
+        schema = _find_schema(dataset, label, columns, drop, encode, schema)
     else:
         schema = _match_schema(dataset, schema, label, drop)
     return _read_tables(dataset, name, batch, schema)
@@ -238,9 +239,7 @@ def _count_rows(d: int) -> int:
 
 def find_missing(labels: np.ndarray) -> np.ndarray:
     """Return which labels are NaN, None or an empty text, (n,)."""
-    if labels.dtype == object:
-        return np.array([one is None or one == "" for one in labels.tolist()], dtype=bool)
-    return labels != labels
+    return np.isin(labels, (None, "")) if labels.dtype == object else labels != labels
 
 
 def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> np.ndarray:
@@ -252,8 +251,8 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
     if not is_class.all():
         at = int(np.argmin(is_class))
         raise ValueError(
-            f"{where}: the label is {labels[at : at + 1].tolist()[0]!r} at row {row + at} of the "
-            f"stream, not one of classes={classes!r}"
+            f"{where}: the label is {labels.tolist()[at]!r} at row {row + at} of the stream, not "
+            f"one of classes={classes!r}"
         )
     if len(classes) == 2:
         return np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
@@ -288,61 +287,54 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
     schema = replace(schema, reading={"zero_based": not first, "width": width})
 
     def cut_pieces() -> Pieces:
-        rows = _count_rows(width)
         for path, X, y in zip(paths, inputs, labels, strict=True):
-            for start in range(0, len(y), rows):
-                part = slice(start, start + rows)
-                yield str(path), X[part, first:].toarray(), y[part]
+            for part, block in cut_blocks(X, _count_rows(width)):
+                yield str(path), block[:, first:], y[part]
 
     read_as = partial(_load_libsvm, paths, name, batch)
     return Stream(name, cut_pieces, batch, schema.classes, None, schema, read_as)
 
 
 def _find_schema(
-    dataset: Any, label: Any, columns: Any, drop: Any, encode: Any, classes: tuple | None,
-    reading: dict[str, Any],
-) -> Schema:  # fmt: skip
+    dataset: Any, label: Any, columns: Any, drop: Any, encode: Any, given: Schema
+) -> Schema:
     """Return what the rows of a dataset mean, from arguments and the first rows."""
-    names = dataset.schema.names
+    names, classes = dataset.schema.names, given.classes
     if label is None:
-        raise ValueError(f"name the column of the labels: label=..., {_say_columns(names)}")
+        raise ValueError(
+            f"name the column of the labels: label=..., the columns are {list_names(names)}"
+        )
     label = _find_column(label, names, "label")
     encode = _find_columns(encode, names, "encode")
     index = _find_index(dataset.schema)
-    wanted = [one for one in names if one not in (label, *encode, *index)]
+    numbers = [one for one in names if one not in (label, *encode, *index)]
     if columns is not None:
-        wanted = _find_columns(columns, names, "columns")
+        numbers = _find_columns(columns, names, "columns")
     drop = _find_columns(drop, names, "drop")
-    numbers = [one for one in wanted if one not in drop]
+    numbers = [one for one in numbers if one not in drop]
     every = [*numbers, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
         raise ValueError(f"columns must be others than the label, each once, not {every[:-1]}")
     kind = str(dataset.schema.field(label).type)
-    if classes is None and kind == "bool":
-        classes = (False, True)
-    ignored = tuple(one for one in names if one not in every)
-    schema = Schema(tuple(numbers), {}, label, classes, ignored, reading)
-    if not encode and (classes is not None or not kind.startswith(TEXTS)):
-        return schema
-    types = _choose_types(dataset, Schema((), dict.fromkeys(encode, ())))
-    first = _read_first(dataset, types, [*encode, label])
-    schema.categories.update({one: find_values(first.column(one)) for one in encode})
-    if classes is None and kind.startswith(TEXTS):
+    of_texts = classes is None and kind.startswith(TEXTS)
+    categories = {}
+    if encode or of_texts:
+        types = _choose_types(dataset, Schema((), dict.fromkeys(encode, ())))
+        first = _read_first(dataset, types, [*encode, label])
+        categories = {one: find_values(first.column(one)) for one in encode}
+    if of_texts:
         texts = sorted(set(as_texts(first.column(label)).to_pylist()) - {""})
         what = "the texts of two classes or more in the first rows"
         classes = tuple(checks.require_different(f"column {label!r}", texts, 2, what))
-    return replace(schema, classes=classes)
+    elif classes is None and kind == "bool":
+        classes = (False, True)
+    ignored = tuple(one for one in names if one not in every)
+    return Schema(tuple(numbers), categories, label, classes, ignored, given.reading)
 
 
 def _read_first(dataset: Any, types: Any, columns: list[str]) -> Any:
     """Return columns of the first rows."""
-    parts, rows = [], 0
-    for fragment in dataset.get_fragments():
-        part = fragment.scanner(schema=types, columns=columns).head(LOOK_ROWS - rows)
-        parts, rows = [*parts, part], rows + part.num_rows
-        if rows >= LOOK_ROWS:
-            break
-    return import_module("pyarrow").concat_tables(parts)
+    return dataset.replace_schema(types).scanner(columns=columns).head(LOOK_ROWS)
 
 
 def _match_schema(dataset: Any, schema: Schema, label: Any, drop: Any) -> Schema:
@@ -362,7 +354,7 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
     for name in (*schema.names, *targets):
         kind = str(types.field(name).type)
         if not kind.startswith(NUMBERS):
-            odd.append(_say_no_numbers(dataset, name))
+            odd.append(_say_no_numbers(dataset, name, kind))
         elif of_texts and kind != "bool":
             place = types.get_field_index(name)
             types = types.set(place, types.field(name).with_type(arrow.float64()))
@@ -376,29 +368,21 @@ def _choose_types(dataset: Any, schema: Schema) -> Any:
     return types
 
 
-def _say_no_numbers(dataset: Any, name: str) -> tuple[str, str]:
+def _say_no_numbers(dataset: Any, name: str, kind: str) -> tuple[str, str]:
     """Return what a column holds, with its first text that is not a number, and what to do."""
-    kind = str(dataset.schema.field(name).type)
     fault = f"column {name!r} holds {kind}"
     if not kind.startswith(TEXTS):
         return fault, ""
     texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
-    odd = [row for row, text in enumerate(texts) if not _is_number(text)]
+    odd = [row for row, text in enumerate(texts) if text and not are_numbers([text])]
     if not odd:
         return fault, "write numbers as numbers"
     fault += f", {texts[odd[0]]!r} in row {odd[0]}"
-    if all(_is_number(texts[row].replace(",", ".")) for row in odd):
+    if are_numbers([texts[row].replace(",", ".") for row in odd]):
         return fault, "pass decimal=',' (--decimal ,)"
     if 2 * len(odd) < len(texts):
         return f"{fault}, among numbers", "correct such values or leave out their rows"
     return fault, "encode=[...] (--encode A,B) takes texts"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return float(text or "nan") is not None
-    except ValueError:
-        return False
 
 
 def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
@@ -412,19 +396,17 @@ def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> 
 
 def _cut_tables(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
     """Yield batches of rows, file by file, so that errors name the file."""
-    row, arrow, label = 0, import_module("pyarrow.dataset"), schema.label
+    row, label, kind = 0, schema.label, _format_of(dataset)
     names = [*schema.needed, *({label} & {*types.names})]
     options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
+    if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
+        read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
+        options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     for fragment in dataset.get_fragments():
         where, here = getattr(fragment, "path", None) or name, types
-        if _format_of(dataset) not in ("csv", ""):  # other types may be in this file
+        if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        if isinstance(fragment, arrow.ParquetFileFragment):
-            # A file that is buffered ahead stays in memory until it has been read to its end.
-            options["fragment_scan_options"] = arrow.ParquetFragmentScanOptions(
-                pre_buffer=False, use_buffered_stream=True
-            )
         try:
             for batch in fragment.scanner(schema=here, columns=names, **options).to_batches():
                 if batch.num_rows:
@@ -438,10 +420,12 @@ def _as_numbers(batch: Any, schema: Schema, row: int) -> np.ndarray:
     """Return the inputs of a batch whose first row is ``row`` of the stream."""
     gaps = [name for name in schema.names if batch.column(name).null_count]
     if gaps:
-        row += int(np.argmax(batch.column(gaps[0]).is_null().to_numpy(zero_copy_only=False)))
-        what = f"column {gaps[0]!r} has no value at row {row} of the stream"
-        what += f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
-        raise ValueError(f"{what}; fill such gaps first, or leave these rows or columns out")
+        row += batch.column(gaps[0]).is_null().index(True).as_py()
+        more = f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
+        raise ValueError(
+            f"column {gaps[0]!r} has no value at row {row} of the stream{more}; fill such gaps "
+            "first, or leave these rows or columns out"
+        )
     numbers = [batch.column(name).cast("float64", safe=False) for name in schema.names]
     numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
     return np.column_stack([*numbers, *(schema.encode(batch) if schema.categories else [])])
@@ -475,27 +459,27 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
     what = "a file, a folder, a list of files or a pyarrow Dataset"
     checks.require(named and len(given) > 0, "source", source, what)
-    paths: list[Path] = []
+    found: list[Path] = []
     for one in (Path(path).expanduser() for path in given):
         matches = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
         if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
         for path in matches:
             inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
-            paths += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
-    if not paths:
+            found += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
+    if not found:
         raise ValueError(f"{given[0]} has no files")
-    kinds = set()
-    for path in paths:
+    paths, kinds = [], set()
+    for path in found:
         suffix = path.suffix.lower()
         if suffix in PACKED:
             raise ValueError(f"{path} is packed as {suffix}: unpack it, or pack it as .gz")
         suffix = path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
         kinds.add(format or SUFFIXES.get(suffix) or (None if path.is_file() else "csv"))
-    for place, path in enumerate(paths):
         if not path.is_file():
             with open(path, "rb") as pipe:
-                paths[place] = _spool(pipe)
+                path = _spool(pipe)
+        paths.append(path)
     if None in kinds or len(kinds) > 1:
         raise ValueError(
             f"{paths[0]} and others: the suffixes do not name one format; pass format=, "
@@ -513,7 +497,7 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
     if folder is not None and folder.is_dir():
         base = {"partitioning": "hive", "partition_base_dir": str(folder)}
     if kind in ("csv", "tsv"):
-        csv = _import("pyarrow.csv", "CSV files")
+        csv = import_module("pyarrow.csv")
         for path in paths:
             _refuse_other_text(path, reading)
         if skip := reading.get("skip"):
@@ -541,20 +525,18 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     with open(path, "rb") as file:
         head = file.read(2**16)
-    if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
-        if path.suffix not in COMPRESSED:
-            names = " or ".join(COMPRESSED)
-            raise ValueError(f"{path} is compressed: its name must end in {names}")
+    if path.suffix in COMPRESSED:
         return
+    if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
+        raise ValueError(f"{path} is compressed: its name must end in {' or '.join(COMPRESSED)}")
     if "encoding" not in reading:
         if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")
         try:
-            head.decode()
-        except UnicodeDecodeError as error:
-            if error.start < len(head) - 4:  # a character may be cut at the end
-                hint = "pass its encoding, such as encoding='latin-1'"
-                raise ValueError(f"{path} is not UTF-8: {hint}") from None
+            codecs.getincrementaldecoder("utf-8")().decode(head)  # its end may cut a character
+        except UnicodeDecodeError:
+            hint = "pass its encoding, such as encoding='latin-1'"
+            raise ValueError(f"{path} is not UTF-8: {hint}") from None
     first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
     if "delimiter" not in reading and b";" in first and b"," not in first:
         raise ValueError(f"{path} has ';' between its columns: pass delimiter=';'")
@@ -591,8 +573,10 @@ def _find_column(one: Any, names: list[str], what: str) -> str:
         return names[one]
     if names.count(one) != 1:
         hint = checks.suggest(str(one), set(names) - {one})
-        count = names.count(one) or "no"
-        raise ValueError(f"{what}: there is {count} column {one!r}; {hint}{_say_columns(names)}")
+        raise ValueError(
+            f"{what}: there is {names.count(one) or 'no'} column {one!r}; {hint}the columns are "
+            f"{list_names(names)}"
+        )
     return one
 
 
@@ -607,7 +591,3 @@ def _find_index(schema: Any) -> list[str]:
     pandas = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
     index = [one for one in pandas.get("index_columns", []) if isinstance(one, str)]
     return [*index, *(one for one in schema.names[:1] if one == "")]  # of to_csv
-
-
-def _say_columns(names: list[str]) -> str:
-    return f"the columns are {list_names(names)}"

@@ -18,6 +18,7 @@ from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros, axes_of
 from oklnumba.hot import experts as hot
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, check_learner
+from oklnumba.learners.base.wrapper import from_any
 
 KINDS = {
     "aggregating": hot.AGGREGATING, "average": hot.AVERAGE, "hedge": hot.HEDGE,
@@ -29,13 +30,6 @@ def _check_learners(name: str, value: Any) -> list[Learner]:
     valid = isinstance(value, list | tuple) and len(value) > 0
     require(valid, name, value, "a list of one or more learners, such as [okl.FOGD(), okl.KRLS(k)]")
     return clone([check_learner(one, f"{name}[{i}]") for i, one in enumerate(value)])
-
-
-def from_any(name: str) -> Any:
-    """Return a property that is this attribute of the first learner where it is not None."""
-    return property(
-        lambda self: next(filter(None, (getattr(one, name) for one in self._hyper.learners)), None)
-    )
 
 
 def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
@@ -106,8 +100,8 @@ class Experts(Learner):
 
     _STATE = axes_of(hot.ExpertsState)
     _REMEDY = "lower the learners' steps, or scale the labels"
-    _needs_each_label = from_any("_needs_each_label")
-    _needs_last_label = from_any("_needs_last_label")
+    _needs_each_label = from_any("learners", "_needs_each_label")
+    _needs_last_label = from_any("learners", "_needs_last_label")
 
     learners: Sequence[Learner] = field_with(_check_learners)
     _: KW_ONLY

@@ -29,7 +29,7 @@ class Foreign(Learner):
 class Outside(Foreign):
     """Plays a model of another library, or of the user, round by round.
 
-    A forecast of None counts as 0, True and False as +1 and -1.
+    A forecast of None counts as 0, True and False as +1 and -1: classifiers forecast classes.
     """
 
     _can_be_member = False

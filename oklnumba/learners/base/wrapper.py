@@ -1,5 +1,6 @@
 """The base class of learners around another one."""
 
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,14 @@ from oklnumba.learners.base.learner import Learner, Trace
 def from_learner(name: str) -> Any:
     """Return a property that is the attribute or method of the hyper-parameter ``learner``."""
     return property(lambda self: getattr(self._hyper.learner, name))
+
+
+def from_any(learners: str, name: str) -> Any:
+    """Return a property that is an attribute of the first of several learners that has it."""
+    values = attrgetter(name)
+    return property(
+        lambda self: next(filter(None, map(values, getattr(self._hyper, learners))), None)
+    )
 
 
 class Wrapper(Learner):

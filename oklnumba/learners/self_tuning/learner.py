@@ -38,6 +38,7 @@ from oklnumba.core.state import State
 from oklnumba.core.steps import finish
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.base.wrapper import from_any
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts
@@ -85,7 +86,8 @@ class SelfTuning(Learner):
         Your own models as members: learners of this package, of river, with scikit-learn's
         ``partial_fit``, or ``okl.Refit(model)``. Copies of them play: ours without data, others as
         they are now. For several outputs each has a copy. They see raw inputs, and labels as
-        learned. ``certificate`` names them, and ``pickle`` holds them; files hold ours only.
+        learned. Classifiers of other libraries forecast -1 or +1, in ``Refit`` by probabilities.
+        ``certificate`` names them, and ``pickle`` holds them; files hold ours only.
 
     Remarks
     -------
@@ -127,6 +129,8 @@ class SelfTuning(Learner):
     _run_rows = 2048
     _block_rows = settings.BLOCK_ROWS
     _compiles = COMPILES  # whether this process has yet to compile its loops
+    _needs_each_label = from_any("experts", "_needs_each_label")
+    _needs_last_label = from_any("experts", "_needs_last_label")
     _late = None  # leads of rows with late labels that come next, and what was known in each
 
     budget: int = count(1, 300)
