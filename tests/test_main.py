@@ -117,6 +117,28 @@ def test_numbers_are_a_regression_and_three_texts_are_classes(capsys, table):
     assert "regression" in out and "mistakes" not in out
 
 
+@pytest.mark.parametrize("label", ["signs", "number", "three"])
+def test_optional_labels_are_those_of_a_run(capsys, table, tmp_path, label):
+    names = [*INPUTS[1].split(","), label]
+    data = okl.stream(table, label=label, columns=names[:-1])
+    X, y = (np.concatenate(part) for part in zip(*data, strict=True))
+    texts = y.astype(str)
+    gaps = y.astype(object)
+    texts[::3], gaps[::3] = "", None
+    path = tmp_path / "gaps.csv"
+    rows = np.column_stack([X.astype(str), texts])
+    path.write_text("\n".join(map(",".join, [names, *rows.tolist()])) + "\n")
+    out = said(capsys, "run", str(path), "--label", label, *FAST, "--labels", "optional")
+    learner = okl.OneVsRest(okl.LinearAWV(), data.classes) if data.classes else okl.LinearAWV()
+    run = okl.run(learner, X, gaps, labels="optional")
+    labelled = int(run.labelled[-1])
+    assert f"rounds    {len(y)}, {labelled} with a label\n" in out and labelled < len(y)
+    what = f"loss      {run.mean_loss:.6g} (" if run.mistakes is None else ""
+    assert what in out and "regret" not in out
+    if run.mistakes is not None:
+        assert f"mistakes  {100 * run.mistake_rate:.4g} % ({run.mistakes.sum()})" in out
+
+
 # ---- the table and the summary ----
 
 

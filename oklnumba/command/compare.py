@@ -1,13 +1,11 @@
 """``oklnumba compare``: a dozen learners on one stream, one table."""
 
 import argparse
-import itertools
 import sys
 from contextlib import closing
+from itertools import chain, zip_longest
 from math import comb, sqrt
 from typing import Any
-
-import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
@@ -67,20 +65,14 @@ def compare(args: argparse.Namespace) -> None:
         try:
             for X, y in pieces:
                 for name in list(courses):
-                    if not _play(name, courses[name], X, y):
+                    try:
+                        courses[name].play(X, y)
+                    except (ValueError, FloatingPointError) as error:
+                        why = f"{name} stopped: {source.join_lines(error)}"
+                        print(f"oklnumba: note: {why}", file=sys.stderr)
                         del courses[name]
         finally:
             print_comparison({name: course for name, course in courses.items() if course.rounds})
-
-
-def _play(name: str, course: Course, X: np.ndarray, y: np.ndarray) -> bool:
-    """Play a piece; return False, and say why, if the learner cannot."""
-    try:
-        course.play(X, y)
-    except (ValueError, FloatingPointError) as error:
-        print(f"oklnumba: note: {name} stopped: {source.join_lines(error)}", file=sys.stderr)
-        return False
-    return True
 
 
 def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
@@ -89,45 +81,40 @@ def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
     few = min(UNIT_ROWS, len(y) // 10)
     scale = float(y[:few].std()) if few > 1 else 0.0
     if scale == 0.0:
-        return itertools.chain([(X, y)], pieces), 0
+        return chain([(X, y)], pieces), 0
     center = float(y[:few].mean())
-    rest = itertools.chain([(X[few:], y[few:])], pieces)
+    rest = chain([(X[few:], y[few:])], pieces)
     return ((inputs, (targets - center) / scale) for inputs, targets in rest), few
 
 
 def print_comparison(courses: dict[str, Course]) -> None:
-    """Print the table: the least loss first, of classes the least log loss."""
-    if not courses:
-        return
-    if next(iter(courses.values())).classes:
-        print_classes(courses)
-        return
-    width = max(len("learner"), *map(len, courses))
-    print(f"\n{'learner':{width}} {'mean loss':>11} {'':12} {'rounds/s':>11} {'size':>7}"
-          f" {'rounds':>10}")  # fmt: skip
-    for name, c in sorted(courses.items(), key=lambda item: item[1].mean):
-        print(f"{name:{width}} {c.mean:11.4g} {c.name:12} {c.rate:>11} {c.size:7d} {c.rounds:10d}")
+    """Print the table: the least loss first, of classes the least log loss, if there is one."""
+    ranked: list[tuple[Any, tuple]] = []
+    for name, course in courses.items():
+        titles, numbers, rank = ("mean loss", ""), (course.mean, course.name), course.mean
+        if course.classes:
+            scores = course.score_classes()
+            titles = "log loss", "mistakes %", "balanced %", "AUC"
+            numbers = scores.log_loss, course.mean, 100 * scores.balanced_accuracy, scores.auc
+            rank = scores.log_loss is None, scores.log_loss or course.mean
+        ranked.append((rank, (name, *numbers, course.rate, course.size, course.rounds)))
+    rows = [row for _, row in sorted(ranked)]
+    if courses and course.classes:
+        rows.append(("always the commonest class", None, 100 * scores.commonest))
+        rows.append(("the last label", None, 100 * scores.last_label))
+    if courses:
+        print_rows(("learner", *titles, "rounds/s", "size", "rounds"), rows)
 
 
-def print_classes(courses: dict[str, Course]) -> None:
-    """Print the table of classes; learners without probabilities, so without log loss, last."""
-    scores = {name: course.score_classes() for name, course in courses.items()}
-    width = max(len("always the commonest class"), *map(len, courses))
-    print(f"\n{'learner':{width}} {'log loss':>9} {'mistakes %':>11} {'balanced %':>11} {'AUC':>7} "
-          f"{'rounds/s':>10} {'size':>6} {'rounds':>9}")  # fmt: skip
+def print_rows(titles: tuple[str, ...], rows: list[tuple]) -> None:
+    """Print rows under their titles; None is a dash."""
 
-    def rank(name: str) -> tuple[bool, float]:
-        loss = scores[name].log_loss
-        return loss is None, scores[name].mistake_rate if loss is None else loss
+    def show(value: Any) -> str:
+        return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    for name in sorted(courses, key=rank):
-        one, course = scores[name], courses[name]
-        loss, auc = (f"{v:.4g}" if v is not None else "-" for v in (one.log_loss, one.auc))
-        print(f"{name:{width}} {loss:>9} {course.mean:11.4g} {100 * one.balanced_accuracy:11.4g} "
-              f"{auc:>7} {course.rate:>10} {course.size:6d} {course.rounds:9d}")  # fmt: skip
-    first = next(iter(scores.values()))
-    for rule, share in (
-        ("always the commonest class", first.commonest),
-        ("the last label", first.last_label),
-    ):
-        print(f"{rule:{width}} {'-':>9} {100 * share:11.4g}")
+    texts = [titles, *([show(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip_longest(*texts, fillvalue="")]
+    print()
+    for name, *cells in texts:
+        padded = (f"{one:>{width + 1}}" for one, width in zip(cells, widths[1:], strict=False))
+        print(f"{name:{widths[0]}}", *padded)

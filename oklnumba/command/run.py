@@ -21,23 +21,24 @@ WARM_ROWS = 600  # played before the run, to compile
 class Course:
     """A learner and the sums of its run, which is played in pieces."""
 
-    def __init__(self, learner: Any):
-        self.learner = learner
-        self.rounds, self.total, self.wrong, self.seconds, self.size = 0, 0.0, 0, 0.0, 0
-        self.classes, self.certificate = True, None
+    def __init__(self, learner: Any, labels: str = "required"):
+        self.learner, self.labels = learner, labels
+        self.rounds, self.labelled, self.wrong, self.total, self.seconds = 0, 0, 0, 0.0, 0.0
+        self.classes, self.certificate, self.size = True, None, 0
         self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it to the sums."""
         if not self.rounds:  # a few rounds first, which are forgotten: times without compilation
             with warnings.catch_warnings(action="ignore"):
-                if okl.run(self.learner, X[:WARM_ROWS], y[:WARM_ROWS]).interrupted:
+                few = X[:WARM_ROWS], y[:WARM_ROWS]
+                if okl.run(self.learner, *few, labels=self.labels).interrupted:
                     raise KeyboardInterrupt
             self.learner.reset()
-        run = okl.run(self.learner, X, y)
+        run = okl.run(self.learner, X, y, labels=self.labels)
         self.classes = run.mistakes is not None
         self.rounds += run.rounds
-        self.total += float(run.losses.sum())
+        self.total += float(np.nansum(run.losses))
         self.wrong += int(run.mistakes.sum()) if self.classes else 0
         self.seconds += run.seconds
         if (rounds := run.class_rounds) is not None:
@@ -45,6 +46,7 @@ class Course:
             self.score_loss = self.learner._loss().name
         if run.rounds:
             self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
+            self.labelled += int(run.labelled[-1])
             self.outliers = run.outliers
         if run.interrupted:
             raise KeyboardInterrupt
@@ -62,7 +64,7 @@ class Course:
     @property
     def mean(self) -> float:
         """Mistakes in per cent, or the mean loss."""
-        return self.sum / max(self.rounds, 1)
+        return self.sum / max(self.labelled, 1)
 
     @property
     def rate(self) -> str:
@@ -73,7 +75,7 @@ class Course:
 def open_table(args: argparse.Namespace) -> tuple[source.Source, source.Labels]:
     """Return the table that the options name and what its labels are; print both."""
     table = source.find_source(args)
-    labels = source.look_at_labels(table, args.task)
+    labels = source.look_at_labels(table, args.task, args.labels)
     size = f"{labels.rows} rows, " if labels.rows else ""
     count = len(table.columns)
     print(f"file      {table.name}: {size}{count} column{'s' * (count != 1)}")
@@ -111,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     if args.save and Path(args.save).resolve() == Path(args.file).resolve():
         raise ValueError(f"{args.save} is the file that is played; write to another")
     table, labels = open_table(args)
-    course = Course(wrap_for_classes(learner, labels))
+    course = Course(wrap_for_classes(learner, labels), args.labels)
     print(f"learner   {course.learner!r}", flush=True)
     pieces = source.read_rounds(table, labels, args.rows)
     interrupted = None
@@ -142,7 +144,7 @@ def cut_at_powers(pieces: source.Pairs) -> source.Pairs:
 
 def print_table(course: Course, pieces: source.Pairs) -> None:
     """Play the pieces and print a line at rounds 64, 128, 256 and so on."""
-    last_rounds, last_sum = 0, 0.0
+    last_rounds, last_labels, last_sum = 0, 0, 0.0
     for X, y in pieces:
         played = course.play(X, y)
         if course.rounds == played.rounds:
@@ -151,28 +153,29 @@ def print_table(course: Course, pieces: source.Pairs) -> None:
                   f"{'size':>8}\n{'so far':>12} {'last':>12} {'':12} {'label':>12} "
                   f"{'forecast':>12}")  # fmt: skip
         if course.rounds == max(FIRST, 2 * last_rounds):
-            since = (course.sum - last_sum) / (course.rounds - last_rounds)
-            last = y[-1], played.predictions[-1]  # texts, or numbers
-            label, forecast = (f"{v:.12}" if isinstance(v, str) else f"{v:.5g}" for v in last)
+            since = (course.sum - last_sum) / max(course.labelled - last_labels, 1)
+            last = y[-1], played.predictions[-1]  # of classes texts, integers or None
+            label, forecast = (f"{v:.5g}" if isinstance(v, float) else f"{v!s:.12}" for v in last)
             print(
                 f"{course.mean:12.5g} {since:12.5g} {course.rounds:12d} {label:>12} "
                 f"{forecast:>12} {course.size:8d}",
                 flush=True,
             )
-            last_rounds, last_sum = course.rounds, course.sum
+            last_rounds, last_labels, last_sum = course.rounds, course.labelled, course.sum
 
 
 def summarise(course: Course) -> None:
     """Print the totals and, if there is one, the certificate."""
     if not course.rounds:
         return
-    print(f"\nrounds    {course.rounds}")
+    few = f", {course.labelled} with a label" if course.labelled < course.rounds else ""
+    print(f"\nrounds    {course.rounds}{few}")
     if course.classes:
         scores = course.score_classes()
         print(f"mistakes  {course.mean:.4g} % ({course.wrong})")
         print(f"          {scores.rules}\n          {scores}")
     if course.name != "zero-one":
-        print(f"loss      {course.total / course.rounds:.6g} ({course.name}, mean)")
+        print(f"loss      {course.total / max(course.labelled, 1):.6g} ({course.name}, mean)")
     print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds per second")
     print(f"size      {course.size}")
     if course.outliers:

@@ -109,7 +109,7 @@ def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Source:
     return Source(name, "y", columns, open_stream)
 
 
-def look_at_labels(source: Source, task: str | None = None) -> Labels:
+def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
     """Return what the labels are, from the first LOOK_ROWS of them.
 
     Without a ``task``, two different labels or texts are classes, other numbers a regression.
@@ -119,12 +119,12 @@ def look_at_labels(source: Source, task: str | None = None) -> Labels:
     for raw in source.open(ANY).labels():
         numbers = raw.dtype.kind in "iufb"
         missing = find_missing(raw)
-        if missing.any():
-            row = rows + int(np.argmax(missing))
+        if missing.any() and labels == "required":
             raise ValueError(
-                f"row {row} (the first is 0) has no label in {source.label!r}; drop it"
+                f"row {rows + missing.argmax()} (the first is 0) has no label in {source.label!r}; "
+                "drop it, or let run forecast such rows by --labels optional"
             )
-        values.update(np.unique(raw).tolist())
+        values.update(np.unique(raw[~missing]).tolist())
         rows += len(raw)
         if rows >= LOOK_ROWS:
             ended = False
