@@ -98,7 +98,7 @@ def print_comparison(courses: dict[str, Course]) -> None:
             numbers = scores.log_loss, course.mean, 100 * scores.balanced_accuracy, scores.auc
             rank = scores.log_loss is None, scores.log_loss or course.mean
         ranked.append((rank, (name, *numbers, course.rate, course.size, course.rounds)))
-    rows = [row for _, row in sorted(ranked)]
+    rows = [row for rank, row in sorted(ranked)]
     if courses and course.classes:
         rows.append(("always the commonest class", None, 100 * scores.commonest))
         rows.append(("the last label", None, 100 * scores.last_label))
