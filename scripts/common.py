@@ -62,6 +62,16 @@ def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, 
     return args
 
 
+def run_script(doc: str, measure, draw, limits, table=None, **how) -> None:
+    """Draw the rows that ``measure(args)`` returns; ``table`` makes of them what is printed.
+
+    limits : of ``parse_args``; how : keywords of ``publish``.
+    """
+    args = parse_args(doc, *limits)
+    rows = args.rows or measure(args)
+    publish(draw(rows), rows, args, table(rows) if table else None, **how)
+
+
 def rows_to_redraw(args) -> list[dict]:
     """Return the rows of the csv of ``args.stem`` with ``--redraw``, none without."""
     path = args.output / f"{args.stem}{'_quick' * args.quick}.csv"

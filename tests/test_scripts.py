@@ -462,7 +462,8 @@ def test_no_forecast_of_a_peer_knows_its_label():
 
 PLAYED = sorted(
     stem for stem, path in FILES.items()
-    if "SelfTuning" in (text := path.read_text("utf-8")) and "publish(" in text
+    if "SelfTuning" in (text := path.read_text("utf-8"))
+    and ("publish(" in text or "run_script(" in text)
     and (ROOT / f"figures/{stem}.csv").is_file()
 )  # fmt: skip
 

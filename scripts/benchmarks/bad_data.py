@@ -21,7 +21,7 @@ import oklnumba as okl
 from oklnumba import plots
 from oklnumba.components import scaling
 from oklnumba.learners.self_tuning import labels, settings
-from scripts.common import cpu_clock, parse_args, publish
+from scripts.common import cpu_clock, run_script
 
 N, QUICK_N = 10_000, 2000
 PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
@@ -238,11 +238,5 @@ def measure_all(args) -> list[dict]:
     ]
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
-    rows = args.rows or measure_all(args)
-    publish(draw(rows), rows, args, okl.Table(summary(rows)), legend=3)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure_all, draw, (60.0, 8.0), summary, legend=3)

@@ -20,7 +20,7 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
-from scripts.common import parse_args, publish
+from scripts.common import run_script
 from scripts.looks import look
 
 QUICK_ROUNDS = 3000
@@ -133,6 +133,10 @@ def service(quick: bool):
             yield row(measure, ELECTRICITY, label, value)
 
 
+def measure(args) -> list[dict]:
+    return [*late_labels(args.quick), *service(args.quick)]
+
+
 # ---- figure ----
 
 
@@ -158,11 +162,5 @@ def draw(rows):
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=3600.0, quick_limit=60.0)
-    rows = args.rows or [*late_labels(args.quick), *service(args.quick)]
-    publish(draw(rows), rows, args, None, legend=3)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (3600.0, 60.0), legend=3)

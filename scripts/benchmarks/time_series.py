@@ -14,7 +14,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import exit_if_empty, parse_args, publish
+from scripts.common import run_script
 
 SKIP = 0.1  # of the rounds, which do not count
 LAST, OF_SEASON = "the last label", "the label a season ago"
@@ -97,6 +97,11 @@ def play(name: str, y: np.ndarray, season: int) -> list[dict]:
     return rows
 
 
+def measure(args) -> list[dict]:
+    series = make_series(args.quick).items()
+    return [row for name, (y, season) in series for row in play(name, y, season)]
+
+
 def draw(rows: list[dict]):
     """Return a figure: the error of each player over that of the last label."""
     series = list(dict.fromkeys(row["series"] for row in rows))
@@ -117,13 +122,5 @@ def draw(rows: list[dict]):
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=120.0, quick_limit=20.0)
-    series = exit_if_empty(list(make_series(args.quick).items()))
-    rows = args.rows or [row for name, (y, season) in series for row in play(name, y, season)]
-    figure = draw(rows)
-    publish(figure, rows, args)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (120.0, 20.0))

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.common import collect, curve_rows, run_script
 from scripts.looks import look
 from scripts.papers.jezequel2019 import CURVES, Panel, learners, published, stream
 
@@ -101,8 +101,8 @@ def theirs():
     return found | dict.fromkeys(("Pros-N-KONS", RELEASED), found[PROS])
 
 
-def measure(permutations: int) -> list[dict]:
-    found = {}
+def measure(args) -> list[dict]:
+    permutations, found = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS, {}
     for seed in tqdm(range(permutations), desc="permutations", disable=None):
         for label, own, size in losses(seed):
             rounds, values = theirs()[label]
@@ -113,7 +113,15 @@ def measure(permutations: int) -> list[dict]:
     return sum(found.values(), [])
 
 
-def draw(ax, name: str, rows) -> None:
+def draw(rows):
+    figure, axes = plots.figure(columns=2, row_height=3.4)
+    for ax, name in zip(axes[0], PANELS, strict=True):
+        draw_panel(ax, name, rows)
+    axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
+    return figure
+
+
+def draw_panel(ax, name: str, rows) -> None:
     for number, label in enumerate(PANELS[name]):
         rounds, ours, values = collect(rows, "round", "average_loss", "authors", algorithm=label)
         ratios, x = (ours / values)[:, rounds >= FIRST], rounds[rounds >= FIRST]
@@ -144,16 +152,5 @@ def table(rows):
     return out
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
-    permutations = QUICK_PERMUTATIONS if args.quick else PERMUTATIONS
-    rows = args.rows or measure(permutations)
-    fig, axes = plots.figure(columns=2, row_height=3.4)
-    for ax, name in zip(axes[0], PANELS, strict=True):
-        draw(ax, name, rows)
-    axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
-    publish(fig, rows, args, table(rows), legend=3)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (300.0, 8.0), table, legend=3)

@@ -14,6 +14,7 @@ Data: none. Inputs are on a grid in [-1, 1], labels -1 or 1.
 """
 
 import warnings
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -21,7 +22,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import collect, fit_exponent, parse_args, publish
+from scripts.common import collect, fit_exponent, run_script
 from scripts.looks import BOUND, look
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 13)], [2**k for k in range(6, 10)]
@@ -110,7 +111,7 @@ def calibrate(n: int, m: int) -> float:
     return mu
 
 
-def measure(a: float, n: int, seeds):
+def play_games(a: float, n: int, seeds):
     """Yield the rows of all games; dictionaries of given inputs have other coins.
 
     That of known inputs is ``PKAWV.known_inputs``, with an atom where KORS keeps none.
@@ -131,6 +132,13 @@ def measure(a: float, n: int, seeds):
             regret, points = play(learner, lam, n, points)
             yield {"algorithm": label, "a": a, "n": n, "seed": seed, "m": m, "lam": lam, "mu": mu,
                    "atoms": learner.size if learner else n, "regret": regret}  # fmt: skip
+
+
+def measure(args) -> list[dict]:
+    sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
+    more = {} if args.quick else MORE_SEEDS
+    jobs = tqdm([*product(POWERS, sizes)], disable=None)
+    return [row for a, n in jobs for row in play_games(a, n, more.get(a, seeds))]
 
 
 def stated(a, revealed: bool):
@@ -186,14 +194,5 @@ def draw(rows):
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
-    sizes, more = (QUICK_SIZES, {}) if args.quick else (SIZES, MORE_SEEDS)
-    seeds = QUICK_SEEDS if args.quick else SEEDS
-    jobs = tqdm([(a, n) for a in POWERS for n in sizes], disable=None)
-    rows = args.rows or [row for a, n in jobs for row in measure(a, n, more.get(a, seeds))]
-    publish(draw(rows), rows, args, summary(rows), legend=2)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (600.0, 60.0), summary, legend=2)

@@ -17,8 +17,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
-from scripts.common import timed_run as play
+from scripts.common import collect, run_script, timed_run
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, RATE, explain
 
 DIMENSIONS, RADIUS = (1, 2, 3, 4), 0.5  # R / sigma
@@ -42,14 +41,20 @@ def count_features(d: int, n: int) -> int:
     return comb(okl.theory.taylor_degree(int(n), 1.0, RADIUS, 1.0) + d, d)
 
 
-def measure(d: int, n: int, limit: float) -> dict:
+def measure(args) -> list[dict]:
+    most = QUICK_FEATURES if args.quick else MOST_FEATURES
+    cells = [(d, n) for d in DIMENSIONS for n in SIZES if count_features(d, n) <= most]
+    return [play(d, n, args.limit) for d, n in tqdm(cells, disable=None)]
+
+
+def play(d: int, n: int, limit: float) -> dict:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROUNDS, d))
     X *= RADIUS * rng.random((ROUNDS, 1)) ** (1 / d) / np.linalg.norm(X, axis=1)[:, None]
     y = rng.choice([-1.0, 1.0], ROUNDS)
     degree = okl.theory.taylor_degree(int(n), 1.0, RADIUS, 1.0)
     learner = okl.PKAWV(okl.TaylorFeatures(degree))
-    us = min(1e6 * play(learner, X, y, limit).seconds / ROUNDS for _ in range(REPEATS))
+    us = min(1e6 * timed_run(learner, X, y, limit).seconds / ROUNDS for _ in range(REPEATS))
     r = count_features(d, n)
     row = {"d": d, "n": f"1e{round(log(n, 10))}", "degree": degree, "features": r, "us": us}
     row |= {"ns / r^2": 1e3 * us / r**2, "Theorem 4, without constant": stated(n, d)}
@@ -76,14 +81,5 @@ def draw(rows):
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
-    most = QUICK_FEATURES if args.quick else MOST_FEATURES
-    rows = list(args.rows)
-    cells = [(d, n) for d in DIMENSIONS for n in SIZES if count_features(d, n) <= most]
-    rows += [measure(d, n, args.limit) for d, n in tqdm(() if rows else cells, disable=None)]
-    publish(draw(rows), rows, args, legend=5)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (60.0, 5.0), legend=5)

@@ -8,12 +8,14 @@ Time: about a minute, most of it eigenvalues (--quick: up to 400 rounds, a few s
 Data: synthetic, uniform inputs in [-1, 1]^d and labels by coins, so that most rounds have a loss.
 """
 
+from itertools import product
+
 import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
+from scripts.common import collect, run_script
 from scripts.looks import BOUND, GREEN, RATE, THEORY, VERMILLION, look
 
 ROUNDS = (100, 200, 400, 800, 1600, 3200)
@@ -35,7 +37,7 @@ LINES = {  # column: name and look
 }
 
 
-def measure(kernel, d: int, T: int):
+def play(kernel, d: int, T: int):
     """Return sizes of dictionaries over some streams, and the bounds for the first stream."""
     sizes = []
     for seed in range(SEEDS):
@@ -49,6 +51,19 @@ def measure(kernel, d: int, T: int):
         if T > 1000:  # the spectrum hardly differs from stream to stream
             break
     return sizes, bound
+
+
+def measure(args) -> list[dict]:
+    rows, rounds = [], [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
+    for (name, kernel, d), T in tqdm([*product(PANELS, rounds)], disable=None):
+        sizes, bound = play(kernel, d, T)
+        rows.append({
+            "panel": name, "T": T, "size": f"{np.mean(sizes):.1f}", "sharp_bound": bound.size,
+            "exponential_bound": f"{bound.exponential:.1f}",
+            "polynomial_bound": f"{bound.polynomial:.1f}", "fitted_r": f"{bound.r:.4f}",
+            "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
+        })  # fmt: skip
+    return rows
 
 
 def draw(rows):
@@ -65,21 +80,5 @@ def draw(rows):
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
-    rounds = [T for T in ROUNDS if not args.quick or T <= QUICK_LARGEST]
-    rows = list(args.rows)
-    for name, kernel, d in () if rows else tqdm(PANELS, unit=" panel", disable=None):
-        for T in rounds:
-            sizes, bound = measure(kernel, d, T)
-            rows.append({
-                "panel": name, "T": T, "size": f"{np.mean(sizes):.1f}", "sharp_bound": bound.size,
-                "exponential_bound": f"{bound.exponential:.1f}",
-                "polynomial_bound": f"{bound.polynomial:.1f}", "fitted_r": f"{bound.r:.4f}",
-                "fitted_p": f"{bound.p:.2f}", "15_ln_T": f"{15 * np.log(T):.0f}",
-            })  # fmt: skip
-    publish(draw(rows), rows, args, legend=3)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (600.0, 60.0), legend=3)

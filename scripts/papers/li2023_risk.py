@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
+from scripts.common import collect, run_script
 from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, explain
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
@@ -191,7 +191,17 @@ def table(title: str, sizes, measure):
     return rows
 
 
-def draw(ax, rows, ylabel: str) -> None:
+def draw(rows):
+    figure, axes = plots.figure(rows=1, columns=3, row_height=2.8)
+    labels = "excess hinge risk", "", "excess regularised risk"
+    titles = dict.fromkeys(row["panel"] for row in rows)
+    for ax, title, label in zip(axes[0], titles, labels, strict=True):
+        draw_panel(ax, [row for row in rows if row["panel"] == title], label)
+    explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=4.5)
+    return figure
+
+
+def draw_panel(ax, rows, ylabel: str) -> None:
     for name, look in LOOKS.items():
         sizes, means, errors = collect(rows, "T", "mean", "standard_error", what=name)
         if not len(sizes):
@@ -203,20 +213,8 @@ def draw(ax, rows, ylabel: str) -> None:
     plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=600.0, quick_limit=60.0)
-    rows = args.rows or measure(args.quick)
-    figure, axes = plots.figure(rows=1, columns=3, row_height=2.8)
-    labels = "excess hinge risk", "", "excess regularised risk"
-    titles = dict.fromkeys(row["panel"] for row in rows)
-    for ax, title, label in zip(axes[0], titles, labels, strict=True):
-        draw(ax, [row for row in rows if row["panel"] == title], label)
-    explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=4.5)
-    publish(figure, rows, args, legend=3)
-
-
-def measure(quick: bool) -> list[dict]:
-    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if quick else (SIZES, STREAMS)
+def measure(args) -> list[dict]:
+    sizes, streams = (QUICK_SIZES, QUICK_STREAMS) if args.quick else (SIZES, STREAMS)
     panels = []
     for flip in FLIPS:
         title = "no noise" if flip == 0.0 else f"{100 * flip:.0f} % of labels flipped"
@@ -228,4 +226,4 @@ def measure(quick: bool) -> list[dict]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (600.0, 60.0), legend=3)

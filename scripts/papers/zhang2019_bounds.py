@@ -17,7 +17,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots, theory
-from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.common import collect, curve_rows, run_script
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, explain, use_symlog
 
 D = 20
@@ -189,7 +189,8 @@ def draw(rows):
     return fig
 
 
-def measure(n: int) -> list[dict]:
+def measure(args) -> list[dict]:
+    n = 300 if args.quick else 5000
     rounds, numbers = plots.thin(n, points=25), []
     plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
     for name, panel in plays:
@@ -204,13 +205,10 @@ def measure(n: int) -> list[dict]:
     return numbers
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
-    n = 300 if args.quick else 5000
-    numbers = args.rows or measure(n)
-    last = [row for row in numbers if row["round"] == n]
-    publish(draw(numbers), numbers, args, last, legend=5, but=("round",))
+def last_rows(numbers) -> list[dict]:
+    last = max(row["round"] for row in numbers)
+    return [row for row in numbers if row["round"] == last]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (60.0, 5.0), last_rows, legend=5, but=("round",))

@@ -16,7 +16,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
+from scripts.common import collect, run_script
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, explain
 
 SEEDS = 5
@@ -63,8 +63,9 @@ LOOKS = {
 }
 
 
-def measure(n: int, widths, seeds: int) -> list[dict]:
-    rows = []
+def measure(args) -> list[dict]:
+    n, seeds = (500, 1) if args.quick else (10_000, SEEDS)
+    widths, rows = 2 ** np.arange(2, 7, 2) if args.quick else 2 ** np.arange(2, 11), []
     for sparse in (True, False):
         for d in widths:
             regrets = {}
@@ -108,13 +109,5 @@ def draw(rows):
     return fig
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
-    n, seeds = (500, 1) if args.quick else (10_000, SEEDS)
-    widths = [4, 16, 64] if args.quick else [4, 8, 16, 32, 64, 128, 256, 512, 1024]
-    rows = args.rows or measure(n, widths, seeds)
-    publish(draw(rows), rows, args, legend=5)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (60.0, 5.0), legend=5)

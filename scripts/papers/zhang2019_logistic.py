@@ -18,7 +18,7 @@ from scipy.special import expit
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import collect, parse_args, publish
+from scripts.common import collect, run_script
 from scripts.looks import BLACK, BLUE, ORANGE
 
 D, LAM, POINTS, SEEDS = 20, 0.01, 2000, 5
@@ -58,6 +58,15 @@ def play(learner, n: int, seed: int):
     return {"seconds": seconds, "eps": objective(total / n)[0] - BEST.fun}
 
 
+def measure(args) -> list[dict]:
+    sizes, rows = [2**k for k in range(8, 12 if args.quick else 17)], []
+    for name, make in LEARNERS.items():
+        play(make(99), 99, 0)  # compiles
+        rows += [{"algorithm": name, "n": n, "seed": k} | play(make(n), n, k)
+                 for n in sizes for k in range(SEEDS)]  # fmt: skip
+    return rows
+
+
 def draw(rows):
     fig, ((ax,),) = plots.figure(columns=1, row_height=2.6)
     for name, colour in zip(LEARNERS, (BLUE, ORANGE, BLACK), strict=True):
@@ -68,17 +77,10 @@ def draw(rows):
     return fig
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=5.0)
-    sizes = [2**k for k in range(8, 12 if args.quick else 17)]
-    rows = list(args.rows)
-    if not rows:
-        for name, make in LEARNERS.items():
-            play(make(99), 99, 0)  # compiles
-            rows += [{"algorithm": name, "n": n, "seed": k} | play(make(n), n, k)
-                     for n in sizes for k in range(SEEDS)]  # fmt: skip
-    publish(draw(rows), rows, args, [row for row in rows if row["n"] == sizes[-1]], legend=3)
+def last_rows(rows) -> list[dict]:
+    last = max(row["n"] for row in rows)
+    return [row for row in rows if row["n"] == last]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (60.0, 5.0), last_rows, legend=3)
