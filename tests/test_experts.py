@@ -91,7 +91,7 @@ def aggregated(F, y, B, kind, loss="squared", share=0.0):
     totals, squares, weights = (aligned_zeros(F.shape[1]) for _ in range(3))
     out = Aggregates(np.empty(len(y)), np.empty(len(y)))
     state = ExpertsState(totals, squares, np.zeros(TALLY))
-    assert experts_rounds(F, y, rule, 0, state, weights, out) == (len(y), DONE)
+    assert experts_rounds(F, y, True, rule, 0, state, weights, out) == (len(y), DONE)
     return out.forecasts
 
 
@@ -438,9 +438,12 @@ def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
     X, y = data(1100 if COMPILED else 60)
     played = []
     rounds = experts.hot.experts_rounds
-    monkeypatch.setattr(
-        experts.hot, "experts_rounds", lambda F, *a: (played.append(F), rounds(F, *a))[1]
-    )
+
+    def note(F, y, learns, *rest):
+        played.extend([F] if learns else [])
+        return rounds(F, y, learns, *rest)
+
+    monkeypatch.setattr(experts.hot, "experts_rounds", note)
     fourier = okl.FourierFeatures(37, sigma=0.7, seed=3)
     learners = twins()[:-1]  # BLAS, the last one, has the bits of its blocks
     learners += [okl.FOGD(fourier, loss="squared", eta=eta) for eta in (0.01, 0.3)]

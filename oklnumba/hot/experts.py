@@ -20,7 +20,7 @@ import numpy as np
 
 from oklnumba.hot.first_order import entropy_map
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot, hot_apart
 from oklnumba.hot.primitives.losses import loss_derivative, loss_value
 
 AGGREGATING, AVERAGE, HEDGE, ML_POLY, DYNAMIC = range(5)
@@ -137,13 +137,6 @@ def expert_forecast(kind, B, weights, f):
 
 
 @hot
-def expert_forecasts(kind, B, weights, F, forecasts):
-    """Write the aggregates of rows of forecasts. F : (n, N)."""
-    for t in range(F.shape[0]):
-        forecasts[t] = expert_forecast(kind, B, weights, F[t])
-
-
-@hot
 def share_weights(share, eta, totals, weights):
     """Give exp(-eta total) the fixed share: w = (1 - share) w + share / N.
 
@@ -223,19 +216,22 @@ def regret_bound(state, i):
     return math.sqrt((state.tally[PEAK] + state.squares[i]) * state.tally[POTENTIAL])
 
 
-@hot
-def experts_rounds(F, y, rule, played, state, weights, out):
+@hot_apart
+def experts_rounds(F, y, learns, rule, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round, after ``played`` rounds.
 
-    F : (n, N); y : (n,) or longer; weights : (N,), workspace.
+    F : (n, N); y : (n,) or longer; learns : else rows are only forecast, and y is not read;
+    weights : (N,), workspace.
     """
     n = F.shape[0]
     for t in range(n):
         write_weights(rule, played + t, state, weights)
         forecast = expert_forecast(rule.kind, label_bound(rule, state), weights, F[t])
+        out.forecasts[t] = forecast
+        if not learns:
+            continue
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE
-        out.forecasts[t] = forecast
         if rule.kind != ML_POLY:
             learn_losses(rule, played + t, state, weights, F[t], forecast, y[t])
         elif not learn_regrets(rule.loss, state, F[t], forecast, y[t]):

@@ -193,7 +193,7 @@ class Experts(Learner):
         state, bounds = self._gather(hot.ExpertsState), np.empty(len(X))
         out = hot.Aggregates(trace.predictions, bounds)
         self._count_rounds(len(X), *hot.experts_rounds(
-            F, y, self._rule, self._played, state, self._weights, out,
+            F, y, True, self._rule, self._played, state, self._weights, out,
         ))  # fmt: skip
 
     def _set_leads(self, leads: np.ndarray) -> None:
@@ -204,9 +204,12 @@ class Experts(Learner):
         Z, forecasts = self._write_features(X), np.empty(len(X))
         inputs = [scale_columns(X, one._scales) for one in self._experts]
         columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
-        B = float(hot.label_bound(self._rule, self._gather(hot.ExpertsState)))
-        F = np.stack(columns, axis=1)
-        hot.expert_forecasts(self._rule.kind, B, self.weights, F, forecasts)
+        F, state = np.stack(columns, axis=1), self._gather(hot.ExpertsState)
+        out = hot.Aggregates(forecasts, np.empty(0))
+        nothing = np.empty(0)
+        hot.experts_rounds(
+            F, nothing, False, self._rule, self._played, state, self._weights, out
+        )  # fmt: skip
         return forecasts
 
     @property

@@ -25,10 +25,7 @@ from oklnumba.hot.primitives.jit import Array, hot
 
 NODES = 0  # entry of the counts: nodes of all trees
 SEEN, RANDOM = range(2)  # entries of the progress
-FACTOR, PRIME = (
-    48271,
-    2147483647,
-)  # u = state / PRIME, state = FACTOR state mod PRIME (Park, Miller)
+FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
 SAME_GAIN = 1.0 + 1e-9  # gains that differ by less are equal: rounding chooses no input
 
 
@@ -42,6 +39,8 @@ class Trees(NamedTuple):
     children: Annotated[Array, NODES]  # the first child, counted from the root; 0: none
     rounds: Annotated[Array, NODES]  # in the node
     sums: Annotated[Array, NODES, "outputs"]  # of the labels of these rounds
+    offset: Annotated[Array, "outputs"]  # labels y count as (y - offset) / unit
+    unit: Annotated[Array, "outputs"]
 
 
 class Growth(NamedTuple):
@@ -166,14 +165,14 @@ def add_label(node, y, trees):
     """Let a node learn a label, (K,)."""
     trees.rounds[node] += 1.0
     for k in range(y.shape[0]):
-        trees.sums[node, k] += y[k]
+        trees.sums[node, k] += (y[k] - trees.offset[k]) / trees.unit[k]
 
 
 @hot
-def forest_rounds(X, Y, trees, shrinkages, means, forecasts):
+def forest_rounds(X, Y, learns, trees, shrinkages, means, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    If Y is None, they learn nothing. means : (E, K), workspace.
+    learns : else Y, (n, K), is not read. means : (E, K), workspace.
     """
     forecasts[:] = 0.0
     for root in trees.roots:
@@ -181,21 +180,19 @@ def forest_rounds(X, Y, trees, shrinkages, means, forecasts):
             for e in range(means.shape[0]):
                 for k in range(means.shape[1]):
                     means[e, k] = trees.sums[root, k] / larger(trees.rounds[root], 1.0)
-            if Y is not None:
+            if learns:
                 add_label(root, Y[t], trees)
             node = root
             while trees.children[node] > 0:
                 beyond = X[t, trees.columns[node]] > trees.thresholds[node]
                 node = root + trees.children[node] + (1 if beyond else 0)
                 write_means(node, trees, shrinkages, means)
-                if Y is not None:
+                if learns:
                     add_label(node, Y[t], trees)
             for e in range(means.shape[0]):
                 for k in range(means.shape[1]):
                     forecasts[t, e, k] += means[e, k] / trees.roots.shape[0]
-
-
-@hot
-def forest_forecasts(X, trees, shrinkages, means, forecasts):
-    """Write what forest_rounds would forecast for each row of X, (n, E, K)."""
-    forest_rounds(X, None, trees, shrinkages, means, forecasts)
+    for t in range(X.shape[0]):
+        for e in range(means.shape[0]):
+            for k in range(means.shape[1]):
+                forecasts[t, e, k] = forecasts[t, e, k] * trees.unit[k] + trees.offset[k]

@@ -26,9 +26,7 @@ from oklnumba.hot.experts import (
     ExpertsState,
     Rule,
     clip,
-    expert_forecast,
     experts_rounds,
-    write_weights,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, Array, hot
@@ -54,11 +52,14 @@ class LayerState(NamedTuple):
     losses: Annotated[Array, "outputs", "experts"]  # of the members
     replay_correction: Annotated[Array, "outputs"]  # what the forecasts lost more than the replay
     best: Annotated[Array, "outputs"]  # the certified member with the least comparator
+    lowest: Annotated[Array, "outputs", "spans"]  # label of the present span of rounds, and of
+    highest: Annotated[Array, "outputs", "spans"]  # the span before
 
 
 class LayerWork(NamedTuple):
     """Workspace of n rounds of one output."""
 
+    F: Array  # (n, N): f
     weights: Array  # (N,)
     first: Array  # (4, n): g
     labels: Array  # (n,): y
@@ -78,6 +79,7 @@ class Layers(NamedTuple):
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
     chosen: Array  # (2,): aggregations that the final layer weighs
+    members: Array  # (N,): the rows of their forecasts in Results
     certified: Array  # regressions of the members that have a certificate
     state: LayerState
     work: LayerWork
@@ -116,47 +118,41 @@ def write_final(f, first, chosen, h, t, B, row):
 
 
 @hot
-def aggregate(F, y, learns, B, kind, share, state, weights, out):
-    """Aggregate rows of forecasts by experts_rounds; or only forecast, with the present weights."""
-    rule = Rule(kind, SQUARED, LEARNED, share)
-    if learns:
-        return experts_rounds(F, y, rule, 0, state, weights, out)
-    write_weights(rule, 0, state, weights)
-    for t in range(F.shape[0]):
-        out.forecasts[t] = expert_forecast(kind, B, weights, F[t])
-    return F.shape[0], DONE
-
-
-@hot
-def centre_and_cut(F, y, learns, centre, bounds):
-    """Let labels and forecasts count from the centre; cut forecasts to [-B_t, B_t]."""
-    for t in range(F.shape[0]):
-        bounds[t + 1] = bounds[t]
+def take_labels(n, Y, learns, k, state, work):
+    """Write labels, which count from the centre, and bounds."""
+    work.bounds[0] = state.tally[k, 0, LARGEST]
+    for t in range(n):
+        work.bounds[t + 1] = work.bounds[t]
         if learns:
-            y[t] -= centre
-            bounds[t + 1] = larger(bounds[t], abs(y[t]))
-        for i in range(F.shape[1]):
-            F[t, i] = clip(F[t, i] - centre, bounds[t])
+            state.lowest[k, 0] = smaller(state.lowest[k, 0], Y[t, k])
+            state.highest[k, 0] = larger(state.highest[k, 0], Y[t, k])
+            work.labels[t] = Y[t, k] - state.centre[k]
+            work.bounds[t + 1] = larger(work.bounds[t], abs(work.labels[t]))
 
 
 @hot
-def first_layer_rounds(F, Y, learns, k, layers):
-    """Play the first layer of output k, and write what the regressions play.
-
-    F : (n, N), forecasts of the members, changed; Y : (n, K), less their offsets; learns : else the
-    rounds are only forecast. Returns the round that failed and a status.
-    """
-    state, work, rows, y = layers.state, layers.work, layers.work.rows, layers.work.labels
-    n, count, tally = F.shape[0], F.shape[1], state.tally[k, 0]
-    if learns:
+def take_forecasts(n, forecasts, k, layers):
+    """Write the members' forecasts, which count from the centre, cut to [-B_t, B_t]."""
+    F, bounds, centre = layers.work.F, layers.work.bounds, layers.state.centre[k]
+    for i in range(F.shape[1]):
+        row = forecasts[layers.members[i]]
         for t in range(n):
-            y[t] = Y[t, k]
-    rows.ends[k], grown, work.bounds[0] = n, tally[GROWN], tally[LARGEST]
-    centre_and_cut(F, y, learns, state.centre[k], work.bounds)
+            F[t, i] = clip(row[t, k] - centre, bounds[t])
+
+
+@hot
+def first_layer_rounds(n, Y, learns, k, forecasts, layers):
+    """Play the first layer of output k, and write what the regressions play."""
+    state, work, rows, y = layers.state, layers.work, layers.work.rows, layers.work.labels
+    F, count, tally = work.F[:n], work.F.shape[1], state.tally[k, 0]
+    rows.ends[k], grown = n, tally[GROWN]
+    take_labels(n, Y, learns, k, state, work)
+    take_forecasts(n, forecasts, k, layers)
     for j in range(layers.kinds.shape[0]):
-        played, status = aggregate(
-            F, y, learns, tally[LARGEST], layers.kinds[j], layers.shares[j],
-            first_state(state, k, j), work.weights, Aggregates(work.first[j], work.excess),
+        rule = Rule(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
+        out = Aggregates(work.first[j], work.excess)
+        played, status = experts_rounds(
+            F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
         )  # fmt: skip
         if status != DONE:
             return played, status
@@ -202,19 +198,16 @@ def certify_rounds(F, k, certificates, layers, trace):
 
 
 @hot
-def final_layer_rounds(F, learns, k, offset, certificates, layers, trace):
-    """Play the final layer, as first_layer_rounds; if it learns, write the certificate.
-
-    certificates : (> N', 3, n, K), loss, comparator and bound of the members; trace : (n, K) each,
-    predictions count from 0, not from ``offset``.
-    """
-    n, state, work = F.shape[0], layers.state, layers.work
+def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
+    """Play the final layer of output k; if it learns, write the certificate."""
+    state, work = layers.state, layers.work
+    F = work.F[:n]
     for t in range(n):
         row = work.final[t]
         write_final(F[t], work.first, layers.chosen, work.stacks.forecasts, t, work.bounds[t], row)
-    played, status = aggregate(
-        work.final[:n], work.labels, learns, 0.0, ML_POLY, 0.0, final_state(state, k),
-        work.final_weights, Aggregates(work.forecasts, work.regrets),
+    rule, out = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
+    played, status = experts_rounds(
+        work.final[:n], work.labels, learns, rule, 0, final_state(state, k), work.final_weights, out
     )  # fmt: skip
     if status != DONE:
         return played, status
@@ -224,3 +217,16 @@ def final_layer_rounds(F, learns, k, offset, certificates, layers, trace):
     if learns:
         certify_rounds(F, k, certificates, layers, trace)
     return n, DONE
+
+
+@hot
+def layer_rounds(is_final, n, Y, learns, k, offset, members, layers, trace):
+    """Play n rounds of the first layer of output k, or of the final one, after the regressions.
+
+    Y : (n, K), less their offsets; learns : else the rounds are only forecast; members : Results,
+    of all; trace : (n, K) each, predictions count from 0, not from ``offset``. Returns the round
+    that failed and a status.
+    """
+    if is_final:
+        return final_layer_rounds(n, learns, k, offset, members.certificates, layers, trace)
+    return first_layer_rounds(n, Y, learns, k, members.forecasts, layers)

@@ -80,13 +80,14 @@ class Ensemble(State):
             yield
         names += [*self._experts, Member("last label")]
         self.members = [name for name in names if name is not None]
-        lagged = [space.lags for space in spaces for _ in range(space.forecasts)]
-        self._lagged = np.flatnonzero(lagged)  # forecasts of members with a memory
-        self._rows = np.array([i for i, name in enumerate(names) if name is not None])
+        # Forecasts of members with a memory, of the last spaces.
+        lagged = sum(space.forecasts for space in spaces if space.lags)
+        self._lagged = slice(forecasts[-1] - lagged, forecasts[-1])
+        rows = np.array([i for i, name in enumerate(names) if name is not None])
         has_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         named = ridges[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(has_proof), named)
-        self.layers = Layers(len(self.members), certified, outputs)
+        self.layers = Layers(rows, certified, outputs)
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
@@ -113,9 +114,9 @@ class Ensemble(State):
 
     def _add_last(self, last: np.ndarray) -> None:
         """Write the last labels, (n, K), and add them to what members with a memory forecast."""
-        forecasts, less = self._results.forecasts, last - self.scales.offsets
-        forecasts[self._lagged, : len(last)] += less
-        forecasts[-1, : len(last)] = less
+        forecasts = self._results.forecasts[:, : len(last)]
+        forecasts[-1] = last - self.scales.offsets
+        forecasts[self._lagged] += forecasts[-1]
 
     def play(
         self, rounds: Rounds, joins: bool, trace: Trace, is_forecast_point: bool = False
@@ -136,10 +137,8 @@ class Ensemble(State):
 
     def _play_layers(self, n: int, Y: np.ndarray, trace: Trace) -> None:
         """Play the layers on what the members have just forecast; learn Y if it is not empty."""
-        forecasts, certificates = self._results
-        F = np.ascontiguousarray(forecasts[self._rows, :n].transpose(2, 1, 0))
         for k, offset in enumerate(self.scales.offsets.tolist()):
-            self.layers.play(k, F[k], Y, offset, certificates, trace)
+            self.layers.play(n, k, Y, offset, self._results, trace)
 
     def replay(self, past: Past, joins: bool, step: int) -> Paced[None]:
         """Play the rounds of the past that were not replayed yet, and end spans between."""

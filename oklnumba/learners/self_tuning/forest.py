@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log2
-from typing import NamedTuple
-
 import numpy as np
 
 from oklnumba.core.state import State, axes_of
@@ -15,7 +13,9 @@ from oklnumba.hot.tuned import forest as hot
 from oklnumba.hot.tuned.forest import NODES, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
-from oklnumba.learners.self_tuning.members import Member
+from oklnumba.learners.self_tuning.members import NO_LABELS, Member
+
+OF_NODES = [name for name, axes in axes_of(hot.Trees).items() if axes[0] == NODES]
 
 
 class Forest(State):
@@ -27,7 +27,7 @@ class Forest(State):
     growth each tree is a root: it forecasts the mean of the labels so far.
     """
 
-    _STATE = axes_of(hot.Trees) | {"offset": ("outputs",), "unit": ("outputs",)}
+    _STATE = axes_of(hot.Trees)
     _INTEGERS = frozenset({"counts", "roots", "columns", "children"})
 
     def __init__(self, outputs: int, lags: int, seed: int):
@@ -37,23 +37,30 @@ class Forest(State):
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
         self._means = np.zeros((len(self.members), outputs))
         self._make_state(counts=1, trees=settings.TREES, outputs=outputs)
-        roots = [make_tree(1, outputs) for _ in range(settings.TREES)]
-        self._take(Grown(np.zeros(outputs), np.ones(outputs), roots))
+        self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
         self._steps: Paced[None] | None = None  # the work on the next trees, where begun
-        self._grown: Grown | None = None  # the next trees, where the work is done
+        self._grown: list[hot.Trees] = []  # the next trees, where the work is done
 
     # ---- rounds ----
 
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the forecasts of n rounds, (n, E, K), each before its label is learned."""
-        F = np.empty((len(rounds.X), *self._means.shape))
-        self._learn(*self._find_pairs(rounds), F)
-        return self._in_labels(F, rounds.known)
+        X, Y = self._find_pairs(rounds)
+        return self._forecast(X, Y, True, rounds.known)
+
+    def forecast(self, X: np.ndarray, known: Known) -> np.ndarray:
+        """Return the forecasts of n single rounds, (n, E, K); nothing is learned."""
+        return self._forecast(self._find_inputs(X, known), NO_LABELS, False, known)
+
+    def _forecast(self, X: np.ndarray, Y: np.ndarray, learns: bool, known: Known) -> np.ndarray:
+        F, trees = np.empty((len(X), *self._means.shape)), self._gather(hot.Trees)
+        enter(hot.forest_rounds)(X, Y, learns, trees, self._shrinkages, self._means, F)
+        return F + known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
         """Return what the trees see and what they learn."""
         Z = self._find_inputs(rounds.X, rounds.known)
-        return Z, rounds.known.change_to(rounds.Y) if self._lags else rounds.Y
+        return Z, rounds.known.change_to(rounds.Y) if self._lags else np.ascontiguousarray(rounds.Y)
 
     def _find_inputs(self, X: np.ndarray, known: Known) -> np.ndarray:
         if not self._lags:
@@ -61,23 +68,6 @@ class Forest(State):
         differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
         # In this order, so that columns of X that come later take no other's place.
         return np.concatenate([known.last, differences, X], axis=1)
-
-    def _in_labels(self, F: np.ndarray, known: Known) -> np.ndarray:
-        F = F * self._unit + self._offset
-        return F + known.last[:, None] if self._lags else F
-
-    def _learn(self, Z: np.ndarray, Y: np.ndarray, F: np.ndarray) -> None:
-        """Learn n rounds; F : (n, E, K), forecasts of the first E members."""
-        labels, some = (Y - self._offset) / self._unit, slice(F.shape[1])
-        trees = self._gather(hot.Trees)
-        enter(hot.forest_rounds)(Z, labels, trees, self._shrinkages[some], self._means[some], F)
-
-    def forecast(self, X: np.ndarray, known: Known) -> np.ndarray:
-        """Return the forecasts of n single rounds, (n, E, K); nothing is learned."""
-        F = np.empty((len(X), *self._means.shape))
-        Z, trees = self._find_inputs(X, known), self._gather(hot.Trees)
-        enter(hot.forest_forecasts)(Z, trees, self._shrinkages, self._means, F)
-        return self._in_labels(F, known)
 
     # ---- growth ----
 
@@ -90,7 +80,7 @@ class Forest(State):
         built = self.schedule.get(end, np.inf)
         if played == end:
             self._replace(self._steps or self._build(past(built), end, 1), past(end), built)
-            self._steps = self._grown = None
+            self._steps, self._grown = None, []
         elif single and played >= built:
             self._steps = self._steps or self._build(past(built), end, end - built)
             next(self._steps, None)
@@ -105,13 +95,12 @@ class Forest(State):
         """Exchange the trees for those that the work grows, and let them learn the later rows."""
         finish(work)
         self._take(self._grown)
-        Z, Y = self._find_pairs(past.rounds(slice(built, None)))
-        self._learn(Z, Y, np.empty((len(Z), 0, Y.shape[1])))
+        self.play(past.rounds(slice(built, None)))
 
     def _build(self, past: Past, end: int, steps: int) -> Paced[None]:
         """Grow the trees of round ``end`` in about so many steps."""
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
-        n, trees = min(len(past.X), settings.MOST_GROWN, most), []
+        n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
         X = np.ascontiguousarray(X.T)
         offset, unit = Y.mean(axis=0), Y.std(axis=0)
@@ -120,7 +109,7 @@ class Forest(State):
         step = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / steps)
         for i in range(settings.TREES):
             seed = np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME)
-            tree = make_tree(2 * n, len(Y))
+            tree = make_tree(2 * n, offset, unit)
             growth = make_growth(X, Y, tree, seed)
             while growth.progress[SEEN] < tree.counts[NODES]:
                 if left <= 0:
@@ -128,38 +117,30 @@ class Forest(State):
                     left = step
                 left = enter(hot.grow_nodes)(growth, left)
             made = int(tree.counts[NODES])
-            trees.append(hot.Trees(*tree[:2], *[array[:made].copy() for array in tree[2:]]))
-        self._grown = Grown(offset, unit, trees)
+            of_nodes = {name: getattr(tree, name)[:made].copy() for name in OF_NODES}
+            grown.append(tree._replace(**of_nodes))
+        self._grown = grown
 
-    def _take(self, grown: Grown) -> None:
+    def _take(self, grown: list[hot.Trees]) -> None:
         """Exchange the trees."""
-        sizes = [len(tree.columns) for tree in grown.trees]
+        sizes = [len(tree.columns) for tree in grown]
         total = sum(sizes)
         self._free(NODES)
         self._reserve({NODES: total})
         self._counts[NODES], self._roots[:] = total, np.cumsum([0, *sizes[:-1]])
-        self._offset[:], self._unit[:] = grown.offset, grown.unit
-        for name in hot.Trees._fields[2:]:
-            parts = [getattr(tree, name) for tree in grown.trees]
+        self._offset[:], self._unit[:] = grown[0].offset, grown[0].unit
+        for name in OF_NODES:
+            parts = [getattr(tree, name) for tree in grown]
             getattr(self, f"_{name}")[:total] = np.concatenate(parts)
 
 
-class Grown(NamedTuple):
-    """New trees, and what their labels count from."""
-
-    offset: np.ndarray
-    unit: np.ndarray
-    trees: list[hot.Trees]
-
-
-def make_tree(nodes: int, outputs: int) -> hot.Trees:
+def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> hot.Trees:
     """Return a tree that is a root without rounds, with room for so many nodes."""
     columns, children = np.zeros((2, nodes), dtype=np.int64)
     thresholds, rounds = np.zeros((2, nodes))
     counts, roots = np.array([[1], [0]])
-    return hot.Trees(
-        counts, roots, columns, thresholds, children, rounds, np.zeros((nodes, outputs))
-    )
+    sums = np.zeros((nodes, len(unit)))
+    return hot.Trees(counts, roots, columns, thresholds, children, rounds, sums, offset, unit)
 
 
 def make_growth(X: np.ndarray, Y: np.ndarray, tree: hot.Trees, seed: int) -> hot.Growth:

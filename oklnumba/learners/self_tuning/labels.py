@@ -37,10 +37,11 @@ def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
     places = counts[:, None] - BACK
     past = labels[np.maximum(places, 0)].swapaxes(1, 2)
-    there = (places >= 0)[:, None] & ~np.isnan(past)
-    last, is_last = past[..., :1], there[..., :1]
-    differences = np.where(there & is_last, past - last, 0.0)[..., 1:]
-    return Known(np.where(is_last, last, 0.0)[..., 0], differences, is_last[..., 0])
+    past.swapaxes(1, 2)[places < 0] = np.nan
+    last = past[..., 0]
+    differences, there = past[..., 1:] - past[..., :1], ~np.isnan(last)
+    differences[np.isnan(differences)] = 0.0
+    return Known(np.where(there, last, 0.0), differences, there)
 
 
 class Rounds(NamedTuple):
@@ -104,7 +105,7 @@ class Labels(State):
 
         Where not even the first ones remembered are known, these are returned.
         """
-        return look_back(self._raw, (MEMORY - unknown).clip(min=settings.LAGS))
+        return look_back(self._raw, np.maximum(MEMORY - unknown, settings.LAGS))
 
     # ---- what is usual ----
 
@@ -129,6 +130,8 @@ class Labels(State):
 
         forecasts : (E, n, K), of members that learn labels as they come.
         """
+        if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
+            return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MIDDLE])
         foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
         ends = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
@@ -144,7 +147,9 @@ class Labels(State):
         return keep_within(Y, limits[LOW], limits[MIDDLE], limits[HIGH]), raw
 
     def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return what outliers cost so far, (n, K): losses less those of the labels learned."""
+        """Return what outliers cost so far, (n or 1, K): losses less those of labels learned."""
+        if learned is Y:  # mostly
+            return self._price
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
         more[0] += self._price

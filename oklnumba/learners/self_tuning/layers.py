@@ -10,7 +10,7 @@ from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, wr
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.hot.tuned.coordinates import Rows
-from oklnumba.hot.tuned.members import ridge_rounds
+from oklnumba.hot.tuned.members import Results, ridge_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning.members import (
@@ -37,24 +37,25 @@ class Layers(State):
     it begins with the last label, and stays there where labels do not change. Its weights may be
     negative, and their sum need not be 1, unlike those of an aggregation.
 
-    lowest, highest : of the labels of the present span of rounds, and of the span before.
+    members : the rows of their forecasts in ``Results``; certified : the regressions of those that
+    have a certificate.
     """
 
     _STATE = axes_of(hot.LayerState) | {
         "U": ("outputs", "stacks", "r", "r"), "inv_d": ("outputs", "stacks", "r"),
         "c": ("outputs", "stacks", "one", "r"),
-        "lowest": ("outputs", "spans"), "highest": ("outputs", "spans"),
         "replay_corrections": ("outputs", "experts"),
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
-    def __init__(self, members: int, certified: np.ndarray, outputs: int):
-        self._columns = members + len(FIRST_LAYER)  # with 0, without the last label
+    def __init__(self, members: np.ndarray, certified: np.ndarray, outputs: int):
+        count = len(members)
+        self._columns = count + len(FIRST_LAYER)  # with 0, without the last label
         final, n, stacks = len(FINAL_LAYER) + len(STACKS), BLOCK_ROWS, len(STACKS)
         r = round_up_to_vector(self._columns)
         self._make_state(
-            outputs=outputs, first=len(FIRST_LAYER), experts=members, tally=TALLY, final=final,
+            outputs=outputs, first=len(FIRST_LAYER), experts=count, tally=TALLY, final=final,
             stacks=stacks, r=r, one=1, spans=2, epochs=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
@@ -67,31 +68,26 @@ class Layers(State):
         )  # fmt: skip
         self._stacks = make_results(2 * stacks, stacks, 1)
         self._layers = hot.Layers(
-            kinds, shares, np.array(FINAL_LAYER), certified, self._gather(hot.LayerState),
+            kinds, shares, np.array(FINAL_LAYER), members, certified, self._gather(hot.LayerState),
             hot.LayerWork(
-                np.zeros(members), np.zeros((len(FIRST_LAYER), n)), np.zeros(n), np.zeros(n + 1),
+                np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n), np.zeros(n + 1),
                 np.zeros(n), self._rows, self._stacks, np.zeros((n, final)), np.zeros(final),
                 np.zeros(n), np.zeros(n),
             ),
         )  # fmt: skip
 
     def play(
-        self, k: int, F: np.ndarray, Y: np.ndarray, offset: float, certificates: np.ndarray,
-        trace: Trace,
+        self, n: int, k: int, Y: np.ndarray, offset: float, members: Results, trace: Trace
     ) -> None:  # fmt: skip
         """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
 
-        F : (n, N), forecasts of the members, changed; Y : (n, K), labels less their offsets, or
-        empty; certificates : (M, 3, BLOCK_ROWS, K), of all regressions.
+        Y : (n, K), labels less their offsets, or empty; members : what they have forecast.
         """
         learns = len(Y) > 0
-        if learns:
-            y = Y[:, k]
-            self._lowest[k, 0] = min(self._lowest[k, 0], y.min())
-            self._highest[k, 0] = max(self._highest[k, 0], y.max())
-        play(hot.first_layer_rounds, F, Y, learns, k, self._layers)
+        rounds = n, Y, learns, k, offset, members, self._layers, trace
+        play(hot.layer_rounds, False, *rounds)
         play(ridge_rounds, k, k, 0, learns, self._rows, self._ridges, self._stacks)
-        play(hot.final_layer_rounds, F, learns, k, offset, certificates, self._layers, trace)
+        play(hot.layer_rounds, True, *rounds)
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two spans.

@@ -297,7 +297,7 @@ class SelfTuning(Learner):
         """Play up to BLOCK_ROWS rounds; restarts and spans end after the last one only."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits, raw = labels.measure(Y, self._played)
-        leads, known = self._take_known(n)
+        leads, known = self._take_known(n, is_forecast_point)
         rounds = Rounds(X, Y, raw, known)
         forecasts = ensemble.play_lags(rounds, True, is_forecast_point)
         learned = labels.judge(Y, limits, forecasts)
@@ -321,10 +321,11 @@ class SelfTuning(Learner):
         if self._played % settings.SPAN == 0:
             self._ensemble.end_span()
 
-    def _take_known(self, n: int) -> tuple[np.ndarray, Known]:
+    def _take_known(self, n: int, is_forecast_point: bool) -> tuple[np.ndarray, Known]:
         """Return the leads of the next n rounds, whose labels have come, and what was known."""
         if self._late is None:
-            return np.zeros(n, dtype=np.int64), self._labels.look_back(np.arange(n, 0, -1))
+            leads, unknown = np.zeros(n, dtype=np.int64), np.arange(n, 0, -1)
+            return leads, self._known if is_forecast_point else self._labels.look_back(unknown)
         leads, known = self._late
         self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
         return leads[:n], known.rows(0, n)
@@ -356,7 +357,7 @@ class SelfTuning(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None  # until it is whole: Ctrl-C may come between
-        known = self._labels.look_back(np.zeros(len(X), dtype=np.int64))
+        self._known = known = self._labels.look_back(np.zeros(len(X), dtype=np.int64))
         recorded = np.concatenate([one.forecast(X, known) for one in self._experts], axis=1)
         self._ensemble.forecast(X, known, recorded, forecasts.reshape(len(X), self._outputs))
         self._forecast_point = self._single_input(X)
