@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log2
+
 import numpy as np
 
 from oklnumba.core.state import State, axes_of

@@ -70,9 +70,9 @@ class Layers(State):
         self._layers = hot.Layers(
             kinds, shares, np.array(FINAL_LAYER), members, certified, self._gather(hot.LayerState),
             hot.LayerWork(
-                np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n), np.zeros(n + 1),
-                np.zeros(n), self._rows, self._stacks, np.zeros((n, final)), np.zeros(final),
-                np.zeros(n), np.zeros(n),
+                np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)),
+                np.zeros(n), np.zeros(n + 1), np.zeros(n), self._rows, self._stacks,
+                np.zeros((n, final)), np.zeros(final), np.zeros(n), np.zeros(n),
             ),
         )  # fmt: skip
 
