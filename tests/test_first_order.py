@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import oklnumba as okl
 from oklnumba.hot.exp_concave import step_to_face
 from tests.reference import naive_linear
-from tests.streams import EXP_CONCAVE, FAMILY, D, game_gradients, linear_stream, played
+from tests.streams import EXP_CONCAVE, FAMILY, game_gradients, played
 
 
 def steps(schedule, eta, lam, gradients):
@@ -77,19 +77,3 @@ def test_a_step_out_of_the_simplex_stops_at_the_first_face():
     w, index = np.array([0.5, 0.0, 0.3, 0.2]), np.array([0, 2, 3])
     assert step_to_face(w, index, np.array([1.4, -0.1, -0.3]), 3) == 2
     assert_allclose(w, [0.86, 0.0, 0.14, 0.0], rtol=1e-14)
-
-
-@pytest.mark.parametrize("cls", [okl.Perceptron, okl.Winnow])
-def test_mistake_driven_learners_by_hand(cls):
-    X, y = linear_stream(6, n=80)
-    y = np.where(y > 0, 1.0, -1.0)
-    learner = cls(eta=0.4)
-    run = okl.run(learner, X, y)
-    game = cls(eta=0.4).reset(D)
-    for t in range(80):
-        w = game.w
-        if t:
-            assert run.predictions[t] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-12)
-        game.update(-y[t] * X[t] if y[t] * (w @ X[t]) <= 0 else np.zeros(D))
-    assert_allclose(learner.w, game.w, rtol=1e-10)
-    assert run.loss == "hinge"

@@ -1,10 +1,12 @@
-"""Kernels of users' own classes: exact learners and features play them as the compiled twin."""
+"""Kernels of users' own classes, and matrices: learners play them as the compiled twin."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.components.kernels import compute_gradients
+from tests import battery
 from tests.checks import one_by_one
 from tests.reference import naive
 
@@ -45,22 +47,45 @@ LEARNERS = {
     "PKAWV": lambda k: okl.PKAWV(okl.NystromFeatures(X[:20], k), lam=0.1),
     "OGD": lambda k: okl.WithFeatures(okl.NystromFeatures(X[:20], k), okl.OGD(0.5)),
     "Metric": lambda k: okl.KernelAWV(okl.Metric(k, [1.0, 2.0, 0.0])),
-    "MultiOutput": lambda k: okl.Standardized(okl.KernelRidge(k)),
+    "Standardized": lambda k: okl.Standardized(okl.KernelRidge(k)),
 }
-every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
+# The indices of a matrix, some twice.
+MATRIX = okl.Precomputed(TWIN(X))
+ROWS = RNG.permutation(np.arange(240) % 150)[:, None].astype(float)
+SIGNS = np.where(Y > 0, 1.0, -1.0)[ROWS[:, 0].astype(int)]
+VECTORS = X[ROWS[:, 0].astype(int)]
+SMALL = {
+    okl.NystromAWV: {"mu": 0.1},
+    okl.SketchedKONS: {"gamma": 0.5},
+    okl.BOGD: {"budget": 30},
+    okl.KRLS: {"threshold": 0.1},
+    okl.NOGD: {"budget": 40, "rank": 20},
+    okl.SkeGD: {"budget": 64, "sketch": 32, "rank": 20},
+}
+ON_INDICES = {
+    cls.__name__: lambda kernel, cls=cls: battery.make(cls, kernel=kernel, **SMALL.get(cls, {}))
+    for cls in battery.LEARNERS
+    if "kernel" in battery.make(cls).get_params(deep=False)
+} | {"BAO2KS": lambda kernel: okl.BAO2KS([kernel], budget=30)}
+every_learner_on_indices = pytest.mark.parametrize("make", ON_INDICES.values(), ids=ON_INDICES)
+CASES = [pytest.param(make, Own(), X, X, Y, id=name) for name, make in LEARNERS.items()] + [
+    pytest.param(make, MATRIX, ROWS, VECTORS, SIGNS, id=f"{name}, indices")
+    for name, make in ON_INDICES.items()
+]
 
 
-@every_learner
-def test_forecasts_are_those_of_the_compiled_kernel(make, tmp_path):
-    learner = make(Own())
-    run, expected = okl.run(learner, X, Y), okl.run(make(TWIN), X, Y)
-    assert_allclose(run.predictions, expected.predictions, rtol=1e-8, atol=1e-10)
-    assert_allclose(one_by_one(make(Own()), X, Y), run.predictions, rtol=1e-8, atol=1e-10)
+@pytest.mark.parametrize("make, kernel, rows, points, y", CASES)
+def test_forecasts_are_those_of_the_compiled_kernel(make, kernel, rows, points, y, tmp_path):
+    learner = make(kernel)
+    run, expected = okl.run(learner, rows, y), okl.run(make(TWIN), points, y)
+    assert_allclose(run.predictions, expected.predictions, rtol=1e-7, atol=1e-9)
+    assert_array_equal(run.sizes, expected.sizes)
+    assert_allclose(one_by_one(make(kernel), rows, y), run.predictions, rtol=1e-8, atol=1e-10)
     if run.certificate is not None:
         assert_allclose(run.certificate.bound, expected.certificate.bound, rtol=1e-7)
-    learner.save(tmp_path / "own.npz")
-    again = okl.load(tmp_path / "own.npz", classes=[Own])
-    assert_array_equal(again.predict(X), learner.predict(X))
+    learner.save(tmp_path / "learner.npz")
+    again = okl.load(tmp_path / "learner.npz", classes=[Own])
+    assert_array_equal(again.predict(rows), learner.predict(rows))
 
 
 def test_matrices_theory_and_regret():
@@ -94,3 +119,62 @@ def test_wrong_kernels_say_what_is_wrong():
             kernel(X)
         with pytest.raises(ValueError, match=type(kernel).__name__):
             okl.KernelAWV(kernel).partial_fit(X, Y)
+
+
+# ---- the indices of a matrix ----
+
+
+def test_features_samplers_and_comparators():
+    sampler = okl.KORS(MATRIX, alpha=0.1).partial_fit(ROWS)
+    twin = okl.KORS(TWIN, alpha=0.1).partial_fit(VECTORS)
+    assert_array_equal(sampler.indices_, twin.indices_)
+    features = okl.NystromFeatures(sampler.landmarks_, MATRIX)
+    run = okl.run(okl.PKAWV(features), ROWS, SIGNS)
+    features = okl.NystromFeatures(twin.landmarks_, TWIN)
+    expected = okl.run(okl.PKAWV(features), VECTORS, SIGNS)
+    assert_allclose(run.predictions, expected.predictions, rtol=1e-6, atol=1e-9)
+    ours = okl.run(okl.KernelAWV(MATRIX), ROWS, SIGNS).regret(MATRIX, 1.0)
+    assert_allclose(ours, okl.run(okl.KernelAWV(TWIN), VECTORS, SIGNS).regret(TWIN, 1.0))
+
+
+@pytest.mark.parametrize("played", [0, 50])
+@pytest.mark.parametrize("bad", [-1.0, 150.0, 0.5])
+@every_learner_on_indices
+def test_rows_that_the_matrix_lacks_change_nothing(make, bad, played):
+    message = rf"X has {bad:g}; .* integers from 0 to 149"
+    learner, wrong = make(MATRIX), ROWS.copy()
+    wrong[200] = bad
+    if played:
+        learner.learn_one([3.0], 1.0).partial_fit(ROWS[:played], SIGNS[:played])
+    rounds, before = learner.rounds, learner.predict(ROWS)
+    for call in (
+        lambda: learner.predict_one(np.array([bad])),
+        lambda: learner.learn_one(np.array([bad]), 1.0),
+        lambda: learner.predict(wrong),
+        lambda: learner.partial_fit(wrong, SIGNS),
+        lambda: okl.run(learner, wrong, SIGNS),
+        lambda: okl.run(okl.MultiOutput(learner), wrong, SIGNS[:, None]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert learner.rounds == rounds
+    assert_array_equal(learner.predict(ROWS), before)
+
+
+def test_wrong_matrices_and_widths():
+    K = MATRIX.K
+    for wrong, message in (
+        (K[:9], "K must be a square matrix"),
+        (K + np.triu(K, 1), "symmetric; K - K' is"),
+        (-K, "without negative entries on its diagonal"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            okl.Precomputed(wrong)
+    with pytest.raises(ValueError, match="X has 3 columns; with okl.Precomputed"):
+        okl.KernelAWV(MATRIX).partial_fit(X, SIGNS[:150])
+    with pytest.raises(ValueError, match="a function of vectors, which has gradients"):
+        okl.learned_metric(MATRIX, ROWS, SIGNS)
+    with pytest.raises(ValueError, match="which has gradients"):
+        compute_gradients(MATRIX, ROWS, ROWS, SIGNS)
+    with pytest.raises(FloatingPointError):  # a wrapper that changes inputs makes them no indices
+        okl.Standardized(okl.KernelAWV(MATRIX)).partial_fit(ROWS, SIGNS)
