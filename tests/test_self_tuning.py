@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.core import guard
 from oklnumba.core.steps import finish
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.labels import Labels, Past
@@ -153,6 +154,23 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     for name in ("weights", "member_losses"):
         assert_array_equal(getattr(single, name), getattr(bulk, name))
         assert_array_equal(getattr(chunks, name), getattr(bulk, name))
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_cores_leave_the_bits(outputs, monkeypatch):
+    X, y = stream("drift", n=1100)
+    learner, Y = okl.SelfTuning(64), y
+    if outputs > 1:
+        learner, Y = okl.MultiOutput(learner), np.stack([y, X[:, 1], np.sign(y)], axis=1)
+    runs = []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(guard, "_pool", None)
+        monkeypatch.setattr(guard, "count_cores", lambda cores=cores: cores)
+        runs.append(okl.run(learner.reset(), X, Y))
+    for run in runs[1:]:
+        assert_array_equal(run.predictions, runs[0].predictions)
+        assert_array_equal(run.certificate.bound, runs[0].certificate.bound)
+        assert_array_equal(run.sizes, runs[0].sizes)
 
 
 def test_single_rounds_make_the_members_of_a_restart_before_it():

@@ -1,18 +1,20 @@
 """Locks, threads, and Ctrl-C."""
 
-import contextvars
 import functools
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 from weakref import WeakSet
 
-FEWEST_ROUNDS = 16  # for fewer, threads cost more than they bring
+FEWEST_ROUNDS = 64  # for fewer, threads cost more than they bring
 
 
 def locked(method: Callable) -> Callable:
@@ -111,30 +113,53 @@ if hasattr(os, "register_at_fork"):
 def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROUNDS) -> None:
     """Make all calls, on as many threads as there are cores; return when all have ended.
 
-    With one core, few ``rounds`` per call, or inside another ``run_together``, the calls are made
-    one after the other. Calls must not change the same data; then the result does not depend on the
-    threads. The error of the first call that failed is raised.
+    Each thread takes the next call when it has ended one, so long calls should come first. With one
+    core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls.
+    Calls must not change the same data; then the result does not depend on the threads. The error
+    of the first call that failed is raised.
     """
     global _pool
     alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS
-    if alone or len(calls) < 2 or count_cores() < 2:
+    helpers = 0 if alone else min(count_cores(), len(calls)) - 1
+    if helpers < 1:
         for call in calls:
             call()
         return
     with _pool_lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(count_cores(), thread_name_prefix="oklnumba")
+            _pool = ThreadPoolExecutor(
+                count_cores(), "oklnumba", initializer=_number_thread, initargs=(count(1),)
+            )
         pool = _pool
+    todo, failed = deque(enumerate(calls)), []
+    work = functools.partial(_make_calls, todo, failed)
     # Each in the caller's context: numpy's error state and the like are the caller's.
-    tasks = [pool.submit(contextvars.copy_context().run, _call_inside, call) for call in calls]
-    for error in [task.exception() for task in tasks]:
-        if error is not None:
-            raise error
+    helping = [pool.submit(copy_context().run, work) for _ in range(helpers)]
+    work()
+    wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
+    if failed:
+        raise min(failed)[1]
 
 
-def _call_inside(call: Callable[[], object]) -> object:
+def worker() -> int:
+    """Return the number of this thread in the pool, 0 for others: calls may share what has it."""
+    return getattr(_inside, "number", 0)
+
+
+def _number_thread(numbers: Iterator[int]) -> None:
+    _inside.number = next(numbers)
+
+
+def _make_calls(todo: deque, failed: list[tuple[int, BaseException]]) -> None:
+    """Make calls until none is left; note who failed."""
     _inside.now = True
-    try:
-        return call()
-    finally:
-        _inside.now = False
+    while todo:
+        try:
+            number, call = todo.popleft()
+        except IndexError:  # another thread was faster
+            break
+        try:
+            call()
+        except BaseException as error:
+            failed.append((number, error))
+    _inside.now = False

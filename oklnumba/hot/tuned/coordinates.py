@@ -81,6 +81,17 @@ class Block(NamedTuple):
     atoms: Array  # (n,): atoms in all leaves after each round
 
 
+class Share(NamedTuple):
+    """What one thread plays of a block: some rows of some leaves, and some regressions."""
+
+    leaf: int
+    leaf_stop: int
+    first: int  # of the rows
+    stop: int
+    ridge: int
+    ridge_stop: int
+
+
 @hot
 def sort_by_leaf(X, tree, block):
     """Write the inputs, scaled, leaf after leaf, each leaf's in the order of the rounds."""
@@ -262,24 +273,30 @@ def write_sizes(first, stop, size, block):
 
 
 @hot
-def place_rounds(X, Y, coins, is_forecast_point, tree, spans, block):
-    """Sort n rounds by leaf and write their coordinates; points may join dictionaries.
-
-    Y : (n, K), empty if nothing is learned; coins : (n,), empty if no point may join;
-    is_forecast_point : whether the last call was the forecast of the only row. Returns the round
-    that failed and a status.
-    """
-    rows, joins, first, size = block.rows, coins.shape[0] > 0, 0, 0
-    if not is_forecast_point:
-        sort_by_leaf(X, tree, block)
+def sort_rounds(X, Y, coins, tree, block):
+    """Sort rounds by leaf, with their labels and coins."""
+    sort_by_leaf(X, tree, block)
+    rows = block.rows
     for s in range(Y.shape[0]):
         for k in range(Y.shape[1]):
             rows.Y[s, k] = Y[rows.order[s], k]
     for s in range(coins.shape[0]):
         block.coins[s] = coins[rows.order[s]]
-    for leaf in range(rows.ends.shape[0]):
-        stop, atoms = rows.ends[leaf], spans.counts[leaf, ATOMS]
-        size += atoms
+
+
+@hot
+def place_rounds(X, Y, coins, sorts, share, is_forecast_point, tree, spans, block):
+    """Sort n rounds by leaf, if so told, and write the coordinates of a share of them.
+
+    Y : (n, K), empty if nothing is learned; coins : (n,), of points that may join dictionaries,
+    empty if none may; is_forecast_point : whether the last call was the forecast of the only row.
+    Returns the round that failed and a status.
+    """
+    if sorts:
+        sort_rounds(X, Y, coins, tree, block)
+    rows, joins, first = block.rows, coins.shape[0] > 0, share.first
+    for leaf in range(share.leaf, share.leaf_stop):
+        stop, atoms = smaller(rows.ends[leaf], share.stop), spans.counts[leaf, ATOMS]
         if first < stop:
             rows.compared[leaf] = spans.counts[leaf, CHOSEN] + 1
             failed, status = map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block)
@@ -287,7 +304,4 @@ def place_rounds(X, Y, coins, is_forecast_point, tree, spans, block):
                 return rows.order[failed], status
             write_sizes(first, stop, atoms, block)
         first = stop
-    for t in range(Y.shape[0]):
-        size += block.atoms[t]
-        block.atoms[t] = size
     return X.shape[0], DONE

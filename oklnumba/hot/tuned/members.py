@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from oklnumba.hot.awv import Certificate, Rounds, Span, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import Factor, Pending, Sweep
-from oklnumba.hot.primitives.jit import DONE, Array, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot
 from oklnumba.hot.primitives.udu import Forgetting
 from oklnumba.hot.tuned.rules import rule_rounds
 
@@ -73,8 +73,8 @@ def find_growth(columns, first, stop):
 
 
 @hot
-def leaf_rounds(first, stop, leaf, learns, rows, ridges, results):
-    """Play the regressions of a leaf, and AWV beside them. Returns the row that failed, a status.
+def leaf_rounds(first, stop, leaf, share, learns, rows, ridges, results):
+    """Play regressions of a leaf, and AWV beside them. Returns the row that failed, a status.
 
     learns : else the rows are only forecast.
     """
@@ -85,7 +85,7 @@ def leaf_rounds(first, stop, leaf, learns, rows, ridges, results):
         for s in range(first, end if compared >= r else first):
             for k in range(ridges.growth.shape[1]):
                 ridges.growth[s, k] = 0.0
-        for i in range(ridges.forgetting.shape[0]):
+        for i in range(share.ridge, share.ridge_stop):
             factor, numbers = factor_of(ridges, leaf, i), ridges.forgetting[i]
             forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
             ridge, awv = results.forecasts[2 * i], results.forecasts[2 * i + 1]
@@ -104,14 +104,12 @@ def leaf_rounds(first, stop, leaf, learns, rows, ridges, results):
 
 
 @hot
-def ridge_rounds(leaf, last, first, learns, rows, ridges, results):
-    """Play the regressions of the leaves from ``leaf``, whose rows start at ``first``, to ``last``.
-
-    Returns the round that failed and a status.
-    """
-    for at in range(leaf, last + 1):
-        stop = rows.ends[at]
-        failed, status = leaf_rounds(first, stop, at, learns, rows, ridges, results)
+def ridge_rounds(share, learns, rows, ridges, results):
+    """Play the regressions of a share of a block. Returns the round that failed and a status."""
+    first = share.first
+    for leaf in range(share.leaf, share.leaf_stop):
+        stop = rows.ends[leaf]
+        failed, status = leaf_rounds(first, stop, leaf, share, learns, rows, ridges, results)
         if status != DONE:
             return rows.order[failed], status
         first = stop
@@ -152,13 +150,25 @@ def sum_certificates(n, total, certificates):
 
 
 @hot
-def end_rounds(n, learns, rows, rules, sums, before, after):
+def sum_sizes(n, counts, block):
+    """Replace the steps of sizes by their sums, which end with what the counts are now."""
+    size = 0
+    for leaf in range(counts.shape[0]):
+        size += counts[leaf, ATOMS]
+    for t in range(n - 1, -1, -1):
+        step = block.atoms[t]
+        block.atoms[t] = size
+        size -= step
+
+
+@hot
+def end_rounds(n, learns, counts, block, rules, sums, before, after):
     """Play the rules of a space; write all results in the order of the rounds.
 
     before, after : Results as the rows are, with those of the regressions, and of the rounds.
     Returns the round that failed and a status.
     """
-    first = 0
+    first, rows = 0, block.rows
     for leaf in range(rows.ends.shape[0]):
         stop = rows.ends[leaf]
         for i in range(rules.codes.shape[0]):
@@ -175,4 +185,5 @@ def end_rounds(n, learns, rows, rules, sums, before, after):
     unsort_forecasts(n, rows.order, before.forecasts, after.forecasts)
     if learns:
         sum_certificates(n, sums.total, after.certificates)
+        sum_sizes(n, counts, block)
     return n, DONE

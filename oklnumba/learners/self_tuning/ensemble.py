@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from oklnumba.learners.self_tuning.members import (
     name_forecasters,
 )
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
 
 NO_SIZES = np.empty(0, dtype=np.int64)  # of forecasts, which add no atoms
 
@@ -126,10 +126,13 @@ class Ensemble(State):
         trace : arrays of shape (n, K).
         """
         n, Y = len(rounds.X), rounds.Y - self.scales.offsets
-        run_together([
-            partial(group.play, Z, Y, joins, is_forecast_point)
-            for group, Z in self._views if not group.space.lags
-        ], n)  # fmt: skip
+        views = [(group, Z) for group, Z in self._views if not group.space.lags]
+        if n < FEWEST_DIVIDED:
+            for group, Z in views:
+                group.play(Z, Y, joins, is_forecast_point)
+        else:
+            for step in zip(*(group.divide(Z, Y, joins) for group, Z in views), strict=True):
+                run_together(list(chain(*step)))
         self._write_experts(rounds.recorded)
         if self._named.any():
             self._certify_experts(rounds)
@@ -167,7 +170,12 @@ class Ensemble(State):
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         self._find_views(rounds.X, rounds.known)
-        run_together([partial(group.choose, Z) for group, Z in self._views], len(rounds.X))
+        maps = [
+            group.divide(Z, NO_LABELS, True)[0] for group, Z in self._views if not group.is_full
+        ]
+        run_together(list(chain(*maps)), len(rounds.X))
+        for group in self.groups:
+            group.end_choice()
 
     def _find_views(self, X: np.ndarray, known: Known) -> None:
         """Find the view of each group: standardised inputs, their normal scores, with lags."""

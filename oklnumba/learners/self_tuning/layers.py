@@ -9,7 +9,7 @@ from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vecto
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
-from oklnumba.hot.tuned.coordinates import Rows
+from oklnumba.hot.tuned.coordinates import Rows, Share
 from oklnumba.hot.tuned.members import Results, ridge_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
@@ -86,7 +86,8 @@ class Layers(State):
         learns = len(Y) > 0
         rounds = n, Y, learns, k, offset, members, self._layers, trace
         play(hot.layer_rounds, False, *rounds)
-        play(ridge_rounds, k, k, 0, learns, self._rows, self._ridges, self._stacks)
+        share = Share(k, k + 1, 0, n, 0, len(STACKS))
+        play(ridge_rounds, share, learns, self._rows, self._ridges, self._stacks)
         play(hot.layer_rounds, True, *rounds)
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:

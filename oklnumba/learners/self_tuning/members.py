@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from oklnumba.components.kernels import Kernel
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.factors import count_lines, make_pending, make_sweep, settle, unpack
+from oklnumba.core.guard import worker
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import (
     Coins,
@@ -30,6 +32,7 @@ from oklnumba.hot.tuned.coordinates import (
     CHOSEN,
     Block,
     Rows,
+    Share,
     Spans,
     Tree,
     place_rounds,
@@ -38,7 +41,14 @@ from oklnumba.hot.tuned.coordinates import (
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FILLED, Ridge, Space
+from oklnumba.learners.self_tuning.settings import (
+    BLOCK_ROWS,
+    FILLED,
+    MAP_ROWS,
+    SHARES,
+    Ridge,
+    Space,
+)
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
 NO_LABELS = np.empty((0, 0))  # of rounds from which nothing is learned
@@ -73,6 +83,11 @@ def make_ridges(
         U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
         make_sweep(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
     )  # fmt: skip
+
+
+def make_points(cap: int) -> tuple[np.ndarray, ...]:
+    """Return workspace of points of which so many atoms may be there: the last three of Spans."""
+    return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
 
 
 def settle_ridges(ridges: hot.Ridges) -> None:
@@ -174,7 +189,7 @@ class Group(State):
         signs: np.ndarray, results: hot.Results, sizes: np.ndarray,
     ):  # fmt: skip
         self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
-        self._coins, self._full = Coins(seed), max_size == 0
+        self._coins, self.is_full = Coins(seed), max_size == 0
         static = all(one.half_life is None for one in space.ridges)
         self._first = 1 if static else len(space.ridges)  # the others can be derived of these
         d, K, leaves, n = len(tree.scales), len(signs), len(tree.columns) + 1, BLOCK_ROWS
@@ -192,10 +207,7 @@ class Group(State):
         order, leaf, columns, in_leaf = np.zeros((4, n), dtype=np.int64)
         ends, compared = np.zeros((2, leaves), dtype=np.int64)
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
-        spans = Spans(
-            kernel._code(), max_size, *dictionaries, aligned_zeros(cap), aligned_zeros(cap),
-            aligned_zeros(TOGETHER, cap),
-        )  # fmt: skip
+        spans = Spans(kernel._code(), max_size, *dictionaries, *make_points(cap))
         self._rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
         block = Block(self._rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes)
         self._places = tree, spans, block
@@ -205,7 +217,12 @@ class Group(State):
             np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
             self._max_label,
         )  # fmt: skip
-        self._ends = self._rows, rules, self._gather(hot.Sums), self._sorted, results
+        sums = self._gather(hot.Sums)
+        self._ends = self._counts, block, rules, sums, self._sorted, results
+        self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
+        self._at_work = {
+            0: (self._places, self._ridges)
+        }  # with workspace of each thread of the pool
 
     @property
     def size(self) -> int:
@@ -263,43 +280,90 @@ class Group(State):
 
     # ---- rounds ----
 
-    def choose(self, X: np.ndarray) -> None:
-        """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        if not self._full:
-            self._place(X, NO_LABELS, self._toss(len(X)), False)
-        self._counts[:, CHOSEN] = self._counts[:, RANK]
-
     def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool) -> None:
         """Write the forecasts of up to BLOCK_ROWS rounds, then learn them.
 
         joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
         just had the only one.
         """
-        self._place(X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point)
+        coins = self._toss(len(X)) if joins else NO_COINS
+        play(place_rounds, X, Y, coins, True, self._whole, is_forecast_point, *self._places)
+        self._note_full()
         self._play(len(X), True)
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
-        self._place(X, NO_LABELS, NO_COINS, False)
+        play(place_rounds, X, NO_LABELS, NO_COINS, True, self._whole, False, *self._places)
         self._play(len(X), False)
 
-    def _toss(self, n: int) -> np.ndarray:
-        return NO_COINS if self._full else self._coins.take(n)
-
-    def _place(self, X: np.ndarray, Y: np.ndarray, coins: np.ndarray, is_point: bool) -> None:
-        play(place_rounds, X, Y, coins, is_point, *self._places)
-        if not self._full:
-            full = self._counts[:, ATOMS] == self._max_size
-            for leaf in np.flatnonzero(full & ~self._leaf_is_full):
-                free_pages(self._kors[leaf])
-            self._leaf_is_full, self._full = full, bool(full.all())
-            if self._full:
-                self._coins = Coins(self._seed)  # so they do not depend on how X was cut
-
     def _play(self, n: int, learns: bool) -> None:
-        last = len(self._counts) - 1
-        play(hot.ridge_rounds, 0, last, 0, learns, self._rows, self._ridges, self._sorted)
+        play(hot.ridge_rounds, self._whole, learns, self._rows, self._ridges, self._sorted)
         play(hot.end_rounds, n, learns, *self._ends)
+
+    def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool) -> tuple[list[Callable], ...]:
+        """Do what ``play`` does in calls that threads may make: return those of each step.
+
+        A step begins when the one before has ended.
+        """
+        arguments = X, Y, self._toss(len(X)) if joins else NO_COINS
+        play(
+            place_rounds, *arguments, True, self._whole._replace(leaf_stop=0), False, *self._places
+        )
+        ends, ridges = [0, *self._rows.ends.tolist()], range(len(self.space.ridges))
+        some, maps = max(1, (len(ends) - 1) // SHARES), []
+        leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
+        shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
+        shares = [one for one in shares if one[2] < one[3]]
+        # Rows of a leaf may be cut where none joins.
+        rows = MAP_ROWS if self.is_full and len(ends) == 2 else BLOCK_ROWS
+        for leaf, leaf_stop, first, stop in shares:
+            for start in range(first, stop, rows):
+                share = Share(leaf, leaf_stop, start, min(start + rows, stop), 0, 0)
+                maps.append(partial(self._map, arguments, share))
+        regressions = [
+            partial(self._regress, Share(*one, i, i + 1)) for one in shares for i in ridges
+        ]
+        return maps, regressions, [partial(self._end, len(X))]
+
+    def _map(self, arguments: tuple[np.ndarray, ...], share: Share) -> None:
+        play(place_rounds, *arguments, False, share, False, *self._workspace()[0])
+
+    def _regress(self, share: Share) -> None:
+        play(hot.ridge_rounds, share, True, self._rows, self._workspace()[1], self._sorted)
+
+    def _end(self, n: int) -> None:
+        self._note_full()
+        play(hot.end_rounds, n, True, *self._ends)
+
+    def _workspace(self) -> tuple[tuple, hot.Ridges]:
+        """Return places and regressions with workspace that no other thread uses."""
+        number = worker()
+        if number not in self._at_work:
+            (tree, spans, block), ridges = self._at_work[0]
+            points = dict(zip(Spans._fields[-3:], make_points(len(spans.k)), strict=True))
+            sweep, n, K = make_sweep(ridges.U[0, 0]), *ridges.growth.shape
+            ridges = ridges._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
+            self._at_work[number] = (tree, spans._replace(**points), block), ridges
+        return self._at_work[number]
+
+    def end_choice(self) -> None:
+        """Note what dictionaries are before the first round, when their choice has ended."""
+        self._note_full()
+        self._counts[:, CHOSEN] = self._counts[:, RANK]
+
+    def _toss(self, n: int) -> np.ndarray:
+        return NO_COINS if self.is_full else self._coins.take(n)
+
+    def _note_full(self) -> None:
+        """Free what only dictionaries need that are not full."""
+        if self.is_full:
+            return
+        full = self._counts[:, ATOMS] == self._max_size
+        for leaf in np.flatnonzero(full & ~self._leaf_is_full):
+            free_pages(self._kors[leaf])
+        self._leaf_is_full, self.is_full = full, bool(full.all())
+        if self.is_full:
+            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
 
     def shrink_units(self, recent: np.ndarray) -> None:
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""

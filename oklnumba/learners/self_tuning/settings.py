@@ -106,6 +106,9 @@ RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a n
 RESTART_SHARE, STEPS_PER_ROUND, STEP_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
+# A block of so many rounds is divided among threads: the leaves of a space into so many shares, the
+# rows of a single leaf whose dictionary is full into shares of so many.
+FEWEST_DIVIDED, SHARES, MAP_ROWS = 64, 16, 256
 
 # ---- labels ----
 
