@@ -38,7 +38,7 @@ class Span(NamedTuple):
     first: int
     stop: int
     r: int  # columns in use, a multiple of LANES: zeros follow the last feature
-    compared: int  # the certificate's comparators use the first ``compared`` columns, mostly all
+    compared: int  # columns of the certificate's comparators: r, or fewer where atoms join later
 
 
 class Rounds(NamedTuple):
@@ -47,7 +47,7 @@ class Rounds(NamedTuple):
     forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m = z' A_{t-1}^-1 b_{t-1}
     shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z
-    growth: Array  # (n, K): what the columns beyond ``compared`` take off the best function's loss
+    growth: Array  # (n, K): comes off (y - m)^2 / a for new columns, or for those not compared
 
 
 class Certificate(NamedTuple):
@@ -69,10 +69,10 @@ LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
 
 @hot
 def measure_growth(y, m, a, p, beta, c, compared, r):
-    """Return what columns from ``compared`` on take off the best function's loss in a round.
+    """Return by how much columns from ``compared`` on raise the best function's loss of a round.
 
-    It is (y - m)^2 / a of all columns less that of the first ones, for which p, beta and the a of
-    udu.py stop there: 1 - p beta = a / a'.
+    The loss of a round is (y - m)^2 / a. For the first columns alone, m and a end there: a' is a
+    times the 1 - p beta = a / a' of the others (udu.py).
     """
     first_m, first_a = m, a
     for j in range(compared, r):
@@ -158,7 +158,8 @@ def certify(Y, first, stop, rounds, discount, certificate):
                 for i in range(LOSS, GROWTH + 1):
                     total[i] *= discount
             a, y, forecast = rounds.shrinks[t], Y[t, k], rounds.forecasts[t, k]
-            m, growth = forecast if is_ridge else forecast * a, rounds.growth[t, k]
+            m = forecast if is_ridge else forecast * a  # of the forecast as it was rounded
+            growth = rounds.growth[t, k]
             total[LOSS] += (y - forecast) * (y - forecast)
             total[BEST] += (y - m) * (y - m) / a - growth
             total[EXCESS] += y * y * ((a - 1.0) / a)
@@ -206,8 +207,8 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 def kernel_awv_labels(L, u, Y, first, lam, is_ridge, out):
     """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are written, with K labels per round.
 
-    AWV is ridge with the point (x_t, 0) added. That point's coefficient is -m / L_tt^2, so the last
-    equation of the system gives m lam / L_tt^2.
+    AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0). So its forecast, the
+    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2.
 
     L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
     first + 1, ... of L. A label is read after its forecast is written.

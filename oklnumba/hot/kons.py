@@ -10,30 +10,32 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coeffi
         c_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
 
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
-p_t = max(min(beta tau_t, 1), gamma), tau_t KORS's score of g_t sqrt(eta_t) phi_t, and else v_t = 0.
+p_t = max(min(beta tau_t, 1), gamma), tau_t by KORS for g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-The c_t are of order 1 / alpha and cancel. So our coefficients of u are others: z of the rounds in
-A, and c, not the paper's, of the others. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
-L L' = D K D + alpha I over the rounds in A:
+The paper's c_t are of order 1 / alpha and cancel. So we keep other coefficients of u: z_t of the
+rounds in A, and c_t of the rounds outside; from here on, c is ours. With d_t = g_t sqrt(v_t eta_t),
+D = diag(d) and L L' = D K D + alpha I over the rounds in A:
 
     u(x) = s(x).z + k(x).c,   k(x) = (k(x_s, x))_s,   s(x) = L^-1 D k(x)
     schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
     u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t:
         in A:      L gets the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur);
-                   z_t = -(g_t / pivot + pivot pull) / d_t
+                   z_t = -(g_t / pivot + pivot pull) / d_t                       # new_z
         outside:   c_t = -(g_t / alpha + pull);   z -= c_t s_t
 
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
 new entry of s(x).
 
 KONS plays blocks of b rounds by spans of a few. Rows of L depend on the labels of the rounds before
-them, by d_j. So the entries of s_i come in three parts, and with each part s_i.s_j is subtracted
-from H_ij = k(x_i, x_j) - s_i.s_j and s_i.z, k_i.c are added to offsets_i = u(x_i):
+them, by d_j. So s_i is written in three parts: its entries for the rounds j before the block, then
+for those of the block before the span, then for those of the span. Two numbers follow each part:
 
-    rounds j             entries of s_i for                    solved by
-    before the block     all i of the block, before it         BLAS, between the first two loops
-    before the span      all i of the span, before it          BLAS, after start_span
-    in the span          round i, just before it is played     solve_row
+    H_ij = k(x_i, x_j) - s_i.s_j,   offsets_i = s_i.z + k_i.c = u(x_i)
+
+    rounds j             D k_i, k_i.c      solved to s_i by    s_i.s_j     s_i.z
+    before the block     start_block       BLAS                BLAS        write_products
+    before the span      start_span        BLAS                BLAS        finish_offsets
+    in the span          solve_row         solve_row           kons_rounds, round by round
 """
 
 import math
@@ -93,7 +95,7 @@ class Newton(NamedTuple):
 class Block(NamedTuple):
     """The rounds of a block of KONS: their part of the state, and what spans to come need."""
 
-    L: Array  # (b, b): the block's columns; in rows of rounds to come D k_i, then s_i
+    L: Array  # (b, b): columns of the block; a row holds D k_i, then s_i, and d_i s_i once played
     d: Array  # (b,)
     c: Array  # (b,)
     z: Array  # (b,)
@@ -114,7 +116,7 @@ class Sampling(NamedTuple):
 
     kors: Rule
     gamma: float  # least probability of v_t > 0
-    floor: float  # least probability of KORS
+    floor: float  # least probability of KORS: gamma if both share a coin, else 0
     weighted: bool  # whether v_t = 1 / p_t
 
 
@@ -145,9 +147,18 @@ def scaled_slope(g, eta):
 
 @hot
 def is_flat(loss, slope):
-    """Say whether a loss is flat here; a smooth loss is not, whatever its slope (g or d) is."""
-    flats = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
-    return flats and slope == 0.0
+    """Return whether a round lies on a flat part of its loss; slope : g or d.
+
+    A smooth loss has none: its slope is 0 at single points only.
+    """
+    has_flat_part = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
+    return has_flat_part and slope == 0.0
+
+
+@hot
+def new_z(g, d, pivot, pull):
+    """Return z_t of a round in A."""
+    return -(g / pivot + pivot * pull) / d
 
 
 @hot
@@ -164,9 +175,9 @@ def append_atom(x, c, state):
 
 @hot
 def start_block(kernel, X, state, k, offsets):
-    """Write D k_i by the rounds before the block behind the rows of L, and k_i.c to the offsets.
+    """Write D k_i of the rounds before the block behind the rows of L, and k_i.c to the offsets.
 
-    k : (cap,), workspace. BLAS turns the rows to s_i.
+    k : (cap,), workspace. BLAS turns the rows into s_i.
     """
     m, r = state.counts[ATOMS], state.counts[IN_A]
     for i in range(X.shape[0]):
@@ -192,15 +203,22 @@ def write_products(kernel, X, columns, state, H, offsets):
 
 @hot
 def start_span(block, first, last):
-    """Write D k_i of a span by the rounds of its block before it; add k_i.c to the offsets.
+    """Write D k_i of the rounds of the block before the span; add k_i.c to the offsets.
 
-    BLAS turns the rows to s_i and subtracts s_i.s_j from H.
+    BLAS turns the rows into s_i and subtracts s_i.s_j from H.
     """
     for i in range(first, last):
         h, row = block.H[i], block.L[i]
         for j in range(first):
             row[j] = block.d[j] * h[j]
         block.offsets[i] += dot(h, block.c, first)
+
+
+@hot
+def finish_offsets(block, first, last):
+    """Add s_i.z of the rounds of the block before the span to the offsets of the span."""
+    for i in range(first, last):
+        block.offsets[i] += dot(block.L[i], block.z, first)
 
 
 @hot
@@ -218,9 +236,9 @@ def finish_row(i, d_i, g, pull, pivot, block):
     """Scale s_i by d_i and write the pivot; write d, c and z of the round."""
     z, row = block.z, block.L[i]
     if d_i != 0.0:
-        z[i] = -(g / pivot + pivot * pull) / d_i
+        z[i] = new_z(g, d_i, pivot, pull)
         block.c[i] = 0.0
-    else:  # g is 0, or so small that it adds nothing: c = -(g / alpha + pull)
+    else:  # c = -(g / alpha + pull), but g is 0, or so small that it adds nothing
         z[i] = 0.0
         block.c[i] = -pull
         for j in range(i):
@@ -233,13 +251,9 @@ def finish_row(i, d_i, g, pull, pivot, block):
 
 @hot
 def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
-    """Play rounds first to last of a block of KONS; return (round after the last played, status).
-
-    On entry the offsets lack s_i.z of the rounds of the block before the span.
-    """
+    """Play a span, rounds first to last of a block; return (next round, status)."""
     C, alpha, z = newton.C, newton.alpha, block.z
-    for i in range(first, last):
-        block.offsets[i] += dot(block.L[i], z, first)
+    finish_offsets(block, first, last)
     for i in range(first, last):
         h, n = block.H[i], i - first
         solve_row(i, first, block)
@@ -278,7 +292,7 @@ def append_block(X, loss, block, state, sizes):
         if not (is_flat(loss, d[i]) and c[i] == 0.0):
             append_atom(X[i], c[i], state)
         if d[i] != 0.0:
-            row = L[new]  # row r + i, which holds s_i, or an earlier one
+            row = L[new]  # in place of s, or before it where rounds were left out
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r
@@ -311,16 +325,16 @@ def toss_coins(t, d, k_tt, stream, sampling, state, sketch, work):
     for i in range(j):
         work.kbar[i] = d * work.k[members[i]]
     rule, weights, factor = sampling.kors, sketch.weights, sketch.kors
-    score = kors_probability(rule, weights, factor, work.kbar, kbar_tt, work.b, j)  # min(beta tau)
-    if not score >= 0.0:
+    p = kors_probability(rule, weights, factor, work.kbar, kbar_tt, work.b, j)  # min(beta tau, 1)
+    if not p >= 0.0:
         return 0.0, NOT_FINITE
-    p_kors = larger(score, sampling.floor)
+    p_kors = larger(p, sampling.floor)
     if d != 0.0 and stream.kors_coins[t] < p_kors:
         if not kors_keep(weights, factor, work.b, kbar_tt, rule.alpha, p_kors, j) > 0.0:
             return 0.0, NOT_POSITIVE
         weights[j] *= d
         members[j], counts[MEMBERS] = counts[ATOMS], j + 1
-    p_t = larger(score, sampling.gamma)  # line 9
+    p_t = larger(p, sampling.gamma)  # line 9
     if d == 0.0 or not stream.coins[t] < p_t:
         return 0.0, DONE
     return 1.0 / p_t if sampling.weighted else 1.0, DONE
@@ -335,7 +349,7 @@ def append_row(d, g, schur, pull, alpha, state, s):
     for j in range(r):
         row[j] = d * s[j]
     row[r] = pivot
-    state.z[r] = -(g / pivot + pivot * pull) / d
+    state.z[r] = new_z(g, d, pivot, pull)
     state.index[r], state.D[r], counts[IN_A] = counts[ATOMS], d, r + 1
 
 

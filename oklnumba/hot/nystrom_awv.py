@@ -9,23 +9,22 @@ PKAWV with Nystrom projections (Jezequel, Gaillard and Rudi 2019, Algorithm 2; e
         alpha_t = R_t^-1 R_t^-T K' (Y_{t-1}, 0)
         yhat_t = sum_{j in I_t} alpha_tj k(x_t, x_j)
 
-Our coordinates q = R^-T k_m(x), K_mm = R'R, make K_mm the identity, which is far better conditioned
-than K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q (awv.py), with
-A = lam I + sum_s q_s q_s' = U' D U.
+The code has no R_t. Its R is another factor, R'R = K_mm: the coordinates q = R^-T k_m(x) make K_mm
+the identity, which is far better conditioned than K'K + lam K_mm. So while the span stays, the
+algorithm is AWV on the features q (awv.py), with A = lam I + sum_s q_s q_s' = U' D U.
 
 A point off the span, at distance rho, adds the direction e = (k(x, .) - its projection) / rho. All
-past rounds get the coordinate f_s = e(x_s). A gets a border and b a gain:
+past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a gain:
 
-    A = [[A, sum f_s q_s], [., lam + sum f_s^2]],   b = (b, sum f_s y_s)
-
-    border = (sum f_s q_s, sum f_s^2),   gains = sum f_s y_s, one for each of K labels
+    A = [[A, sum f_s q_s], [., lam + sum f_s^2]]            # border = (sum f_s q_s, sum f_s^2)
+    b = (b, sum f_s y_s)                                    # gains: one for each of K labels
 
 A point in the span, up to rounding, joins the dictionary and adds no direction.
 
-The choice of atoms depends on no label. So a block of rounds is played in two passes: sample_rounds
-lets the dictionary grow and writes coordinates, borders and gains; play_spans plays AWV, and adds a
-border to A wherever the span grew. In plain NumPy, the listing itself: nystrom_forecasts of
-tests/reference/naive.py.
+The choice of atoms depends on no label. So a block of rounds is played in two passes. First
+sample_rounds lets the dictionary grow, and writes coordinates, borders and gains. Then play_spans
+plays AWV, and adds a border to A wherever the span grew. In plain NumPy, the listing itself:
+nystrom_forecasts of tests/reference/naive.py.
 """
 
 import math
@@ -86,13 +85,13 @@ class GrowthRule(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A new point x, by sample_point, and workspace."""
+    """What sample_point writes of a new point x, and workspace."""
 
     probability: Array  # (1,): that x joins
     k: Array  # (cap,): k_m(x)
     b: Array  # (cap,): of joining_probability
     q: Array  # (cap,): coordinates of x
-    Q: Array  # (1, cap): the same memory, as a matrix for solve_points
+    Q: Array  # (1, cap): q as a matrix, for solve_points
     border: Array  # (cap,): of the direction that a forecast borrows
     column: Array  # (cap_n,): k(x, past inputs)
     weights: Array  # (cap_n,): g^(t - s)
@@ -173,27 +172,25 @@ def write_direction(x, rho, space, border, gains):
 
 
 @hot
-def add_atom(x, probability, space, border, gains):
-    """Add x to the dictionary, and its direction if it is off the span; return whether it worked.
+def find_direction(x, k_xx, space, border, gains):
+    """Return the distance rho of x to the span; 0 if x is in it, up to rounding.
 
-    Of a new direction border and gains are written, and q gets its last coordinate.
+    If not, border and gains of the direction of x are written.
     """
     dictionary, q = space.dictionary, space.work.q
-    k_xx, rank = kernel_diag(space.kernel, x), dictionary.counts[RANK]
-    delta = squared_distance(q, k_xx, rank)
-    if adds_direction(dictionary, q, delta, k_xx, space.work.border):
-        rho = math.sqrt(delta)
-        write_direction(x, rho, space, border, gains)
-        extend_span(dictionary, q, rho, k_xx)
-    return keep_point(space.growth.joining, dictionary, x, k_xx, probability, space.work.b)
+    delta = squared_distance(q, k_xx, dictionary.counts[RANK])
+    if not adds_direction(dictionary, q, delta, k_xx, border):
+        return 0.0
+    rho = math.sqrt(delta)
+    write_direction(x, rho, space, border, gains)
+    return rho
 
 
 @hot
-def append_past(x, y, space):
+def append_past(x, y, q, past, counts):
     """Add a round to the past; y : (K,)."""
-    past, counts = space.past, space.dictionary.counts
     t = counts[PAST]
-    copy_row(space.work.q, past.Phi[t], counts[RANK])
+    copy_row(q, past.Phi[t], counts[RANK])
     put_atom(past.inputs, t, x)
     for k in range(y.shape[0]):
         past.labels[k, t] = y[k]
@@ -204,31 +201,36 @@ def append_past(x, y, space):
 def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    is_forecast_point : the one row was the last point forecast, and ``space.work`` still has what
+    is_forecast_point : the only row was the last point forecast, and ``space.work`` still has what
     sample_point wrote. Returns the next row, less than n where ``borders`` are full, and a status.
     """
-    counts, work, max_size = space.dictionary.counts, space.work, space.growth.max_size
+    dictionary, work, growth = space.dictionary, space.work, space.growth
+    counts, q = dictionary.counts, work.q
     sampled.ranks[first], growths = counts[RANK], 0
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
         is_full = counts[ATOMS] + 1 > work.b.shape[0] or counts[PAST] == work.column.shape[0]
-        if counts[ATOMS] < max_size and is_full:
+        if counts[ATOMS] < growth.max_size and is_full:
             return t, NEED_ROOM
+        x = X[t]
         if not is_forecast_point:
-            sample_point(X[t], space)
+            sample_point(x, space)
         p_t = work.probability[0]
         if not p_t >= 0.0:
             return t, NOT_FINITE
-        if coins[t] < p_t:  # x_t joins before it is forecast
-            if not add_atom(X[t], p_t, space, sampled.borders[growths], sampled.gains[growths]):
+        if coins[t] < p_t:  # z_t = 1: x_t joins before it is forecast
+            k_tt = kernel_diag(space.kernel, x)
+            rho = find_direction(x, k_tt, space, sampled.borders[growths], sampled.gains[growths])
+            if rho > 0.0:
+                extend_span(dictionary, q, rho, k_tt)
+                growths += 1
+            if not keep_point(growth.joining, dictionary, x, k_tt, p_t, work.b):
                 return t, NOT_POSITIVE
-        rank = counts[RANK]
-        copy_row(work.q, sampled.Z[t], pad(work.q, rank))
-        growths += rank - sampled.ranks[t]
-        sampled.ranks[t + 1], sampled.sizes[t] = rank, counts[ATOMS]
-        if counts[ATOMS] < max_size:
-            append_past(X[t], Y[t], space)
+        copy_row(q, sampled.Z[t], pad(q, counts[RANK]))
+        sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
+        if counts[ATOMS] < growth.max_size:
+            append_past(x, Y[t], q, space.past, counts)
     return X.shape[0], DONE
 
 
@@ -236,11 +238,11 @@ def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
 
 
 @hot
-def border_factor(ridge, border, gains, rank, growth):
+def border_factor(ridge, border, gains, rank):
     """Add a border to A and the gains to b; return whether the new pivot D is positive.
 
-    If it is not, A and b are unchanged. growth : (K,), written: by how much the direction lowers
-    the penalised loss of the best function. It may be the array of the gains.
+    If it is not, A and b are unchanged. gains : (K,), replaced by growth: by how much the direction
+    lowers the penalised loss of the best function.
     """
     factor, p = ridge.factor, ridge.sweep.scan
     finish_pending(factor, ridge.forgetting, ridge.sweep)
@@ -254,12 +256,12 @@ def border_factor(ridge, border, gains, rank, growth):
     for j in range(rank):
         factor.U[j, rank] = p[j] * factor.inv_d[j]
     factor.inv_d[rank] = 1.0 / pivot
-    for k in range(growth.shape[0]):
+    for k in range(gains.shape[0]):
         label, c = gains[k], factor.c[k]
         for j in range(rank):
             label -= p[j] * c[j]
         c[rank] = label / pivot
-        growth[k] = label * label / pivot
+        gains[k] = label * label / pivot
     return True
 
 
@@ -273,11 +275,12 @@ def play_spans(Y, first, end, sampled, ridge, out):
             stop += 1
         out.growth[t:stop] = 0.0
         if rank > old:
-            border, gains = sampled.borders[growths], sampled.gains[growths]
-            if not border_factor(ridge, border, gains, old, out.growth[t]):
+            gains = sampled.gains[growths]
+            if not border_factor(ridge, sampled.borders[growths], gains, old):
                 return t, NOT_POSITIVE
+            copy_row(gains, out.growth[t], Y.shape[1])
             growths += 1
-        r = pad(sampled.Z[t], rank)  # the zeros stand already
+        r = pad(sampled.Z[t], rank)  # sample_rounds wrote the zeros: this is their number only
         span = Span(t, stop, r, r)
         played, status = awv_rounds(
             sampled.Z, Y, span, ridge.factor, ridge.forgetting, ridge.sweep, ridge.is_ridge, out
@@ -304,7 +307,7 @@ def nystrom_awv_rounds(
         certify(Y, first, stop, out, ridge.forgetting.discount, certificate)
         if sampling_status != DONE:  # it needs room, say
             return stop, sampling_status
-        first = stop
+        first = stop  # less than n where the borders were full
     return first, DONE
 
 
@@ -317,14 +320,10 @@ def borrow_direction(x, space, ridge, gains):
 
     gains : (K,), workspace.
     """
-    dictionary, work, rank = space.dictionary, space.work, space.dictionary.counts[RANK]
+    work, rank = space.work, space.dictionary.counts[RANK]
     k_xx = kernel_diag(space.kernel, x)
-    delta = squared_distance(work.q, k_xx, rank)
-    if not adds_direction(dictionary, work.q, delta, k_xx, work.border):
-        return rank
-    rho = math.sqrt(delta)
-    write_direction(x, rho, space, work.border, gains)
-    if not border_factor(ridge, work.border, gains, rank, gains):
+    rho = find_direction(x, k_xx, space, work.border, gains)
+    if not (rho > 0.0 and border_factor(ridge, work.border, gains, rank)):
         return rank
     work.q[rank] = last_coordinate(rho, k_xx)
     return rank + 1

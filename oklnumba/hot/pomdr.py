@@ -61,13 +61,13 @@ class Work(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Hyper-parameters. The last three of POMD: infinity, infinity and 1."""
+    """Hyper-parameters."""
 
     radius: float  # U
     zeta: float
     ald_scale: float  # times T^-zeta
     horizon: float  # T, or 0 for the present round
-    switch_size: float  # B_0, or 0 for ceil(15 ln T)
+    switch_size: float  # B_0, or 0 for ceil(15 ln T); POMD: infinity, like B
     budget: float  # B
     rate_scale: float  # times lambda_t after the first removal
 
@@ -91,25 +91,25 @@ def pomdr_values(kernel, state, work, recent, x):
 
 
 @hot
-def choose_horizon(rules, this):
+def choose_horizon(rules, now):
     """Return T: the horizon, or the present round, but at least 2."""
-    return rules.horizon if rules.horizon > 0.0 else larger(float(this), 2.0)
+    return rules.horizon if rules.horizon > 0.0 else larger(float(now), 2.0)
 
 
 @hot
-def omdr_plays(rules, state, this):
-    """Return whether OMDR plays round ``this`` (line 8); POMD plays tbar = T (errata 31)."""
+def omdr_plays(rules, state, now):
+    """Return whether OMDR plays round ``now`` (line 8); POMD plays tbar = T (errata 31)."""
     switch = state.counts[SWITCH]
-    return switch > 0 and not (this == switch and this == rules.horizon)
+    return switch > 0 and not (now == switch and now == rules.horizon)
 
 
 @hot
-def ald_holds(rules, state, this, residual, k_tt):
+def ald_holds(rules, state, now, residual, k_tt):
     """Return whether x_t is near the span of S (eq. 5), given its squared distance ``residual``.
 
     With S empty only a k(x_t, .) of 0 is near.
     """
-    bound = rules.ald_scale * choose_horizon(rules, this) ** -rules.zeta
+    bound = rules.ald_scale * choose_horizon(rules, now) ** -rules.zeta
     near = residual <= bound * bound * state.sums[LARGEST]
     return residual <= IN_SPAN * k_tt or (state.counts[ATOMS] > 0 and near)
 
@@ -146,9 +146,9 @@ def update_sums(rules, state, rate, label, f_x, u_square, p_u):
 
 
 @hot
-def store_last(state, work, this, recent, x, label, k_tt, omdr, m):
-    """Put the example of round ``this`` in place of the oldest; m atoms before the round."""
-    H, slot = state.H, (this - 1) % state.last_y.shape[0]
+def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
+    """Put the example of round ``now`` in place of the oldest; m atoms before the round."""
+    H, slot = state.H, (now - 1) % state.last_y.shape[0]
     put_atom(state.last_x, slot, x)
     state.last_y[slot] = label
     if omdr:
@@ -188,31 +188,31 @@ def merge_half(kernel, rules, state, x, k):
 
 
 @hot
-def switch_to_omdr(rules, state, this, grown):
+def switch_to_omdr(rules, state, now, grown):
     """Let OMDR take over once S has B_0 atoms (line 17), and drop the factor then."""
     counts = state.counts
     if grown and counts[SWITCH] == 0:
         size = rules.switch_size
         if not size > 0.0:
-            size = math.ceil(SWITCH_FACTOR * math.log(choose_horizon(rules, this)))
+            size = math.ceil(SWITCH_FACTOR * math.log(choose_horizon(rules, now)))
             size = smaller(size, rules.budget - 1.0)
         if counts[ATOMS] >= size:
-            counts[SWITCH] = this + 1
-    counts[FACTORED] = 0 if omdr_plays(rules, state, this + 1) else counts[ATOMS]
+            counts[SWITCH] = now + 1
+    counts[FACTORED] = 0 if omdr_plays(rules, state, now + 1) else counts[ATOMS]
 
 
 @hot
 def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
     """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X.
 
-    ``this`` is the paper's t, ``rate`` lambda_t, m = |S| before the round; f_x, p_x and p_u are
+    ``now`` is the paper's t, ``rate`` lambda_t, m = |S| before the round; f_x, p_x and p_u are
     f'_{t-1}(x_t), p_t(x_t) and <p_t, u_t>; of the last M examples ``recent`` have come.
     """
     counts, sums, alpha = state.counts, state.sums, state.alpha
     M = state.last_y.shape[0]
     for t in range(first, X.shape[0]):
         x, label, m = X[t], y[t], counts[ATOMS]
-        this, recent = played + t + 1, smaller(played + t, M)
+        now, recent = played + t + 1, smaller(played + t, M)
         if m == alpha.shape[0]:
             return t, NEED_ROOM
         k_tt = kernel_diag(kernel, x)
@@ -223,12 +223,12 @@ def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
             return t, NOT_FINITE
         out.forecasts[t] = forecast
         sums[LARGEST] = larger(sums[LARGEST], k_tt)
-        omdr = omdr_plays(rules, state, this)  # line 8
+        omdr = omdr_plays(rules, state, now)  # line 8
         if label * forecast < 1.0:  # line 7
             near, u_square, p_u = False, k_tt, p_x  # u_t = k(x_t, .)
             if not omdr:
                 residual = ald_residual(state.R, work.k, k_tt, work.q, m)  # eq. 4, squared
-                near = ald_holds(rules, state, this, residual, k_tt)  # line 11
+                near = ald_holds(rules, state, now, residual, k_tt)  # line 11
             if near:  # lines 12, 13: u_t = P_t
                 u_square = larger(k_tt - residual, 0.0)
                 p_u = step_along_projection(state, work.q, rate * label, recent)
@@ -239,11 +239,11 @@ def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
                 alpha[m] = rate * label
                 counts[ATOMS] = m + 1
             update_sums(rules, state, rate, label, f_x, u_square, p_u)
-        store_last(state, work, this, recent, x, label, k_tt, omdr, m)
+        store_last(state, work, now, recent, x, label, k_tt, omdr, m)
         grown = counts[ATOMS] > m
         if omdr and counts[ATOMS] >= rules.budget:
             merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22
-        switch_to_omdr(rules, state, this, grown)  # line 17
+        switch_to_omdr(rules, state, now, grown)  # line 17
         out.sizes[t] = counts[ATOMS]
     return X.shape[0], DONE
 

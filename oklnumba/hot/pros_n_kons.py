@@ -69,7 +69,7 @@ class Work(NamedTuple):
     q: Array  # (cap,): coordinates of x_t
     p: Array  # (1, cap)
     beta: Array  # (1, cap)
-    scan: Array  # (cap,)
+    scan: Array  # (cap,); v of adds_direction
     a: Array  # (cap,)
 
 
@@ -93,7 +93,7 @@ def grow_dictionary(x, k_xx, probability, growth, state, work):
     delta = squared_distance(work.q, k_xx, rank)
     if adds_direction(dictionary, work.q, delta, k_xx, work.scan):
         extend_span(dictionary, work.q, math.sqrt(delta), k_xx)
-        factor.inv_d[rank] = 1.0 / growth.alpha  # as padding, rounding may have changed it
+        factor.inv_d[rank] = 1.0 / growth.alpha  # rounding changes it in padding
     return keep_point(growth.joining, dictionary, x, k_xx, probability, work.b)
 
 

@@ -57,7 +57,8 @@ def bind_outputs(
 ) -> tuple[Rounds, Certificate]:
     """Return where AWV rounds and their certificate write: into a trace and workspace."""
     outputs = len(totals)
-    forecasts, *sums = [a.reshape(-1, outputs) for a in (trace.predictions, *trace[2:5])]
+    results = trace.predictions, trace.loss, trace.comparator, trace.bound
+    forecasts, *sums = [a.reshape(-1, outputs) for a in results]
     return Rounds(forecasts, *workspace), Certificate(totals, *sums)
 
 
@@ -120,7 +121,7 @@ class KernelAWV(GrowingFactor):
         workspace = self._one_round if b == 1 else make_workspace(b, self._outputs)
         out, certificate = bind_outputs(trace, workspace, self._totals)
         if status := self._write_rows(X):
-            self._raise_status(NOT_POSITIVE, status - 1)
+            self._raise_status(NOT_POSITIVE, status - 1)  # rows count from 1
         Y = y.reshape(b, self._outputs)
         play = enter(hot.kernel_awv_labels)
         play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
@@ -132,7 +133,7 @@ class KernelAWV(GrowingFactor):
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
-        """Write inputs and rows of L behind those of the past; status as of append_rows."""
+        """Write inputs and rows of L behind those of the past; return append_rows' status."""
         if self._pop_forecast_point(X):
             return 0
         t, b = self._played, len(X)
@@ -156,7 +157,7 @@ class KernelAWV(GrowingFactor):
         t, n, lam = self._played, len(X), self._lam
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
-            # As in a round. The round overwrites what the label 0 writes.
+            # A round with the label 0, which the round to come overwrites; it finds its row in L.
             Y, out = np.zeros_like(forecasts), Rounds(forecasts, *self._one_round)
             play = enter(hot.kernel_awv_labels)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)

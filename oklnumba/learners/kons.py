@@ -185,7 +185,7 @@ class KONS(_KernelForm):
         L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
         block = hot.Block(L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
         with cholesky.limit_threads(r, b):
-            # s, H and offsets by the rounds before the block.
+            # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
             enter(hot.start_block)(self._kernel, X, state, np.empty(m), offsets)
             s = self._L[r : r + b, :r]
             cholesky.solve_rows(self._L, s, r)
@@ -194,7 +194,7 @@ class KONS(_KernelForm):
             cholesky.subtract_squares(s, H)
             played, status = 0, DONE
             while played < b and status == DONE:
-                # The same by the rounds of the block before the span.
+                # Then the rounds of the block before the span.
                 first, last = played, min(played + SPAN, b)
                 enter(hot.start_span)(block, first, last)
                 s = L[first:last, :first]

@@ -1,10 +1,14 @@
 """The factor of AWV and ridge regression, and rounds that wait for the next pass over it.
 
-A pass over U (udu.py) takes most of the time of a round. A single forecast and its round share one.
-solve_points computes p = U^-T z and keeps z and p. Then add_rounds, given the same z, computes beta
-and a from p, all that c and the forecast need; U and D wait for the next pass, mostly that of the
-next forecast. ``finish_pending`` brings them up to date at once, before other code reads them. The
-bits are those of rounds without forecasts.
+A pass over U (udu.py) takes most of the time of a round. Single rounds need one, not two:
+
+    forecast at z     solve_points: one pass brings U up to date with the round before, and solves
+                      p = U^-T z; z and p are kept
+    round with z      add_rounds: p gives beta and a, all that c needs; U and D wait
+    next forecast     solve_points: the next pass, as above
+
+``finish_pending`` brings U and D up to date before other code reads them. The bits are those of
+rounds without forecasts.
 """
 
 from typing import Annotated, NamedTuple
@@ -20,9 +24,9 @@ from oklnumba.hot.primitives.udu import (
 
 
 class Pending(NamedTuple):
-    """A round that U and D lack, and the point that was forecast last."""
+    """The round that U and D wait for, and the point that was forecast last."""
 
-    columns: Array  # (2,): of z and of point; 0: there is none
+    columns: Array  # (2,): columns of the round's z and of the point; 0: there is none
     z: Array  # (cap,)
     point: Array  # (cap,)
     p: Array  # (cap,): U^-T point
@@ -41,7 +45,7 @@ class Factor(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Workspace of the T rounds, T a multiple of SWEEP, that share a pass over U."""
+    """Workspace of a pass over U, which up to T rounds share; T is a multiple of SWEEP."""
 
     p: Array  # (T, cap): U^-T z
     beta: Array  # (T, cap): as in udu.py, for c

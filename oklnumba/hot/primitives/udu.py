@@ -87,7 +87,7 @@ def ridge_learn(y, beta, c, scan, r):
         sk = scan[part * q : (part + 1) * q]
         for k in range(q):
             ck[k] += bk[k] * (residual - sk[k])
-        residual -= sk[q - 1]
+        residual -= sk[q - 1]  # the sum of this part
 
 
 # ---- the triangle on the diagonal ----
