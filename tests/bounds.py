@@ -24,7 +24,7 @@ MOST_FEATURES = 500 if COMPILED else 60  # of the degree that Theorem 4 asks for
 ROUNDING = 1e-9
 DELTA = 1e-4  # chance that Theorem 6 may fail on a stream
 KINDS = ("uniform", "clustered", "repeated", "sorted", "greedy")
-STREAMS = 40 if COMPILED else 2  # of each kind
+STREAMS = 25 if COMPILED else 2  # of each kind
 KERNELS = {
     "gaussian": okl.Gaussian,
     "laplacian": okl.Laplacian,

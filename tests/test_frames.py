@@ -140,16 +140,6 @@ def test_a_row_of_a_frame_is_a_point(kind):
     assert learner.predict_one(rows[50]) == plain.predict_one(pa.array(QUARTERS[50]))
 
 
-def test_pairs_of_frames():
-    cuts = [slice(0, 50), slice(50, 51), slice(51, N)]
-    holders = frame, lambda a: pl.DataFrame(a, schema=NAMES), lambda a: pa.table(list(a.T), NAMES)
-    plain, learner = (make() for _ in range(2))
-    pairs = [(h(QUARTERS[c]), pd.Series(SIGNS)[c]) for h, c in zip(holders, cuts, strict=True)]
-    predictions = okl.run(learner, iter(pairs)).predictions
-    assert_array_equal(predictions, okl.run(plain, QUARTERS, SIGNS).predictions)
-    assert contents(learner) == contents(plain)
-
-
 @pytest.mark.parametrize(
     "hold",
     [

@@ -85,22 +85,6 @@ def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
         assert_array_equal(run.predictions, expected)
 
 
-@every_learner
-def test_a_forecast_knows_no_label_before_its_time(cls):
-    X, y = stream(make(cls))
-    t, delay = N // 2, 6
-    changed = y.copy()
-    changed[t:] = -y[t:]
-    runs = [okl.run(make(cls), X, labels, delay=delay).predictions for labels in (y, changed)]
-    assert_array_equal(*[p[: t + delay + 1] for p in runs])
-    batched = [okl.run(make(cls), X, labels, batch=10).predictions for labels in (y, changed)]
-    end = (t // 10 + 1) * 10
-    assert_array_equal(*[p[:end] for p in batched])
-    if cls is okl.PKAWV:  # and then it does know it
-        assert runs[0][t + delay + 1] != runs[1][t + delay + 1]
-        assert batched[0][end] != batched[1][end]
-
-
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
 def test_no_delay_and_batches_of_one_are_the_ordinary_protocol(cls):
     X, y = stream(make(cls))

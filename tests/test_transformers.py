@@ -36,6 +36,7 @@ SAMPLERS = {
 STEPS = MAPS | SAMPLERS | {"Standardizer": okl.Standardizer(clip=2.0)}
 every_map = pytest.mark.parametrize("name", MAPS)
 every_sampler = pytest.mark.parametrize("name", SAMPLERS)
+every_fitted = pytest.mark.parametrize("name", [*SAMPLERS, "Standardizer"])
 every_one = pytest.mark.parametrize("name", STEPS)
 
 
@@ -148,63 +149,50 @@ def test_fit_of_a_map_checks_its_hyper_parameters():
         made("Nystrom").fit(X[:, :2])
 
 
-@every_sampler
-def test_fit_of_a_sampler_starts_afresh_and_partial_fit_goes_on(name):
-    once = made(name).fit(X)
-    parts = made(name)
+@every_fitted
+def test_fit_starts_afresh_and_partial_fit_goes_on(name):
+    kept = ("mean_", "scale_") if name == "Standardizer" else ("indices_", "landmarks_")
+    once, parts = made(name).fit(X), made(name)
     for start in range(0, 120, 50):
         parts.partial_fit(X[start : start + 50])
-    assert_array_equal(once.indices_, parts.indices_)
-    assert_array_equal(once.transform(X), parts.transform(X))
-    assert_array_equal(once.transform(X), made(name).fit_transform(X, Y))
-    again = made(name).fit(X[::-1] * 2.0).fit(X)
-    assert_array_equal(again.indices_, once.indices_)
-    assert_array_equal(again.transform(X), once.transform(X))
-    assert again.size == once.size > 1
-    narrow = again.fit(X[:, :2])
-    assert narrow.n_features_in_ == 2 and narrow.landmarks_.shape[1] == 2
+    again = made(name).fit(X[::-1, :2] * 2.0).fit(X)
+    for one in (parts, again):
+        for what in (*kept, "n_features_in_"):
+            assert_array_equal(getattr(one, what), getattr(once, what))
+        assert_array_equal(one.transform(X), once.transform(X))
+    found = made(name).fit_transform(X, Y)
+    assert_array_equal(found, once.transform(X))
+    if name == "Standardizer":
+        theirs = np.clip(StandardScaler().fit_transform(X), -2.0, 2.0)
+        assert_allclose(found, theirs, rtol=1e-12, atol=1e-14)
+    else:
+        assert once.size > 1
+
+
+@every_fitted
+def test_before_any_data(name):
+    for seen in (made(name), made(name).fit(FRAME).reset()):
+        for fitted in ("feature_names_in_", "indices_", "mean_"):
+            assert not hasattr(seen, fitted)
+        for call in (
+            lambda s=seen: check_is_fitted(s),
+            lambda s=seen: s.transform(X),
+            seen.get_feature_names_out,
+            lambda s=seen: s.mean_ if name == "Standardizer" else s.features(),
+        ):
+            with pytest.raises(NotFittedError, match=r"call (fit|partial_fit)\(X\)|not fitted yet"):
+                call()
+        assert seen.fit(X[:, :2]).n_features_in_ == 2  # another width
 
 
 @every_sampler
-def test_before_any_data(name):
+def test_a_hyper_parameter_of_a_sampler_counts_from_the_next_fit_on(name):
     step = made(name)
-    for seen in (step, made(name).fit(X).reset()):
-        assert seen.size == 0 and not hasattr(seen, "indices_")
-        with pytest.raises(NotFittedError):
-            check_is_fitted(seen)
-        for call in (lambda s=seen: s.transform(X), seen.get_feature_names_out, seen.features):
-            with pytest.raises(NotFittedError, match=r"call (fit|partial_fit)\(X\)"):
-                call()
+    assert step.size == 0
     kept = step.fit(X).indices_
-    step.set_params(kernel=okl.Gaussian(9.0)).partial_fit(X)  # from the next fit on
+    step.set_params(kernel=okl.Gaussian(9.0)).partial_fit(X)
     assert_array_equal(step.indices_, made(name).fit(np.vstack([X, X])).indices_)
     assert_array_equal(kept, made(name).fit(X).indices_)
-
-
-def test_fit_of_a_standardizer_starts_afresh_and_partial_fit_goes_on():
-    once, parts = made("Standardizer").fit(X), made("Standardizer")
-    for start in range(0, 120, 50):
-        parts.partial_fit(X[start : start + 50])
-    again = made("Standardizer").fit(X[::-1, :2] * 2.0).fit(X)
-    for one in (parts, again):
-        assert_array_equal(one.mean_, once.mean_)
-        assert_array_equal(one.scale_, once.scale_)
-    theirs = StandardScaler().fit_transform(X)
-    found = made("Standardizer").fit_transform(X, Y)
-    assert_allclose(found, np.clip(theirs, -2.0, 2.0), rtol=1e-12, atol=1e-14)
-    with pytest.raises(ValueError, match="X"):
-        once.fit(X * np.nan)
-    assert_array_equal(once.mean_, parts.mean_)  # nothing was forgotten
-
-
-def test_a_standardizer_before_any_data():
-    for step in (made("Standardizer"), made("Standardizer").fit(FRAME).reset()):
-        for call in (lambda s=step: s.transform(X), step.get_feature_names_out,
-                     lambda s=step: s.mean_):  # fmt: skip
-            with pytest.raises(NotFittedError, match=r"call fit\(X\)"):
-                call()
-        assert not hasattr(step, "feature_names_in_")
-        assert step.fit(X[:, :2]).n_features_in_ == 2  # another width
 
 
 # ---- names and frames ----

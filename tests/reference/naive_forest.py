@@ -51,13 +51,14 @@ def grow(X, Y, state):
     return root
 
 
-def shrunk_mean(path, c):
-    """The mean of a leaf, each node's shrunk towards its parent's."""
+def shrunk_means(path, shrinkages):
+    """The means of a leaf, each node's shrunk towards its parent's, by shrinkage."""
     labels = path[0].labels
-    mean = np.mean(labels, axis=0) if labels else 0.0
+    means = [np.mean(labels, axis=0) if labels else 0.0 for _ in shrinkages]
     for node in path[1:]:
-        mean = (np.sum(node.labels, axis=0) + c * mean) / (len(node.labels) + c)
-    return mean
+        total, n = np.sum(node.labels, axis=0), len(node.labels)
+        means = [(total + c * mean) / (n + c) for c, mean in zip(shrinkages, means, strict=True)]
+    return means
 
 
 def forest(rounds, K, growths, count, shrinkages, seed, most):
@@ -76,8 +77,8 @@ def forest(rounds, K, growths, count, shrinkages, seed, most):
             trees = [refill(grow(past, units, int(state)), X, Y) for state in states]
         x = rounds(t, t + 1)[0][0]
         paths = [list(tree.path(x)) for tree in trees]
-        means = [[shrunk_mean(path, c) for path in paths] for c in shrinkages]
-        yield np.broadcast_to(np.mean(means, axis=1).reshape(len(shrinkages), -1), (len(means), K))
+        means = np.mean([shrunk_means(path, shrinkages) for path in paths], axis=0)
+        yield np.broadcast_to(means.reshape(len(shrinkages), -1), (len(means), K))
         y = rounds(t, t + 1)[1][0].copy()
         for path in paths:
             for node in path:
