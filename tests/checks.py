@@ -1,5 +1,7 @@
 """What tests share: what is compiled, how numbers are compared, how one plays by hand, buffers."""
 
+import ast
+import functools
 import importlib
 import json
 import os
@@ -21,6 +23,14 @@ from oklnumba.hot.primitives.udu import LANES, TOGETHER, Forgetting
 # ---- compiled code and fresh processes ----
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@functools.cache
+def tree(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 COMPILED = not numba.config.DISABLE_JIT
 needs_own_compiler = pytest.mark.skipif(
     not COMPILED or jit.PLAIN, reason="about hot/primitives/compiler.py"

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 import oklnumba as okl
 from oklnumba.learners.base.learner import Learner
 from tests.battery import CLASSES
-from tests.checks import ROOT, dispatchers
+from tests.checks import ROOT, dispatchers, tree
 
 pytestmark = pytest.mark.quick
 SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
@@ -23,10 +23,6 @@ SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 DECORATORS = {"hot", "hot_apart", "exact", "exact_apart"}
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
-
-
-def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def compiled_functions():

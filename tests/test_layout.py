@@ -7,7 +7,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import Params
-from tests.checks import ROOT
+from tests.checks import ROOT, tree
 
 pytestmark = pytest.mark.quick
 PACKAGE = ROOT / "oklnumba"
@@ -15,7 +15,6 @@ FILES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 # Arrows run down only: a room may import itself and those on lower floors.
 FLOORS = (
@@ -58,7 +57,7 @@ MANY_ARGUMENTS = {
 def imports(name):
     """Return the files of the package that a file imports, and where."""
     found = []
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(tree(FILES[name])):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("oklnumba"):
             module = node.module.removeprefix("oklnumba").lstrip(".")
             for alias in node.names:
@@ -101,7 +100,7 @@ def test_there_is_no_circle_of_files():
 
 def test_imports_stand_at_the_top_and_take_no_private_names():
     for name in FILES:
-        body = TREES[name].body
+        body = tree(FILES[name]).body
         body = body + [node for one in body if isinstance(one, ast.Try) for node in one.body]
         top = {id(node) for node in body}
         for _, imported, node in imports(name):
@@ -128,7 +127,7 @@ def test_length_of_a_file():
 
 def functions(name):
     """Return every function of a file."""
-    return [node for node in ast.walk(TREES[name]) if isinstance(node, ast.FunctionDef)]
+    return [node for node in ast.walk(tree(FILES[name])) if isinstance(node, ast.FunctionDef)]
 
 
 def measures(node):
@@ -194,8 +193,8 @@ def test_loops_name_their_arrays():
 def test_slots_of_nothing_are_few():
     stored = (
         part
-        for tree in TREES.values()
-        for node in ast.walk(tree)
+        for path in FILES.values()
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
         for part in node.elts
     )
@@ -207,7 +206,7 @@ def test_constants_and_arrays_share_no_name(name):
     # A matrix P where P is also the number 4 is a trap.
     constants = {
         target.id
-        for node in TREES[name].body
+        for node in tree(FILES[name]).body
         if isinstance(node, ast.Assign)
         for assigned in node.targets
         for target in ast.walk(assigned)

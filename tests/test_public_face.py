@@ -11,17 +11,13 @@ import tomllib
 import pytest
 
 import oklnumba as okl
-from tests.checks import ROOT
+from tests.checks import ROOT, tree
 
 pytestmark = pytest.mark.quick
 SCRIPTS = {path.name: path for path in sorted((ROOT / "scripts").rglob("*.py"))}
 TESTS = [ROOT / "tests" / f"test_{name}.py" for name in ("datasets", "plots", "scripts")]
 MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory"]
 NAMEDTUPLES = {"_asdict", "_fields", "_make", "_replace"}  # public, whatever their first letter
-
-
-def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 # ---- oklnumba and its modules ----
