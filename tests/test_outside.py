@@ -175,7 +175,10 @@ def test_a_class_of_the_user_forecasts_as_its_algorithm_says():
         own().partial_fit([[0.0], [np.nan]], [1.0, 1.0])
 
 
-def test_a_file_of_an_own_class_needs_the_class(tmp_path):
+def test_an_own_class_is_a_member_and_its_file_needs_the_class(tmp_path):
+    """Checkpoints and tuning are in docs/your_own_learner.md."""
+    experts = okl.run(okl.Experts([own(), okl.LinearAWV()], B=None), X, Y)
+    assert experts.mean_loss < 1.0
     learner = own().partial_fit(X, Y)
     learner.save(tmp_path / "mine.npz")
     again = okl.load(tmp_path / "mine.npz", classes=[FourierSGD])
@@ -193,17 +196,6 @@ def test_a_file_of_an_own_class_needs_the_class(tmp_path):
     for bad in (FourierSGD, [okl], ["FourierSGD"], None):
         with pytest.raises(ValueError, match="classes must be a list of your own classes"):
             okl.load(tmp_path / "mine.npz", classes=bad)
-
-
-def test_an_own_class_has_checkpoints_and_is_a_member(tmp_path):
-    path = tmp_path / "run.npz"
-    okl.run(own(), X[:90], Y[:90], checkpoint=path)
-    run = okl.run(own(), X, Y, checkpoint=path)
-    assert_array_equal(run.predictions, okl.run(own(), X, Y).predictions)
-    experts = okl.run(okl.Experts([own(), okl.LinearAWV()], B=None), X, Y)
-    assert experts.mean_loss < 1.0
-    table = okl.sweep(FourierSGD(okl.FourierFeatures(10)), (X, Y), tune={"eta": [0.1, 0.9]})
-    assert table["error"].tolist() == [""] and table["chosen"].tolist() == ["eta=0.9"]
 
 
 # ---- one load ----
