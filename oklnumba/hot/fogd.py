@@ -18,12 +18,12 @@ from oklnumba.hot.primitives.losses import loss_derivative
 
 @hot
 def fogd_rounds(X, y, frequencies, scale, Z, w, loss, eta, forecasts):
-    """Play FOGD. One loop for all feature maps, so that their bits agree.
+    """Play FOGD, or only forecast if y is None. One loop for all feature maps: their bits agree.
 
     X : (n, d), or (0, d) if Z holds the features of the n rounds; frequencies : (d, f); Z : (rows,
     r), workspace for some rounds' features; w : (r,).
     """
-    n, r = y.shape[0], w.shape[0]
+    n, r = forecasts.shape[0], w.shape[0]
     for start in range(0, n, Z.shape[0]):
         count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
@@ -31,22 +31,17 @@ def fogd_rounds(X, y, frequencies, scale, Z, w, loss, eta, forecasts):
         for t in range(start, start + count):
             z = Z[t - start]
             forecast = dot(z, w, r)
-            if not abs(forecast) < LARGEST_FORECAST:
-                return t, DIVERGED
+            if y is not None:
+                if not abs(forecast) < LARGEST_FORECAST:
+                    return t, DIVERGED
+                step = eta * loss_derivative(loss, forecast, y[t])
+                if step != 0.0:
+                    add_multiple(w, -step, z, r)
             forecasts[t] = forecast
-            step = eta * loss_derivative(loss, forecast, y[t])
-            if step != 0.0:
-                add_multiple(w, -step, z, r)
     return n, DONE
 
 
 @hot
 def fogd_forecasts(X, frequencies, scale, Z, w, forecasts):
     """Write what FOGD would forecast in each round; arguments as in fogd_rounds."""
-    n, r = forecasts.shape[0], w.shape[0]
-    for start in range(0, n, Z.shape[0]):
-        count = smaller(Z.shape[0], n - start)
-        if X.shape[0] > 0:
-            fourier_block(X[start : start + count], frequencies, scale, Z)
-        for t in range(start, start + count):
-            forecasts[t] = dot(Z[t - start], w, r)
+    fogd_rounds(X, None, frequencies, scale, Z, w, 0, 0.0, forecasts)

@@ -143,25 +143,29 @@ def sample_point(x, space):
 
 
 @hot
-def write_direction(x, rho, space, border, gains):
-    """Write f_s of all past rounds into Phi[:, rank], and the discounted sums.
+def find_direction(x, k_xx, space, border, gains):
+    """Return the distance rho of x to the span; 0 if x is in it, up to rounding.
 
-    border : (cap,), sum f_s q_s and behind it sum f_s^2; gains : (K,), sum f_s y_s.
+    If not, f_s of all past rounds go to Phi[:, rank], and their discounted sums to border : (cap,),
+    sum f_s q_s and behind it sum f_s^2, and to gains : (K,), sum f_s y_s.
     """
-    past, q, discount = space.past, space.work.q, space.growth.discount
-    column, weights = space.work.column, space.work.weights
-    t, rank = space.dictionary.counts[PAST], space.dictionary.counts[RANK]
-    kernel_row(space.kernel, x, past.inputs, t, column)
+    dictionary, past, work, q = space.dictionary, space.past, space.work, space.work.q
+    t, rank = dictionary.counts[PAST], dictionary.counts[RANK]
+    delta = squared_distance(q, k_xx, rank)
+    if not adds_direction(dictionary, q, delta, k_xx, border):  # border is workspace here
+        return 0.0
+    rho = math.sqrt(delta)
+    kernel_row(space.kernel, x, past.inputs, t, work.column)
     weight, square = 1.0, 0.0
     for s in range(t - 1, -1, -1):
-        weight *= discount
-        weights[s] = weight
+        weight *= space.growth.discount
+        work.weights[s] = weight
     border[:rank] = 0.0
     gains[:] = 0.0
     for s in range(t):
         q_s = past.Phi[s, :rank]
-        f = (column[s] - dot(q_s, q, rank)) / rho
-        weighted = weights[s] * f
+        f = (work.column[s] - dot(q_s, q, rank)) / rho
+        weighted = work.weights[s] * f
         for j in range(rank):
             border[j] += weighted * q_s[j]
         square += weighted * f
@@ -169,20 +173,6 @@ def write_direction(x, rho, space, border, gains):
             gains[k] += weighted * past.labels[k, s]
         past.Phi[s, rank] = f
     border[rank] = square
-
-
-@hot
-def find_direction(x, k_xx, space, border, gains):
-    """Return the distance rho of x to the span; 0 if x is in it, up to rounding.
-
-    If not, border and gains of the direction of x are written.
-    """
-    dictionary, q = space.dictionary, space.work.q
-    delta = squared_distance(q, k_xx, dictionary.counts[RANK])
-    if not adds_direction(dictionary, q, delta, k_xx, border):
-        return 0.0
-    rho = math.sqrt(delta)
-    write_direction(x, rho, space, border, gains)
     return rho
 
 

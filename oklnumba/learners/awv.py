@@ -20,12 +20,7 @@ from oklnumba.core import cholesky
 from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
-from oklnumba.core.state import (
-    BLOCK_ROWS,
-    aligned_zeros,
-    axes_of,
-    round_up_to_vector,
-)
+from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import awv as hot
 from oklnumba.hot.awv import Certificate, KernelAWVState, Rounds, Span
 from oklnumba.hot.primitives.factor import Factor

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
 from oklnumba.core.guard import locked
-from oklnumba.core.health import Part
 from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
@@ -105,30 +104,26 @@ class LinearLearner(Game):
         return all_finite(self._point())
 
 
+def _from_algorithm(name: str) -> Any:
+    """Return a property that is the method of the algorithm that an ``EitherLearner`` plays."""
+    return property(lambda self: getattr(self._algorithm, name))
+
+
 class EitherLearner(LinearLearner):
     """A linear learner that plays one of several algorithms, by its hyper-parameters.
 
     A subclass has ``_choose``, which returns the algorithm, a LinearLearner.
     """
 
+    _rounds = _from_algorithm("_rounds")
+    _forecast = _from_algorithm("_forecast")
+    _point = _from_algorithm("_point")
+    _finite = _from_algorithm("_finite")
+    _matrices = _from_algorithm("_matrices")
+
     def _start(self, d: int) -> None:
         self._algorithm = self._choose()
         self._algorithm._open(d)
-
-    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        return self._algorithm._rounds(X, y, loss, out)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._algorithm._forecast(X)
-
-    def _point(self) -> np.ndarray:
-        return self._algorithm._point()
-
-    def _finite(self) -> bool:
-        return self._algorithm._finite()
-
-    def _matrices(self) -> list[Part]:
-        return self._algorithm._matrices()
 
     def _nested(self) -> dict[str, State]:
         return {"algorithm": self._algorithm}

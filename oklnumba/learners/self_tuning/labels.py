@@ -82,7 +82,8 @@ class Labels(State):
     that move elsewhere, or to another scale, are outliers for at most SHORT_WINDOW rounds.
 
     recent, raw : the last labels, NaN before there were any, as they came and cut to [least, most];
-    limits : least, low, median, high, most; replaced, price : outliers, and what they cost so far.
+    limits : least, low, median, high, most: outliers are outside [low, high], where foretold only
+    outside [least, most]; replaced, price : outliers, and what they cost so far.
     """
 
     _STATE = {

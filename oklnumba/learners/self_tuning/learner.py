@@ -299,11 +299,11 @@ class SelfTuning(Learner):
         limits, raw = labels.measure(Y, self._played)
         leads, known = self._take_known(n, is_forecast_point)
         rounds = Rounds(X, Y, raw, known)
-        forecasts = ensemble.play_lags(rounds, True, is_forecast_point)
-        learned = labels.judge(Y, limits, forecasts)
+        foretold = ensemble.play_lags(rounds, True, is_forecast_point)  # first: they tell outliers
+        learned = labels.judge(Y, limits, foretold)
         rounds = rounds._replace(Y=learned)
-        forecasts = [one.play(rounds) for one in self._experts]
-        rounds = rounds._replace(recorded=np.concatenate(forecasts, axis=1))
+        recorded = [one.play(rounds) for one in self._experts]
+        rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
         out = Trace(columns[0], trace.sizes, *columns[1:])
         ensemble.play(rounds, True, out, is_forecast_point)

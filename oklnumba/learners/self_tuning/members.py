@@ -210,7 +210,7 @@ class Group(State):
         spans = Spans(kernel._code(), max_size, *dictionaries, *make_points(cap))
         self._rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
         block = Block(self._rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes)
-        self._places = tree, spans, block
+        self._places = tree, spans, block  # for place_rounds
         self._ridges = make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals)
         self._sorted = make_results(space.forecasts, len(space.ridges), K)
         rules = Rules(

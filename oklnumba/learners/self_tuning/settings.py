@@ -40,7 +40,8 @@ class Space(NamedTuple):
     metric: str | None = None  # the kernel whose gradients give the metric; None: no metric
     leaf_rounds: int | None = None  # one leaf of its tree for so many rounds; None: no tree
     normal_scores: bool = False  # whether each input counts by its rank
-    # Whether its inputs are x and the differences of the last labels, its labels those to the last.
+    # Whether its inputs are x and how labels before differ from the last one, its labels the
+    # changes from the last one.
     lags: bool = False
 
     @property
