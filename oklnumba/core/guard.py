@@ -96,7 +96,16 @@ def count_cores() -> int:
 
 _pool: ThreadPoolExecutor | None = None  # made when first needed
 _pool_lock = threading.Lock()
-_inside = threading.local()  # .now is True in a call of ``run_together``
+
+
+class _Thread(threading.local):
+    """What is known of this thread."""
+
+    is_inside = False  # a call of ``run_together``
+    number = 0  # in the pool
+
+
+_this = _Thread()
 
 
 def _forget_pool() -> None:
@@ -119,7 +128,7 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
     of the first call that failed is raised.
     """
     global _pool
-    alone = getattr(_inside, "now", False) or rounds < FEWEST_ROUNDS
+    alone = _this.is_inside or rounds < FEWEST_ROUNDS
     helpers = 0 if alone else min(count_cores(), len(calls)) - 1
     if helpers < 1:
         for call in calls:
@@ -143,16 +152,16 @@ def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROU
 
 def worker() -> int:
     """Return the number of this thread in the pool, 0 for others: calls may share what has it."""
-    return getattr(_inside, "number", 0)
+    return _this.number
 
 
 def _number_thread(numbers: Iterator[int]) -> None:
-    _inside.number = next(numbers)
+    _this.number = next(numbers)
 
 
 def _make_calls(todo: deque, failed: list[tuple[int, BaseException]]) -> None:
     """Make calls until none is left; note who failed."""
-    _inside.now = True
+    _this.is_inside = True
     while todo:
         try:
             number, call = todo.popleft()
@@ -162,4 +171,4 @@ def _make_calls(todo: deque, failed: list[tuple[int, BaseException]]) -> None:
             call()
         except BaseException as error:
             failed.append((number, error))
-    _inside.now = False
+    _this.is_inside = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -140,8 +141,10 @@ class Ensemble(State):
 
     def _play_layers(self, n: int, Y: np.ndarray, trace: Trace) -> None:
         """Play the layers on what the members have just forecast; learn Y if it is not empty."""
-        for k, offset in enumerate(self.scales.offsets.tolist()):
-            self.layers.play(n, k, Y, offset, self._results, trace)
+        run_together([
+            partial(self.layers.play, n, k, Y, offset, self._results, trace)
+            for k, offset in enumerate(self.scales.offsets.tolist())
+        ], n)  # fmt: skip
 
     def replay(self, past: Past, joins: bool, step: int) -> Paced[None]:
         """Play the rounds of the past that were not replayed yet, and end spans between."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import log2
 
 import numpy as np
 
+from oklnumba.core.guard import run_together
 from oklnumba.core.state import State, axes_of
 from oklnumba.core.steps import Paced, finish
 from oklnumba.hot.primitives.jit import enter
@@ -16,6 +18,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.members import NO_LABELS, Member
 
+ALL = 2**60  # numbers: more than a tree reads
 OF_NODES = [name for name, axes in axes_of(hot.Trees).items() if axes[0] == NODES]
 
 
@@ -107,19 +110,22 @@ class Forest(State):
         offset, unit = Y.mean(axis=0), Y.std(axis=0)
         unit[unit == 0.0] = 1.0
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
-        step = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / steps)
+        growths = []
         for i in range(settings.TREES):
             seed = np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME)
-            tree = make_tree(2 * n, offset, unit)
-            growth = make_growth(X, Y, tree, seed)
-            while growth.progress[SEEN] < tree.counts[NODES]:
+            growths.append(make_growth(X, Y, make_tree(2 * n, offset, unit), seed))
+        if steps == 1:
+            run_together([partial(enter(hot.grow_nodes), one, ALL) for one in growths])
+        step = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / steps)
+        for growth in growths:
+            while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
                     yield
                     left = step
                 left = enter(hot.grow_nodes)(growth, left)
-            made = int(tree.counts[NODES])
-            of_nodes = {name: getattr(tree, name)[:made].copy() for name in OF_NODES}
-            grown.append(tree._replace(**of_nodes))
+            made = int(growth.tree.counts[NODES])
+            of_nodes = {name: getattr(growth.tree, name)[:made].copy() for name in OF_NODES}
+            grown.append(growth.tree._replace(**of_nodes))
         self._grown = grown
 
     def _take(self, grown: list[hot.Trees]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from oklnumba.core.guard import worker
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.hot.tuned.coordinates import Rows, Share
-from oklnumba.hot.tuned.members import Results, ridge_rounds
+from oklnumba.hot.tuned.members import Results, Ridges, ridge_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning.members import (
@@ -19,6 +20,7 @@ from oklnumba.learners.self_tuning.members import (
     measure_ridges,
     play,
     settle_ridges,
+    share_ridges,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -52,42 +54,49 @@ class Layers(State):
     def __init__(self, members: np.ndarray, certified: np.ndarray, outputs: int):
         count = len(members)
         self._columns = count + len(FIRST_LAYER)  # with 0, without the last label
-        final, n, stacks = len(FINAL_LAYER) + len(STACKS), BLOCK_ROWS, len(STACKS)
         r = round_up_to_vector(self._columns)
         self._make_state(
-            outputs=outputs, first=len(FIRST_LAYER), experts=count, tally=TALLY, final=final,
-            stacks=stacks, r=r, one=1, spans=2, epochs=2,
+            outputs=outputs, first=len(FIRST_LAYER), experts=count, tally=TALLY,
+            final=len(FINAL_LAYER) + len(STACKS), stacks=len(STACKS), r=r, one=1, spans=2, epochs=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
-        totals = np.zeros((outputs, stacks, 1, TOTALS))
+        state = self._gather(hot.LayerState)
+        self._arguments = kinds, shares, np.array(FINAL_LAYER), members, certified, state
+        totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
         self._ridges = make_ridges(STACKS, self._U, self._inv_d, self._c, totals)
-        self._rows = Rows(
+        self._at_work = {0: self._make_work()}  # of each thread of the pool
+
+    def _make_work(self) -> tuple[Rows, Ridges, Results, hot.Layers]:
+        """Return what the loops take, with workspace that no other thread uses."""
+        n, (outputs, final), r = BLOCK_ROWS, self._final_totals.shape, self._U.shape[-1]
+        rows = Rows(
             np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
             np.zeros((n, 1)), np.full(outputs, r),
         )  # fmt: skip
-        self._stacks = make_results(2 * stacks, stacks, 1)
-        self._layers = hot.Layers(
-            kinds, shares, np.array(FINAL_LAYER), members, certified, self._gather(hot.LayerState),
-            hot.LayerWork(
-                np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)),
-                np.zeros(n), np.zeros(n + 1), np.zeros(n), self._rows, self._stacks,
-                np.zeros((n, final)), np.zeros(final), np.zeros(n), np.zeros(n),
-            ),
+        stacks, count = make_results(2 * len(STACKS), len(STACKS), 1), self._losses.shape[1]
+        work = hot.LayerWork(
+            np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
+            np.zeros(n + 1), np.zeros(n), rows, stacks, np.zeros((n, final)), np.zeros(final),
+            np.zeros(n), np.zeros(n),
         )  # fmt: skip
+        return rows, share_ridges(self._ridges), stacks, hot.Layers(*self._arguments, work)
 
     def play(
         self, n: int, k: int, Y: np.ndarray, offset: float, members: Results, trace: Trace
     ) -> None:  # fmt: skip
         """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
 
-        Y : (n, K), labels less their offsets, or empty; members : what they have forecast.
+        Y : (n, K), labels less their offsets, or empty; members : what they have forecast. Threads
+        may play several outputs at once.
         """
-        learns = len(Y) > 0
-        rounds = n, Y, learns, k, offset, members, self._layers, trace
+        number, learns = worker(), len(Y) > 0
+        if number not in self._at_work:
+            self._at_work[number] = self._make_work()
+        *regressions, layers = self._at_work[number]
+        rounds = n, Y, learns, k, offset, members, layers, trace
         play(hot.layer_rounds, False, *rounds)
-        share = Share(k, k + 1, 0, n, 0, len(STACKS))
-        play(ridge_rounds, share, learns, self._rows, self._ridges, self._stacks)
+        play(ridge_rounds, Share(k, k + 1, 0, n, 0, len(STACKS)), learns, *regressions)
         play(hot.layer_rounds, True, *rounds)
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:

@@ -85,6 +85,12 @@ def make_ridges(
     )  # fmt: skip
 
 
+def share_ridges(ridges: hot.Ridges) -> hot.Ridges:
+    """Return the same regressions with workspace of their own."""
+    sweep, (n, K) = make_sweep(ridges.U[0, 0]), ridges.growth.shape
+    return ridges._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
+
+
 def make_points(cap: int) -> tuple[np.ndarray, ...]:
     """Return workspace of points of which so many atoms may be there: the last three of Spans."""
     return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
@@ -341,9 +347,8 @@ class Group(State):
         if number not in self._at_work:
             (tree, spans, block), ridges = self._at_work[0]
             points = dict(zip(Spans._fields[-3:], make_points(len(spans.k)), strict=True))
-            sweep, n, K = make_sweep(ridges.U[0, 0]), *ridges.growth.shape
-            ridges = ridges._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
-            self._at_work[number] = (tree, spans._replace(**points), block), ridges
+            places = tree, spans._replace(**points), block
+            self._at_work[number] = places, share_ridges(ridges)
         return self._at_work[number]
 
     def end_choice(self) -> None:
