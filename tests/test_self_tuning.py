@@ -567,7 +567,9 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
 def test_far_inputs_count_by_their_logarithm():
     past = np.random.default_rng(0).standard_normal((50, 1))
     labels = np.ones((50, 1))
-    scales = finish(Scales.measure(Past(past, labels, labels, np.arange(50), labels[:, None]), 50))
+    scales = finish(
+        Scales.measure(Past(past, labels, labels, np.arange(50), labels[:, None]), 50, False)
+    )
     x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
     Z = scales.transform(x)
     expected = naive_self_tuning.standardised(x[1:-1], past)

@@ -370,16 +370,18 @@ def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:
     return check_kernel("kernel", kernel)._code()
 
 
-def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Return the gradients of sum_j a_j k(x, Z[j]) at the rows of X, (n, d)."""
+def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return the gradients of sum_j A_jk k(x, Z[j]) at the rows of X, (K, n, d)."""
     code, numbers = kernel_code(kernel)
     require(code != MATRIX, "kernel", kernel, "a function of vectors, which has gradients")
     if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
         scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
-        return (degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0) * a) @ Z
+        slopes = degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0)
+        return np.array([(slopes * a) @ Z for a in A.T])
     if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|; at the kink, 0
-        out = np.empty(X.shape)
-        sign_sums(X, np.ascontiguousarray(Z.T), -numbers[RATE] * kernel(X, Z) * a, out)
+        slopes, out = -numbers[RATE] * kernel(X, Z), np.empty((A.shape[1], *X.shape))
+        for a, gradients in zip(A.T, out, strict=True):
+            sign_sums(X, np.ascontiguousarray(Z.T), slopes * a, gradients)
         return out
     factor, falling = {  # slopes -(dk / dr) / r
         GAUSSIAN: (2.0 * numbers[RATE], kernel),
@@ -391,5 +393,6 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, a: np.ndarra
     if code == LAPLACIAN:
         with np.errstate(divide="ignore", invalid="ignore"):
             K = np.where(K < 1.0, K / -np.log(K), 0.0)
-    W, middle = factor * K * a, Z.mean(axis=0)  # near the origin no digits are lost
-    return W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle)
+    slopes, middle = factor * K, Z.mean(axis=0)  # near the origin no digits are lost
+    weights = [slopes * a for a in A.T]
+    return np.array([W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle) for W in weights])

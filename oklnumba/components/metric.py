@@ -112,8 +112,7 @@ def measure_scales(
     yield
     for t in range(0, n, 2 * FIT_ROWS):
         with one_thread():
-            for one in a.T:
-                gradients = compute_gradients(kernel, Z[t : t + 2 * FIT_ROWS], C, one)
+            for gradients in compute_gradients(kernel, Z[t : t + 2 * FIT_ROWS], C, a):
                 squares += (gradients**2).sum(axis=0)
         yield
     g = np.where(np.ptp(X, axis=0) > 0.0, squares * w * w, 0.0)  # a constant column says nothing

@@ -79,7 +79,10 @@ def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
 
 def add_squares(F: np.ndarray, A: np.ndarray) -> None:
     """Add F' F, F (k, m), to the lower triangle of A (m, m), row-major; above, A is not touched."""
-    scipy.linalg.blas.dsyrk(1.0, F.T, 1.0, A.T, overwrite_c=True)
+    (k, m), (f, ldf), (a, lda) = F.shape, _locate(F), _locate(A)
+    if m and k:
+        dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
+        dsyrk(b"U", b"N", _int(m), _int(k), _ONE, f, ldf, _ONE, a, lda)
 
 
 def _subtract_product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> None:

@@ -273,7 +273,7 @@ class SelfTuning(Learner):
         self._restarts = Restarts(d, self._outputs, members, p.budget, p.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()
-        scales = finish(Scales.measure(Past.none(d, self._outputs), 0))
+        scales = finish(Scales.measure(Past.none(d, self._outputs), 0, False))
         self._ensemble = finish(self._restarts.make_ensemble(scales, 0))
 
     @property

@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 
+from oklnumba.core.cholesky import find_blas
 from oklnumba.core.state import State
 from oklnumba.core.steps import Paced, finish
 from oklnumba.learners.self_tuning import settings
@@ -114,7 +115,8 @@ class Restarts(State):
 
     def _replace(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
         """Return the ensemble that the work makes, which goes on from the losses of this one."""
-        new = finish(work)
+        with find_blas().limit(limits=1, user_api="blas"):  # threads play several metrics
+            new = finish(work)
         new.layers.correct_losses(ensemble.layers)
         self._counts[LAST] = played
         return new
@@ -134,7 +136,7 @@ class Restarts(State):
         """
         built = end - end // settings.RESTART_SHARE
         past = self.past(built)
-        scales = yield from Scales.measure(past, end)
+        scales = yield from Scales.measure(past, end, step == BLOCK_ROWS)
         ensemble = yield from self.make_ensemble(scales, end)
         # Choosing takes less time per row than the replay; where rows are few, small steps fit too.
         rows = min(2 * step, BLOCK_ROWS) if built > BLOCK_ROWS else step

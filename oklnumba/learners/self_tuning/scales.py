@@ -13,7 +13,7 @@ import numpy as np
 from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
-from oklnumba.core.steps import Paced
+from oklnumba.core.steps import Paced, do_each
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.coordinates import Tree
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
@@ -45,8 +45,11 @@ class Scales(NamedTuple):
     scores: np.ndarray = np.empty((0, 0))  # (d, 33)
 
     @classmethod
-    def measure(cls, past: Past, rounds: int) -> Paced[Scales]:
-        """Return the scales of past rounds; trees grow as deep as ``rounds`` allow."""
+    def measure(cls, past: Past, rounds: int, at_once: bool) -> Paced[Scales]:
+        """Return the scales of past rounds; trees grow as deep as ``rounds`` allow.
+
+        at_once : whether all cores may take part.
+        """
         X, Y, (n, d) = past.X, past.Y, past.X.shape
         lags = settings.LAGS if Y.shape[1] == 1 else settings.SHARED_LAGS
         changes = look_back(past.raw, past.counts).differences[..., : lags - 1]
@@ -65,14 +68,13 @@ class Scales(NamedTuple):
             return scales
         yield
         knots, scores, normal = yield from measure_scores(Z)
-        metrics, trees, widths = {}, [], []
-        for kernel in settings.PASSES:
-            metrics[kernel] = yield from measure_metric(kernel, Z, Y, rounds)
-        for space in find_trees():
-            view = normal if space.normal_scores else Z
-            trees.append((yield from grow_tree(view, metrics[space.metric], space, rounds)))
-            yield
-            widths.append(median_distance(view, metrics[space.metric], norm=1))
+        works = [measure_metric(kernel, Z, Y, rounds) for kernel in settings.PASSES]
+        metrics = dict(zip(settings.PASSES, (yield from do_each(works, at_once)), strict=True))
+        works = [
+            measure_tree(normal if one.normal_scores else Z, metrics[one.metric], one, rounds)
+            for one in find_trees()
+        ]
+        trees, widths = zip(*(yield from do_each(works, at_once)), strict=True)
         columns, thresholds = zip(*(tree[1:] for tree in trees), strict=True)
         return scales._replace(
             median=median, metrics=np.stack(list(metrics.values())), widths=np.array(widths),
@@ -247,3 +249,12 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> P
         columns[node], thresholds[node] = widest, middle
         nodes[-2:] = rows[column <= middle], rows[column > middle]
     return Tree(scales, columns, thresholds)
+
+
+def measure_tree(
+    Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int
+) -> Paced[tuple[Tree, float]]:
+    """Return the tree of a space, and the median distance of the scaled inputs."""
+    tree = yield from grow_tree(Z, scales, space, rounds)
+    yield
+    return tree, median_distance(Z, scales, norm=1)
