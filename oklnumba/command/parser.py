@@ -33,16 +33,15 @@ ERRORS = (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryEr
 
 def data(args: argparse.Namespace) -> None:
     """List the data sets, or fetch one."""
-    if args.what == "list":
-        for name in datasets.names():
-            spec = datasets.SPECS[name]
-            n, d = spec.shape
-            here = "here" if datasets.found(name) else "to be fetched" if spec.urls else "by hand"
-            print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {here}")
+    if args.what == "fetch":
+        X, y = (data := datasets.load(args.name, scale=None)).X, data.y
+        labels = f"labels {y.min():g} to {y.max():g}"
+        print(f"{args.name}: {len(y):,} rows, {X.shape[1]} columns, {labels}")
         return
-    X, y = (data := datasets.load(args.name, scale=None)).X, data.y
-    labels = f"labels {y.min():g} to {y.max():g}"
-    print(f"{args.name}: {len(y):,} rows, {X.shape[1]} columns, {labels}")
+    for name, spec in datasets.SPECS.items():
+        (n, d), there = spec.shape, "to be fetched" if spec.urls else "by hand"
+        where = "here" if datasets.found(name) else there
+        print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {where}")
 
 
 def warm_up(args: argparse.Namespace) -> None:

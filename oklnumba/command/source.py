@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.core.checks import require_count, suggest
+from oklnumba.core.checks import MOST, require_count, suggest
 from oklnumba.data import datasets
 from oklnumba.data.streams import LOOK_ROWS, Stream, find_missing
 
@@ -58,9 +58,10 @@ def find_source(args: Namespace) -> Source:
         data = datasets.load(args.file, scale=None, permute=args.permute)
         X, y = data.X, data.y
     else:
-        names = [*datasets.names(), *map(str, path.parent.glob("*"))]
-        hint = f"{suggest(args.file, names)}oklnumba data list names the sets"
-        raise ValueError(f"no file and no data set {args.file!r}; {hint}")
+        hint = suggest(args.file, [*datasets.names(), *map(str, path.parent.glob("*"))])
+        raise ValueError(
+            f"no file and no data set {args.file!r}; {hint}oklnumba data list names the sets"
+        )
     return _from_arrays(args, X, y)
 
 
@@ -84,10 +85,8 @@ def _from_stream(args: Namespace) -> Source:
     def stream(classes: Sequence | None) -> Stream:
         return open_stream(args, classes=classes)
 
-    names = stream(ANY).columns
-    if names is None:  # LIBSVM has no names
-        with closing(iter(stream(None))) as first:
-            names = [f"x{j}" for j in range(next(first)[0].shape[1])]
+    data = stream(ANY)  # LIBSVM has no names
+    names = data.columns or [f"x{j}" for j in range(data.schema.reading["width"])]
     return Source(args.file, args.label or "y", names, stream)
 
 
@@ -115,7 +114,7 @@ def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
     Without a ``task``, two different labels or texts are classes, other numbers a regression.
     """
     values: set = set()
-    rows, numbers, ended = 0, True, True
+    rows, numbers, total = 0, True, None
     for raw in source.open(ANY).labels():
         numbers = raw.dtype.kind in "iufb"
         missing = find_missing(raw)
@@ -127,21 +126,21 @@ def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
         values.update(np.unique(raw[~missing]).tolist())
         rows += len(raw)
         if rows >= LOOK_ROWS:
-            ended = False
             break
-    total = rows if ended else None
+    else:
+        total = rows
+    column = f"column {source.label!r}"
     if not rows:
         raise ValueError(f"{source.name} has no rows")
     if task == "regression" or task is None and numbers and len(values) > 2:
         if not numbers:
-            raise ValueError(f"column {source.label!r} holds text: no regression on it")
+            raise ValueError(f"{column} holds text: no regression on it")
         return Labels(None, total, "numbers: regression")
     if len(values) > MOST_CLASSES:
         hint = ": use --task regression" if numbers else ""
-        what = f"column {source.label!r} has {len(values)} labels, too many classes"
-        raise ValueError(f"{what}{hint}")
-    if len(values) == 1:
-        raise ValueError(f"all labels of column {source.label!r} are {values.pop()!r}")
+        raise ValueError(f"{column} has {len(values)} labels, too many classes{hint}")
+    if len(values) < 2:
+        raise ValueError(f"all labels of {column} are {[*values, None][0]!r}")
     classes = sorted(values)
     if len(classes) == 2:
         words = f"two classes: {classes[0]} is -1, {classes[1]} is +1"
@@ -152,10 +151,10 @@ def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
 
 def read_rounds(source: Source, labels: Labels, most: int | None = None) -> Pairs:
     """Yield finite inputs and labels as a learner takes them, at most ``most`` rows."""
-    done, most = 0, None if most is None else require_count("--rows", most, 1)
+    done, most = 0, MOST if most is None else require_count("--rows", most, 1)
     with closing(iter(source.open(labels.classes))) as pieces:
         for X, y in pieces:
-            X, y = (X, y) if most is None else (X[: most - done], y[: most - done])
+            X, y = X[: most - done], y[: most - done]
             bad = ~np.isfinite(X)
             if bad.any():
                 row, column = np.argwhere(bad)[0]

@@ -33,14 +33,12 @@ def cut(text: str, longest: int) -> str:
 
 def repr_value(value: Any) -> str:
     """Return repr(value), or only the shape of an array or a frame too large to read."""
-    if isinstance(value, np.generic):
-        value = value.item()
     if type(value) is list:
         return f"[{', '.join(map(repr_value, value))}]"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
         return f"<{type(value).__name__.removeprefix('nd')} {shape}>"
-    return repr(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def repr_short(value: Any) -> str:
@@ -56,8 +54,8 @@ def repr_type(value: Any) -> str:
     if isinstance(value, type):
         name = f"{'okl.' * value.__module__.startswith('oklnumba.')}{value.__name__}"
         return f"the class {value.__name__}; make an object of it: {name}(...)"
-    home = type(value).__module__.split(".")[0]
-    library = {"sklearn": "scikit-learn", "river": "river"}.get(home)
+    libraries = {"sklearn": "scikit-learn", "river": "river"}
+    library = libraries.get(type(value).__module__.split(".")[0])
     return f"{library}'s {type(value).__name__}" if library else repr_short(value)
 
 

@@ -54,9 +54,9 @@ def as_rows(
     rows = X.tocsr().astype(np.float64, copy=False)
     finite = np.isfinite(rows.data)
     if not finite.all():
-        first = int(np.argmin(finite))
-        row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
-        raise _not_finite(rows.data[first], name, f"row {row}, column {rows.indices[first]}")
+        bad = rows.tocoo()
+        first = finite.argmin()
+        raise _not_finite(bad.data[first], name, f"row {bad.row[first]}, column {bad.col[first]}")
     return rows
 
 
@@ -79,11 +79,9 @@ def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = No
 def as_numbers(values: Any, name: str) -> np.ndarray:
     """Return numbers of any shape as a finite float64 array."""
     array = _as_floats(values, name)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        at = ", ".join(map(str, bad[0].tolist()))
-        where = f"{name}[{at}]" if at else name
-        raise ValueError(f"{name} must be finite, but {where} is {array[tuple(bad[0])]}")
+    for place in np.argwhere(~np.isfinite(array)).tolist():
+        value = array[tuple(place)]
+        raise ValueError(f"{name} must be finite, but {name}{place or ''} is {value}")
     return array
 
 
@@ -107,7 +105,7 @@ def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
     for start in range(0, len(array), CHECKED_ROWS):
         finite = np.isfinite(array[start : start + CHECKED_ROWS])
         if not finite.all():
-            row, *column = (int(i) for i in np.argwhere(~finite)[0])
+            row, *column = np.argwhere(~finite)[0].tolist()
             names, where = column_names(given), f"row {start + row}"
             if column:
                 bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
@@ -176,12 +174,10 @@ def as_label(y: Any, classes: bool = False) -> np.ndarray:
 
 def _holds_bools(y: Any) -> bool:
     """Say whether labels are False and True, which are the classes -1 and +1."""
-    if type(y) is np.ndarray and y.dtype.kind != "O":
-        return y.dtype.kind == "b"
-    dtype = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
-    if dtype in ("object", "list", "tuple"):
+    kind = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
+    if kind in ("object", "list", "tuple"):
         return len(y) > 0 and all(isinstance(one, bool | np.bool_) for one in y)
-    return dtype.startswith("bool")
+    return kind.startswith("bool")
 
 
 def as_label_array(values: Any) -> np.ndarray:
@@ -216,7 +212,7 @@ def as_classes(values: Any, name: str) -> Any:
     of_pandas = hasattr(values, "isna")
     missing = np.asarray(values.isna() if of_pandas else values.is_null())
     if missing.any():
-        row = int(np.argmax(missing))
+        row = missing.argmax()
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
     # scikit-learn would turn nullable integers and bools into floats.
     kind = getattr(values.dtype, "numpy_dtype", None) if of_pandas else None

@@ -81,7 +81,6 @@ class Params:
     _declared: ClassVar[tuple[Field, ...]]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make the subclass a dataclass."""
         super().__init_subclass__(**options)
         dataclass(eq=False, repr=False)(cls)
         cls._declared = fields(cls)
@@ -96,7 +95,6 @@ class Params:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Check the hyper-parameters."""
         self._checked_params()
 
     def _checked_params(self) -> SimpleNamespace:

@@ -57,18 +57,14 @@ class Schema:
     @property
     def columns(self) -> tuple[Any, ...]:
         """Names of the columns of the array."""
-        pairs = ((name, one) for name, values in self.categories.items() for one in values)
-        return *self.names, *(f"{name}_{one}" for name, one in pairs)
+        encoded = [f"{name}_{one}" for name, values in self.categories.items() for one in values]
+        return *self.names, *encoded
 
     def __repr__(self) -> str:
-        shorter = ", ..." if len(self.names) > MOST_NAMED else ""
-        parts = [", ".join(map(repr, self.names[:MOST_NAMED])) + shorter] if self.names else []
+        parts = [list_names(self.names)] if self.names else []
         parts += [f"{name!r} ({len(values)} values)" for name, values in self.categories.items()]
-        if self.label is not None:
-            parts.append(f"label={self.label!r}")
-        if self.classes is not None:
-            parts.append(f"classes={self.classes!r}")
-        parts += [f"{option}={value!r}" for option, value in self.reading.items()]
+        told = {"label": self.label, "classes": self.classes} | self.reading
+        parts += [f"{name}={value!r}" for name, value in told.items() if value is not None]
         return f"Schema({', '.join(parts)})"
 
     # ---- files ----
@@ -82,9 +78,9 @@ class Schema:
         """Return what ``to_json`` wrote; None of None."""
         if data is None:
             return None
-        lists = {name: tuple(v) for name, v in data.items() if isinstance(v, list | tuple)}
+        tuples = {name: tuple(v) for name, v in data.items() if isinstance(v, list)}
         categories = {name: tuple(values) for name, values in data["categories"].items()}
-        return cls(**data | lists | {"categories": categories})
+        return cls(**data | tuples | {"categories": categories})
 
     # ---- rows ----
 
@@ -141,14 +137,14 @@ class Schema:
         given, taught = list(given), (*self.needed, *self.ignored, self.label)
         missing = [name for name in self.needed if name not in given]
         unknown = [name for name in given if name not in taught]
-        if not missing and not unknown:
-            return
         faults = [f"lacks {list_names(missing)}"] if missing else []
         faults += [f"has {list_names(unknown)}, which the learner does not know"] if unknown else []
-        hint = suggest(str(unknown[0]), map(str, missing)) if missing and unknown else ""
-        raise ValueError(
-            f"{what} {' and '.join(faults)}; {hint}the learner was taught {list_names(self.needed)}"
-        )
+        if faults:
+            hint = suggest(str(unknown[0]), map(str, missing)) if unknown else ""
+            taught = list_names(self.needed)
+            raise ValueError(
+                f"{what} {' and '.join(faults)}; {hint}the learner was taught {taught}"
+            )
 
     # ---- labels ----
 
@@ -156,18 +152,18 @@ class Schema:
         """Return labels that are texts, where there are two classes, as -1 and +1."""
         if self.classes is None or len(self.classes) != 2:
             return y
-        values = np.asarray(y)
+        values, (first, second) = np.asarray(y), self.classes
         texts = values.dtype.kind in "UOT" and all(isinstance(one, str) for one in values.flat)
-        if texts and isinstance(self.classes[0], str):
-            is_class = np.isin(values.astype(str), self.classes)
-            if is_class.all():
-                return np.where(values == self.classes[1], 1.0, -1.0)
-            other = str(values[~is_class].flat[0])
-            raise ValueError(f"y has {other!r}, which is not one of the classes {self.classes}")
+        if texts and isinstance(first, str):
+            others = values[~np.isin(values.astype(str), self.classes)].tolist()
+            if others:
+                what = f"y has {others[0]!r}, which is not one of the classes {self.classes}"
+                raise ValueError(what)
+            return np.where(values == second, 1.0, -1.0)
         if values.dtype.kind in "iuf" and (np.isfinite(values) & (np.abs(values) != 1)).any():
             raise ValueError(
-                f"y has numbers other than -1 and +1, as which this learner was taught "
-                f"{self.classes[0]!r} and {self.classes[1]!r}; pass -1 and +1"
+                f"y has numbers other than -1 and +1, as which this learner was taught {first!r} "
+                f"and {second!r}; pass -1 and +1"
             )
         return y
 
@@ -186,9 +182,9 @@ def plain_name(name: Any) -> Any:
 
 def list_names(names: Iterable[Any]) -> str:
     """Return the first names for a message."""
-    names = list(names)
-    more = f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(repr, names[:MOST_NAMED])) + more
+    names = list(map(repr, names))
+    more = [f"... ({len(names)} in all)"] if len(names) > MOST_NAMED else []
+    return ", ".join(names[:MOST_NAMED] + more)
 
 
 def _as_number(value: Any, name: Any) -> float:

@@ -142,7 +142,6 @@ class State:
     _fault = None  # the exception to raise until reset()
 
     def __post_init__(self) -> None:
-        """Give the object its lock."""
         self._lock = new_lock(self)
         super().__post_init__()
 
@@ -151,7 +150,6 @@ class State:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        """Take over what ``__getstate__`` returned."""
         vars(self).update(contents)
         self._lock = new_lock(self)
 

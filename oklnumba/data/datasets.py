@@ -179,7 +179,6 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
 
 
 def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
-    """Scale the columns in place."""
     with np.errstate(over="ignore", invalid="ignore"):
         low = values.min(axis=0)
         span = values.max(axis=0) - low

@@ -386,7 +386,6 @@ def _say_no_numbers(dataset: Any, name: str, kind: str) -> tuple[str, str]:
 
 
 def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
-    """Return the rows of a pyarrow Dataset, read by a schema."""
     schema.refuse_other_names(dataset.schema.names, name)
     pieces = partial(_cut_tables, dataset, name, schema, _choose_types(dataset, schema))
     read_as = partial(_read_tables, dataset, name, batch)
@@ -546,7 +545,6 @@ _spooled: list[Any] = []  # files that end with the process
 
 
 def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
-    """Return a temporary file with what is left in a pipe or a file."""
     _spooled.append(file := tempfile.NamedTemporaryFile(mode, **text))
     shutil.copyfileobj(pipe, file)
     file.flush()
@@ -581,7 +579,6 @@ def _find_column(one: Any, names: list[str], what: str) -> str:
 
 
 def _find_columns(given: Any, names: list[str], what: str) -> list[str]:
-    """Return the names of columns given by names or places."""
     given = checks.require_list(what, given, "a list of names")
     return [_find_column(one, names, what) for one in given]
 

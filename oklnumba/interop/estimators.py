@@ -58,7 +58,6 @@ class OnlineEstimator(BaseEstimator):
         return tags
 
     def _clone_learner(self) -> Learner:
-        """Return a learner without data, of the hyper-parameters of ``learner``."""
         if isinstance(self.learner, OneVsRest | MultiOutput):
             raise ValueError(
                 f"learner is a {type(self.learner).__name__}; pass its inner learner, because "
@@ -101,8 +100,7 @@ class OnlineEstimator(BaseEstimator):
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
-        player._as_labels(y, X.shape[0])  # here, so that errors do not name chunks
-        done = run(player, [(X, y)])  # a chunk, because the run would keep a reference to X
+        done = run(player, X, y).without_data()
         # In place: after Ctrl-C the rounds of the player stay.
         runs = self._runs if player is getattr(self, "learner_", None) else []
         runs.append(done)
@@ -110,10 +108,10 @@ class OnlineEstimator(BaseEstimator):
         while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:
             runs[-2:] = [join_runs(*runs[-2:])]
         self._runs, self.learner_ = runs, player
-        names = getattr(self, "feature_names_in_", ())
-        classes = getattr(self, "classes_", ())  # of several classes the player knows them
-        classes = tuple(classes.tolist()) if len(classes) == 2 else None
-        player._schema = Schema(tuple(names), classes=classes) if len(names) else None
+        names = tuple(getattr(self, "feature_names_in_", ()))
+        classes = tuple(getattr(self, "classes_", np.empty(0)).tolist())
+        classes = classes if len(classes) == 2 else None  # more classes the player knows
+        player._schema = Schema(names, classes=classes) if names else None
         if done.interrupted:
             raise KeyboardInterrupt
         return done
@@ -207,8 +205,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
       ``WithFeatures(TaylorFeatures(...), ...)``.
     - Sparse rows become dense block by block, never all at once.
     - There is no ``sample_weight``: regret bounds count each round once.
-    - The tag ``poor_score`` is set for any learner but ``SelfTuning``: the others need suitable
-      widths and rates.
     - A ``horizon`` given to the learner counts the rounds of ``partial_fit`` too.
     - Hyper-parameters that are set after the first rows take effect at the next ``fit``.
 
@@ -258,16 +254,16 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if classes is not None:
             classes = as_label_array(as_classes(classes, "classes"))
             classes = np.unique(check_label_type(classes, "classes"))
-        if first and classes is not None and len(classes) < 2:
-            raise ValueError(
-                "classes must be all labels that may ever come, at least two, but they are "
-                f"{classes.tolist()}; leave them out if new ones may come at any time"
-            )
-        if not first and classes is not None and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"classes are {classes.tolist()}, but were {self.classes_.tolist()} at the first "
-                "call; leave them out, or call fit to start again"
-            )
+            if first and len(classes) < 2:
+                raise ValueError(
+                    "classes must be all labels that may ever come, at least two, but they are "
+                    f"{classes.tolist()}; leave them out if new ones may come at any time"
+                )
+            if not first and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes are {classes.tolist()}, but were {self.classes_.tolist()} at the "
+                    "first call; leave them out, or call fit to start again"
+                )
         with self._undo_on_error():
             X, y = self._validate(X, as_classes(y, "y"), reset=first)
             y = check_label_type(y)
@@ -338,9 +334,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
-        is_class = np.zeros(len(y), dtype=bool)
-        for label in self.classes_:
-            is_class |= y == label
+        is_class = np.any([y == label for label in self.classes_], axis=0)
         if not is_class.all():
             row = int(np.argmin(is_class))
             raise ValueError(
@@ -402,7 +396,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # other learners need suitable widths and rates
         tags.classifier_tags.poor_score = not isinstance(self.learner, SelfTuning | None)
         return tags
 
@@ -439,32 +433,30 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     >>> model = okl.interop.OnlineRegressor(learner, shuffle=False)
     >>> model.fit(X, np.sin(2 * X[:, 0]) + X[:, 1]).predict([[0.5, 0.5]]).round(1)
     array([1.3])
-    >>> print(f"regret {model.run_.certificate.regret[-1]:.1f}")
-    regret 13.4
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the rows of X with a new learner; return self. y : real labels, (n,) or (n, K)."""
         with self._undo_on_error():
-            self._play_first(*self._order(*self._validate_both(X, y, reset=True)))
+            self._play(None, *self._order(*self._validate_both(X, y, reset=True)))
             self.learner_._end_fit()
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play more rows, in order; return self. Arguments and errors as in ``fit``."""
         with self._undo_on_error():
-            if not hasattr(self, "learner_"):
-                self._play_first(*self._validate_both(X, y, reset=True))
-            else:
-                self._play(self.learner_, *self._validate_both(X, y))
+            player = getattr(self, "learner_", None)
+            self._play(player, *self._validate_both(X, y, reset=player is None))
         return self
 
-    def _validate_both(self, X: ArrayLike, y: ArrayLike, reset: bool = False) -> tuple:
+    def _validate_both(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple:
         return self._validate(X, y, reset=reset, multi_output=True, y_numeric=True)
 
-    def _play_first(self, X: np.ndarray, y: np.ndarray) -> None:
-        player = self._clone_learner()
-        self._play(MultiOutput(player) if y.ndim == 2 else player, X, y)
+    def _play(self, player: Learner | None, X: np.ndarray, y: np.ndarray) -> Run:
+        if player is None:
+            player = self._clone_learner()
+            player = MultiOutput(player) if y.ndim == 2 else player
+        return super()._play(player, X, y)
 
     def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
         """Return the forecasts for the rows of X against the present state, (n,) or (n, K).

@@ -49,30 +49,18 @@ def to_river(
 
     Examples
     --------
-    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from river import datasets, evaluate, metrics
     >>> model = okl.interop.to_river()
     >>> sites = datasets.Phishing().take(500)
     >>> accuracy = evaluate.progressive_val_score(sites, model, metrics.Accuracy())
     >>> accuracy.get() > 0.85
     True
-    >>> model = okl.interop.to_river(task="regression")
-    >>> approval = datasets.TrumpApproval().take(500)
-    >>> evaluate.progressive_val_score(approval, model, metrics.MAE()).get() < 0.5
-    True
-    >>> learner = okl.FOGD(loss="logistic", seed=1)
-    >>> model = preprocessing.StandardScaler() | okl.interop.to_river(learner)
-    >>> for x, y in datasets.Phishing().take(100):
-    ...     model.learn_one(x, y)
-    >>> sorted(model.predict_proba_one(x))
-    [False, True]
     """
     checks.require_choice("task", task, ("classification", "regression"))
     if task == "classification":
         return RiverClassifier(learner, classes=classes)
     if classes is not None:
-        raise ValueError(
-            "classes are for classification; leave them out, or pass task='classification'"
-        )
+        raise ValueError("classes are for classification; leave out classes, or task")
     return RiverRegressor(learner)
 
 
@@ -110,20 +98,17 @@ class _Model:
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
 
     def _clone_learner(self) -> Learner:
-        """Return a learner, or scorer, of the hyper-parameters, without data."""
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _make_row(self, x: dict[Hashable, Any]) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the values of a dict in their order, (d,)."""
-        if not isinstance(x, dict):
-            raise ValueError(f"x must be a dict of numbers by name, but is {x!r}")
+        checks.require(isinstance(x, dict), "x", x, "a dict of numbers by name")
         keys = self._keys if self._keys and x.keys() <= self._keys.keys() else self._match(x)
         return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
 
     def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
-        if _library(X) is None:
-            raise ValueError(f"X must be a frame of {' or '.join(FRAMES)}, but is {type(X)}")
+        checks.require(_library(X), "X", X, f"a frame of {' or '.join(FRAMES)}")
         keys = self._match(X.columns)
         here = {key: place for place, key in enumerate(keys) if key in X.columns}
         rows = np.zeros((len(X), len(keys)))
@@ -241,10 +226,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
     are bools, texts, integers or anything hashable, but not fractions.
 
-    With more than two classes ``OneVsRest`` gives the probabilities. Of two classes, for a forecast
-    f, they are (1 + f) / 2, clipped to [0, 1], under the squared and squared hinge loss, and
-    1 / (1 + exp(-f)) under the logistic loss; other losses have none: NotImplementedError, as in
-    river. After n rounds none of K classes has less than 1 / (n + K).
+    Probabilities are those of ``OnlineClassifier.predict_proba``; where a loss has none, a
+    NotImplementedError, as in river.
 
     Examples
     --------
@@ -272,7 +255,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         return self.classes is None or len(self.classes) > 2
 
     def _fix_classes(self, classes: Sequence[Hashable]) -> None:
-        """Make these all the classes there will be."""
         what = "at least two different labels"
         labels = checks.require_different("classes", classes, 2, what)
         self._codes = {_as_label(label): code for code, label in enumerate(labels)}
@@ -319,7 +301,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         return self._player.predict(rows)
 
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the classes so far, (n, K)."""
         if self._loss not in LOSSES and not isinstance(self._player, OneVsRest):
             raise NotImplementedError(
                 f"forecasts under the {self._loss} loss are not probabilities; use a learner with "

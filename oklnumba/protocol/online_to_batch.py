@@ -15,12 +15,12 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import count, random_seed
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import RowWrapper
 
 FAR = 2**62  # a round that is never reached
 
 
-class OnlineToBatch(Wrapper):
+class OnlineToBatch(RowWrapper):
     """One fixed function out of an online run: f_r of a uniformly drawn round r, or their mean.
 
     For an i.i.d. stream the expected excess risk of f_r is at most the regret bound divided by n
@@ -97,10 +97,6 @@ class OnlineToBatch(Wrapper):
             super()._play(X[start:stop], y[start:stop], trace.rows(start, stop))
             start = stop
 
-    def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
-        """Play one round; return self."""
-        return self._learn_row(x, [y])
-
     def _draw(self, t: int) -> None:
         """Move the draws that are due to round t, and say when each moves again.
 
@@ -153,10 +149,6 @@ class OnlineToBatch(Wrapper):
         parts = zip(rounds.tolist(), times.tolist(), strict=True)
         total = sum(count * self._functions[r].predict(X) for r, count in parts)
         return np.asarray(total) / len(self._drawn)
-
-    def predict_one(self, x: ArrayLike) -> float:
-        """Return the mean forecast of the functions drawn for one point."""
-        return float(self.predict(inputs.as_point(x, self._width, schema=self._schema))[0])
 
     def _refuse_unseen(self) -> None:
         self._refuse_fault()

@@ -25,6 +25,7 @@ SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 COMPARED_ROWS, COMPARED_NUMBERS, FEWEST_DIFFERENT = 32, 2**20, 8
 READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
+PIECE_ROWS = 4096  # stored pieces that are shorter are joined
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 
 Rows = dict[str, np.ndarray]  # what is stored of some rounds, by the names of ``Run``
@@ -46,9 +47,7 @@ class Recorder:
     path: Path | None = None
     every: int | None = None
     late: LateLabels | None = None  # plays in the learner's place
-    columns: dict[str, np.ndarray] = field(default_factory=dict)  # with room for more rows
-    stored: int = 0  # rows in use
-    expected: int = 0  # rounds in all, if the data says it
+    columns: dict[str, list[np.ndarray]] = field(default_factory=dict)  # in pieces
     unsaved: Rows = field(default_factory=dict)  # the last round, where ``record`` drops it
     sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are stored
     first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, likewise
@@ -86,8 +85,7 @@ class Recorder:
 
     def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
         """Store every k-th round, the last one, and the sums up to them."""
-        part["recorded"] = rounds
-        losses = part["losses"]
+        part["recorded"], losses = rounds, part["losses"]
         if self.late:  # NaN where there was no label
             losses = np.where(np.isnan(losses), 0.0, losses)
         part["loss_sums"] = sum_rounds(self.sums[0], losses)
@@ -108,22 +106,19 @@ class Recorder:
             self._append({name: a[wanted] for name, a in part.items()})
 
     def _append(self, part: Rows) -> None:
-        """Append rows; where there is no room, or text is longer, arrays are copied once."""
-        before, self.stored = self.stored, self.stored + len(part["sizes"])
-        expected = self.expected if self.record == "all" else 0
+        """Append rows; short pieces are joined."""
         for name, values in part.items():
-            column = self.columns.get(name, values[:0])
-            if self.stored > len(column) or column.dtype != values.dtype:
-                dtype = np.promote_types(column.dtype, values.dtype)
-                room = max(self.stored, 2 * before, expected)
-                column, old = np.empty((room, *values.shape[1:]), dtype), column
-                column[:before] = old[:before]
-                self.columns[name] = column
-            column[before : self.stored] = values
+            pieces = self.columns.setdefault(name, [])
+            pieces.append(values)
+            while len(pieces) > 1 and len(pieces[-2]) <= len(pieces[-1]) < PIECE_ROWS:
+                pieces[-2:] = [np.concatenate(pieces[-2:])]
 
     def arrays(self) -> Rows:
         """Return all that is stored, the last round too."""
-        rows = {name: column[: self.stored] for name, column in self.columns.items()}
+        for pieces in self.columns.values():
+            if len(pieces) > 1:
+                pieces[:] = [np.concatenate(pieces)]
+        rows = {name: column for name, (column,) in self.columns.items()}
         for name, last in self.unsaved.items():
             if self.counted or name not in MISTAKES:
                 rows[name] = np.concatenate([rows[name], last]) if name in rows else last
@@ -184,12 +179,12 @@ class Recorder:
     def resume(self) -> None:
         """Read the checkpoint, if the file exists; the learner's state waits for its rounds."""
         if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint {self.path}: its folder does not exist; make it first")
+            self._refuse("cannot be written: its folder does not exist; make it first")
         if not self.path.exists():
             return
         meta, state = read_npz(self.path)
         if "spec" not in meta or "run" not in meta:
-            raise ValueError(f"{self.path} is not a checkpoint of a run; name another file")
+            self._refuse("is not a checkpoint of a run; delete it")
         self._refuse_other_run(meta, state)
         self.saved = meta, state
         self.first_rows = {name: state[name] for name in ("first_X", "first_y") if name in state}
@@ -199,7 +194,6 @@ class Recorder:
             self._restore_run(meta["run"], select_prefix("run_", state))
 
     def _restore_run(self, run: dict[str, Any], rows: Rows) -> None:
-        """Take over the rounds of a checkpoint."""
         self.rounds = self.saved_rounds = run["rounds"]
         self.seconds, self.first = run["seconds"], run["first"]
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
@@ -213,37 +207,35 @@ class Recorder:
         self._append_recorded(rows)
         self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
 
+    def _refuse(self, what: str) -> None:
+        """Raise ValueError: the checkpoint is not for this call, because it ...; do ..."""
+        raise ValueError(f"the checkpoint {self.path} {what}, or name another file")
+
     def _refuse_other_run(self, meta: dict[str, Any], state: Rows) -> None:
         """Raise ValueError for the checkpoint of another run, or a learner that is not fresh."""
         run, arrays = meta["run"], {}
         spec = to_spec(type(self.learner)(**vars(self.learner._checked_params())), arrays)
         same = spec == meta["spec"] and all(np.array_equal(a, state[n]) for n, a in arrays.items())
         if not same or run["loss"] != self.loss.name:
-            raise ValueError(
-                f"the checkpoint {self.path} is of {run['learner']} with {run['loss']} loss, not "
-                f"of {self.learner!r} with {self.loss.name} loss; name another file or delete it"
+            self._refuse(
+                f"is of {run['learner']} with {run['loss']} loss, not of {self.learner!r} with "
+                f"{self.loss.name} loss; delete it"
             )
         late = getattr(self.late, "words", "") or "delay=0"
         saved = f"record={run['record']!r}", run.get("late") or "delay=0"
         for theirs, ours in zip(saved, (f"record={self.record!r}", late), strict=True):
             if theirs != ours:
-                raise ValueError(
-                    f"the checkpoint {self.path} is of a run with {theirs}, not {ours}; pass that "
-                    "one, name another file or delete it"
-                )
+                self._refuse(f"is of a run with {theirs}, not {ours}; pass that one, delete it")
         if self.learner.rounds:
-            raise ValueError(
-                f"the learner has played {self.learner.rounds} rounds; resume {self.path} with a "
-                "fresh one"
-            )
+            self._refuse(f"needs a fresh learner; this one has played {self.learner.rounds} rounds")
 
     def refuse_short_data(self) -> None:
         """Raise ValueError if the data ended before the rounds of the checkpoint did."""
         if self.past:
-            raise ValueError(
-                f"the checkpoint {self.path} has played {self.rounds} rounds, but the data has "
-                f"only {self.rounds - self.past}; pass the same data from the start (or, with "
-                "resume=True, only what comes after these rounds), or name another file"
+            self._refuse(
+                f"has played {self.rounds} rounds, but the data has only "
+                f"{self.rounds - self.past}; pass the same data from the start (or, with "
+                "resume=True, only what comes after these rounds)"
             )
 
     def keep_first(self, X: Any, y: np.ndarray) -> None:
@@ -260,15 +252,14 @@ class Recorder:
         if past and not first and not self._starts_with(X[:past]):
             other = "inputs"
         if other is not None:
-            raise ValueError(
-                f"the checkpoint {self.path} is of other data: the {other} of rounds {first + 1} "
-                f"to {first + past} are not those of the run; pass the same data in the same "
-                "order, or name another file"
+            self._refuse(
+                f"is of other data: the {other} of rounds {first + 1} to {first + past} are not "
+                "those of the run; pass the same data in the same order"
             )
         if resume and self.saved and self.rounds and self._starts_with(X, y):
-            raise ValueError(
-                f"the data starts with the rows that the checkpoint {self.path} starts with: with "
-                "resume=True pass only what comes after its rounds, or leave resume out"
+            self._refuse(
+                "starts with the rows that the data starts with: with resume=True pass only what "
+                "comes after its rounds, leave resume out"
             )
         return past
 
@@ -279,13 +270,12 @@ class Recorder:
         """
         before, labels = self.first_rows["first_X"], self.first_rows["first_y"]
         few = min(len(before), X.shape[0])
-        if not np.allclose(make_dense(X[:few]), before[:few], rtol=1e-6, atol=0.0):
-            return False
-        if y is None:
-            return True
-        texts = y[:few].reshape(few, -1).astype(str)
+        same = np.allclose(make_dense(X[:few]), before[:few], rtol=1e-6, atol=0.0)
+        if y is None or not same:
+            return same
+        texts, others = (a[:few].reshape(few, -1).astype(str) for a in (y, labels))
         rows = np.column_stack([before[:few].astype(str), texts])
-        same = np.array_equal(texts, labels[:few].reshape(few, -1).astype(str))
+        same = np.array_equal(texts, others)
         return same and len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT
 
     def _same_losses(self, y: np.ndarray, first: int) -> bool:

@@ -38,7 +38,7 @@ NO_BAR = nullcontext(SimpleNamespace(total=None, update=int))  # a disabled one 
 def _is_chunked(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], tuple)
-    return isinstance(X, Iterable) and not hasattr(X, "__array__")
+    return isinstance(X, Iterable) and not hasattr(X, "shape")
 
 
 def _pieces(
@@ -48,27 +48,17 @@ def _pieces(
     as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
     width, schema = recorder.find_rows()
     warned = bool(recorder.saved or recorder.learner.rounds)  # of the first rounds only
-    if not chunked:
-        schema = schema_of(X) if width is None else schema
-        X = inputs.as_rows(X, width, schema=schema)
-        recorder.learner._check_points(X)
-        labels = as_labels(y, X.shape[0], signs)
-        if not warned:
-            _warn_of_block(labels, 0)
-        recorder.schema = schema
-        yield X, labels
-        return
     first = 0
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
         schema = X.schema if width is None else schema
-    for i, chunk in enumerate(_chunks(iter(X), presses)):
+    for i, chunk in enumerate(_chunks(iter(X), presses) if chunked else [(X, y)]):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(
                 f"chunk {i} of the stream must be a pair (X, y), but is {repr_short(chunk)}; pass "
                 "pairs of arrays, or two arrays: okl.run(learner, X, y)"
             )
-        if inputs.count_rows(chunk[0]) == 0:
+        if chunked and inputs.count_rows(chunk[0]) == 0:
             continue
         try:
             if width is None and schema is None:
@@ -77,8 +67,12 @@ def _pieces(
             recorder.learner._check_points(part)
             labels = as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
+            if not chunked:
+                raise
+            what = re.sub(r"(?<=at row )\d+", lambda row, n=first: str(n + int(row[0])), str(error))
             hint = isinstance(X, Stream) and X.columns is None and width and f"; pass width={width}"
-            raise ValueError(_name_chunk(str(error), i, first) + (hint or "")) from error
+            where = f"chunk {i} of the stream, from row {first} on"
+            raise ValueError(f"{where}: {what}{hint or ''}") from error
         warned = warned or _warn_of_block(labels, first)
         recorder.schema = schema
         yield part, labels
@@ -103,12 +97,6 @@ def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:
         yield chunk
 
 
-def _name_chunk(message: str, chunk: int, first: int) -> str:
-    """Return the message of an error in a chunk with the row of the whole stream."""
-    message = re.sub(r"(?<=at row )\d+", lambda row: str(first + int(row[0])), message)
-    return f"chunk {chunk} of the stream, from row {first} on: {message}"
-
-
 def run(
     learner: Learner, X: ArrayLike | Iterable, y: ArrayLike | None = None, loss: str | None = None,
     progress: bool = False, time_limit: float | None = None,
@@ -130,7 +118,7 @@ def run(
         Memory-mapped float64 arrays are read piece by piece, sparse rows made dense block by block.
         Pairs are for streams larger than memory, such as ``okl.stream``.
     y : array_like of shape (n,), optional
-        Labels, (n, K) for MultiOutput, in the order of the rows; None if X is an iterable of pairs.
+        Labels, (n, K) for MultiOutput; None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the loss that the learner minimises.
     progress : bool
@@ -198,7 +186,7 @@ def run(
         recorder.late = LateLabels(learner, delay, batch, labels)
     if checkpoint is not None:
         recorder.resume()
-    chunked = y is None and not hasattr(X, "shape") and _is_chunked(X)
+    chunked = y is None and _is_chunked(X)
     shape = {"unit": " rounds", "initial": recorder.rounds, "unit_scale": True}
     finished, data, recorder.past = True, None, 0 if resume else recorder.rounds
     with (
@@ -210,8 +198,8 @@ def run(
         bar.total = None if rows is None else rows + recorder.rounds - recorder.past
         for part, y in pieces:
             if not chunked:
-                bar.total = recorder.expected = len(y) + recorder.rounds - recorder.past
-                data = (part, y) if recorder.expected == len(y) else None
+                bar.total = rows = len(y) + recorder.rounds - recorder.past
+                data = (part, y) if rows == len(y) else None
             past = recorder.compare_past(part, y, resume)
             part, y = part[past:], y[past:]
             if not len(y):
@@ -240,7 +228,13 @@ def _check_arguments(
     learner = learner if isinstance(learner, Learner) else adapt(learner)
     if checkpoint is not None:
         checks.as_path(checkpoint, "checkpoint")
-        _refuse_unsaveable(learner)
+        try:
+            to_spec(learner, {})
+        except ValueError as error:
+            raise ValueError(
+                f"checkpoint needs a learner that can be saved, and {learner!r} cannot ({error}): "
+                "leave checkpoint out, or derive your class from okl.Learner"
+            ) from None
     if isinstance(X, str | os.PathLike):
         raise ValueError(f"X is the path {str(X)!r}; pass okl.stream({str(X)!r}, label=...)")
     if time_limit is not None:
@@ -257,17 +251,6 @@ def _check_arguments(
     return learner
 
 
-def _refuse_unsaveable(learner: Learner) -> None:
-    """Raise ValueError for a learner that a checkpoint cannot hold."""
-    try:
-        to_spec(learner, {})
-    except ValueError as error:
-        raise ValueError(
-            f"checkpoint needs a learner that can be saved, and {learner!r} cannot ({error}): "
-            "leave checkpoint out, or derive your class from okl.Learner"
-        ) from None
-
-
 def _warn_of_block(y: np.ndarray, before: int) -> bool:
     """Warn of a long block of equal labels, which random order would not have; say whether."""
     n = before + len(y)
@@ -278,9 +261,10 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
     if not (halves == halves[:, :1]).all(axis=1).any():
         return False
-    starts = np.append(0, np.flatnonzero(y[1:] != y[:-1]) + 1)
-    lengths = np.diff(np.append(starts, len(y)))
-    start, rows = int(starts[lengths.argmax()]), int(lengths.max())
+    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
+    lengths = np.diff(ends, prepend=0)
+    rows = int(lengths.max())
+    start = int(ends[lengths.argmax()]) - rows
     if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
         return False
     checks.warn(

@@ -32,7 +32,7 @@ class Certificate(NamedTuple):
     penalty is the one that the learner has then. So they say how well it has done lately;
     ``theory.discounted_awv_bound`` has the undiscounted regret against functions that move.
 
-    Of a learner that had played before the run, all sums are of those rounds too.
+    If the learner had played before the run, the sums include those rounds.
 
     Attributes
     ----------
@@ -123,19 +123,13 @@ class Run:
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data
         self.predictions, self.losses = arrays["predictions"], arrays["losses"]
-        self.sizes = arrays["sizes"]
-        self.rounds = int(meta["rounds"])
-        self.mistakes = arrays.get("mistakes")
-        self.scores = arrays.get("scores")
-        self.intervals = arrays.get("intervals")
+        self.sizes, self.mistakes = arrays["sizes"], arrays.get("mistakes")
+        self.scores, self.intervals = arrays.get("scores"), arrays.get("intervals")
         self.checkpoints = arrays["checkpoints"]
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
-        self.seconds = float(meta["seconds"])
-        self.finished = bool(meta["finished"])
-        self.interrupted = bool(meta["interrupted"])
-        self.loss = meta["loss"]
-        self.learner = meta["learner"]
-        self.late = meta.get("late", "")
+        self.rounds, self.seconds = int(meta["rounds"]), float(meta["seconds"])
+        self.finished, self.interrupted = bool(meta["finished"]), bool(meta["interrupted"])
+        self.loss, self.learner, self.late = meta["loss"], meta["learner"], meta.get("late", "")
         self.schema = Schema.from_json(meta.get("schema"))
         self.certificate = None
         if "comparator" in arrays:
@@ -158,8 +152,7 @@ class Run:
     @cached_property
     def recorded(self) -> np.ndarray:
         """The rounds that are stored, counted from 1, shape (n,); the last one always is."""
-        rounds = self._arrays.get("recorded")
-        return np.arange(1, self.rounds + 1) if rounds is None else rounds
+        return self._arrays.get("recorded", np.arange(1, self.rounds + 1))
 
     def without_data(self) -> Self:
         """Return the run without inputs and labels: ``regret`` is refused, all else stays."""
@@ -254,26 +247,22 @@ class Run:
         """Return the regret against the best functions of an RKHS.
 
         ``theory.Hindsight(kernel, X, y, lam, loss).regret(run.predictions, at)`` is the same, and
-        serves several runs over one stream; cost and accuracy are described there. For runs of
-        several outputs, or that do not hold their data and all rounds, use ``theory.regret``.
+        serves several runs over one stream; arguments, result, cost and accuracy are described
+        there. For runs of several outputs, or that do not hold their data and all rounds, use
+        ``theory.regret``.
 
         Parameters
         ----------
         kernel : Kernel
         lam : float > 0
-            Of the penalty lam |f|^2.
         at : int or array_like of int, optional
-            Rounds at which to have it, increasing; one number k: k rounds, evenly spread, with the
-            last one. Only rounds with a label count.
+            Only rounds with a label count.
         loss : str, optional
-            One of ``losses.LOSSES``; None: ``run.loss``.
+            None: ``run.loss``.
 
         Returns
         -------
         ndarray of shape (n,) or theory.RegretCurve
-            With ``at``: against the best function so far and the final one, penalised and not, with
-            an interval. Without, for squared loss and at most 20,000 rounds: after every round,
-            against the best penalised function so far; otherwise the curve of the last round alone.
 
         Examples
         --------
@@ -362,7 +351,6 @@ class Run:
 
     @classmethod
     def _from_file(cls, path: str | os.PathLike, meta: dict[str, Any], arrays: Any) -> Self:
-        """Return the run of a file with these contents."""
         if "run" not in meta:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")
         return cls(select_prefix("run_", arrays), meta["run"])
@@ -375,10 +363,10 @@ class Run:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
             if (rounds := self.class_rounds) is not None:
                 what += f" ({name_rules(*count_rules(rounds[0]))})"
-        end = self._end()
-        size = f", size {int(self.sizes[-1])}" if self.rounds else ""
-        size += f", {self.outliers}" if self.outliers else ""
-        return f"Run({self.learner}: {self.rounds} rounds{end}, {what}{size}, {self.seconds:.3g} s)"
+        what += f", size {int(self.sizes[-1])}" if self.rounds else ""
+        what += f", {self.outliers}" if self.outliers else ""
+        rounds = f"{self.rounds} rounds{self._end()}"
+        return f"Run({self.learner}: {rounds}, {what}, {self.seconds:.3g} s)"
 
     def _end(self) -> str:
         late = f", {self.late} (no certificate)" if self.late else ""
@@ -387,8 +375,7 @@ class Run:
         return late if self.finished else f"{late}, stopped by its time limit"
 
     def _repr_html_(self) -> str:
-        end = self._end()
-        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{end}"}
+        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{self._end()}"}
         rows[f"mean {self.loss} loss"] = self.mean_loss
         if self.mistakes is None and self.rounds > SETTLED:
             rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss

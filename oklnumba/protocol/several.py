@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,10 +22,10 @@ from oklnumba.core.state import State, axes_of
 from oklnumba.hot import softmax as hot
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import RowWrapper
 
 
-class Several(Wrapper):
+class Several(RowWrapper):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
 
     A subclass checks the labels (``_as_labels``), and ``_column(labels, k)`` returns the numbers,
@@ -50,7 +50,6 @@ class Several(Wrapper):
 
     @property
     def _together(self) -> bool:
-        """Whether one learner plays several outputs."""
         return len(self._learners) < self._outputs
 
     def _member(self) -> str | list[str] | None:
@@ -58,14 +57,6 @@ class Several(Wrapper):
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         self._hyper.learner._advise(X, self._column(labels, 0))  # the learners are all alike
-
-    def learn_one(self, x: ArrayLike, y: Any = None) -> Self:
-        """Play one round, whose label or labels are ``y``; return self."""
-        return self._learn_row(x, [y])
-
-    def predict_one(self, x: ArrayLike) -> Any:
-        """Return the class, or the forecasts (K,), if ``x`` came next; nothing changes."""
-        return self.predict(inputs.as_point(x, self._width, schema=self._schema_for(x)))[0]
 
     def _start(self, d: int) -> None:
         one = self._hyper.learner
@@ -93,7 +84,6 @@ class Several(Wrapper):
         self._played += len(X)
 
     def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        """Play each output by its learner."""
         trace.sizes[:] = 0
         for k, one in enumerate(self._learners):
             output = one._trace(len(X))
@@ -240,7 +230,6 @@ class OneVsRest(Several):
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)
 
     def _names(self) -> np.ndarray:
-        """Return the classes as an array."""
         return np.array(self._hyper.classes)
 
     def _add_class(self, name: Any) -> None:

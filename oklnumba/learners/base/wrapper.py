@@ -70,16 +70,24 @@ class Wrapper(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast(scale_columns(X, self._inner._scales))
 
-    @locked
-    def _learn_row(self, x: Any, y: Any) -> Self:
-        """Play one round by ``partial_fit``; return self."""
-        schema = self._schema_for(x)
-        self.partial_fit(as_point(x, self._width, schema=schema), y)
-        self._schema = schema
-        return self
-
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()
 
     def _nested(self) -> dict[str, State]:
         return {"inner": self._inner}
+
+
+class RowWrapper(Wrapper):
+    """A wrapper that plays a single round as rows of one."""
+
+    @locked
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Play one round, whose label or labels are ``y``; return self."""
+        schema = self._schema_for(x)
+        self.partial_fit(as_point(x, self._width, schema=schema), [y])
+        self._schema = schema
+        return self
+
+    def predict_one(self, x: Any) -> Any:
+        """Return what ``predict`` returns for a row, if ``x`` came next; nothing changes."""
+        return self.predict(as_point(x, self._width, schema=self._schema_for(x)))[0]
