@@ -216,8 +216,8 @@ def test_after_ctrl_c_the_run_is_still_that_of_the_learner(monkeypatch):
     model = classifier(okl.FOGD()).partial_fit(X[:100], y[:100])
     played = okl.run
 
-    def interrupted(learner, chunks):
-        done = played(learner, chunks)
+    def interrupted(learner, X, y):
+        done = played(learner, X, y)
         done.interrupted = True
         return done
 

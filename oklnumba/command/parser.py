@@ -38,10 +38,11 @@ def data(args: argparse.Namespace) -> None:
         labels = f"labels {y.min():g} to {y.max():g}"
         print(f"{args.name}: {len(y):,} rows, {X.shape[1]} columns, {labels}")
         return
-    for name, spec in datasets.SPECS.items():
-        (n, d), there = spec.shape, "to be fetched" if spec.urls else "by hand"
-        where = "here" if datasets.found(name) else there
-        print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {where}")
+    for name in datasets.names():
+        spec = datasets.SPECS[name]
+        n, d = spec.shape
+        here = "here" if datasets.found(name) else "to be fetched" if spec.urls else "by hand"
+        print(f"{name:12} {n:10,} rows {d:5} columns  {spec.task:15} {here}")
 
 
 def warm_up(args: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ import oklnumba as okl
 from oklnumba.command.run import print_warnings
 from oklnumba.command.source import open_stream
 from oklnumba.core.checks import require
-from oklnumba.protocol.late import find_labels
+from oklnumba.core.inputs import find_labels
 from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.core.checks import MOST, require_count, suggest
+from oklnumba.core.inputs import find_labels
 from oklnumba.data import datasets
-from oklnumba.data.streams import LOOK_ROWS, Stream, find_missing
+from oklnumba.data.streams import LOOK_ROWS, Stream
 
 ROWS = 16384  # of a piece
 MOST_CLASSES = 100
@@ -117,13 +118,13 @@ def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
     rows, numbers, total = 0, True, None
     for raw in source.open(ANY).labels():
         numbers = raw.dtype.kind in "iufb"
-        missing = find_missing(raw)
-        if missing.any() and labels == "required":
+        there = find_labels(raw)
+        if labels == "required" and not there.all():
             raise ValueError(
-                f"row {rows + missing.argmax()} (the first is 0) has no label in {source.label!r}; "
+                f"row {rows + there.argmin()} (the first is 0) has no label in {source.label!r}; "
                 "drop it, or let run forecast such rows by --labels optional"
             )
-        values.update(np.unique(raw[~missing]).tolist())
+        values.update(np.unique(raw[there]).tolist())
         rows += len(raw)
         if rows >= LOOK_ROWS:
             break

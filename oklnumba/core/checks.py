@@ -122,18 +122,14 @@ require_discount = partial(
 )
 
 
-def require_count(name: str, value: Any, least: int) -> int:
-    """Return an integer >= least that 64 bits hold."""
+def require_count(name: str, value: Any, least: int, most: float = MOST) -> int:
+    """Return an integer in [least, most]."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    require(whole and least <= value <= MOST, name, value, f"an integer >= {least}")
+    require(whole and least <= value <= most, name, value, f"an integer >= {least}")
     return int(value)
 
 
-def require_seed(name: str, value: Any) -> int:
-    """Return a seed, an integer >= 0 of any size."""
-    seed = as_number(value)
-    require(isinstance(seed, int) and seed >= 0, name, value, "an integer >= 0")
-    return seed
+require_seed = partial(require_count, least=0, most=math.inf)
 
 
 # ---- other values ----

@@ -18,7 +18,6 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 
 # How the dtypes of numbers begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
-DURATIONS = ("timedelta", "duration")
 # docs/for_sklearn_users.md, "Frames as they are"
 BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
 ENCODE = f"; drop, encode or impute such columns{BY}"
@@ -161,17 +160,6 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     return make_compilable(array)
 
 
-def as_label(y: Any, classes: bool = False) -> np.ndarray:
-    """Return one label as a float64 array of shape (1,); False and True are -1 and +1."""
-    if y is None:
-        return as_labels(y, 1)
-    array = _as_floats(y, "y")
-    if array.size != 1:
-        raise ValueError(f"y must be one label, but has shape {array.shape}")
-    array = 2.0 * array - 1.0 if _holds_bools(y) else array
-    return as_labels(array.reshape(1), 1, classes)
-
-
 def _holds_bools(y: Any) -> bool:
     """Say whether labels are False and True, which are the classes -1 and +1."""
     kind = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
@@ -200,23 +188,29 @@ def as_label_array(values: Any) -> np.ndarray:
     return array
 
 
+def find_labels(y: np.ndarray) -> np.ndarray:
+    """Return which rows of y have a label that is neither None nor NaN, (n,)."""
+    is_label = y == y
+    if y.dtype == object:
+        is_label &= np.not_equal(y, None).astype(bool)
+    return is_label.any(axis=tuple(range(1, y.ndim)))
+
+
 def as_classes(values: Any, name: str) -> Any:
     """Return a column, or a frame of one column, as an array; ValueError if a label is missing.
 
     Anything else is returned unchanged.
     """
     if is_frame(values) and len(column_names(values)) == 1:
-        return as_classes(next(_columns(values))[1], name).reshape(-1, 1)
+        return as_classes(_columns(values)[0], name).reshape(-1, 1)
     if not _is_column(values):
         return values
-    of_pandas = hasattr(values, "isna")
-    missing = np.asarray(values.isna() if of_pandas else values.is_null())
-    if missing.any():
-        row = missing.argmax()
+    labels = as_label_array(values)  # scikit-learn would make floats of nullable integers
+    there = find_labels(labels)
+    if not there.all():
+        row = there.argmin()
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
-    # scikit-learn would turn nullable integers and bools into floats.
-    kind = getattr(values.dtype, "numpy_dtype", None) if of_pandas else None
-    return np.asarray(values) if kind is None else values.to_numpy(dtype=kind)
+    return labels
 
 
 NO_CURVATURE = "where the loss has the curvature that this learner uses"
@@ -262,10 +256,10 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         advice = "encode text and drop ragged rows first"
-        if isinstance(values, dict):
+        if isinstance(values, dict) and name == "x":
             advice = "it is a dict, but the learner was taught numbers without names: pass numbers"
-            if name != "x":
-                advice = f"it is a dict: pass a frame, such as pandas.DataFrame({name})"
+        elif isinstance(values, dict):
+            advice = f"it is a dict: pass a frame, such as pandas.DataFrame({name})"
         elif values is None:
             advice = f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
         elif hasattr(values, "__next__"):
@@ -313,13 +307,11 @@ def column_names(frame: Any) -> list[Any]:
     return [] if names == list(range(len(names))) else names
 
 
-def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield names, which may be equal, and columns."""
+def _columns(frame: Any) -> list[Any]:
+    """Return the columns; pandas' may have equal names."""
     if hasattr(frame, "items"):
-        yield from frame.items()
-    else:
-        columns = frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
-        yield from zip(column_names(frame), columns, strict=True)
+        return [column for name, column in frame.items()]
+    return frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
 
 
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
@@ -332,9 +324,9 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
     out, odd, names = np.zeros(frame.shape), [], column_names(frame)
-    for k, (label, column) in enumerate(_columns(frame)):
+    for k, column in enumerate(_columns(frame)):
         try:
-            out[:, k] = _column_as_floats(column, f"column {label!r} of {name}")
+            out[:, k] = _column_as_floats(column, f"column {names[k]!r} of {name}")
         except ValueError as error:
             odd.append(str(error).removesuffix(ENCODE))
     if odd:
@@ -347,22 +339,21 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
 def _column_as_floats(column: Any, where: str) -> np.ndarray:
     """Return the numbers of a column, (n,), with NaN for missing values."""
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
-    advice = ENCODE
-    if where == "y":
-        advice = f"; {FOR_TEXTS if are_numbers(column) else FOR_CLASSES}"
-    texts = (v for v in column if isinstance(v, str | bytes)) if dtype == "object" else iter(())
-    if (text := next(texts, None)) is not None:
-        raise ValueError(f"{where} holds text, {repr_short(text)}{advice}")
-    if dtype == "object" or dtype.startswith(NUMBERS):
+    texts = [v for v in column if isinstance(v, str | bytes)] if dtype == "object" else []
+    if not texts and dtype.startswith(("object", *NUMBERS)):
         try:
             if hasattr(column, "isna"):
                 return column.to_numpy(dtype=np.float64, na_value=np.nan)
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    if dtype.startswith(DURATIONS):
-        dtype = "durations (their numbers are column.dt.total_seconds())"
-    raise ValueError(f"{where} holds {dtype}, not real numbers{advice}")
+    what = f"text, {repr_short(texts[0])}" if texts else f"{dtype}, not real numbers"
+    if dtype.startswith(("timedelta", "duration")):
+        what = "durations (their numbers are column.dt.total_seconds()), not real numbers"
+    advice = ENCODE
+    if where == "y":
+        advice = f"; {FOR_TEXTS if are_numbers(column) else FOR_CLASSES}"
+    raise ValueError(f"{where} holds {what}{advice}")
 
 
 # ---- blocks of rows for the compiled loops ----

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, is_frame
+from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, find_labels, is_frame
 from oklnumba.core.schema import Schema, as_texts, find_values, list_names
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
@@ -237,16 +237,11 @@ def _count_rows(d: int) -> int:
     return min(MOST_ROWS, 1 << max(0, (BLOCK_NUMBERS // d).bit_length() - 1))
 
 
-def find_missing(labels: np.ndarray) -> np.ndarray:
-    """Return which labels are NaN, None or an empty text, (n,)."""
-    return np.isin(labels, (None, "")) if labels.dtype == object else labels != labels
-
-
 def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> np.ndarray:
     """Return the labels as a learner takes them, NaN (or None among classes) if missing."""
     if classes is None:
         return labels.astype(np.float64, copy=False)
-    missing = find_missing(labels)
+    missing = ~find_labels(labels)
     is_class = np.any([labels == value for value in classes], axis=0) | missing
     if not is_class.all():
         at = int(np.argmin(is_class))
@@ -427,16 +422,18 @@ def _as_numbers(batch: Any, schema: Schema, row: int) -> np.ndarray:
         )
     numbers = [batch.column(name).cast("float64", safe=False) for name in schema.names]
     numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
-    return np.column_stack([*numbers, *(schema.encode(batch) if schema.categories else [])])
+    return np.column_stack([*numbers, *schema.encode(batch)])
 
 
 def _as_labels(batch: Any, label: str | None) -> np.ndarray:
-    """Return the labels of a batch, NaN if it has none; texts as objects."""
+    """Return the labels of a batch, NaN if it has none; texts as objects, None if missing."""
     if label not in batch.schema.names:
         return np.full(batch.num_rows, np.nan)
     column = batch.column(label)
-    column = as_texts(column) if str(column.type).startswith(TEXTS) else column
-    return column.to_numpy(zero_copy_only=False)
+    if not str(column.type).startswith(TEXTS):
+        return column.to_numpy(zero_copy_only=False)
+    texts = as_texts(column).to_numpy(zero_copy_only=False)
+    return np.where(texts == "", None, texts)
 
 
 # ---- files and columns ----

@@ -100,10 +100,10 @@ class OnlineEstimator(BaseEstimator):
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
-        done = run(player, X, y).without_data()
+        done = run(player, X, y)
         # In place: after Ctrl-C the rounds of the player stay.
         runs = self._runs if player is getattr(self, "learner_", None) else []
-        runs.append(done)
+        runs.append(done.without_data())
         # In n calls each row is copied at most log2(n) times.
         while len(runs) > 1 and runs[-2].rounds <= runs[-1].rounds:
             runs[-2:] = [join_runs(*runs[-2:])]
@@ -193,7 +193,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         forecast was made before its label was seen, so ``run_.mistake_rate`` is an honest error
         without a test set; ``run_.certificate`` has the regret. It keeps 25 to 75 bytes per round.
     n_features_in_, feature_names_in_
-        Width of X, and the names of its columns, if any.
+        As in scikit-learn.
 
     Notes
     -----
@@ -203,10 +203,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
       learner that follows drift this is a change (a warning names a long block of equal labels).
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
-    - Sparse rows become dense block by block, never all at once.
     - There is no ``sample_weight``: regret bounds count each round once.
     - A ``horizon`` given to the learner counts the rounds of ``partial_fit`` too.
-    - Hyper-parameters that are set after the first rows take effect at the next ``fit``.
 
     Examples
     --------

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
+from oklnumba.core.inputs import find_labels
 from oklnumba.learners.base.learner import Learner, Trace
-
-
-def find_labels(y: np.ndarray) -> np.ndarray:
-    """Return which rows of y have a label that is neither None nor NaN, (n,)."""
-    values = y.astype(object)
-    is_label = np.equal(values, values) & np.not_equal(values, None)
-    return is_label.any(axis=tuple(range(1, y.ndim)))
 
 
 class LateLabels:

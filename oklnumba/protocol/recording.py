@@ -12,12 +12,12 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
-from oklnumba.core.inputs import make_dense
+from oklnumba.core.inputs import find_labels, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.protocol.late import LateLabels, find_labels
+from oklnumba.protocol.late import LateLabels
 from oklnumba.protocol.several import OneVsRest
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given

@@ -165,8 +165,7 @@ def run(
 
     In the main thread the first Ctrl-C ends the run after the present block: the run so far is
     returned with ``interrupted`` True, and the checkpoint is written. The second raises
-    KeyboardInterrupt at once; the learner may be in mid-round then, and asks for ``reset`` or the
-    last checkpoint. With a checkpoint SIGTERM acts as Ctrl-C does.
+    KeyboardInterrupt at once. With a checkpoint SIGTERM acts as Ctrl-C does.
 
     A run with late or optional labels has no certificate, and its regret may exceed any bound of
     ``theory``: the theorems are about labels that come at once.

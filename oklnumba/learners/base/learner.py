@@ -177,8 +177,7 @@ class Learner(State, Params):
             else:
                 schema = self._schema_for(x)
                 X = inputs.as_point(x, self._width, schema=schema)
-                y = y if schema is None else schema.as_signs(y)
-                label = inputs.as_label(y, self._loss().classes)
+                label = self._as_labels(y if y is None else np.ravel(y), 1)
             self._check_labels(label)
             if self._has_matrix or single is None:
                 self._check_points(X)
