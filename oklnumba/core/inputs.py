@@ -157,7 +157,7 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
                 "map the two classes to them (0 and 1 by y = 2 * y - 1), or use loss='squared' for "
                 "regression"
             )
-    return make_compilable(array)
+    return make_dense(array)
 
 
 def _holds_bools(y: Any) -> bool:
@@ -365,8 +365,8 @@ def is_sparse(values: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(values))
 
 
-def make_compilable(X: Any) -> np.ndarray:
-    """Return X as a writable C-ordered array (others compile the loops again); copy if needed."""
+def make_dense(X: Any) -> np.ndarray:
+    """Return X as a dense, writable C-ordered array; others compile the loops again."""
     if is_sparse(X):
         return X.toarray()
     plain = X.flags.c_contiguous and X.flags.writeable and type(X) is np.ndarray
@@ -377,11 +377,6 @@ def count_rows(X: Any) -> int | None:
     """Return the number of rows, also of a list; None if that is unknown."""
     shape = getattr(X, "shape", None)
     return shape[0] if shape else len(X) if isinstance(X, list | tuple) else None
-
-
-def make_dense(X: Any) -> np.ndarray:
-    """Return dense or sparse rows as one array."""
-    return X.toarray() if is_sparse(X) else X
 
 
 def count_block_rows(d: int, most: int) -> int:
@@ -409,5 +404,5 @@ def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, n
     most = count_block_rows(d, most)
     for start in range(0, n, most):
         part = slice(start, min(start + most, n))
-        rows = make_compilable(X[part])
+        rows = make_dense(X[part])
         yield part, rows if scales is None else scale_columns(rows, scales)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import glob
-import json
 import os
 import re
 import shutil
@@ -582,6 +581,6 @@ def _find_columns(given: Any, names: list[str], what: str) -> list[str]:
 
 def _find_index(schema: Any) -> list[str]:
     """Return the columns that are an index of pandas: it is an order, not an input."""
-    pandas = json.loads((schema.metadata or {}).get(b"pandas", "{}"))
-    index = [one for one in pandas.get("index_columns", []) if isinstance(one, str)]
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = [one for one in index if isinstance(one, str)]  # others are ranges
     return [*index, *(one for one in schema.names[:1] if one == "")]  # of to_csv

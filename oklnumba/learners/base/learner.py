@@ -37,7 +37,7 @@ from oklnumba.core.checks import repr_type, require, require_flag, warn
 from oklnumba.core.files import leave_out, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
-from oklnumba.core.inputs import cut_blocks, make_compilable
+from oklnumba.core.inputs import cut_blocks, make_dense
 from oklnumba.core.params import Params, clone, field_with, from_spec, to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
@@ -177,7 +177,8 @@ class Learner(State, Params):
             else:
                 schema = self._schema_for(x)
                 X = inputs.as_point(x, self._width, schema=schema)
-                label = self._as_labels(y if y is None else np.ravel(y), 1)
+                labels = y if y is None or isinstance(y, list | tuple) else np.ravel(y)
+                label = self._as_labels(labels, 1)
             self._check_labels(label)
             if self._has_matrix or single is None:
                 self._check_points(X)
@@ -425,7 +426,7 @@ class Learner(State, Params):
     def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
         """Warn, before the first rounds, of inputs and labels that do not suit."""
         first = not self._played and self._first_labels == Learner._first_labels
-        if first and (advice := self._advice(make_compilable(X[:FIRST_ROWS]))):
+        if first and (advice := self._advice(make_dense(X[:FIRST_ROWS]))):
             warn(advice)
         if self._first_labels is not None:
             self._advise_labels(y)
