@@ -280,11 +280,11 @@ def model_averaging(F, y, ranges, share):
 
 
 def regressions(F, last, y, B):
-    """Two ridge regressions on what forecasts add to the last label, over the largest label."""
+    """Three ridge regressions on what forecasts add to the last label, over the largest label."""
     units = np.where(B > 0, B, np.inf)
     Z = (F - last[:, None]) / units[:, None]
     target = (np.clip(y, -B, B) - last) / units
-    found = forecasts(Z, target, [(10.0, None), (10.0, 500)])[:, [0, 2]].T
+    found = forecasts(Z, target, [(10.0, None), (10.0, 500), (0.3, 500)])[:, [0, 2, 3]].T
     return np.clip(last + B * found, -B, B)
 
 

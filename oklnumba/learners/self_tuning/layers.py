@@ -162,7 +162,7 @@ class Layers(State):
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
         self._settle()
-        names = [f"regression on forecasts, half-life {one.half_life}" for one in STACKS]
+        names = [f"regression, lam = {one.lam:g}, half-life {one.half_life}" for one in STACKS]
         parts: list[Part] = []
         for k in range(len(self._U)):
             parts += measure_ridges(names, self._ridges, k, self._columns, [1.0])[0]

@@ -95,8 +95,9 @@ DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
 # the third needs no scale of losses, the fourth learns the variance of the noise.
 FIRST_LAYER = (AGGREGATING, 0.0), (AGGREGATING, 1e-3), (ML_POLY, 0.0), (DYNAMIC, 1e-3)
 POSTERIOR = 3  # the aggregation whose weights are ``SelfTuning.weights``
-# Regressions on the forecasts of members and first layer, in units of the largest label.
-STACKS = Ridge(10.0), Ridge(10.0, 500)
+# Regressions on the forecasts of members and first layer, in units of the largest label: for noisy
+# labels without and with drift, and for labels with little noise.
+STACKS = Ridge(10.0), Ridge(10.0, 500), Ridge(0.3, 500)
 FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with the regressions
 
 # ---- when things happen ----
