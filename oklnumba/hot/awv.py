@@ -71,8 +71,8 @@ LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
 def measure_growth(y, m, a, p, beta, c, compared, r):
     """Return by how much columns from ``compared`` on raise the best function's loss of a round.
 
-    The loss of a round is (y - m)^2 / a. For the first columns alone, m and a end there: a' is a
-    times the 1 - p beta = a / a' of the others (udu.py).
+    That loss is (y - m)^2 / a. Without these columns m lacks their p_j c_j, and a their factors
+    a' / a of udu.py: a / a' = 1 - p beta.
     """
     first_m, first_a = m, a
     for j in range(compared, r):

@@ -27,9 +27,9 @@ def _check_taylor(name: str, value: Any) -> TaylorFeatures:
 class GrowingPKAWV(FeatureRidge):
     """PKAWV on Taylor features that gain a degree whenever the rounds have doubled.
 
-    Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so n
-    must be known; section 3.1 has it "increased slowly over time". After ``first``, 2 ``first``, 4
-    ``first``, ... rounds the degree grows by one, while there are at most ``max_size`` features.
+    Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so
+    for n beforehand; section 3.1 has it "increased slowly over time". After ``first``, 2 ``first``,
+    4 ``first``, ... rounds the degree grows by one, while there are at most ``max_size`` features.
     From then on forecasts are, bit for bit, those of PKAWV (Algorithm 1) with the larger degree on
     the same rounds from the start.
 

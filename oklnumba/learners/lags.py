@@ -31,8 +31,8 @@ class Lags(Wrapper):
     Remarks
     -------
     Before there are so many labels, the first one stands for those that are missing. In ``predict``
-    all rows see the last labels that are known. A run with late labels or batches is refused, since
-    its forecasts would have older labels than it learned from.
+    all rows see the last labels so far. A run with late labels or batches is refused, since its
+    forecasts would have older labels than it learned from.
 
     The certificate passes through: its functions are f(x, labels) plus the last label.
 

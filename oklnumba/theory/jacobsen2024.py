@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require, require_discount
-from oklnumba.core.factors import make_pending, make_sweep
-from oklnumba.core.state import aligned_zeros, round_up_to_vector
-from oklnumba.hot.awv import Rounds, Span, awv_rounds
-from oklnumba.hot.primitives.factor import Factor
-from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.theory.arguments import checks_arguments
 
 
@@ -61,41 +59,18 @@ def discounted_awv_bound(
     valid = U.shape in (Z.shape, Z.shape[1:])
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)
-    factor = _Factor(Z.shape[1], lam)
-    out = np.empty(len(y))
-    bound = lam * float(U[0] @ U[0])
+    R, w = sqrt(lam) * np.eye(Z.shape[1]), np.zeros(Z.shape[1])  # R'R = A, and the ridge estimate
+    out, bound = np.empty(len(y)), lam * float(U[0] @ U[0])
     for t, (z, label) in enumerate(zip(Z, y, strict=True)):
-        bound += label**2 * (1.0 - 1.0 / factor.play(z, label))
+        p = solve_triangular(R, z, trans="T")
+        a = 1.0 + p @ p  # 1 + z' A^-1 z, A before the round
+        w += (label - w @ z) / a * solve_triangular(R, p)
+        R = np.linalg.qr(np.vstack([R, z]), mode="r")
+        bound += label**2 * (1.0 - 1.0 / a)
         out[t] = bound
-        F_t, G_t = factor.evaluate(U[t]), 0.0  # of u_t and u_{t+1}
-        factor.inv_d[:] = np.minimum(factor.inv_d / discount, 1.0 / lam)  # D <- g D, at least lam
         if t + 1 < len(y):
-            G_t = factor.evaluate(U[t + 1])
-        bound += G_t - discount * F_t
+            bound -= discount * float(np.square(R @ (U[t] - w)).sum())  # g F_t(u_t)
+            D = R.diagonal() ** 2
+            R *= np.sqrt(np.maximum(discount * D, lam) / D)[:, None]  # D <- g D, at least lam
+            bound += float(np.square(R @ (U[t + 1] - w)).sum())  # G_t(u_{t+1})
     return out
-
-
-class _Factor:
-    """The factor U' D U of AWV, round by round."""
-
-    def __init__(self, r: int, lam: float):
-        self.r, room = r, round_up_to_vector(r)
-        self.Z = aligned_zeros(1, room)
-        self.U, self.inv_d, self.c = np.eye(room), np.full(room, 1.0 / lam), np.zeros((1, room))
-        self.factor = Factor(self.U, self.inv_d, self.c, make_pending((), room))
-        self.span, self.sweep = Span(0, 1, room, room), make_sweep(self.U)
-        self.out = Rounds(np.empty((1, 1)), np.empty((1, 1)), np.empty(1), np.empty((1, 1)))
-
-    def play(self, z: np.ndarray, label: float) -> float:
-        """Play a round and return its shrink 1 + z' A^-1 z."""
-        self.Z[0, : self.r] = z
-        rule = NO_DISCOUNT, self.sweep, False
-        status = awv_rounds(self.Z, np.array([[label]]), self.span, self.factor, *rule, self.out)[1]
-        if status:
-            raise FloatingPointError("a forecast is not finite; raise lam, or scale Z and y")
-        return float(self.out.shrinks[0])
-
-    def evaluate(self, u: np.ndarray) -> float:
-        """Return the penalised loss of u less its minimum, sum_k D_k (U_k.u - c_k)^2."""
-        gap = (self.U[: self.r, : self.r] @ u - self.c[0, : self.r]) ** 2
-        return float((gap / self.inv_d[: self.r]).sum())
