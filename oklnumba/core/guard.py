@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
+T = TypeVar("T")
 FEWEST_ROUNDS = 64  # for fewer, threads cost more than they bring
 
 
@@ -119,35 +120,36 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def run_together(calls: Sequence[Callable[[], object]], rounds: int = FEWEST_ROUNDS) -> None:
-    """Make all calls, on as many threads as there are cores; return when all have ended.
+def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) -> list[T]:
+    """Make all calls, on as many threads as there are cores; return their results.
 
     Each thread takes the next call when it has ended one, so long calls should come first. With one
     core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls.
-    Calls must not change the same data; then the result does not depend on the threads. The error
-    of the first call that failed is raised.
+    Calls must not change the same data; then the result does not depend on the threads. When all
+    have ended, the error of the first call that failed is raised.
     """
     global _pool
     alone = _this.is_inside or rounds < FEWEST_ROUNDS
     helpers = 0 if alone else min(count_cores(), len(calls)) - 1
     if helpers < 1:
-        for call in calls:
-            call()
-        return
+        return [call() for call in calls]
     with _pool_lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(
                 count_cores(), "oklnumba", initializer=_number_thread, initargs=(count(1),)
             )
         pool = _pool
-    todo, failed = deque(enumerate(calls)), []
-    work = functools.partial(_make_calls, todo, failed)
+    todo, results, errors = deque(enumerate(calls)), {}, {}
+    work = functools.partial(_make_calls, todo, results, errors)
     # Each in the caller's context: numpy's error state and the like are the caller's.
     helping = [pool.submit(copy_context().run, work) for _ in range(helpers)]
-    work()
-    wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
-    if failed:
-        raise min(failed)[1]
+    try:
+        work()
+    finally:
+        wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
+    if errors:
+        raise errors[min(errors)]
+    return [results[number] for number in range(len(calls))]
 
 
 def worker() -> int:
@@ -159,16 +161,18 @@ def _number_thread(numbers: Iterator[int]) -> None:
     _this.number = next(numbers)
 
 
-def _make_calls(todo: deque, failed: list[tuple[int, BaseException]]) -> None:
-    """Make calls until none is left; note who failed."""
+def _make_calls(todo: deque, results: dict[int, Any], errors: dict[int, BaseException]) -> None:
+    """Make calls until none is left."""
     _this.is_inside = True
-    while todo:
-        try:
-            number, call = todo.popleft()
-        except IndexError:  # another thread was faster
-            break
-        try:
-            call()
-        except BaseException as error:
-            failed.append((number, error))
-    _this.is_inside = False
+    try:
+        while todo:
+            try:
+                number, call = todo.popleft()
+            except IndexError:  # another thread was faster
+                break
+            try:
+                results[number] = call()
+            except BaseException as error:
+                errors[number] = error
+    finally:
+        _this.is_inside = False

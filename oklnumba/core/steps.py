@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from oklnumba.core.guard import run_together
 
@@ -26,14 +26,9 @@ def do_each(works: Sequence[Paced[T]], at_once: bool) -> Paced[list[T]]:
 
     at_once : all steps now, on all cores; else step by step, one work after the other.
     """
-    results: list[Any] = [None] * len(works)
-
-    def end(i: int) -> None:
-        results[i] = finish(works[i])
-
     if at_once:
-        run_together([partial(end, i) for i in range(len(works))])
-        return results
-    for i, work in enumerate(works):
-        results[i] = yield from work
+        return run_together([partial(finish, work) for work in works])
+    results = []
+    for work in works:
+        results.append((yield from work))
     return results

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.scaling import measure_range
+from oklnumba.core.guard import run_together
 from oklnumba.core.state import State
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
 LEAST, LOW, MIDDLE, HIGH, MOST = range(5)  # limits of labels
 BACK = np.arange(1, settings.LAGS + 1)
+WINDOWS = 16  # of labels: as many as one thread measures at a time
 MEMORY = settings.BLOCK_ROWS + LONG_WINDOW  # labels for lags: of a block, and as many late ones
 
 
@@ -119,7 +122,9 @@ class Labels(State):
         limits = self._limits[:, None].copy()
         if len(starts) and self._are_judged:
             windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[starts]
-            changes = np.concatenate([limits, measure_limits(windows)], axis=1)
+            some = [windows[i : i + WINDOWS] for i in range(0, len(starts), WINDOWS)]
+            measured = run_together([partial(measure_limits, one) for one in some], n)
+            changes = np.concatenate([limits, *measured], axis=1)
             self._limits[:] = changes[:, -1]
             limits = changes[:, np.searchsorted(starts, np.arange(n), side="right")]
         raw = Y.clip(limits[LEAST], limits[MOST])

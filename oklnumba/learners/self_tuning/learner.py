@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from oklnumba.components.scaling import take_medians
 from oklnumba.core.checks import repr_short
 from oklnumba.core.cholesky import find_blas
-from oklnumba.core.guard import locked
+from oklnumba.core.guard import locked, run_together
 from oklnumba.core.health import Part
 from oklnumba.core.params import count, field_with, flag, random_seed
 from oklnumba.core.state import State
@@ -302,7 +303,8 @@ class SelfTuning(Learner):
         foretold = ensemble.play_lags(rounds, True, is_forecast_point)  # first: they tell outliers
         learned = labels.judge(Y, limits, foretold)
         rounds = rounds._replace(Y=learned)
-        recorded = [one.play(rounds) for one in self._experts]
+        recorded = run_together([partial(one.play, rounds) for one in self._forests], n)
+        recorded += [one.play(rounds) for one in self._given]
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
         out = Trace(columns[0], trace.sizes, *columns[1:])
