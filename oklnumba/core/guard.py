@@ -112,7 +112,7 @@ _this = _Thread()
 def _forget_pool() -> None:
     """Drop the pool: in a forked child its threads are gone, and its lock may be held."""
     global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
+    _pool, _pool_lock, _this.number = None, threading.Lock(), 0
     _free_locks()
 
 
