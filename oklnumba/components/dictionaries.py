@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, cut_blocks, scale_columns
-from oklnumba.core.params import Params, field_in, positive, random_seed
+from oklnumba.core.params import Params, field_in, field_with, positive, random_seed
 from oklnumba.core.state import (
     INTERRUPTED,
     Coins,
@@ -281,6 +282,9 @@ def check_sampler(name: str, value: Any) -> str | float:
     fixed = not isinstance(value, str) and number(value) and 0 < value <= 1
     require(named or fixed, name, value, '"kors", "kors_listed", or a probability in (0, 1]')
     return value if named else float(value)
+
+
+sampler_field = partial(field_with, check_sampler)
 
 
 def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> hot.Rule:

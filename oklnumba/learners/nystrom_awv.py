@@ -6,19 +6,11 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from oklnumba.components.dictionaries import check_sampler, joining_rule
+from oklnumba.components.dictionaries import joining_rule, sampler_field
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import (
-    choice,
-    count,
-    discount_factor,
-    field_in,
-    field_with,
-    positive,
-    random_seed,
-)
+from oklnumba.core.params import choice, count, discount_factor, field_in, positive, random_seed
 from oklnumba.core.state import (
     BLOCK_ROWS,
     Coins,
@@ -124,7 +116,7 @@ class NystromAWV(Learner):
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
     forecaster: str = choice(FORECASTERS, "awv")
-    sampler: str | float = field_with(check_sampler, "kors")
+    sampler: str | float = sampler_field("kors")
     max_size: int | None = count(1, None, optional=True)
     seed: int = random_seed(0)
     discount: float = discount_factor(1.0)

@@ -4,9 +4,9 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from oklnumba.components.dictionaries import check_sampler, joining_rule
+from oklnumba.components.dictionaries import joining_rule, sampler_field
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import field_in, field_with, flag, positive, random_seed
+from oklnumba.core.params import field_in, flag, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import pros_n_kons as hot
 from oklnumba.hot.newton import Step
@@ -72,7 +72,7 @@ class ProsNKONS(Curved):
     mu: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
-    sampler: str | float = field_with(check_sampler, "kors")
+    sampler: str | float = sampler_field("kors")
     restart: bool = flag(True)
     seed: int = random_seed(0)
 

@@ -3,7 +3,7 @@
 A pass over U (udu.py) takes most of the time of a round. Single rounds need one, not two:
 
     forecast at z     solve_points: one pass brings U up to date with the round before, and solves
-                      p = U^-T z; z and p are kept
+                      p = U^-T z; Pending holds z and p
     round with z      add_rounds: p gives beta and a, all that c needs; U and D wait
     next forecast     solve_points: the next pass, as above
 
