@@ -285,16 +285,9 @@ def sort_rounds(X, Y, coins, tree, block):
 
 
 @hot
-def place_rounds(X, Y, coins, sorts, share, is_forecast_point, tree, spans, block):
-    """Sort n rounds by leaf, if so told, and write the coordinates of a share of them.
-
-    Y : (n, K), empty if nothing is learned; coins : (n,), of points that may join dictionaries,
-    empty if none may; is_forecast_point : whether the last call was the forecast of the only row.
-    Returns the round that failed and a status.
-    """
-    if sorts:
-        sort_rounds(X, Y, coins, tree, block)
-    rows, joins, first = block.rows, coins.shape[0] > 0, share.first
+def place_rounds(joins, share, is_forecast_point, spans, block):
+    """Write the coordinates of a share of a block. Returns the round that failed and a status."""
+    rows, first = block.rows, share.first
     for leaf in range(share.leaf, share.leaf_stop):
         stop, atoms = smaller(rows.ends[leaf], share.stop), spans.counts[leaf, ATOMS]
         if first < stop:
@@ -304,4 +297,4 @@ def place_rounds(X, Y, coins, sorts, share, is_forecast_point, tree, spans, bloc
                 return rows.order[failed], status
             write_sizes(first, stop, atoms, block)
         first = stop
-    return X.shape[0], DONE
+    return first, DONE

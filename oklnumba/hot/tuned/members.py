@@ -16,7 +16,8 @@ from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import Factor, Pending, Sweep
 from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot
 from oklnumba.hot.primitives.udu import Forgetting
-from oklnumba.hot.tuned.rules import rule_rounds
+from oklnumba.hot.tuned.coordinates import Block, Spans, Tree, place_rounds, sort_rounds
+from oklnumba.hot.tuned.rules import Rules, rule_rounds
 
 
 class Ridges(NamedTuple):
@@ -45,6 +46,22 @@ class Sums(NamedTuple):
 
     latest: Annotated[Array, "leaves", "ridges", "sums", "outputs"]  # of each leaf
     total: Annotated[Array, "ridges", "sums", "outputs"]  # of all leaves together
+
+
+class Group(NamedTuple):
+    """A space, its members, and where they write."""
+
+    tree: Tree
+    spans: Spans
+    block: Block
+    ridges: Ridges
+    rules: Rules
+    sums: Sums
+    sorted: Results  # of the rows of the block
+    results: Results  # of the rounds
+
+
+SORT, PLACE, REGRESS, END = range(4)  # steps of a block
 
 
 @hot
@@ -162,13 +179,13 @@ def sum_sizes(n, counts, block):
 
 
 @hot
-def end_rounds(n, learns, counts, block, rules, sums, before, after):
-    """Play the rules of a space; write all results in the order of the rounds.
+def end_rounds(n, learns, group):
+    """Play the rules; write all results in the order of the rounds.
 
-    before, after : Results as the rows are, with those of the regressions, and of the rounds.
     Returns the round that failed and a status.
     """
-    first, rows = 0, block.rows
+    first, block, rows, rules = 0, group.block, group.block.rows, group.rules
+    before, after = group.sorted, group.results
     for leaf in range(rows.ends.shape[0]):
         stop = rows.ends[leaf]
         for i in range(rules.codes.shape[0]):
@@ -178,12 +195,33 @@ def end_rounds(n, learns, counts, block, rules, sums, before, after):
                 return rows.order[failed], status
         if learns:
             unsort_certificates(
-                first, stop, rows.order, sums.latest[leaf], before.certificates,
+                first, stop, rows.order, group.sums.latest[leaf], before.certificates,
                 after.certificates,
             )  # fmt: skip
         first = stop
     unsort_forecasts(n, rows.order, before.forecasts, after.forecasts)
     if learns:
-        sum_certificates(n, sums.total, after.certificates)
-        sum_sizes(n, counts, block)
+        sum_certificates(n, group.sums.total, after.certificates)
+        sum_sizes(n, group.spans.counts, block)
     return n, DONE
+
+
+@hot
+def group_rounds(step, last, X, Y, coins, is_forecast_point, share, group):
+    """Play the steps from ``step`` to ``last`` of n rounds: PLACE and REGRESS of a share of them.
+
+    Y : (n, K), empty if the rounds are only forecast; coins : (n,), of points that may join
+    dictionaries, empty if none may; is_forecast_point : whether the last call was the forecast of
+    the only row. Returns the round that failed and a status.
+    """
+    failed, status, learns = 0, DONE, Y.shape[0] > 0
+    if step == SORT:
+        sort_rounds(X, Y, coins, group.tree, group.block)
+    if step <= PLACE <= last:
+        joins = coins.shape[0] > 0
+        failed, status = place_rounds(joins, share, is_forecast_point, group.spans, group.block)
+    if status == DONE and step <= REGRESS <= last:
+        failed, status = ridge_rounds(share, learns, group.block.rows, group.ridges, group.sorted)
+    if status == DONE and last == END:
+        failed, status = end_rounds(X.shape[0], learns, group)
+    return failed, status

@@ -88,7 +88,7 @@ class Ensemble(State):
         has_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         named = ridges[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(has_proof), named)
-        self.layers = Layers(rows, certified, outputs)
+        self.layers = Layers(rows, certified, outputs, self.groups[-1].loop)
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from oklnumba.components.scaling import measure_range
+from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
 from oklnumba.core.state import State
 from oklnumba.learners.self_tuning import settings
@@ -95,6 +95,8 @@ class Labels(State):
     }  # fmt: skip
     _INTEGERS = frozenset({"replaced"})
     _UNBOUNDED = frozenset({"recent", "raw", "price"})
+    _late: tuple[np.ndarray, Known] | None = None  # leads that set_leads took, and what was known
+    _latest: Known  # what was known in the last forecast
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
@@ -104,12 +106,33 @@ class Labels(State):
 
     # ---- what is known ----
 
-    def look_back(self, unknown: np.ndarray) -> Known:
+    def _look_back(self, unknown: np.ndarray) -> Known:
         """Return what is known in n rounds if so many of the last labels, (n,), are not.
 
         Where not even the first ones remembered are known, these are returned.
         """
         return look_back(self._raw, np.maximum(MEMORY - unknown, settings.LAGS))
+
+    def know_all(self, n: int) -> Known:
+        """Return what is known in n single forecasts now."""
+        self._latest = self._look_back(np.zeros(n, dtype=np.int64))
+        return self._latest
+
+    def set_leads(self, leads: np.ndarray) -> None:
+        """Take the leads, (m,), of rows with late labels that come next."""
+        self._late = leads, self._look_back(leads - np.arange(len(leads)))
+
+    def take_known(self, n: int, is_forecast_point: bool) -> tuple[np.ndarray, Known]:
+        """Return the leads of the next n rounds, whose labels have come, and what was known.
+
+        is_forecast_point : whether the only round is that of the last forecast.
+        """
+        if self._late is None:
+            known = self._latest if is_forecast_point else self._look_back(np.arange(n, 0, -1))
+            return np.zeros(n, dtype=np.int64), known
+        leads, known = self._late
+        self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
+        return leads[:n], known.rows(0, n)
 
     # ---- what is usual ----
 
@@ -177,6 +200,30 @@ class Labels(State):
     def price(self) -> np.ndarray:
         """What outliers cost so far, (K,)."""
         return self._price.copy()
+
+
+def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
+    """Refuse labels, (n,) or (n, K), whose fourth powers leave double precision.
+
+    What counts is the median size of the last SHORT_WINDOW labels but zeros.
+    """
+    sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
+    if not ((sizes > most) | (sizes < least) & (sizes > 0.0)).any():
+        return
+    before = np.full((SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
+    if recent is not None:
+        before = recent[1 - SHORT_WINDOW :].reshape(before.shape)
+    sizes = np.concatenate([np.abs(before), sizes])
+    sizes[sizes == 0.0] = np.nan
+    windows = sliding_window_view(sizes, SHORT_WINDOW, axis=0)
+    size, enough = take_medians(windows), (windows > 0.0).sum(axis=-1) >= settings.FEWEST_SIZES
+    odd = enough & ((size < least) | (size > most))
+    if odd.any():
+        row, size = int(odd.nonzero()[0][0]), float(size[odd][0])
+        raise ValueError(
+            f"y has labels of size {size:.0e} at row {row}, but SelfTuning takes sizes from "
+            f"{least:g} to {most:g}: scale the labels, y * {10.0 ** -round(np.log10(size)):g}"
+        )
 
 
 def measure_limits(windows: np.ndarray) -> np.ndarray:

@@ -11,10 +11,11 @@ from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, wr
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.hot.tuned.coordinates import Rows, Share
-from oklnumba.hot.tuned.members import Results, Ridges, ridge_rounds
+from oklnumba.hot.tuned.members import REGRESS, Group, Results, group_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning.members import (
+    NO_COINS,
     make_results,
     make_ridges,
     measure_ridges,
@@ -40,7 +41,7 @@ class Layers(State):
     negative, and their sum need not be 1, unlike those of an aggregation.
 
     members : the rows of their forecasts in ``Results``; certified : the regressions of those that
-    have a certificate.
+    have a certificate; like : any group, for all that its loop takes but does not use here.
     """
 
     _STATE = axes_of(hot.LayerState) | {
@@ -51,7 +52,7 @@ class Layers(State):
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
-    def __init__(self, members: np.ndarray, certified: np.ndarray, outputs: int):
+    def __init__(self, members: np.ndarray, certified: np.ndarray, outputs: int, like: Group):
         count = len(members)
         self._columns = count + len(FIRST_LAYER)  # with 0, without the last label
         r = round_up_to_vector(self._columns)
@@ -65,9 +66,10 @@ class Layers(State):
         self._arguments = kinds, shares, np.array(FINAL_LAYER), members, certified, state
         totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
         self._ridges = make_ridges(STACKS, self._U, self._inv_d, self._c, totals)
+        self._like = like
         self._at_work = {0: self._make_work()}  # of each thread of the pool
 
-    def _make_work(self) -> tuple[Rows, Ridges, Results, hot.Layers]:
+    def _make_work(self) -> tuple[Group, hot.Layers]:
         """Return what the loops take, with workspace that no other thread uses."""
         n, (outputs, final), r = BLOCK_ROWS, self._final_totals.shape, self._U.shape[-1]
         rows = Rows(
@@ -80,7 +82,9 @@ class Layers(State):
             np.zeros(n + 1), np.zeros(n), rows, stacks, np.zeros((n, final)), np.zeros(final),
             np.zeros(n), np.zeros(n),
         )  # fmt: skip
-        return rows, share_ridges(self._ridges), stacks, hot.Layers(*self._arguments, work)
+        block, ridges = self._like.block._replace(rows=rows), share_ridges(self._ridges)
+        regressions = self._like._replace(block=block, ridges=ridges, sorted=stacks)
+        return regressions, hot.Layers(*self._arguments, work)
 
     def play(
         self, n: int, k: int, Y: np.ndarray, offset: float, members: Results, trace: Trace
@@ -93,10 +97,11 @@ class Layers(State):
         number, learns = worker(), len(Y) > 0
         if number not in self._at_work:
             self._at_work[number] = self._make_work()
-        *regressions, layers = self._at_work[number]
+        regressions, layers = self._at_work[number]
         rounds = n, Y, learns, k, offset, members, layers, trace
+        share = Share(k, k + 1, 0, n, 0, len(STACKS))
         play(hot.layer_rounds, False, *rounds)
-        play(ridge_rounds, Share(k, k + 1, 0, n, 0, len(STACKS)), learns, *regressions)
+        play(group_rounds, REGRESS, REGRESS, Y, Y, NO_COINS, False, share, regressions)
         play(hot.layer_rounds, True, *rounds)
 
     def end_span(self, signs: np.ndarray) -> np.ndarray:

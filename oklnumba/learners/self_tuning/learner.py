@@ -27,9 +27,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from oklnumba.components.scaling import take_medians
 from oklnumba.core.checks import repr_short
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.guard import locked, run_together
@@ -44,7 +42,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts
 from oklnumba.learners.self_tuning.forest import Forest
-from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
+from oklnumba.learners.self_tuning.labels import Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.members import Member, Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
@@ -132,7 +130,6 @@ class SelfTuning(Learner):
     _compiles = COMPILES  # whether this process has yet to compile its loops
     _needs_each_label = from_any("experts", "_needs_each_label")
     _needs_last_label = from_any("experts", "_needs_last_label")
-    _late = None  # leads of rows with late labels that come next, and what was known in each
 
     budget: int = count(1, 300)
     _: KW_ONLY
@@ -234,32 +231,13 @@ class SelfTuning(Learner):
     # ---- rounds ----
 
     def _check_labels(self, y: np.ndarray) -> None:
-        """Refuse what an expert refuses, and sizes whose fourth powers leave double precision.
-
-        What counts is the median size of the last SHORT_WINDOW labels but zeros.
-        """
+        """Refuse what an expert refuses, and sizes whose fourth powers leave double precision."""
         for i, one in enumerate(self._hyper.experts):
             try:
                 one._as_labels(y, len(y))
             except ValueError as error:
                 raise ValueError(f"expert {i}, {repr_short(one)}: {error}") from None
-        sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
-        if not ((sizes > most) | (sizes < least) & (sizes > 0.0)).any():
-            return
-        before = np.full((settings.SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
-        if self._played:
-            before = self._labels.recent[1 - settings.SHORT_WINDOW :].reshape(before.shape)
-        sizes = np.concatenate([np.abs(before), sizes])
-        sizes[sizes == 0.0] = np.nan
-        windows = sliding_window_view(sizes, settings.SHORT_WINDOW, axis=0)
-        size, enough = take_medians(windows), (windows > 0.0).sum(axis=-1) >= settings.FEWEST_SIZES
-        odd = enough & ((size < least) | (size > most))
-        if odd.any():
-            row, size = int(odd.nonzero()[0][0]), float(size[odd][0])
-            raise ValueError(
-                f"y has labels of size {size:.0e} at row {row}, but SelfTuning takes sizes from "
-                f"{least:g} to {most:g}: scale the labels, y * {10.0 ** -round(np.log10(size)):g}"
-            )
+        check_sizes(y, self._labels.recent if self._played else None)
 
     def _start(self, d: int) -> None:
         if SelfTuning._compiles:
@@ -298,7 +276,7 @@ class SelfTuning(Learner):
         """Play up to BLOCK_ROWS rounds; restarts and spans end after the last one only."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits, raw = labels.measure(Y, self._played)
-        leads, known = self._take_known(n, is_forecast_point)
+        leads, known = labels.take_known(n, is_forecast_point)
         rounds = Rounds(X, Y, raw, known)
         foretold = ensemble.play_lags(rounds, True, is_forecast_point)  # first: they tell outliers
         learned = labels.judge(Y, limits, foretold)
@@ -323,18 +301,9 @@ class SelfTuning(Learner):
         if self._played % settings.SPAN == 0:
             self._ensemble.end_span()
 
-    def _take_known(self, n: int, is_forecast_point: bool) -> tuple[np.ndarray, Known]:
-        """Return the leads of the next n rounds, whose labels have come, and what was known."""
-        if self._late is None:
-            leads, unknown = np.zeros(n, dtype=np.int64), np.arange(n, 0, -1)
-            return leads, self._known if is_forecast_point else self._labels.look_back(unknown)
-        leads, known = self._late
-        self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
-        return leads[:n], known.rows(0, n)
-
     def _set_leads(self, leads: np.ndarray) -> None:
         if self._width is not None:
-            self._late = leads, self._labels.look_back(leads - np.arange(len(leads)))
+            self._labels.set_leads(leads)
 
     def _restart(self, single: bool) -> None:
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
@@ -359,7 +328,7 @@ class SelfTuning(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None  # until it is whole: Ctrl-C may come between
-        self._known = known = self._labels.look_back(np.zeros(len(X), dtype=np.int64))
+        known = self._labels.know_all(len(X))
         recorded = np.concatenate([one.forecast(X, known) for one in self._experts], axis=1)
         self._ensemble.forecast(X, known, recorded, forecasts.reshape(len(X), self._outputs))
         self._forecast_point = self._single_input(X)

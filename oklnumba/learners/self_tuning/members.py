@@ -35,9 +35,9 @@ from oklnumba.hot.tuned.coordinates import (
     Share,
     Spans,
     Tree,
-    place_rounds,
     remake_dictionaries,
 )
+from oklnumba.hot.tuned.members import END, PLACE, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
@@ -213,22 +213,19 @@ class Group(State):
         order, leaf, columns, in_leaf = np.zeros((4, n), dtype=np.int64)
         ends, compared = np.zeros((2, leaves), dtype=np.int64)
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
-        spans = Spans(kernel._code(), max_size, *dictionaries, *make_points(cap))
-        self._rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
-        block = Block(self._rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes)
-        self._places = tree, spans, block  # for place_rounds
-        self._ridges = make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals)
-        self._sorted = make_results(space.forecasts, len(space.ridges), K)
-        rules = Rules(
-            np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
-            self._max_label,
+        rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
+        self.loop = hot.Group(
+            tree, Spans(kernel._code(), max_size, *dictionaries, *make_points(cap)),
+            Block(rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes),
+            make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals),
+            Rules(
+                np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
+                self._max_label,
+            ),
+            self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
         )  # fmt: skip
-        sums = self._gather(hot.Sums)
-        self._ends = self._counts, block, rules, sums, self._sorted, results
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
-        self._at_work = {
-            0: (self._places, self._ridges)
-        }  # with workspace of each thread of the pool
+        self._at_work = {0: self.loop}  # with workspace of each thread of the pool
 
     @property
     def size(self) -> int:
@@ -263,7 +260,7 @@ class Group(State):
             merged[name] = np.concatenate([first, rest], axis=1)
         super()._restore(state | merged)
         if self._max_size:
-            play(remake_dictionaries, *self._places[1:])
+            play(remake_dictionaries, self.loop.spans, self.loop.block)
         if "U_derived" not in state:
             with find_blas().limit(limits=1, user_api="blas"):  # faster for small matrices
                 self._derive_regressions()
@@ -292,30 +289,23 @@ class Group(State):
         joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
         just had the only one.
         """
-        coins = self._toss(len(X)) if joins else NO_COINS
-        play(place_rounds, X, Y, coins, True, self._whole, is_forecast_point, *self._places)
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
+        play(hot.group_rounds, SORT, END, *rounds, self._whole, self.loop)
         self._note_full()
-        self._play(len(X), True)
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
-        play(place_rounds, X, NO_LABELS, NO_COINS, True, self._whole, False, *self._places)
-        self._play(len(X), False)
-
-    def _play(self, n: int, learns: bool) -> None:
-        play(hot.ridge_rounds, self._whole, learns, self._rows, self._ridges, self._sorted)
-        play(hot.end_rounds, n, learns, *self._ends)
+        rounds = X, NO_LABELS, NO_COINS, False
+        play(hot.group_rounds, SORT, END, *rounds, self._whole, self.loop)
 
     def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool) -> tuple[list[Callable], ...]:
         """Do what ``play`` does in calls that threads may make: return those of each step.
 
         A step begins when the one before has ended.
         """
-        arguments = X, Y, self._toss(len(X)) if joins else NO_COINS
-        play(
-            place_rounds, *arguments, True, self._whole._replace(leaf_stop=0), False, *self._places
-        )
-        ends, ridges = [0, *self._rows.ends.tolist()], range(len(self.space.ridges))
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
+        play(hot.group_rounds, SORT, SORT, *rounds, self._whole, self.loop)
+        ends, ridges = [0, *self.loop.block.rows.ends.tolist()], range(len(self.space.ridges))
         some, maps = max(1, (len(ends) - 1) // SHARES), []
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
         shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
@@ -325,31 +315,25 @@ class Group(State):
         for leaf, leaf_stop, first, stop in shares:
             for start in range(first, stop, rows):
                 share = Share(leaf, leaf_stop, start, min(start + rows, stop), 0, 0)
-                maps.append(partial(self._map, arguments, share))
+                maps.append(partial(self._play_step, PLACE, rounds, share))
         regressions = [
-            partial(self._regress, Share(*one, i, i + 1)) for one in shares for i in ridges
-        ]
-        return maps, regressions, [partial(self._end, len(X))]
+            partial(self._play_step, REGRESS, rounds, Share(*one, i, i + 1))
+            for one in shares for i in ridges
+        ]  # fmt: skip
+        return maps, regressions, [partial(self._play_step, END, rounds, self._whole)]
 
-    def _map(self, arguments: tuple[np.ndarray, ...], share: Share) -> None:
-        play(place_rounds, *arguments, False, share, False, *self._workspace()[0])
-
-    def _regress(self, share: Share) -> None:
-        play(hot.ridge_rounds, share, True, self._rows, self._workspace()[1], self._sorted)
-
-    def _end(self, n: int) -> None:
-        self._note_full()
-        play(hot.end_rounds, n, True, *self._ends)
-
-    def _workspace(self) -> tuple[tuple, hot.Ridges]:
-        """Return places and regressions with workspace that no other thread uses."""
+    def _play_step(self, step: int, rounds: tuple, share: Share) -> None:
+        """Play a step with workspace that no other thread uses."""
         number = worker()
         if number not in self._at_work:
-            (tree, spans, block), ridges = self._at_work[0]
+            spans, ridges = self.loop.spans, self.loop.ridges
             points = dict(zip(Spans._fields[-3:], make_points(len(spans.k)), strict=True))
-            places = tree, spans._replace(**points), block
-            self._at_work[number] = places, share_ridges(ridges)
-        return self._at_work[number]
+            self._at_work[number] = self.loop._replace(
+                spans=spans._replace(**points), ridges=share_ridges(ridges)
+            )
+        play(hot.group_rounds, step, step, *rounds, share, self._at_work[number])
+        if step == END:
+            self._note_full()
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
@@ -378,14 +362,14 @@ class Group(State):
     # ---- health ----
 
     def _settle(self) -> None:
-        settle_ridges(self._ridges)
+        settle_ridges(self.loop.ridges)
 
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
         parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]
         for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
-            some, functions = measure_ridges(names, self._ridges, leaf, rank + 1, scales)
+            some, functions = measure_ridges(names, self.loop.ridges, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
                 R = unpack(self._unit[leaf], rank) / self._scales[leaf, :rank, None]
