@@ -38,6 +38,7 @@ LEANS = {
     ("hot.nystrom_awv", "hot.awv"): "between two growths of its span it is AWV on features",
     ("hot.experts", "hot.first_order"): "its weights are the map of exponentiated gradient",
     ("hot.tuned.members", "hot.awv"): "AWV and ridge on shared coordinates",
+    ("hot.tuned.members", "hot.tuned.coordinates"): "the coordinates on which they play",
     ("hot.tuned.layers", "hot.tuned.coordinates"): "the rows that regressions play",
     ("hot.tuned.members", "hot.tuned.rules"): "PA-I and descent on these coordinates",
     ("hot.tuned.layers", "hot.experts"): "its first and last step are aggregations of experts",

@@ -17,13 +17,8 @@ from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import (
-    NO_LABELS,
-    Group,
-    Member,
-    make_results,
-    name_forecasters,
-)
+from oklnumba.learners.self_tuning.members import Group, Member, name_forecasters
+from oklnumba.learners.self_tuning.ridges import NO_LABELS, make_results
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
 

@@ -16,7 +16,8 @@ from oklnumba.hot.tuned import forest as hot
 from oklnumba.hot.tuned.forest import NODES, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
-from oklnumba.learners.self_tuning.members import NO_LABELS, Member
+from oklnumba.learners.self_tuning.members import Member
+from oklnumba.learners.self_tuning.ridges import NO_LABELS
 
 ALL = 2**60  # numbers: more than a tree reads
 OF_NODES = [name for name, axes in axes_of(hot.Trees).items() if axes[0] == NODES]

@@ -14,7 +14,7 @@ from oklnumba.hot.tuned.coordinates import Rows, Share
 from oklnumba.hot.tuned.members import REGRESS, Group, Results, group_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
-from oklnumba.learners.self_tuning.members import (
+from oklnumba.learners.self_tuning.ridges import (
     NO_COINS,
     make_results,
     make_ridges,

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import repr_short
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.guard import locked, run_together
 from oklnumba.core.health import Part
@@ -40,11 +39,12 @@ from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.wrapper import from_any
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
-from oklnumba.learners.self_tuning.experts import Expert, check_experts
+from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
 from oklnumba.learners.self_tuning.forest import Forest
 from oklnumba.learners.self_tuning.labels import Labels, Past, Rounds, check_sizes
-from oklnumba.learners.self_tuning.members import Member, Trouble
+from oklnumba.learners.self_tuning.members import Member
 from oklnumba.learners.self_tuning.restarts import Restarts
+from oklnumba.learners.self_tuning.ridges import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 
 
@@ -62,14 +62,10 @@ class SelfTuning(Learner):
     metrics, trees and dictionaries come from the first 15/16 of these rounds, and they play all of
     them again. After round 2048 this happens only if the past takes at most 64 MiB. In single
     rounds the work is spread over the last 1/16. One wild label or input does no lasting harm.
-    docs/self_tuning.md has the details.
 
-    The trees are others: they are grown on at most the latest 8192 rows after 48, 96, 192, ...
-    rounds, up to the last restart, their means go on, and layers that are made anew learn from
-    what they forecast at the time. The two forests take at most 7 MB each for one output.
-
-    A round takes 70 to 150 us on one core for d <= 60, replays included. Memory does not grow after
-    the last restart.
+    The extra-random trees are grown on at most the latest 8192 rows after 48, 96, 192, ... rounds.
+    The two forests take at most 7 MB each for one output. Memory does not grow after the last
+    restart. A round takes 70 to 150 us on one core for d <= 60. docs/self_tuning.md says more.
 
     Parameters
     ----------
@@ -183,11 +179,7 @@ class SelfTuning(Learner):
         The mean of the squared scales of both metrics, so of expected squared gradients by inputs
         of deviation 1. The same for all before round 128.
         """
-        squares = np.square(self._ensemble_now().scales.metrics)
-        if not squares.any():
-            return np.full(self._width, 1.0 / self._width)
-        shares = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)
-        return np.append(shares, np.zeros(self._width - len(shares)))  # columns that came since
+        return self._ensemble_now().scales.importance(self._width)
 
     @property
     def outliers_replaced(self) -> int | np.ndarray:
@@ -210,9 +202,9 @@ class SelfTuning(Learner):
         return [*self._forests, *self._given]
 
     def _outliers(self) -> tuple[int, float]:
-        price, loss = self._labels.price.sum(), self._ensemble.layers.loss.sum()
-        count = int(self._labels.replaced.sum())
-        return count, float(1.0 - loss / (loss + price)) if loss + price > 0.0 else 0.0
+        labels, loss = self._labels, self._ensemble.layers.loss.sum()
+        total = loss + labels.price.sum()
+        return int(labels.replaced.sum()), float(1.0 - loss / total) if total > 0.0 else 0.0
 
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
@@ -231,12 +223,7 @@ class SelfTuning(Learner):
     # ---- rounds ----
 
     def _check_labels(self, y: np.ndarray) -> None:
-        """Refuse what an expert refuses, and sizes whose fourth powers leave double precision."""
-        for i, one in enumerate(self._hyper.experts):
-            try:
-                one._as_labels(y, len(y))
-            except ValueError as error:
-                raise ValueError(f"expert {i}, {repr_short(one)}: {error}") from None
+        check_labels(self._hyper.experts, y)
         check_sizes(y, self._labels.recent if self._played else None)
 
     def _start(self, d: int) -> None:
@@ -270,15 +257,13 @@ class SelfTuning(Learner):
             except Trouble as trouble:
                 self._raise_status(*trouble.args)
 
-    def _play_block(
-        self, X: np.ndarray, Y: np.ndarray, trace: Trace, is_forecast_point: bool
-    ) -> None:
+    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, is_point: bool) -> None:
         """Play up to BLOCK_ROWS rounds; restarts and spans end after the last one only."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits, raw = labels.measure(Y, self._played)
-        leads, known = labels.take_known(n, is_forecast_point)
+        leads, known = labels.take_known(n, is_point)
         rounds = Rounds(X, Y, raw, known)
-        foretold = ensemble.play_lags(rounds, True, is_forecast_point)  # first: they tell outliers
+        foretold = ensemble.play_lags(rounds, True, is_point)  # first: they tell outliers
         learned = labels.judge(Y, limits, foretold)
         rounds = rounds._replace(Y=learned)
         recorded = run_together([partial(one.play, rounds) for one in self._forests], n)
@@ -286,7 +271,7 @@ class SelfTuning(Learner):
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
         out = Trace(columns[0], trace.sizes, *columns[1:])
-        ensemble.play(rounds, True, out, is_forecast_point)
+        ensemble.play(rounds, True, out, is_point)
         # The loss is of the labels that came, so the bound includes the price of outliers.
         price = labels.add_price(Y, learned, out.predictions)
         for sums in (out.loss, out.bound, out.guaranteed):

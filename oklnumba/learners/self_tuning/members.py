@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from oklnumba.components.kernels import Kernel
 from oklnumba.core.cholesky import find_blas
-from oklnumba.core.factors import count_lines, make_pending, make_sweep, settle, unpack
+from oklnumba.core.factors import count_lines, unpack
 from oklnumba.core.guard import worker
-from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.health import Part
 from oklnumba.core.state import (
     Coins,
     State,
@@ -24,9 +24,8 @@ from oklnumba.core.state import (
     triangle_rows,
 )
 from oklnumba.hot.primitives.dictionary import RANK
-from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
-from oklnumba.hot.primitives.jit import ATOMS, DONE, enter
-from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
+from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import (
     CHOSEN,
@@ -41,80 +40,28 @@ from oklnumba.hot.tuned.members import END, PLACE, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
+from oklnumba.learners.self_tuning.ridges import (
+    NO_COINS,
+    NO_LABELS,
+    make_results,
+    make_ridges,
+    measure_ridges,
+    play,
+    settle_ridges,
+    share_ridges,
+)
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
     FILLED,
     MAP_ROWS,
     SHARES,
-    Ridge,
     Space,
 )
-
-NO_COINS = np.empty(0)  # of rounds whose points may not join
-NO_LABELS = np.empty((0, 0))  # of rounds from which nothing is learned
-
-
-class Trouble(Exception):
-    """A compiled loop ended with this status, not DONE, after so many rounds."""
-
-
-def play(loop: Callable, *arguments: Any) -> None:
-    """Play a loop, always with the same types of arguments; raise Trouble if it fails."""
-    played, status = enter(loop)(*arguments)
-    if status != DONE:
-        raise Trouble(status, played)
-
-
-def make_results(forecasts: int, ridges: int, outputs: int) -> hot.Results:
-    """Return room for the forecasts and certificates of BLOCK_ROWS rounds."""
-    certificates = np.zeros((ridges, 3, BLOCK_ROWS, outputs))
-    return hot.Results(np.zeros((forecasts, BLOCK_ROWS, outputs)), certificates)
-
-
-def make_ridges(
-    ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
-) -> hot.Ridges:
-    """Return regressions of several leaves; the arrays are the state."""
-    numbers = [Forgetting(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges]
-    forgetting = np.array(numbers)
-    inv_d[:] = forgetting[:, 2:]
-    growth = np.zeros((BLOCK_ROWS, c.shape[2]))
-    return hot.Ridges(
-        U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
-        make_sweep(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
-    )  # fmt: skip
-
-
-def share_ridges(ridges: hot.Ridges) -> hot.Ridges:
-    """Return the same regressions with workspace of their own."""
-    sweep, (n, K) = make_sweep(ridges.U[0, 0]), ridges.growth.shape
-    return ridges._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
 
 
 def make_points(cap: int) -> tuple[np.ndarray, ...]:
     """Return workspace of points of which so many atoms may be there: the last three of Spans."""
     return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
-
-
-def settle_ridges(ridges: hot.Ridges) -> None:
-    """Add the rounds that wait for the next pass over U to U and D."""
-    for at in zip(*ridges.pending.columns[..., ROUND].nonzero(), strict=True):
-        pending = Pending(*[a[at] for a in ridges.pending])
-        factor = Factor(ridges.U[at], ridges.inv_d[at], ridges.c[at], pending)
-        settle(factor, Forgetting(*ridges.forgetting[at[1]].tolist()), ridges.sweep)
-
-
-def measure_ridges(
-    names: list[str], ridges: hot.Ridges, leaf: int, r: int, scales: Sequence[float]
-) -> tuple[list[Part], list[np.ndarray]]:
-    """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
-    parts, functions = [], []
-    for i, name in enumerate(names):
-        matrix = Factored(unpack(ridges.U[leaf, i], r), r, 1.0 / ridges.inv_d[leaf, i, :r])
-        estimates = [matrix.half_solve(c) for c in ridges.c[leaf, i]]
-        parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).named(name))
-        functions += estimates
-    return parts, functions
 
 
 class Member(NamedTuple):

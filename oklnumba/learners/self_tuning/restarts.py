@@ -12,7 +12,8 @@ from oklnumba.core.steps import Paced, finish
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.labels import Past, Rounds
-from oklnumba.learners.self_tuning.members import Member, Trouble
+from oklnumba.learners.self_tuning.members import Member
+from oklnumba.learners.self_tuning.ridges import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 

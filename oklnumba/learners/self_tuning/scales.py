@@ -101,6 +101,14 @@ class Scales(NamedTuple):
         nodes = slice(stop - int(self.leaves[i]) + 1, stop)
         return Tree(self.metrics[metric], self.columns[nodes], self.thresholds[nodes])
 
+    def importance(self, d: int) -> np.ndarray:
+        """Return how much labels depend on each of d inputs by the metrics, (d,); the sum is 1."""
+        squares = np.square(self.metrics)
+        if not squares.any():
+            return np.full(d, 1.0 / d)
+        shares = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)
+        return np.append(shares, np.zeros(d - len(shares)))  # columns that came since
+
     def width(self, space: Space) -> float:
         """Return sigma of the kernel of a space."""
         median = self.median if space.metric is None else self.widths[find_trees().index(space)]
