@@ -166,9 +166,8 @@ class SelfTuning(Learner):
     def member_losses(self) -> np.ndarray:
         """Squared losses of the members, summed, (N,), or (K, N) for K outputs.
 
-        As they forecast at the time, cut to the largest label, on the labels as learned: the median
-        in place of outliers. For the first 32 rounds, before there were these members, the
-        learner's own losses.
+        As they forecast at the time, cut to the largest label, on the labels as learned. For the
+        first 32 rounds, before there were these members, the learner's own losses.
         """
         return self._of_outputs(self._ensemble_now().layers.member_losses())
 
@@ -264,8 +263,7 @@ class SelfTuning(Learner):
         leads, known = labels.take_known(n, is_point)
         rounds = Rounds(X, Y, raw, known)
         foretold = ensemble.play_lags(rounds, True, is_point)  # first: they tell outliers
-        learned = labels.judge(Y, limits, foretold)
-        rounds = rounds._replace(Y=learned)
+        rounds = rounds._replace(Y=labels.judge(Y, limits, foretold))
         recorded = run_together([partial(one.play, rounds) for one in self._forests], n)
         recorded += [one.play(rounds) for one in self._given]
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
@@ -273,7 +271,7 @@ class SelfTuning(Learner):
         out = Trace(columns[0], trace.sizes, *columns[1:])
         ensemble.play(rounds, True, out, is_point)
         # The loss is of the labels that came, so the bound includes the price of outliers.
-        price = labels.add_price(Y, learned, out.predictions)
+        price = labels.add_price(Y, rounds.Y, out.predictions)
         for sums in (out.loss, out.bound, out.guaranteed):
             sums += price
         trace.sizes[:] = ensemble.sizes[:, :n].sum(axis=0)
@@ -325,10 +323,10 @@ class SelfTuning(Learner):
         return self._ensemble.measure() + [part for one in self._given for part in one.measure()]
 
     def _nested(self) -> dict[str, State]:
-        parts = {"restarts": self._restarts, "labels": self._labels}
-        parts |= {f"forest{i}": one for i, one in enumerate(self._forests)}
-        parts |= {f"expert{i}": one for i, one in enumerate(self._given)}
-        return parts | self._ensemble.parts()
+        forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
+        given = {f"expert{i}": one for i, one in enumerate(self._given)}
+        others = {"restarts": self._restarts, "labels": self._labels}
+        return others | forests | given | self._ensemble.parts()
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._ensemble.scales._asdict()
