@@ -99,6 +99,9 @@ def play(name: str, y: np.ndarray, season: int) -> list[dict]:
 
 def measure(args) -> list[dict]:
     series = make_series(args.quick).items()
+    for player in list_players(season=2).values():
+        if isinstance(player, okl.Learner):
+            forecast(player, np.arange(100.0))  # compiles
     return [row for name, (y, season) in series for row in play(name, y, season)]
 
 
