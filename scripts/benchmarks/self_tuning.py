@@ -33,7 +33,7 @@ SHOWN = ("stream", "n", "ratio", "scale", "self-tuning", "tuned by hand", "Light
          "self-tuning at horizon", "rival at horizon", "rival at horizon, name")  # fmt: skip
 NEAR = 0.5  # percentage points of mistakes
 SEEDS = 3  # of the coins, on streams of fewer than LONG rounds: the mean is shown
-FARTHEST = 8.0  # times the error of self-tuning that are drawn: an arrow stands for more
+FARTHEST = 4.0  # times the error of self-tuning that are drawn: an arrow stands for more
 ROUNDED = 1.0 + 1e-5  # the csv of the rivals has six digits
 
 
