@@ -100,10 +100,27 @@ def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
     code = """
 import oklnumba
 from oklnumba.core.cholesky import find_blas
-from threadpoolctl import threadpool_info
 with find_blas().limit(limits=1, user_api="blas"):
     import scipy.linalg
     print(*(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {"1"}
+
+
+def test_calls_end_where_the_main_thread_has_ended():
+    """Python's pools take no calls then."""
+    code = """
+import threading
+from oklnumba.core import guard
+guard.count_cores = lambda: 2
+
+def play():
+    threading.main_thread().join()
+    print(guard.run_together([lambda i=i: i for i in range(3)]))
+
+guard.run_together([int, int])
+threading.Thread(target=play).start()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("[0, 1, 2]\n", "")

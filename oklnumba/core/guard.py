@@ -6,8 +6,8 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import count
@@ -141,9 +141,11 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
         pool = _pool
     todo, results, errors = deque(enumerate(calls)), {}, {}
     work = functools.partial(_make_calls, todo, results, errors)
-    # Each in the caller's context: numpy's error state and the like are the caller's.
-    helping = [pool.submit(copy_context().run, work) for _ in range(helpers)]
+    helping: list[Future] = []
     try:
+        with suppress(RuntimeError):  # of a program whose main thread has ended: no help any more
+            for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
+                helping.append(pool.submit(copy_context().run, work))
         work()
     finally:
         wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
