@@ -85,6 +85,19 @@ def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
         assert_array_equal(run.predictions, expected)
 
 
+def test_batches_by_hand_are_those_of_a_run():
+    learner, other = make(okl.SelfTuning), make(okl.SelfTuning)
+    X, y = stream(learner)
+    run = okl.run(other, X, y, batch=8)
+    found = []
+    for start in range(0, N, 8):
+        rows = slice(start, start + 8)
+        found.extend(learner.predict(X[rows]))
+        okl.run(learner, X[rows], y[rows], batch=8)
+    assert_array_equal(found, run.predictions)
+    assert contents(learner) == contents(other)
+
+
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
 def test_no_delay_and_batches_of_one_are_the_ordinary_protocol(cls):
     X, y = stream(make(cls))
@@ -317,7 +330,7 @@ def test_labels_that_are_late_cost_more_than_the_bound_of_labels_at_once():
 def test_bad_labels_are_named_by_their_row():
     X, y = stream(make(okl.POMDR))
     gaps = with_gaps(y)
-    with pytest.raises(ValueError, match="y has nan at row 0"):
+    with pytest.raises(ValueError, match="y has nan at row 0;.*labels='optional'"):
         okl.run(make(okl.POMDR), X, gaps, delay=3)
     gaps[50] = 3.0
     with pytest.raises(ValueError, match="y has 3 at row 50, but this loss"):

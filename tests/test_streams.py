@@ -373,7 +373,7 @@ def test_files_without_rows_and_damaged_files(name, tmp_path):
 
 def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
     path, _ = written(tmp_path, "points.parquet")
-    with pytest.raises(ValueError, match=r"X is a stream; play it by okl.run\(learner, X\)"):
+    with pytest.raises(ValueError, match=r"play it by okl.run\(learner, X\), without labels"):
         okl.FOGD().partial_fit(okl.stream(path, label="y"), [1.0])
     libsvm, _ = written(tmp_path, "points.libsvm")
     (tmp_path / "empty").mkdir()

@@ -116,7 +116,8 @@ class Kernel(Params):
         """Return the kernel's code and numbers for the hot loops."""
         raise ValueError(
             f"{self!r} is a kernel of your own, which compiled loops cannot call; use KernelAWV, "
-            "KernelRidge, or okl.NystromFeatures(landmarks, kernel) in PKAWV or WithFeatures"
+            "KernelRidge, okl.NystromFeatures(landmarks, kernel) in PKAWV or WithFeatures, or "
+            "okl.Precomputed(kernel.evaluate(X, X))"
         )
 
     def advice(self, X: np.ndarray) -> str | None:

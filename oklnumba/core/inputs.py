@@ -116,6 +116,7 @@ def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
 
 
 def _not_finite(value: float, name: str, where: str, how: str = "") -> ValueError:
+    how = how or ("; okl.run(..., labels='optional') forecasts such rows" if name == "y" else "")
     return ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
@@ -317,7 +318,7 @@ def _columns(frame: Any) -> list[Any]:
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a frame, (n, d), with NaN for missing values."""
     if not hasattr(frame, "shape"):
-        what = f"a stream; play it by okl.run(learner, {name})"
+        what = f"a stream; play it by okl.run(learner, {name}), without labels by labels='optional'"
         if hasattr(frame, "collect"):
             what = f"a lazy frame; pass {name}.collect()"
         raise ValueError(f"{name} is {what}")
