@@ -100,6 +100,7 @@ def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
     code = """
 import oklnumba
 from oklnumba.core.cholesky import find_blas
+from threadpoolctl import threadpool_info
 with find_blas().limit(limits=1, user_api="blas"):
     import scipy.linalg
     print(*(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"))
