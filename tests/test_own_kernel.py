@@ -95,6 +95,13 @@ def test_matrices_theory_and_regret():
     assert_allclose(run.regret(Own(), 1.0), run.regret(TWIN, 1.0), rtol=1e-8)
     dimensions = [okl.theory.effective_dimension(kernel, X, 1.0) for kernel in (Own(), TWIN)]
     assert dimensions[0] == pytest.approx(dimensions[1])
+    for loss, y in (("squared", Y), ("hinge", np.sign(Y))):
+        best, twin = (okl.theory.Hindsight(k, X, y, 1.0, loss).comparator() for k in (Own(), TWIN))
+        assert best.loss == pytest.approx(twin.loss, rel=1e-6) and best.lower <= best.upper
+    tables = [okl.regret_vs_size(okl.KernelAWV(k), X, Y, k, 1.0) for k in (Own(), TWIN)]
+    for column in ("regret", "bound"):
+        own, twin = (table.rows[0][column] for table in tables)
+        assert own == pytest.approx(twin, rel=1e-6)
 
 
 @pytest.mark.parametrize(

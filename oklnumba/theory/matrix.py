@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from oklnumba.components.kernels import kernel_code
+from oklnumba.components.kernels import Polynomial, kernel_code
 from oklnumba.core import cholesky
 from oklnumba.core.guard import run_together
 from oklnumba.core.inputs import scale_columns
-from oklnumba.hot.primitives.rows import DEGREE, POLYNOMIAL, TILE, kernel_product
+from oklnumba.hot.primitives.rows import TILE, kernel_product
 
 SHARES = 8  # of a product, one per thread: fixed, so that results do not depend on the cores
 PIVOTS = 256  # columns of a square root computed at a time
@@ -65,11 +65,12 @@ def rounding_share(kernel: Any, n: int, d: int) -> float:
     """Return c with |fl(v'K v) - v'K v| <= c (sum_i sqrt(k(x_i, x_i)) |v_i|)^2, with a margin of 2.
 
     A computed value k(x, z) is within (d + 4) eps sqrt(k(x, x) k(z, z)) of the truth for radial
-    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz). Then come the
-    sums of ``kernel_times`` and NumPy's pairwise sum over i. First order in eps.
+    kernels (t e^-t < 1), degree times as much for polynomial ones (Cauchy-Schwarz). A kernel of the
+    user's own is taken to be as exact as radial ones. Then come the sums of ``kernel_times`` and
+    NumPy's pairwise sum over i. First order in eps.
     """
-    code, numbers = kernel_code(kernel)
-    value = (d + 4.0) * (numbers[DEGREE] if code == POLYNOMIAL else 1.0)
+    inner = getattr(kernel, "kernel", kernel)  # of a Metric
+    value = (d + 4.0) * (inner.degree if isinstance(inner, Polynomial) else 1.0)
     return 2.0 * EPS * (value + TILE + n / 256 + SHARES + 64)
 
 
