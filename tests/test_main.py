@@ -139,6 +139,28 @@ def test_optional_labels_are_those_of_a_run(capsys, table, tmp_path, label):
         assert f"mistakes  {100 * run.mistake_rate:.4g} % ({run.mistakes.sum()})" in out
 
 
+@pytest.mark.parametrize("label, classes", [("x", False), ("yes", True), ("abc", True)])
+@pytest.mark.parametrize("gap", [slice(64, None), slice(0, 64)], ids=["last", "first"])
+def test_pieces_may_have_no_label_at_all(capsys, tmp_path, label, classes, gap):
+    """Rows that come after the labels are there to be forecast; a piece of them is not a class."""
+    x = np.random.default_rng(0).uniform(-1, 1, 128)
+    kinds = {
+        "x": x,
+        "yes": np.where(x > 0, "yes", "no"),
+        "abc": np.array([*"abc"])[(2 + 2 * x).astype(int) % 3],
+    }
+    y = kinds[label].astype(str).astype(object)
+    y[gap] = ""
+    path = tmp_path / "gaps.csv"
+    path.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
+    options = "run", str(path), "--label", "y", *FAST, "--labels", "optional"
+    out = said(capsys, *options)
+    assert "rounds    128, 64 with a label\n" in out and ("mistakes" in out) == classes
+    if gap.start == 0:
+        out = said(capsys, *options, "--rows", "60")
+        assert "rounds    60, 0 with a label\ntime" in out
+
+
 # ---- the table and the summary ----
 
 

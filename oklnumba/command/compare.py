@@ -54,7 +54,8 @@ def compare(args: argparse.Namespace) -> None:
         named = make_defaults(d, not regression)
         print(f"learners  {len(named)}, all but SelfTuning on inputs standardised by their past,")
         print(f"          kernels and features of width {sqrt(d):.3g}")
-    courses = {name: Course(wrap_for_classes(one, labels)) for name, one in named.items()}
+    players = {name: wrap_for_classes(one, labels) for name, one in named.items()}
+    courses = {name: Course(one, not regression) for name, one in players.items()}
     pieces, skipped = source.read_rounds(table, labels, args.rows), 0
     if regression and not args.learner:
         pieces, skipped = scale_labels(pieces)

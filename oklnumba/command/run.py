@@ -19,12 +19,12 @@ WARM_ROWS = 600  # played before the run, to compile
 
 
 class Course:
-    """A learner and the sums of its run, which is played in pieces."""
+    """A learner and the sums of its run, in pieces; classes : whether labels are classes."""
 
-    def __init__(self, learner: Any, labels: str = "required"):
-        self.learner, self.labels = learner, labels
+    def __init__(self, learner: Any, classes: bool, labels: str = "required"):
+        self.learner, self.classes, self.labels = learner, classes, labels
         self.rounds, self.labelled, self.wrong, self.total, self.seconds = 0, 0, 0, 0.0, 0.0
-        self.classes, self.certificate, self.size = True, None, 0
+        self.certificate, self.size = None, 0
         self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
@@ -36,7 +36,6 @@ class Course:
                     raise KeyboardInterrupt
             self.learner.reset()
         run = okl.run(self.learner, X, y, labels=self.labels)
-        self.classes = run.mistakes is not None
         self.rounds += run.rounds
         self.total += float(np.nansum(run.losses))
         self.wrong += int(run.mistakes.sum()) if self.classes else 0
@@ -113,7 +112,8 @@ def run(args: argparse.Namespace) -> None:
     if args.save and Path(args.save).resolve() == Path(args.file).resolve():
         raise ValueError(f"{args.save} is the file that is played; write to another")
     table, labels = open_table(args)
-    course = Course(wrap_for_classes(learner, labels), args.labels)
+    learner = wrap_for_classes(learner, labels)
+    course = Course(learner, labels.classes is not None, args.labels)
     print(f"learner   {course.learner!r}", flush=True)
     pieces = source.read_rounds(table, labels, args.rows)
     interrupted = None
@@ -170,12 +170,12 @@ def summarise(course: Course) -> None:
         return
     few = f", {course.labelled} with a label" if course.labelled < course.rounds else ""
     print(f"\nrounds    {course.rounds}{few}")
-    if course.classes:
+    if course.classes and course.labelled:
         scores = course.score_classes()
         print(f"mistakes  {course.mean:.4g} % ({course.wrong})")
         print(f"          {scores.rules}\n          {scores}")
-    if course.name != "zero-one":
-        print(f"loss      {course.total / max(course.labelled, 1):.6g} ({course.name}, mean)")
+    if course.name != "zero-one" and course.labelled:
+        print(f"loss      {course.total / course.labelled:.6g} ({course.name}, mean)")
     print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds per second")
     print(f"size      {course.size}")
     if course.outliers:
