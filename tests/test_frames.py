@@ -286,6 +286,8 @@ def test_a_row_that_will_not_do():
         learner.predict_one(frame(QUARTERS)[:1])
     with pytest.raises(ValueError, match=r"x has nan at row 0, column 1 \('width'\)"):
         learner.learn_one(missing(frame(QUARTERS)).iloc[7], 1.0)
+    with pytest.raises(ValueError, match=r"dicts go into a frame, such as pandas.DataFrame\(X\)"):
+        learner.predict([{"width": 1.0}])
 
 
 def test_a_class_that_is_missing():

@@ -259,8 +259,8 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         advice = "encode text and drop ragged rows first"
         if isinstance(values, dict) and name == "x":
             advice = "it is a dict, but the learner was taught numbers without names: pass numbers"
-        elif isinstance(values, dict):
-            advice = f"it is a dict: pass a frame, such as pandas.DataFrame({name})"
+        elif isinstance(values[0] if isinstance(values, list) else values, dict):
+            advice = f"dicts go into a frame, such as pandas.DataFrame({name})"
         elif values is None:
             advice = f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
         elif hasattr(values, "__next__"):

@@ -26,7 +26,8 @@ class LateLabels:
         late = delay > 0 or batch > 1
         name = learner._needs_each_label or (learner._needs_last_label if late else None)
         if name is not None:
-            raise ValueError(f"{name} needs each label at once; play the learner within it")
+            leave = "" if late else "leave rows without one out, or "
+            raise ValueError(f"{name} needs each label at once; {leave}play the learner within it")
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.rounds = self.learned = self.labelled = 0  # rounds so far, learned, with a label
