@@ -85,7 +85,8 @@ def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
         assert_array_equal(run.predictions, expected)
 
 
-def test_batches_by_hand_are_those_of_a_run():
+@pytest.mark.parametrize("by_run", [True, False])
+def test_batches_by_hand_are_those_of_a_run(by_run):
     learner, other = make(okl.SelfTuning), make(okl.SelfTuning)
     X, y = stream(learner)
     run = okl.run(other, X, y, batch=8)
@@ -93,9 +94,41 @@ def test_batches_by_hand_are_those_of_a_run():
     for start in range(0, N, 8):
         rows = slice(start, start + 8)
         found.extend(learner.predict(X[rows]))
-        okl.run(learner, X[rows], y[rows], batch=8)
+        if by_run:
+            okl.run(learner, X[rows], y[rows], batch=8)
+        else:
+            learner.partial_fit(X[rows], y[rows], known=learner.rounds)
     assert_array_equal(found, run.predictions)
     assert contents(learner) == contents(other)
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@every_learner
+def test_labels_late_by_hand_are_those_of_a_run(cls, optional):
+    learner, other = make(cls), make(cls)
+    X, y = stream(learner)
+    y = with_gaps(y) if optional else y
+    run = okl.run(other, X, y, delay=5, labels="optional" if optional else "required")
+    found, waiting = [], []
+
+    def learn(row, label, known):
+        if label == label:
+            learner.partial_fit(row, [label], known=known)
+
+    for row, label in zip(X, y, strict=True):
+        found.append(learner.predict_one(row))
+        waiting.append((row[None], label, learner.rounds))
+        if len(waiting) > 5:
+            learn(*waiting.pop(0))
+    for one in waiting:
+        learn(*one)
+    assert_forecasts(cls, found, run.predictions, exact=False)
+    assert learner.rounds == other.rounds
+    for known in (-1, learner.rounds + 1, 0.5, [0, 0]):
+        with pytest.raises(ValueError, match="known must be the rounds learned when the rows"):
+            learner.partial_fit(X[:1], stream(learner)[1][:1], known=known)
+    with pytest.raises(ValueError, match="known must be None: Lags needs each label at once"):
+        okl.Lags(okl.LinearRidge()).partial_fit(X, X[:, 0], known=0)
 
 
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import cut, repr_short
+from oklnumba.core.checks import cut, repr_short, require
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -167,6 +167,15 @@ def _holds_bools(y: Any) -> bool:
     if kind in ("object", "list", "tuple"):
         return len(y) > 0 and all(isinstance(one, bool | np.bool_) for one in y)
     return kind.startswith("bool")
+
+
+def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
+    """Return how many of the rounds before its own each of the next n rows did not know."""
+    values = np.asarray(known)
+    valid = values.dtype.kind in "iu" and values.shape in ((), (n,))
+    what = f"the rounds learned when the rows were forecast, 0 to {rounds}, one number or (n,)"
+    require(valid and 0 <= values.min() <= values.max() <= rounds, "known", known, what)
+    return rounds + np.arange(n) - values
 
 
 def as_label_array(values: Any) -> np.ndarray:

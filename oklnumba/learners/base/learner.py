@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.components.features import Features
-from oklnumba.components.kernels import Kernel, Precomputed
+from oklnumba.components.kernels import Kernel, Precomputed, list_kernels
 from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
 from oklnumba.core.checks import repr_type, require, require_flag, warn
@@ -197,11 +197,12 @@ class Learner(State, Params):
             self._fault = None
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None, known: Any = None) -> Self:
         """Play a round for each row of X, (n, d), in order; return self.
 
         Sparse rows are made dense block by block, never all at once. y has a label for each row,
         (n,), or (n, K) of ``MultiOutput``. Warns as ``okl.run`` does, before the first round.
+        ``known``, of labels that come late: ``rounds`` when the rows were forecast, one or (n,).
         """
         with self._lock:
             schema = self._schema_for(X)
@@ -209,7 +210,13 @@ class Learner(State, Params):
             self._check_points(X)
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
-            self._play_rows(X, y)
+            if known is None:
+                self._play_rows(X, y)
+            else:
+                fixed = self._needs_each_label or self._needs_last_label
+                require(not fixed, "known", known, f"None: {fixed} needs each label at once")
+                self._begin(X.shape[1], *y.shape[1:])
+                self._learn_rows(X, y, inputs.as_leads(known, self.rounds, len(y)))
             self._schema = schema
         return self
 
@@ -608,14 +615,6 @@ class Learner(State, Params):
             last = array.take([-1], axis=axis)
             arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
         return self._without_data()._restore_contents(meta, arrays)
-
-
-def list_kernels(params: Any) -> list[Kernel]:
-    """Return the kernels among hyper-parameters."""
-    values = [getattr(params, name, None) for name in ("kernel", "kernels")]
-    if isinstance(values[1], list | tuple):
-        values = [values[0], *values[1]]
-    return [one for one in values if isinstance(one, Kernel)]
 
 
 def restore_learner(
