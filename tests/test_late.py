@@ -205,7 +205,7 @@ def test_labels_of_any_kind_may_be_missing():
     texts = [None if v != v else v for v in gaps.tolist()]
     mixed = pandas.Series(texts, dtype=object).where(gaps == gaps, pandas.NA)
     series = pandas.Series(gaps), pandas.Series(gaps).astype("Int64"), mixed
-    for labels in (texts, *series, mixed.to_numpy()):
+    for labels in (texts, *series, series[1].array, mixed.to_numpy()):
         run = okl.run(make(okl.PKAWV), X, labels, labels="optional")
         assert_array_equal(run.predictions, whole.predictions)
     names = [v if v != v else "no" if v < 0 else "yes" for v in gaps.tolist()]  # texts and NaN

@@ -180,7 +180,7 @@ def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
 
 def as_label_array(values: Any) -> np.ndarray:
     """Return labels of any kind, texts too, as an array; a missing or masked one becomes None."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # pandas' have masks too
         return np.where(np.ma.getmaskarray(values), None, values.data)
     if _is_column(values) and hasattr(values, "isna"):
         if values.dtype == object or not isinstance(values.dtype, np.dtype):
