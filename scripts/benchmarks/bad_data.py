@@ -35,7 +35,7 @@ MOST = 1e6  # that is drawn
 PANELS = {  # title: learner, and whether labels or inputs are wild
     "SelfTuning, labels": ("SelfTuning", True),
     "SelfTuning, inputs": ("SelfTuning", False),
-    "NystromAWV, inputs": ("Standardized(NystromAWV)", False),
+    "NystromAWV": ("Standardized(NystromAWV)", False),
 }
 LEARNERS = {
     "SelfTuning": lambda: okl.SelfTuning(),

@@ -298,7 +298,7 @@ def main() -> None:
             print(f"stopped after {args.limit:g} s")
             break
     names = {row["stream"] for row in rows}
-    publish(draw(rows), rows, args, legend=4, partial=len(names) < 9, but=("measure",))
+    publish(draw(rows), rows, args, legend=3, partial=len(names) < 9, but=("measure",))
 
 
 if __name__ == "__main__":
