@@ -148,7 +148,7 @@ def draw(rows: list[dict]):
                         markerfacecolor="none")  # fmt: skip
         ax.set_yticks(range(len(here)), [f"{row['table']} ({row[OURS]:.3g})" for row in here])
         ax.axvline(1.0, color=BLACK, linewidth=1.0)
-        plots.tidy(ax, f"{way}: error\n/ SelfTuning's (in brackets, %)", log="x")
+        plots.tidy(ax, f"{way}:\nerror / SelfTuning's", log="x")
         ax.grid(False, axis="y")
     return figure
 
