@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from oklnumba.core import inputs
 from oklnumba.core.checks import require, require_discount
@@ -62,9 +62,9 @@ def discounted_awv_bound(
     R, w = sqrt(lam) * np.eye(Z.shape[1]), np.zeros(Z.shape[1])  # R'R = A, and the ridge estimate
     out, bound = np.empty(len(y)), lam * float(U[0] @ U[0])
     for t, (z, label) in enumerate(zip(Z, y, strict=True)):
-        p = solve_triangular(R, z, trans="T")
+        p = scipy.linalg.solve_triangular(R, z, trans="T")
         a = 1.0 + p @ p  # 1 + z' A^-1 z, A before the round
-        w += (label - w @ z) / a * solve_triangular(R, p)
+        w += (label - w @ z) / a * scipy.linalg.solve_triangular(R, p)
         R = np.linalg.qr(np.vstack([R, z]), mode="r")
         bound += label**2 * (1.0 - 1.0 / a)
         out[t] = bound
