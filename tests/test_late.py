@@ -127,6 +127,10 @@ def test_labels_late_by_hand_are_those_of_a_run(cls, optional):
     for known in (-1, learner.rounds + 1, 0.5, [0, 0]):
         with pytest.raises(ValueError, match="known must be the rounds learned when the rows"):
             learner.partial_fit(X[:1], stream(learner)[1][:1], known=known)
+    fresh = make(cls)
+    with pytest.raises(ValueError, match="known must be the rounds learned"):
+        fresh.partial_fit(X[:1], stream(learner)[1][:1], known=1)
+    assert fresh.rounds == 0 and fresh._width is None
     with pytest.raises(ValueError, match="known must be None: Lags needs each label at once"):
         okl.Lags(okl.LinearRidge()).partial_fit(X, X[:, 0], known=0)
 

@@ -174,7 +174,7 @@ def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
     values = np.asarray(known)
     valid = values.dtype.kind in "iu" and values.shape in ((), (n,))
     what = f"the rounds learned when the rows were forecast, 0 to {rounds}, one number or (n,)"
-    require(valid and 0 <= values.min() <= values.max() <= rounds, "known", known, what)
+    require(valid and ((0 <= values) & (values <= rounds)).all(), "known", known, what)
     return rounds + np.arange(n) - values
 
 

@@ -136,7 +136,7 @@ class State:
     _COINS: ClassVar[tuple[str, ...]] = ()
     _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
     _SPARSE: ClassVar[frozenset[str]] = frozenset()  # arrays of a fixed size, mostly unused
-    _REMADE: ClassVar[frozenset[str]] = frozenset()  # arrays that are made anew, not saved
+    _REMADE: ClassVar[frozenset[str]] = frozenset()  # arrays that are computed again, not saved
     _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault = None  # the exception to raise until reset()

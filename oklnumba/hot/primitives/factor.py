@@ -26,7 +26,7 @@ from oklnumba.hot.primitives.udu import (
 class Pending(NamedTuple):
     """The round that U and D wait for, and the point that was forecast last."""
 
-    columns: Array  # (2,): columns of the round's z and of the point; 0: there is none
+    columns: Array  # (2,): columns of the round's z and of the point; 0 if absent
     z: Array  # (cap,)
     point: Array  # (cap,)
     p: Array  # (cap,): U^-T point

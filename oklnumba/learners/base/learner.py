@@ -215,8 +215,9 @@ class Learner(State, Params):
             else:
                 fixed = self._needs_each_label or self._needs_last_label
                 require(not fixed, "known", known, f"None: {fixed} needs each label at once")
+                leads = inputs.as_leads(known, self.rounds, len(y))  # refused before it begins
                 self._begin(X.shape[1], *y.shape[1:])
-                self._learn_rows(X, y, inputs.as_leads(known, self.rounds, len(y)))
+                self._learn_rows(X, y, leads)
             self._schema = schema
         return self
 

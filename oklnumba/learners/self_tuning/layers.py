@@ -101,6 +101,7 @@ class Layers(State):
         rounds = n, Y, learns, k, offset, members, layers, trace
         share = Share(k, k + 1, 0, n, 0, len(STACKS))
         play(hot.layer_rounds, False, *rounds)
+        # REGRESS plays block and share: of X and Y it asks only whether there are labels.
         play(group_rounds, REGRESS, REGRESS, Y, Y, NO_COINS, False, share, regressions)
         play(hot.layer_rounds, True, *rounds)
 
