@@ -1,10 +1,11 @@
-"""Time of a round of SelfTuning on several cores, for ten classes, one at a time; memory, files.
+"""Time of SelfTuning on several cores, beside LightGBM, for ten classes, in single rounds; files.
 
 Reproduces: nothing published; the goals are the project's own, for d <= 30 and the default budget.
 Missing: wide inputs; above 300 columns the linear members play on a dictionary too.
-Rival, one at a time: river's adaptive random forest, if river is installed.
-Time: two minutes.
-Data: made up; for memory and files the first 20,000 rows of magic04.
+Rivals, if installed: one at a time river's adaptive random forest; in bulk on one core LightGBM,
+refitted every 1,000 rows.
+Time: four minutes.
+Data: made up; beside LightGBM the first 20,000 rows of eight sets; for memory and files of magic04.
 """
 
 import os
@@ -17,12 +18,17 @@ from pathlib import Path
 import numpy as np
 
 import oklnumba as okl
+from scripts.benchmarks.rivals import LIGHTGBM, REFIT, play_boosting
+from scripts.benchmarks.streams import PERMUTATION, load_stream
 from scripts.benchmarks.timing import play_one_by_one, report, row, stream, timed
-from scripts.common import memory_mb, run_in_process
+from scripts.common import available, memory_mb, run_in_process
 
 ONE_CORE = 60.0  # goal, microseconds a round
 # Goals on so many cores, where the machine has them: times as fast as on one.
 MORE_CORES, OF_CLASSES = {2: 1.6, 8: 2.3}, {2: None, 8: 3.0}
+BESIDE = (
+    "german", "abalone", "mushrooms", "phishing", "magic04", "ijcnn1", "casp", "cod-rna",
+)  # fmt: skip
 CLASSES = 10
 LONGEST, OF_FOREST = 20.0, 0.5  # goals: longest round over the median one; one round over river's
 STATE, PEAK, FILE, COMPACT = 100.0, 300.0, 30.0, 19.0  # goals, MB
@@ -54,6 +60,18 @@ def on_cores(what: str, learner, X, y, one_core: float | None, more: dict) -> li
 def rounds(n: int, d: int) -> list[dict]:
     what = f"SelfTuning, d={d}, {n} rounds"
     return on_cores(what, okl.SelfTuning(), *stream(n, d), ONE_CORE, MORE_CORES)
+
+
+def beside_lightgbm(n: int) -> list[dict]:
+    rows = []
+    for name in available(BESIDE) if find_spec("lightgbm") else ():
+        data = load_stream(name, PERMUTATION)
+        data = data._replace(X=data.X[:n], y=data.y[:n])
+        what, of = f"SelfTuning, {len(data.y)} rows of {name}, 1 core", LIGHTGBM
+        took = 1e-6 * len(data.y) * run_in_process(play, okl.SelfTuning(), data.X, data.y, 1)
+        theirs = timed(partial(play_boosting, LIGHTGBM, data, np.inf))
+        rows.append(row(what, took, theirs / took, None, f"{of} every {REFIT} rows"))
+    return rows
 
 
 def classes(n: int) -> list[dict]:
@@ -123,8 +141,8 @@ def memory(n: int) -> list[dict]:
 def jobs(quick: bool) -> list:
     n = 2000 if quick else 20_000
     return [
-        lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: classes(n),
-        lambda: one_at_a_time(n // 2), lambda: memory(n),
+        lambda: rounds(n, 18), lambda: rounds(5 * n, 30), lambda: beside_lightgbm(n),
+        lambda: classes(n), lambda: one_at_a_time(n // 2), lambda: memory(n),
     ]  # fmt: skip
 
 
