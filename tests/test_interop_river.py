@@ -446,11 +446,11 @@ def assert_refused(model, text, *calls):
 @pytest.mark.parametrize(
     ("x", "text"),
     [
-        ({"a": 1.0, "b": "red"}, r"'red' under the key 'b'.*OneHotEncoder"),
-        ({"a": 1.0, "b": None}, r"None under the key 'b'.*StatImputer"),
-        ({"a": float("nan"), "b": 1}, r"nan under the key 'a'.*StatImputer"),
-        ({"a": 1.0, "b": 10**400}, r"10000.* under the key 'b'"),
-        ({"a": 1.0, "b": [1.0]}, r"\[1.0\] under the key 'b'"),
+        ({"a": 1.0, "b": "red"}, r"'red' under 'b'.*OneHotEncoder"),
+        ({"a": 1.0, "b": None}, r"None under 'b'.*StatImputer"),
+        ({"a": float("nan"), "b": 1}, r"nan under 'a'.*StatImputer"),
+        ({"a": 1.0, "b": 10**400}, r"10000.* under 'b'"),
+        ({"a": 1.0, "b": [1.0]}, r"\[1.0\] under 'b'"),
         ([1.0, 2.0], r"must be a dict"),
     ],
 )

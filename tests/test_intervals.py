@@ -159,6 +159,21 @@ def test_single_rounds_and_files_of_runs_have_the_same_intervals(tmp_path):
     assert plain.intervals is None and list(run.to_frame())[-2:] == ["low", "high"]
 
 
+def test_rows_without_a_label_have_intervals_too():
+    X, y = stream(n=400)
+    gaps = np.where(np.arange(400) % 3 == 0, np.nan, y)
+    learner, by_hand = (okl.Intervals(okl.Lags(okl.KRLS(KERNEL)), coverage=0.8) for _ in range(2))
+    run, expected = okl.run(learner, X, gaps, labels="optional"), []
+    for x, label in zip(X, gaps, strict=True):
+        expected.append(by_hand.predict_interval(x[None])[0])
+        if label == label:
+            by_hand.learn_one(x, label)
+    assert_allclose(run.intervals, expected, rtol=1e-9)
+    there = ~np.isnan(gaps)
+    share = inside(run.intervals[there], gaps[there]).mean()
+    assert abs(share - 0.8) <= learner.coverage_bound
+
+
 def test_certificate_and_checkpoint_of_the_learner_within(tmp_path):
     X, y = stream(n=300)
     run = okl.run(okl.Intervals(okl.SelfTuning()), X, y)

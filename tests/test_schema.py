@@ -512,17 +512,17 @@ def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
             file.unlink()
 
     wanted = y
-    flipped = 1 - y if kind == "classes" else -y
-    others = [flipped] if record == "none" else [flipped, y[order]]
-    for other in others:
+    for other in (1 - y if kind == "classes" else -y, y[order]):
         with pytest.raises(ValueError, match="is of other data: the labels of rounds 1 to 50"):
             go_on(A, other)
         with pytest.raises(ValueError, match="is of other data"):
             go_on([(A[k : k + 20], other[k : k + 20]) for k in range(0, 80, 20)], None)
-    for inputs in (A[:, ::-1], csr_array(A[:, ::-1])):  # columns swapped
+    late = np.where((np.arange(80) == 49)[:, None], 2 * A, A)
+    for inputs in (A[:, ::-1], csr_array(A[:, ::-1]), late):  # columns swapped; one row
         with pytest.raises(ValueError, match="other data: the inputs of rounds 1 to 50"):
             go_on(inputs, y)
-    assert_array_equal(go_on(A, y).predictions, expected.predictions)
+    for inputs in (A, csr_array(A)):
+        assert_array_equal(go_on(inputs, y).predictions, expected.predictions)
     assert_array_equal(go_on(A[50:], y[50:], resume=True).predictions, expected.predictions)
     with pytest.raises(ValueError, match="with resume=True pass only what comes after"):
         go_on(A, y, resume=True)

@@ -7,9 +7,11 @@ from itertools import chain, zip_longest
 from math import comb, sqrt
 from typing import Any
 
+import numpy as np
+
 import oklnumba as okl
 from oklnumba.command import source, spelling
-from oklnumba.command.run import Course, open_table, print_warnings, wrap_for_classes
+from oklnumba.command.run import Course, print_warnings, wrap_for_classes
 
 UNIT_ROWS = 1000  # at the begin of a regression, at most a tenth: they set the unit of the labels
 MOST_FEATURES = 2000  # with more Taylor features of degree 2 their learners are left out
@@ -19,16 +21,17 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
     """Return the learners that are compared, by name.
 
     The widths of kernels are sqrt(d), for inputs standardised by their past; gradient learners have
-    the logistic loss in classification, else the squared one.
+    the logistic loss in classification, else the squared one. The linear ones have an intercept.
     """
     sigma = sqrt(d)
     kernel, taylor = okl.Gaussian(sigma), okl.TaylorFeatures(2, sigma=sigma)
     fourier = okl.FourierFeatures(200, sigma=sigma)
+    intercept = okl.BasisFeatures(lambda X: np.insert(X, 0, 1.0, axis=1), lambda d: np.eye(d + 1))
     smooth = {"loss": "logistic" if classification else "squared"}
     eta = 0.3 if classification else 0.05
     learners: dict[str, Any] = {
-        "LinearAWV": okl.LinearAWV(),
-        "OGD": okl.OGD(eta, schedule="sqrt", **smooth),
+        "LinearAWV": okl.WithFeatures(intercept, okl.LinearAWV()),
+        "OGD": okl.WithFeatures(intercept, okl.OGD(eta, schedule="sqrt", **smooth)),
         "PKAWV, Fourier": okl.PKAWV(fourier),
         "NystromAWV": okl.NystromAWV(kernel, max_size=200),
         "KRLS": okl.KRLS(kernel, threshold=0.05),
@@ -48,15 +51,15 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
 def compare(args: argparse.Namespace) -> None:
     """Play learners side by side on a file or a data set."""
     named = {text: spelling.parse_learner(text) for text in args.learner or []}
-    table, labels = open_table(args)
-    regression, d = labels.classes is None, len(table.columns)
+    table = source.open_table(args)
+    regression, d = table.classes is None, table.width
     if not named:
         named = make_defaults(d, not regression)
         print(f"learners  {len(named)}, all but SelfTuning on inputs standardised by their past,")
         print(f"          kernels and features of width {sqrt(d):.3g}")
-    players = {name: wrap_for_classes(one, labels) for name, one in named.items()}
+    players = {name: wrap_for_classes(one, table.classes) for name, one in named.items()}
     courses = {name: Course(one, not regression) for name, one in players.items()}
-    pieces, skipped = source.read_rounds(table, labels, args.rows), 0
+    pieces, skipped = source.read_rounds(table, args.rows), 0
     if regression and not args.learner:
         pieces, skipped = scale_labels(pieces)
     if skipped:

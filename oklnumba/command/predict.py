@@ -4,7 +4,6 @@ import argparse
 import csv
 import sys
 from contextlib import nullcontext
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,10 @@ def predict(args: argparse.Namespace) -> None:
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
         for X, y in data:
-            there = find_labels(y) if args.learn else np.zeros(len(y), dtype=bool)
-            for start, stop in pairwise([0, *np.flatnonzero(np.diff(there)) + 1, len(y)]):
-                columns = forecast(learner, X[start:stop], y[start:stop] if there[start] else None)
-                if not header:
-                    header = writer.writerow(columns)
-                writer.writerows(zip(*(one.tolist() for one in columns.values()), strict=True))
+            columns = forecast(learner, X, y if args.learn else None)
+            if not header:
+                header = writer.writerow(columns)
+            writer.writerows(zip(*(one.tolist() for one in columns.values()), strict=True))
             out.flush()
     if args.learn:
         learner.save(args.model)
@@ -45,9 +42,11 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
         if isinstance(learner, okl.Intervals):
             intervals = learner.predict_interval(X)
     else:
-        run = okl.run(learner, X, y)
+        run = okl.run(learner, X, y, labels="optional")
+        if run.interrupted:
+            raise KeyboardInterrupt
         forecasts, intervals = run.predictions, run.intervals
-        rounds = rounds + np.arange(len(X))
+        rounds += run.labelled - find_labels(y)
     if forecasts.ndim == 2:
         return {f"forecast_{k}": column for k, column in enumerate(forecasts.T)}
     columns = {"forecast": forecasts}

@@ -15,7 +15,6 @@ from oklnumba.command import source, spelling
 from oklnumba.protocol.class_scores import ClassScores, score_classes
 
 FIRST = 64  # round of the first line of the table
-WARM_ROWS = 600  # played before the run, to compile
 
 
 class Course:
@@ -29,12 +28,8 @@ class Course:
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it to the sums."""
-        if not self.rounds:  # a few rounds first, which are forgotten: times without compilation
-            with warnings.catch_warnings(action="ignore"):
-                few = X[:WARM_ROWS], y[:WARM_ROWS]
-                if okl.run(self.learner, *few, labels=self.labels).interrupted:
-                    raise KeyboardInterrupt
-            self.learner.reset()
+        if not self.rounds:
+            okl.warm_up(self.learner)  # times are without compilation
         run = okl.run(self.learner, X, y, labels=self.labels)
         self.rounds += run.rounds
         self.total += float(np.nansum(run.losses))
@@ -71,22 +66,11 @@ class Course:
         return f"{float(f'{self.rounds / max(self.seconds, 1e-9):.2g}'):,.0f}"
 
 
-def open_table(args: argparse.Namespace) -> tuple[source.Source, source.Labels]:
-    """Return the table that the options name and what its labels are; print both."""
-    table = source.find_source(args)
-    labels = source.look_at_labels(table, args.task, args.labels)
-    size = f"{labels.rows} rows, " if labels.rows else ""
-    count = len(table.columns)
-    print(f"file      {table.name}: {size}{count} column{'s' * (count != 1)}")
-    print(f"labels    {table.label}: {labels.words}")
-    return table, labels
-
-
-def wrap_for_classes(learner: Any, labels: source.Labels) -> Any:
+def wrap_for_classes(learner: Any, classes: tuple | None) -> Any:
     """Return the learner, in a OneVsRest if there are more than two classes."""
-    if labels.classes is None or len(labels.classes) == 2:
+    if classes is None or len(classes) == 2:
         return learner
-    return okl.OneVsRest(learner, classes=labels.classes)
+    return okl.OneVsRest(learner, classes=classes)
 
 
 @contextmanager
@@ -111,11 +95,11 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.save}: there is no such folder; make it first")
     if args.save and Path(args.save).resolve() == Path(args.file).resolve():
         raise ValueError(f"{args.save} is the file that is played; write to another")
-    table, labels = open_table(args)
-    learner = wrap_for_classes(learner, labels)
-    course = Course(learner, labels.classes is not None, args.labels)
+    table = source.open_table(args)
+    learner = wrap_for_classes(learner, table.classes)
+    course = Course(learner, table.classes is not None, args.labels)
     print(f"learner   {course.learner!r}", flush=True)
-    pieces = source.read_rounds(table, labels, args.rows)
+    pieces = source.read_rounds(table, args.rows)
     interrupted = None
     with closing(pieces), print_warnings():
         try:
@@ -124,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
             interrupted = error
     summarise(course)
     if args.save and course.rounds:
-        course.learner._schema = table.open(labels.classes).schema  # pieces have no names
+        course.learner._schema = table.schema  # pieces have no names
         course.learner.save(args.save)
         print(f"saved     {args.save}: oklnumba.load reads it")
     if interrupted:

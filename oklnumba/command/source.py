@@ -1,16 +1,18 @@
 """What the command line reads: files in pieces, data sets by name, and labels of any kind."""
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import oklnumba as okl
 from oklnumba.core.checks import MOST, require_count, suggest
 from oklnumba.core.inputs import find_labels
+from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
 from oklnumba.data.streams import LOOK_ROWS, Stream
 
@@ -22,30 +24,23 @@ ANY = (0, 1)  # with some classes a stream takes labels of any kind
 Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
-class Source(NamedTuple):
-    """A table that can be read any number of times."""
-
-    name: str
-    label: str  # the column of the labels
-    columns: Sequence[str]  # the inputs
-    open: Callable[[Sequence | None], Stream]  # with these classes, None for a regression
-
-
-class Labels(NamedTuple):
-    """What the labels are: two classes, -1 and +1 in this order, more, or None for a regression."""
-
-    classes: list | None
-    rows: int | None  # None if the table was not read to its end
-    words: str
+def open_table(args: Namespace) -> Stream:
+    """Return the table that the options name, with the classes of its labels; print both."""
+    table = find_table(args)
+    classes, rows, words = look_at_labels(table, args)
+    size, s = f"{rows} rows, " if rows else "", "s" * (table.width != 1)
+    print(f"file      {args.file}: {size}{table.width} column{s}")
+    print(f"labels    {args.label or 'y'}: {words}")
+    return replace(table, schema=replace(table.schema, classes=classes))
 
 
-def find_source(args: Namespace) -> Source:
+def find_table(args: Namespace) -> Stream:
     """Return the file or the data set that the options name."""
     path = Path(args.file)
     if args.file == "-" or path.exists() and path.suffix.lower() != ".npz":
         if args.permute is not None:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")
-        return _from_stream(args)
+        return open_stream(args, classes=ANY)
     if path.exists():
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             X, y = (archive.get(name, np.empty(0)) for name in ("X", "y"))
@@ -82,17 +77,8 @@ def open_stream(args: Namespace, **options: Any) -> Stream:
     )  # fmt: skip
 
 
-def _from_stream(args: Namespace) -> Source:
-    def stream(classes: Sequence | None) -> Stream:
-        return open_stream(args, classes=classes)
-
-    data = stream(ANY)  # LIBSVM has no names
-    names = data.columns or [f"x{j}" for j in range(data.schema.reading["width"])]
-    return Source(args.file, args.label or "y", names, stream)
-
-
-def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Source:
-    """Return arrays as a source with columns x0, x1, ... and the label y."""
+def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Stream:
+    """Return arrays as a table with columns x0, x1, ... and the label y."""
     name, label, names = args.file, args.label, [f"x{j}" for j in range(X.shape[1])]
     if args.encode:
         raise ValueError(f"{name} holds numbers, nothing to encode: leave out --encode")
@@ -100,28 +86,27 @@ def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Source:
     unknown += [label] if label not in (None, "y") else []
     if unknown:
         raise ValueError(f"{name} has no column {unknown[0]!r}; it has x0 to {names[-1]}, label y")
-    columns = [one for one in args.columns or names if one not in args.drop]
+    columns = tuple(one for one in args.columns or names if one not in args.drop)
+    schema = Schema(columns, label="y", classes=ANY)
     places = [names.index(one) for one in columns]
-
-    def open_stream(classes: Sequence | None) -> Stream:
-        return Stream(name, lambda: iter([(name, X[:, places], y)]), ROWS, classes)
-
-    return Source(name, "y", columns, open_stream)
+    return Stream(name, lambda _: iter([(name, X[:, places], y)]), schema, ROWS)
 
 
-def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
-    """Return what the labels are, from the first LOOK_ROWS of them.
+def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | None, str]:
+    """Return the classes, the number of rows, and what the labels are in words.
 
-    Without a ``task``, two different labels or texts are classes, other numbers a regression.
+    The first LOOK_ROWS labels tell. Two different labels or texts are classes, other numbers a
+    regression, with classes None, if args.task does not say it. The number of rows is None if there
+    are more.
     """
     values: set = set()
-    rows, numbers, total = 0, True, None
-    for raw in source.open(ANY).labels():
+    rows, numbers, total, label, task = 0, True, None, args.label or "y", args.task
+    for raw in table.labels():
         numbers = raw.dtype.kind in "iufb"
         there = find_labels(raw)
-        if labels == "required" and not there.all():
+        if args.labels == "required" and not there.all():
             raise ValueError(
-                f"row {rows + there.argmin()} (the first is 0) has no label in {source.label!r}; "
+                f"row {rows + there.argmin()} (the first is 0) has no label in {label!r}; "
                 "drop it, or let run forecast such rows by --labels optional"
             )
         values.update(np.unique(raw[there]).tolist())
@@ -130,43 +115,35 @@ def look_at_labels(source: Source, task: str | None, labels: str) -> Labels:
             break
     else:
         total = rows
-    column = f"column {source.label!r}"
+    column = f"column {label!r}"
     if not rows:
-        raise ValueError(f"{source.name} has no rows")
+        raise ValueError(f"{args.file} has no rows")
     if task == "regression" or task is None and numbers and len(values) > 2:
         if not numbers:
             raise ValueError(f"{column} holds text: no regression on it")
-        return Labels(None, total, "numbers: regression")
+        return None, total, "numbers: regression"
     if len(values) > MOST_CLASSES:
         hint = ": use --task regression" if numbers else ""
         raise ValueError(f"{column} has {len(values)} labels, too many classes{hint}")
     if len(values) < 2:
         raise ValueError(f"all labels of {column} are {[*values, None][0]!r}")
-    classes = sorted(values)
+    whole = all(isinstance(one, float) and one.is_integer() for one in values)  # so a CSV has 1
+    classes = tuple(sorted(map(int, values) if whole else values))
     if len(classes) == 2:
         words = f"two classes: {classes[0]} is -1, {classes[1]} is +1"
-        return Labels(classes, total, words if classes != [-1, 1] else "two classes, -1 and +1")
+        return classes, total, words if classes != (-1, 1) else "two classes, -1 and +1"
     shown = ", ".join(map(str, classes[:6])) + (", ..." if len(classes) > 6 else "")
-    return Labels(classes, total, f"{len(classes)} classes: {shown}")
+    return classes, total, f"{len(classes)} classes: {shown}"
 
 
-def read_rounds(source: Source, labels: Labels, most: int | None = None) -> Pairs:
-    """Yield finite inputs and labels as a learner takes them, at most ``most`` rows."""
-    done, most = 0, MOST if most is None else require_count("--rows", most, 1)
-    with closing(iter(source.open(labels.classes))) as pieces:
+def read_rounds(table: Stream, most: int | None = None) -> Pairs:
+    """Yield inputs and labels as a learner takes them, at most ``most`` rows."""
+    left = MOST if most is None else require_count("--rows", most, 1)
+    with closing(iter(table)) as pieces:
         for X, y in pieces:
-            X, y = X[: most - done], y[: most - done]
-            bad = ~np.isfinite(X)
-            if bad.any():
-                row, column = np.argwhere(bad)[0]
-                names = [source.columns[j] for j in np.flatnonzero(bad.any(axis=0))]
-                raise ValueError(
-                    f"row {done + row} (the first is 0), column {source.columns[column]!r}: "
-                    f"{X[row, column]}; drop such rows or fill them in, or --drop {','.join(names)}"
-                )
-            yield X, y
-            done += len(y)
-            if done == most:
+            yield X[:left], y[:left]
+            left -= len(y)
+            if left <= 0:
                 return
 
 

@@ -36,7 +36,7 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X", least: int = 1)
     """
     array = _as_floats(X, name)
     _check_shape(array.shape, width, name, least)
-    _refuse_not_finite(array, name, X)
+    refuse_not_finite(array, name, X)
     return array
 
 
@@ -71,7 +71,7 @@ def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = No
             + ("; for many points use predict(X) and partial_fit(X, y)" if name == "x" else "")
         )
     _check_shape((1, len(array)), width, name)
-    _refuse_not_finite(array[None, :], name, x)
+    refuse_not_finite(array[None, :], name, x)
     return np.array(array[None, :], order="C")
 
 
@@ -99,24 +99,32 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
         )
 
 
-def _refuse_not_finite(array: np.ndarray, name: str, given: Any = None) -> None:
-    """Raise at the first NaN or infinity; ``given``, the user's object, may name its column."""
+def refuse_not_finite(
+    array: np.ndarray, name: str, given: Any = None, row: int = 0, how: str = BY
+) -> None:
+    """Raise at the first NaN or infinity.
+
+    given : the user's object, or names of columns; row : the number of the first row.
+    """
     for start in range(0, len(array), CHECKED_ROWS):
         finite = np.isfinite(array[start : start + CHECKED_ROWS])
         if not finite.all():
-            row, *column = np.argwhere(~finite)[0].tolist()
-            names, where = column_names(given), f"row {start + row}"
+            at, *column = np.argwhere(~finite)[0].tolist()
+            names = given if isinstance(given, tuple) else column_names(given)
+            where = f"row {row + start + at}"
             if column:
                 bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
                 bad.sort(key=column[0].__ne__)  # this one first
                 first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
                 where += f", {first}"
                 where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
-            raise _not_finite(array[start + row, *column], name, where, BY if names else "")
+            raise _not_finite(array[start + at, *column], name, where, how if names else "")
 
 
 def _not_finite(value: float, name: str, where: str, how: str = "") -> ValueError:
-    how = how or ("; okl.run(..., labels='optional') forecasts such rows" if name == "y" else "")
+    if name == "y" and not how:
+        how = "; okl.run(..., labels='optional') forecasts rows without a label"
+        how += ", if all of a row are missing" if "column" in where else ""
     return ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
@@ -135,7 +143,7 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
         raise ValueError(
             f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
         )
-    _refuse_not_finite(array, name)
+    refuse_not_finite(array, name)
     return array
 
 

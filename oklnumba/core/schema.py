@@ -6,9 +6,10 @@ and are used as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -101,7 +102,7 @@ class Schema:
         self.refuse_other_names(given, "X" if is_frame(X) else "x")
         names = [given[name] for name in self.names]
         if not is_frame(X):
-            numbers = [_as_number(X[name], name) for name in names]
+            numbers = as_named_numbers([X[name] for name in names], names)
             hot = self.encode({name: [X[given[name]]] for name in self.categories})
             return np.concatenate([numbers, *hot], axis=None, dtype=np.float64)
         numbers = X.select(names) if hasattr(X, "select") else X[names]
@@ -187,10 +188,18 @@ def list_names(names: Iterable[Any]) -> str:
     return ", ".join(names[:MOST_NAMED] + more)
 
 
-def _as_number(value: Any, name: Any) -> float:
-    if not (isinstance(value, bool | np.bool_) or number(value)):
-        raise ValueError(f"x has {repr_short(value)} under {name!r}, where a finite number is due")
-    return float(value)
+def as_named_numbers(
+    values: Sequence[Any], names: Iterable[Any], cure: Callable[[Any, Any], str] | None = None
+) -> np.ndarray:
+    """Return finite numbers, (d,); ``cure(value, name)`` says what to do about any other value."""
+    for value, name in zip(values, names, strict=True):
+        # Most values are floats: the general check is slower.
+        if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
+            continue
+        if not number(value):
+            what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"
+            raise ValueError(what + (cure(value, name) if cure else ""))
+    return np.array(values, dtype=np.float64)
 
 
 # ---- encoded columns, by pyarrow ----

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core import checks
+from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, find_labels, is_frame
 from oklnumba.core.schema import Schema, as_texts, find_values, list_names
 
@@ -36,6 +36,10 @@ BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 LOOK_ROWS = 100_000  # that give the values of labels and encoded columns
 TEXTS = "string", "large_string", "string_view", "dictionary"
+FILL = (
+    ", for instance by frame.fillna(frame.median(numeric_only=True)) of pandas, or leave such "
+    "columns out: drop=[...] (--drop A,B)"
+)
 
 Block = tuple[np.ndarray, np.ndarray]
 Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, their labels
@@ -118,11 +122,8 @@ def stream(
     if classes is not None:
         what = "two values of the label or more, each once, such as (0, 1)"
         classes = tuple(checks.require_different("classes", classes, 2, what))
-    texts = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    for option, text in texts.items():
-        checks.require(text is None or isinstance(text, str), option, text, "a text")
-    options = texts | {"skip": skip, "zero_based": zero_based, "width": width}
-    options |= {"header": None if header else False}
+    options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
+    options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
     reading = {option: value for option, value in options.items() if value is not None}
     schema = Schema(())
     if like is not None:
@@ -142,7 +143,8 @@ def stream(
         schema = _find_schema(dataset, label, columns, drop, encode, schema)
     else:
         schema = _match_schema(dataset, schema, label, drop)
-    return _read_tables(dataset, name, batch, schema)
+    parquet = dataset if _format_of(dataset) == "parquet" else None
+    return Stream(name, partial(_read_table, dataset, name), schema, batch, parquet)
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
@@ -160,40 +162,45 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
 
 @dataclass(eq=False, repr=False)
 class Stream:
-    """Pairs (X, y) of blocks of rows, any number of times.
-
-    Attributes
-    ----------
-    classes : tuple or None
-        Values of the label; None if labels are numbers.
-    columns : tuple or None
-        Names of the columns of X; None for LIBSVM files.
-    schema : Schema or None
-        What the rows mean.
-    """
+    """Pairs (X, y) of blocks of rows, any number of times; ``schema`` says what they mean."""
 
     _name: str
-    _source: Callable[[], Pieces]
+    _read: Callable[[Schema], Pieces]
+    schema: Schema
     _batch: int | None = None
-    classes: tuple | None = None
-    columns: tuple[str, ...] | None = None
-    schema: Schema | None = None
-    _read_as: Callable[[Schema], Stream] | None = None
     _parquet: Any = None  # the dataset, if its files say how many rows they have
+
+    def __post_init__(self) -> None:
+        self._read(self.schema)  # which refuses what the source does not have
+
+    @property
+    def classes(self) -> tuple | None:
+        """Values of the label; None if labels are numbers."""
+        return self.schema.classes
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns of X; None for LIBSVM files."""
+        return self.schema.columns or None
 
     def __repr__(self) -> str:
         width = "" if self.columns is None else f", {len(self.columns)} columns"
         return f"Stream({self._name}{width})"
 
+    @property
+    def width(self) -> int:
+        """Number of columns of X."""
+        return len(self.columns) if self.columns else self.schema.reading["width"]
+
     def like(self, schema: Schema) -> Stream:
         """Return the same rows, read by the schema of a learner."""
-        named = bool(schema.columns) == bool(self.columns)  # LIBSVM files have no names
-        if self._read_as is None or schema == self.schema or not named:
-            return self
         here = self.schema
+        if schema == here or bool(schema.columns) != bool(here.columns):  # LIBSVM has no names
+            return self
         label, classes = schema.label or here.label, schema.classes or here.classes
         ignored = *schema.ignored, *here.ignored  # such as those to drop
-        return self._read_as(replace(schema, label=label, classes=classes, ignored=ignored))
+        schema = replace(schema, label=label, classes=classes, ignored=ignored)
+        return replace(self, schema=schema)
 
     def count_rows(self) -> int | None:
         """Return the number of rows of Parquet files; None for others."""
@@ -201,12 +208,13 @@ class Stream:
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
-        return (labels for *_, labels in self._source())
+        return (labels for *_, labels in self._read(self.schema))
 
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of equal size, made of pieces of any size."""
         row, count, held = 0, 0, []
-        for where, X, y in self._source():
+        for where, X, y in self._read(self.schema):
+            inputs.refuse_not_finite(X, where, self.columns, row, FILL)
             y = _encode(y, self.classes, where, row)
             row += len(y)
             rows = self._batch or _count_rows(X.shape[1])
@@ -260,33 +268,32 @@ def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> 
 
 def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema) -> Stream:
     """Return the rows of LIBSVM files, which are loaded at once."""
-    reading = schema.reading
     load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
     try:
         parts = load([str(path) for path in paths], zero_based=True)
     except ValueError as error:
         raise ValueError(f"{', '.join(map(str, paths))}: {error}") from error
-    inputs, labels = parts[::2], parts[1::2]
-    has_zero = any((X.indices == 0).any() for X in inputs)
-    first = int(not reading.get("zero_based", has_zero))
-    columns = inputs[0].shape[1] - first
-    width = reading.get("width", max(columns, 1))
-    if columns > width or (first and has_zero):
-        raise ValueError(
-            f"{name} has columns {int(not has_zero)} to {columns + first - 1}, which do not fit "
-            f"width={width}, zero_based={not first}"
+    rows, labels = parts[::2], parts[1::2]
+    has_zero, columns = any((X.indices == 0).any() for X in rows), rows[0].shape[1]
+    from_zero = schema.reading.get("zero_based", has_zero)
+    width = schema.reading.get("width", max(columns - (not from_zero), 1))
+
+    def read(schema: Schema) -> Pieces:
+        width, first = schema.reading["width"], int(not schema.reading["zero_based"])
+        if columns - first > width or (first and has_zero):
+            raise ValueError(
+                f"{name} has columns {int(not has_zero)} to {columns - 1}, which do not fit "
+                f"width={width}, zero_based={not first}"
+            )
+        more = (0, 0), (0, width + first - columns)
+        return (
+            (str(path), np.pad(block[:, first:], more), y[part])
+            for path, X, y in zip(paths, rows, labels, strict=True)
+            for part, block in cut_blocks(X, _count_rows(width))
         )
-    for X in inputs:
-        X.resize(X.shape[0], width + first)
-    schema = replace(schema, reading={"zero_based": not first, "width": width})
 
-    def cut_pieces() -> Pieces:
-        for path, X, y in zip(paths, inputs, labels, strict=True):
-            for part, block in cut_blocks(X, _count_rows(width)):
-                yield str(path), block[:, first:], y[part]
-
-    read_as = partial(_load_libsvm, paths, name, batch)
-    return Stream(name, cut_pieces, batch, schema.classes, None, schema, read_as)
+    schema = replace(schema, reading={"zero_based": from_zero, "width": width})
+    return Stream(name, read, schema, batch)
 
 
 def _find_schema(
@@ -341,22 +348,23 @@ def _match_schema(dataset: Any, schema: Schema, label: Any, drop: Any) -> Schema
 
 
 def _choose_types(dataset: Any, schema: Schema) -> Any:
-    """Return the Arrow schema in which a dataset is read; refuse columns that hold no numbers."""
+    """Return the Arrow schema in which a dataset is read."""
     types, arrow, odd = dataset.schema, import_module("pyarrow"), []
     of_texts = _format_of(dataset) == "csv"
-    targets = [schema.label] if schema.classes is None and schema.label in types.names else []
+    targets = [schema.label] if schema.label in types.names else []
     for name in (*schema.names, *targets):
         kind = str(types.field(name).type)
         if not kind.startswith(NUMBERS):
-            odd.append(_say_no_numbers(dataset, name, kind))
-        elif of_texts and kind != "bool":
+            if name != schema.label or schema.classes is None:
+                odd.append(_say_no_numbers(dataset, name, kind))
+        elif of_texts and kind != "bool":  # whole numbers may have fractions later
             place = types.get_field_index(name)
             types = types.set(place, types.field(name).with_type(arrow.float64()))
     for name in schema.categories if of_texts else ():  # 01 is a text there
         types = types.set(types.get_field_index(name), arrow.field(name, arrow.string()))
     if odd:
         columns, advice = zip(*odd, strict=True)
-        classes = ["classes=[...] names those of a label"] if targets else []
+        classes = ["classes=[...] names those of a label"] if schema.classes is None else []
         advice = dict.fromkeys([*advice, "drop=[...] (--drop A,B) leaves columns out", *classes])
         raise ValueError(f"{', '.join(columns)}, no numbers; {', '.join(filter(None, advice))}")
     return types
@@ -366,7 +374,8 @@ def _say_no_numbers(dataset: Any, name: str, kind: str) -> tuple[str, str]:
     """Return what a column holds, with its first text that is not a number, and what to do."""
     fault = f"column {name!r} holds {kind}"
     if not kind.startswith(TEXTS):
-        return fault, ""
+        cure = f"make numbers of dates, as pandas' frame[{name!r}].dt.hour or .dt.dayofweek"
+        return fault, cure if kind.startswith(("date", "timestamp")) else ""
     texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
     odd = [row for row, text in enumerate(texts) if text and not are_numbers([text])]
     if not odd:
@@ -379,17 +388,15 @@ def _say_no_numbers(dataset: Any, name: str, kind: str) -> tuple[str, str]:
     return fault, "encode=[...] (--encode A,B) takes texts"
 
 
-def _read_tables(dataset: Any, name: str, batch: int | None, schema: Schema) -> Stream:
+def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
+    """Return the rows of a dataset; refuse columns that it lacks, or that hold no numbers."""
     schema.refuse_other_names(dataset.schema.names, name)
-    pieces = partial(_cut_tables, dataset, name, schema, _choose_types(dataset, schema))
-    read_as = partial(_read_tables, dataset, name, batch)
-    parquet = dataset if _format_of(dataset) == "parquet" else None
-    return Stream(name, pieces, batch, schema.classes, schema.columns, schema, read_as, parquet)
+    return _read_batches(dataset, name, schema, _choose_types(dataset, schema))
 
 
-def _cut_tables(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
+def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
     """Yield batches of rows, file by file, so that errors name the file."""
-    row, label, kind = 0, schema.label, _format_of(dataset)
+    label, kind = schema.label, _format_of(dataset)
     names = [*schema.needed, *({label} & {*types.names})]
     options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
     if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
@@ -403,22 +410,13 @@ def _cut_tables(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
         try:
             for batch in fragment.scanner(schema=here, columns=names, **options).to_batches():
                 if batch.num_rows:
-                    yield where, _as_numbers(batch, schema, row), _as_labels(batch, label)
-                row += batch.num_rows
+                    yield where, _as_numbers(batch, schema), _as_labels(batch, label)
         except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
             raise ValueError(f"{where}: {error}") from error
 
 
-def _as_numbers(batch: Any, schema: Schema, row: int) -> np.ndarray:
-    """Return the inputs of a batch whose first row is ``row`` of the stream."""
-    gaps = [name for name in schema.names if batch.column(name).null_count]
-    if gaps:
-        row += batch.column(gaps[0]).is_null().index(True).as_py()
-        more = f", {', '.join(map(repr, gaps[1:]))} none soon after" if gaps[1:] else ""
-        raise ValueError(
-            f"column {gaps[0]!r} has no value at row {row} of the stream{more}; fill such gaps "
-            "first, or leave these rows or columns out"
-        )
+def _as_numbers(batch: Any, schema: Schema) -> np.ndarray:
+    """Return the inputs of a batch, NaN where a value is missing."""
     numbers = [batch.column(name).cast("float64", safe=False) for name in schema.names]
     numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
     return np.column_stack([*numbers, *schema.encode(batch)])

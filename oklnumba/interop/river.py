@@ -7,7 +7,6 @@ keys of its first round, sorted by name, then those that came later. A missing k
 from __future__ import annotations
 
 import datetime
-import math
 import sys
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from river import base
 
 from oklnumba.core import checks, inputs
+from oklnumba.core.schema import as_named_numbers
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
@@ -70,23 +70,13 @@ def _library(X: Any) -> Any:
     return sys.modules[name] if name in FRAMES and hasattr(X, "columns") else None
 
 
-def _as_numbers(values: list[Any], keys: list[Hashable]) -> np.ndarray:
-    """Return finite numbers as float64, (d,); ValueError names the key of any other value."""
-    for key, value in zip(keys, values, strict=True):
-        # Most values are floats: the general check is slower.
-        if (type(value) is float and math.isfinite(value)) or isinstance(value, bool | np.bool_):
-            continue
-        if not checks.number(value):
-            missing = value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT")
-            cure = "preprocessing.StatImputer" if missing else "preprocessing.OneHotEncoder"
-            cure = f"use river's {cure}"
-            if isinstance(value, datetime.date):  # and with a time
-                cure = "take numbers of it, such as the hour or the weekday"
-            raise ValueError(
-                f"x has {checks.repr_short(value)} under the key {key!r}, but learners take finite "
-                f"numbers; {cure}, or compose.Discard({key!r})"
-            )
-    return np.array(values, dtype=np.float64)
+def _name_cure(value: Any, key: Hashable) -> str:
+    """Return what to do about a value that is not a finite number."""
+    missing = value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT")
+    cure = f"use river's preprocessing.{'StatImputer' if missing else 'OneHotEncoder'}"
+    if isinstance(value, datetime.date):  # and with a time
+        cure = "take numbers of it, such as the hour or the weekday"
+    return f"; {cure}, or compose.Discard({key!r})"
 
 
 class _Model:
@@ -104,7 +94,7 @@ class _Model:
         """Return the keys of the columns, and the values of a dict in their order, (d,)."""
         checks.require(isinstance(x, dict), "x", x, "a dict of numbers by name")
         keys = self._keys if self._keys and x.keys() <= self._keys.keys() else self._match(x)
-        return keys, _as_numbers([x.get(key, 0.0) for key in keys], keys)
+        return keys, as_named_numbers([x.get(key, 0.0) for key in keys], keys, _name_cure)
 
     def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""

@@ -62,7 +62,7 @@ class Intervals(Wrapper):
 
     _STATE = {"tracked": ("tracked",)}
     _UNBOUNDED = frozenset({"tracked"})
-    _outputs_at_once, _needs_each_label = False, "Intervals"
+    _outputs_at_once, _needs_last_label = False, "Intervals"
 
     learner: Learner = learner_field()
     _: KW_ONLY

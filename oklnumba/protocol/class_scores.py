@@ -44,20 +44,8 @@ class ClassScores(NamedTuple):
     @property
     def rules(self) -> str:
         """What the two rules of thumb would have made, in words."""
-        return name_rules(self.commonest, self.last_label)
-
-
-def name_rules(commonest: float, last_label: float) -> str:
-    """Return the mistakes of the two rules of thumb in words."""
-    commonest, last_label = f"{100 * commonest:.4g} %", f"{100 * last_label:.4g} %"
-    return f"always the commonest class: {commonest}, the last label: {last_label}"
-
-
-def count_rules(labels: np.ndarray) -> tuple[float, float]:
-    """Return the shares of mistakes of the commonest class and of the last label."""
-    changes = int(np.count_nonzero(labels[1:] != labels[:-1]))
-    commonest = float(np.bincount(labels).max())
-    return 1.0 - commonest / len(labels), (1.0 + changes) / len(labels)
+        commonest, last_label = f"{100 * self.commonest:.4g} %", f"{100 * self.last_label:.4g} %"
+        return f"always the commonest class: {commonest}, the last label: {last_label}"
 
 
 def score_classes(
@@ -77,7 +65,8 @@ def score_classes(
         log_loss = float(-np.log(P[np.arange(len(labels)), labels]).mean())
     return ClassScores(
         float(mistakes.mean()),
-        *count_rules(labels),
+        1.0 - float(rounds.max()) / len(labels),
+        (1.0 + np.count_nonzero(labels[1:] != labels[:-1])) / len(labels),
         float((right[came] / rounds[came]).mean()),
         log_loss,
         compute_auc(labels, scores) if scores.ndim == 1 and came.sum() == 2 else None,

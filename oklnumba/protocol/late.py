@@ -27,7 +27,10 @@ class LateLabels:
         name = learner._needs_each_label or (learner._needs_last_label if late else None)
         if name is not None:
             leave = "" if late else "leave rows without one out, or "
-            raise ValueError(f"{name} needs each label at once; {leave}play the learner within it")
+            hint = ", and take quantiles of its errors" if name == "Intervals" else ""
+            raise ValueError(
+                f"{name} needs each label at once; {leave}play the learner within it{hint}"
+            )
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.rounds = self.learned = self.labelled = 0  # rounds so far, learned, with a label
@@ -60,20 +63,24 @@ class LateLabels:
         # Labels at once: rows with one, which are played in one go, and rows without take turns.
         gaps = np.flatnonzero(np.diff(there)) + 1
         ends = gaps if at_once else range(batch - before % batch, n, batch)
-        forecasts, sizes = [], []
+        traces = []
         for start, stop in pairwise([0, *ends, n]):
             self.rounds = before + stop
             self.known = np.append(self.known, np.full(stop - start, learner.rounds))
             if at_once and there[start]:
                 trace = self.learn_until(self.rounds, learner._play_rows)
             else:
-                trace = Trace(forecast(X[start:stop]), np.full(stop - start, learner.size))
+                part = X[start:stop]
+                trace = Trace(forecast(part), np.full(stop - start, learner.size))
+                if hasattr(learner, "predict_interval"):
+                    trace = trace._replace(intervals=learner.predict_interval(part))
                 if self.rounds % batch == 0:
                     self.learn_until(self.rounds - self.delay)
                     trace.sizes[-1] = learner.size
-            forecasts.append(trace.predictions)
-            sizes.append(trace.sizes)
-        return Trace(np.concatenate(forecasts), np.concatenate(sizes))
+            traces.append(trace)
+        names = ["predictions", "sizes", "intervals"][: 2 + (traces[0].intervals is not None)]
+        whole = {name: np.concatenate([getattr(one, name) for one in traces]) for name in names}
+        return Trace(**whole)
 
     def learn_until(self, last: int, play: Callable | None = None) -> Trace | None:
         """Learn the labels that there are of the rounds up to ``last``."""

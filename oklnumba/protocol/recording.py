@@ -4,6 +4,7 @@ A checkpoint is one ``.npz`` file with the learner's state and the rounds stored
 """
 
 import time
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,29 +13,38 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
-from oklnumba.core.inputs import find_labels, make_dense
+from oklnumba.core.inputs import cut_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.learner import PLAY_ROWS, Learner, Trace
 from oklnumba.protocol.late import LateLabels
-from oklnumba.protocol.several import OneVsRest
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
-# First rows, which tell whether data came before; fewer if they have more numbers than that.
-COMPARED_ROWS, COMPARED_NUMBERS, FEWEST_DIFFERENT = 32, 2**20, 8
+# First rows, which tell whether all data is passed again, if so many of them differ.
+COMPARED_ROWS, FEWEST_DIFFERENT = 32, 8
 READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
 PIECE_ROWS = 4096  # stored pieces that are shorter are joined
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 
 Rows = dict[str, np.ndarray]  # what is stored of some rounds, by the names of ``Run``
+Digest = tuple[int, int]  # of inputs and of labels
+NO_ROWS = 0, 0
 
 
 def sum_rounds(before: Any, values: np.ndarray) -> np.ndarray:
     """Return the sums after each row, added one by one: the same however rounds are cut."""
     first = np.broadcast_to(before, values.shape[1:])[None]
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
+
+
+def add_digest(before: Digest, X: Any, y: np.ndarray) -> Digest:
+    """Return the CRC-32 of all inputs and labels after more rows: the same however they are cut."""
+    inputs, labels = before
+    for block in (rows for part, rows in cut_blocks(X, PLAY_ROWS)):
+        inputs = zlib.crc32(block, inputs)
+    return inputs, zlib.crc32(np.ascontiguousarray(y, dtype=np.float64), labels)
 
 
 @dataclass
@@ -59,14 +69,18 @@ class Recorder:
     saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
     schema: Schema | None = None  # what the rows mean
     past: int = 0  # rounds of the checkpoint whose rows will be passed again
-    first_rows: Rows = field(default_factory=dict)  # of a run with a checkpoint
+    digest: Digest = NO_ROWS  # of the rounds, with a checkpoint
+    digest_again: Digest = NO_ROWS  # of those of the checkpoint whose rows were passed again
+    opening: tuple[int, Digest] | None = None  # the number of first rows, and their digest
     saved_at: float = field(default_factory=time.monotonic)
     saved_rounds: int = 0
 
     # ---- rounds ----
 
-    def add(self, y: np.ndarray, trace: Trace, seconds: float) -> None:
+    def add(self, X: Any, y: np.ndarray, trace: Trace, seconds: float) -> None:
         """Store what ``record`` asks for of some rounds, which took ``seconds``."""
+        if self.path is not None:
+            self.digest = add_digest(self.digest, X, y)
         part = (self.late or self.learner)._record(y, trace, self.loss)
         self.counted = self.counted and "mistakes" in part
         for name in () if self.counted else MISTAKES:
@@ -149,6 +163,8 @@ class Recorder:
             "played": self.learner.rounds,
             "outliers": self.learner._outliers() if self.rounds else (0, 0.0),
             "schema": self.schema and self.schema.to_json(),
+            "digest": self.digest,
+            "opening": self.opening,
         }
 
     # ---- checkpoints ----
@@ -172,7 +188,7 @@ class Recorder:
         with self.learner._lock:
             meta, state = self.learner._contents()
             run_rows = {f"run_{name}": a for name, a in self.arrays().items()}
-            run_rows |= self.first_rows | (self.late.contents() if self.late else {})
+            run_rows |= self.late.contents() if self.late else {}
             write_npz(self.path, meta | {"run": self.meta(finished)}, state | run_rows)
         self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
 
@@ -187,7 +203,6 @@ class Recorder:
             self._refuse("is not a checkpoint of a run; delete it")
         self._refuse_other_run(meta, state)
         self.saved = meta, state
-        self.first_rows = {name: state[name] for name in ("first_X", "first_y") if name in state}
         with refuse_damage(self.path):
             if self.late:
                 self.late.restore(meta["run"]["rounds"], state)
@@ -195,7 +210,8 @@ class Recorder:
 
     def _restore_run(self, run: dict[str, Any], rows: Rows) -> None:
         self.rounds = self.saved_rounds = run["rounds"]
-        self.seconds, self.first = run["seconds"], run["first"]
+        self.seconds, self.first, self.opening = run["seconds"], run["first"], run["opening"]
+        self.digest = tuple(run["digest"])
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
         if not self.rounds:
@@ -238,58 +254,33 @@ class Recorder:
                 "resume=True, only what comes after these rounds)"
             )
 
-    def keep_first(self, X: Any, y: np.ndarray) -> None:
-        """Keep the first rows of a run with a checkpoint."""
+    def keep_opening(self, X: Any, y: np.ndarray) -> None:
+        """Keep the digest of the first rows of a run with a checkpoint, if many of them differ."""
         if self.path is not None and not self.rounds:
-            few = max(1, min(COMPARED_ROWS, COMPARED_NUMBERS // X.shape[1]))
-            self.first_rows = {"first_X": make_dense(X[:few]).copy(), "first_y": y[:few].copy()}
+            X, y = X[:COMPARED_ROWS], y[:COMPARED_ROWS]
+            rows = np.column_stack([make_dense(X), np.nan_to_num(y)])
+            if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
+                self.opening = len(y), add_digest(NO_ROWS, X, y)
 
     def compare_past(self, X: Any, y: np.ndarray, resume: bool) -> int:
         """Return how many of these rows the checkpoint has; ValueError if they are others."""
-        past, first = min(self.past, len(y)), self.rounds - self.past
+        past = min(self.past, len(y))
         self.past -= past
-        other = "labels" if past and not self._same_losses(y[:past], first) else None
-        if past and not first and not self._starts_with(X[:past]):
-            other = "inputs"
-        if other is not None:
+        self.digest_again = add_digest(self.digest_again, X[:past], y[:past])
+        if past and not self.past and self.digest_again != self.digest:
+            other = "inputs" if self.digest_again[1] == self.digest[1] else "labels"
             self._refuse(
-                f"is of other data: the {other} of rounds {first + 1} to {first + past} are not "
-                "those of the run; pass the same data in the same order"
+                f"is of other data: the {other} of rounds 1 to {self.rounds} are not those of the "
+                "run; pass the same data in the same order"
             )
-        if resume and self.saved and self.rounds and self._starts_with(X, y):
-            self._refuse(
-                "starts with the rows that the data starts with: with resume=True pass only what "
-                "comes after its rounds, leave resume out"
-            )
+        if resume and self.saved and self.opening is not None:
+            rows, digest = self.opening
+            if add_digest(NO_ROWS, X[:rows], y[:rows]) == tuple(digest):
+                self._refuse(
+                    "starts with the rows that the data starts with: with resume=True pass only "
+                    "what comes after its rounds, leave resume out"
+                )
         return past
-
-    def _starts_with(self, X: Any, y: np.ndarray | None = None) -> bool:
-        """Say whether X starts with the first inputs of the run.
-
-        With y: with its first rows, of which at least FEWEST_DIFFERENT differ.
-        """
-        before, labels = self.first_rows["first_X"], self.first_rows["first_y"]
-        few = min(len(before), X.shape[0])
-        same = np.allclose(make_dense(X[:few]), before[:few], rtol=1e-6, atol=0.0)
-        if y is None or not same:
-            return same
-        texts, others = (a[:few].reshape(few, -1).astype(str) for a in (y, labels))
-        rows = np.column_stack([before[:few].astype(str), texts])
-        same = np.array_equal(texts, others)
-        return same and len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT
-
-    def _same_losses(self, y: np.ndarray, first: int) -> bool:
-        """Say whether labels from round ``first`` on give the losses that were recorded."""
-        rows = self.arrays()
-        rounds = rows.get("recorded", np.arange(1, self.rounds + 1)) - 1 - first
-        here = (rounds >= 0) & (rounds < len(y))
-        y, forecasts, losses = y[rounds[here]], rows["predictions"][here], rows["losses"][here]
-        if isinstance(self.learner, OneVsRest):
-            forecasts = self.learner._as_labels(forecasts, len(forecasts))
-        there = find_labels(y)
-        again = self.loss.value(forecasts, np.where(there, y.T, 1.0).T)
-        again[~there] = np.nan
-        return np.allclose(again, losses, rtol=1e-6, atol=0.0, equal_nan=True)
 
     def restore_learner(self) -> None:
         """Give the learner the state of the checkpoint, once."""

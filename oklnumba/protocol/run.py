@@ -203,7 +203,7 @@ def run(
             part, y = part[past:], y[past:]
             if not len(y):
                 continue
-            recorder.keep_first(part, y)
+            recorder.keep_opening(part, y)
             if recorder.saved:
                 recorder.restore_learner()
             learner._advise(part, y)
@@ -286,7 +286,7 @@ def _play_piece(
         part, labels = X[start : start + rows], y[start : start + rows]
         begin = time.perf_counter()
         trace = (recorder.late or recorder.learner)._play_rows(part, labels, len(y) - start)
-        recorder.add(labels, trace, time.perf_counter() - begin)
+        recorder.add(part, labels, trace, time.perf_counter() - begin)
         bar.update(rows)
         start += rows
         if recorder.path is not None and recorder.due():

@@ -15,7 +15,7 @@ from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
-from oklnumba.protocol.class_scores import ClassScores, count_rules, name_rules, score_classes
+from oklnumba.protocol.class_scores import ClassScores, score_classes
 from oklnumba.protocol.recording import SETTLED
 
 COSTLY = 0.1  # of the loss: what outliers cost, from which on a summary says what to do
@@ -361,8 +361,8 @@ class Run:
             what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
         if self.mistakes is not None:
             what += f", mistake rate {100 * self.mistake_rate:.2f} %"
-            if (rounds := self.class_rounds) is not None:
-                what += f" ({name_rules(*count_rules(rounds[0]))})"
+            if self.class_scores:
+                what += f" ({self.class_scores.rules}, {self.class_scores})"
         what += f", size {int(self.sizes[-1])}" if self.rounds else ""
         what += f", {self.outliers}" if self.outliers else ""
         rounds = f"{self.rounds} rounds{self._end()}"
