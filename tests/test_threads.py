@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from oklnumba.core import guard
+from oklnumba.core.cholesky import find_blas, one_blas_thread
 from oklnumba.core.guard import run_together
 
 
@@ -99,14 +100,38 @@ def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
     """oklnumba.core.cholesky calls SciPy's OpenBLAS, not NumPy's."""
     code = """
 import oklnumba
-from oklnumba.core.cholesky import find_blas
+from oklnumba.core.cholesky import one_blas_thread
 from threadpoolctl import threadpool_info
-with find_blas().limit(limits=1, user_api="blas"):
+with one_blas_thread:
     import scipy.linalg
     print(*(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {"1"}
+
+
+def test_blas_has_its_threads_again_after_limits_that_overlap():
+    """The first to enter leaves first; meanwhile the limit holds for the second."""
+    inside, left, seen = threading.Barrier(2), threading.Event(), []
+
+    def count():
+        return {one["num_threads"] for one in find_blas().info() if one["user_api"] == "blas"}
+
+    def play(leaves_first):
+        with one_blas_thread:
+            inside.wait(5)
+            if not leaves_first:
+                left.wait(5)
+                seen.append(count())
+        left.set()
+
+    with find_blas().limit(limits=2, user_api="blas"):
+        threads = [threading.Thread(target=play, args=(one,)) for one in (True, False)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert (seen, count()) == ([{1}], {2})
 
 
 def test_calls_end_where_the_main_thread_has_ended():

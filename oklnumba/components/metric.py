@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, kernel_field
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import add_squares, find_blas, solve_positive
+from oklnumba.core.cholesky import add_squares, one_blas_thread, solve_positive
 from oklnumba.core.params import field_with
 from oklnumba.core.steps import Paced, finish
 
@@ -97,21 +96,20 @@ def measure_scales(
     Y = (Y - Y.mean(axis=0)) / np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)
     A, b, total = np.zeros((len(C), len(C))), np.zeros((len(C), Y.shape[1])), np.zeros(len(C))
     squares, blocks = np.zeros_like(w), [slice(t, t + FIT_ROWS) for t in range(0, n, FIT_ROWS)]
-    one_thread = partial(find_blas().limit, limits=1, user_api="blas")  # more change the last bits
     for rows in blocks:
         F = kernel(Z[rows], C)
-        with one_thread():
+        with one_blas_thread:
             add_squares(F, A)
             b += F.T @ Y[rows]
         total += F.sum(axis=0)
         yield
     A += lam * kernel(C) - np.outer(total, total / n)
     A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
-    with one_thread():
+    with one_blas_thread:
         a = solve_positive(A, b)
     yield
     for t in range(0, n, 2 * FIT_ROWS):
-        with one_thread():
+        with one_blas_thread:
             for gradients in compute_gradients(kernel, Z[t : t + 2 * FIT_ROWS], C, a):
                 squares += (gradients**2).sum(axis=0)
         yield

@@ -19,8 +19,9 @@ from importlib import import_module
 
 import numpy as np
 import scipy
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from oklnumba.core.guard import new_lock
 from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
@@ -127,13 +128,45 @@ def find_blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+# Of threadpoolctl from 3.8 on: the thread that set OpenBLAS's limit last is the only one that may.
+_let_all_set = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
+
+
+class _OneThread:
+    """A context in which BLAS uses one thread, until all threads of this process have left it.
+
+    A limit of threadpoolctl would restore at its end what it found, which may be another's limit.
+    """
+
+    def __init__(self):
+        self._lock, self._inside = new_lock(self), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                _let_all_set(force=True)
+                self._limit = find_blas().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                _let_all_set(force=True)
+                self._limit.restore_original_limits()
+                _let_all_set(force=True)
+
+
+one_blas_thread = _OneThread()
+
+
 # ---- a factor that grows: L (cap, cap), row-major, whose first t rows are in use ----
 
 
 def limit_threads(rows: int, block: int) -> AbstractContextManager:
     """Return a context in which BLAS uses one thread if the factor has few rows."""
     small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
-    return find_blas().limit(limits=1, user_api="blas") if small else nullcontext()
+    return one_blas_thread if small else nullcontext()
 
 
 def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import find_blas
+from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.display import repr_fields
 from oklnumba.learners.base.learner import Learner
 
@@ -153,7 +153,7 @@ def greedy(
     best_move = SEARCHES[search]
     learner.reset()
     X, y, predictions, regret = np.empty((n, d)), np.empty(n), np.empty(n), np.empty(n)
-    with find_blas().limit(limits=1, user_api="blas"):  # faster for small matrices
+    with one_blas_thread:  # faster for small matrices
         for t in range(n):
             X[t], y[t], gain = best_move(learner, ridge, rng, restarts)
             predictions[t] = learner.predict_one(X[t])

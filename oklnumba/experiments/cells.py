@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import find_blas
+from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.files import digest_of, replace_file
 from oklnumba.core.params import clone, to_spec
 from oklnumba.learners.base.learner import Learner
@@ -103,7 +103,7 @@ def play_cell(cell: Cell, options: Options) -> dict[str, Any]:
             rows = np.random.default_rng(cell.order).permutation(len(X))
             X, y = X.take(rows, axis=0), y[rows]
         player = clone(cell.player)  # freed when this function returns
-        with find_blas().limit(limits=1, user_api="blas"):  # in joblib's processes too
+        with one_blas_thread:  # in joblib's processes too
             done = run(player, X, y, **options.of_run)
         if done.interrupted:
             raise KeyboardInterrupt  # Ctrl-C ends the whole sweep

@@ -14,7 +14,7 @@ import numpy as np
 from oklnumba import theory
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
-from oklnumba.core.cholesky import find_blas
+from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.display import Bar
 from oklnumba.core.params import clone
 from oklnumba.data import datasets
@@ -302,7 +302,7 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
     done, waiting = len(table) - len(left), [table[i] for i in left]
     with (
         Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
-        find_blas().limit(limits=1, user_api="blas"),
+        one_blas_thread,
     ):
         compile_loops(waiting, options.of_run)
         calls = [(cell, options) for cell in waiting]

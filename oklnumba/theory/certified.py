@@ -97,7 +97,7 @@ def conjugate_gradients(
     with one product with K per step.
     """
     # The products use our threads, and BLAS threads are slow on a busy machine.
-    with cholesky.find_blas().limit(limits=1, user_api="blas"):
+    with cholesky.one_blas_thread:
         span, roots = Span(features, X, lam), np.sqrt(kernel.diag(X))
         share = rounding_share(kernel, *X.shape)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.kernels import Kernel
-from oklnumba.core.cholesky import find_blas
+from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.factors import count_lines, unpack
 from oklnumba.core.guard import worker
 from oklnumba.core.health import Part
@@ -209,7 +209,7 @@ class Group(State):
         if self._max_size:
             play(remake_dictionaries, self.loop.spans, self.loop.block)
         if "U_derived" not in state:
-            with find_blas().limit(limits=1, user_api="blas"):  # faster for small matrices
+            with one_blas_thread:  # faster for small matrices
                 self._derive_regressions()
 
     def _derive_regressions(self) -> None:

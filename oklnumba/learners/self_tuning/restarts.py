@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from oklnumba.core.cholesky import find_blas
+from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.state import State
 from oklnumba.core.steps import Paced, finish
 from oklnumba.learners.self_tuning import settings
@@ -116,7 +116,7 @@ class Restarts(State):
 
     def _replace(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
         """Return the ensemble that the work makes, which goes on from the losses of this one."""
-        with find_blas().limit(limits=1, user_api="blas"):  # threads play several metrics
+        with one_blas_thread:  # threads play several metrics
             new = finish(work)
         new.layers.correct_losses(ensemble.layers)
         self._counts[LAST] = played
