@@ -158,13 +158,13 @@ class Factor:
         return np.ascontiguousarray(np.pad(Z, ((0, 0), (0, self.cap - self.r))))
 
     def arguments(self, n):
-        span = awv.Span(0, n, self.used, self.used)
+        stretch = awv.Stretch(0, n, self.used, self.used)
         arrays = factor.Factor(self.U, self.inv_d, self.c, self.pending)
-        return span, arrays, self.forgetting, self.sweep, self.ridge
+        return stretch, arrays, self.forgetting, self.sweep, self.ridge
 
     def out(self, n):
         shape = n, len(self.c)
-        return awv.Rounds(poisoned(*shape), poisoned(*shape), poisoned(n), poisoned(*shape))
+        return awv.AWVResults(poisoned(*shape), poisoned(*shape), poisoned(n), poisoned(*shape))
 
     def flat(self, found):
         return found[:, 0] if len(self.c) == 1 else found

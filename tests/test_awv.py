@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.hot.awv import RIDGE, Certificate, Rounds, certify
+from oklnumba.hot.awv import RIDGE, AWVResults, Certificate, certify
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from tests.checks import COMPILED, Factor, assert_close, poisoned
 from tests.reference import naive
@@ -79,7 +79,7 @@ def test_certify_against_plain_sums_and_in_two_parts(ridge, discount):
     shrinks, growths = 1 + rng.random(n), 0.01 * rng.random((n, 2))
     totals = np.zeros((2, 6))
     totals[:, RIDGE] = ridge
-    out = Rounds(F, poisoned(n, 2), shrinks, growths)
+    out = AWVResults(F, poisoned(n, 2), shrinks, growths)
     certificate = Certificate(totals, *poisoned(3, n, 2))
     for first, stop in ((0, 5), (5, n)):
         certify(Y, first, stop, out, discount, certificate)

@@ -13,8 +13,8 @@ import oklnumba as okl
 from oklnumba import theory
 from oklnumba.components.kernels import Kernel, compute_gradients
 from oklnumba.components.metric import measure_scales
+from oklnumba.core.paced import finish
 from oklnumba.core.params import Params
-from oklnumba.core.steps import finish
 from tests.battery import CASES, SAMPLERS, assert_same_proofs, by_hand, make, stream
 from tests.streams import KERNELS
 

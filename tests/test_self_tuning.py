@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core import guard
-from oklnumba.core.steps import finish
+from oklnumba.core.paced import finish
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.labels import Labels, Past
 from oklnumba.learners.self_tuning.scales import Scales
@@ -76,7 +76,7 @@ def forests():
     return [(lags, *how) for lags in constants.FOREST_LAGS]
 
 
-SPANS = [("plain", 1024), *((name, 48) for name in STREAMS)]
+PERIODS = [("plain", 1024), *((name, 48) for name in STREAMS)]
 
 
 def make_small(spaces):
@@ -87,15 +87,15 @@ def make_small(spaces):
     return [
         space._replace(leaf_rounds=max(space.leaf_rounds // 8, 8), max_size=space.max_size / 8)
         if space.metric
-        else space._replace(max_size=BUDGET // 2 if space.coins in (0, 2) else space.max_size)
+        else space._replace(max_size=BUDGET // 2 if space.seed in (0, 2) else space.max_size)
         for space in spaces
     ]
 
 
-@pytest.mark.parametrize(("name", "span"), SPANS)
-def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span, monkeypatch):
-    monkeypatch.setattr(constants, "SPAN", span)
-    n, restarts = (N, (32, 128, 512)) if span == 1024 else (340, (32, 128, 256))
+@pytest.mark.parametrize(("name", "period"), PERIODS)
+def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, period, monkeypatch):
+    monkeypatch.setattr(constants, "PERIOD", period)
+    n, restarts = (N, (32, 128, 512)) if period == 1024 else (340, (32, 128, 256))
     monkeypatch.setattr(constants, "RESTARTS", restarts)
     spaces = make_small(constants.SPACES)
     monkeypatch.setattr(constants, "SPACES", spaces)
@@ -104,7 +104,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, span,
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, span=span, forests=forests(),
+        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, period=period, forests=forests(),
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -178,12 +178,11 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     learner, left = okl.SelfTuning(BUDGET), []
     for t in range(511):
         learner.learn_one(X[t], y[t])
-        left.append(learner._restarts._steps is not None)
+        left.append(learner._restarts._work is not None)
     begun = [t + 1 for t in range(511) if left[t] and not left[t - 1]]
     assert begun == [30, 120, 480]
-    assert (
-        learner._restarts._steps.gi_frame.f_locals["ensemble"].replayed >= 510
-    )  # nearly all is done
+    ensemble = learner._restarts._work.gi_frame.f_locals["ensemble"]
+    assert ensemble.replayed >= 510  # nearly all is done
 
 
 @pytest.mark.parametrize("around", [None, okl.Standardized, okl.MultiOutput])
@@ -240,7 +239,7 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     for k, (last, _) in enumerate(known):
         target, ridges = np.append(0.0, (Y[:, k] - last)[1:]), [(1.0, None), (1.0, 300)]
         ridges = naive_self_tuning.forecasts(Z, target, ridges, every=True)
-        got = ensemble._results.forecasts[ensemble._lagged, 0, k] + ensemble.scales.offsets[k]
+        got = ensemble._results.forecasts[ensemble._lagged_rows, 0, k] + ensemble.scales.offsets[k]
         assert_allclose(got, ridges[-1] + last[-1], rtol=1e-9)
 
 
@@ -288,9 +287,9 @@ def test_units_do_not_matter():
     assert_array_equal(got, 2.0**20 * expected)  # powers of 2 round to nothing
 
 
-@pytest.mark.parametrize(("name", "span"), SPANS)
-def test_regret_stays_under_the_certificate(name, span, monkeypatch):
-    monkeypatch.setattr(constants, "SPAN", span)
+@pytest.mark.parametrize(("name", "period"), PERIODS)
+def test_regret_stays_under_the_certificate(name, period, monkeypatch):
+    monkeypatch.setattr(constants, "PERIOD", period)
     X, y = stream(name)
     run = okl.run(okl.SelfTuning(BUDGET), X, y)
     proof = run.certificate
@@ -403,10 +402,10 @@ def test_constant_and_two_valued_labels_are_never_outliers():
         assert learner.outlier_price == 0.0
 
 
-@pytest.mark.parametrize("span", [64, 10**6])
-def test_ranges_that_labels_no_longer_fill_are_forgotten(span, monkeypatch):
-    """Control: spans that never end, so the largest label so far sets all rates for ever."""
-    monkeypatch.setattr(constants, "SPAN", span)
+@pytest.mark.parametrize("period", [64, 10**6])
+def test_ranges_that_labels_no_longer_fill_are_forgotten(period, monkeypatch):
+    """Control: periods that never end, so the largest label so far sets all rates for ever."""
+    monkeypatch.setattr(constants, "PERIOD", period)
     X, y, _ = gentle(1600)
     constant, stuck, fading = np.full(1600, 7.0), y.copy(), y.copy()
     constant[700] = 1e6  # constant labels have no outliers
@@ -414,10 +413,10 @@ def test_ranges_that_labels_no_longer_fill_are_forgotten(span, monkeypatch):
     fading[700:] *= 1e-3  # in this one the regressions on forecasts help themselves
     level = np.full(1600, 7.0)
     limits = (constant, level, 0.5, 5.0), (stuck, y, 0.5, 5.0), (fading, fading, 0.2, 0.3)
-    for labels, truth, with_spans, without in limits:
+    for labels, truth, with_periods, without in limits:
         run = okl.run(okl.SelfTuning(50), X, labels)
         ratio = np.square(run.predictions - truth)[1300:].mean() / max(truth[1300:].var(), 1e-12)
-        assert ratio < with_spans if span == 64 else ratio > without
+        assert ratio < with_periods if period == 64 else ratio > without
         assert (run.certificate.regret <= run.certificate.bound).all()
 
 
@@ -439,14 +438,14 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
             Z = np.column_stack([np.ones(len(X)), S])
         elif space.metric is None:
             sigma = space.width * median
-            coins = np.random.default_rng([*seeds, space.coins]).random(len(X))
+            coins = np.random.default_rng([*seeds, space.seed]).random(len(X))
             rows, kernel = len(X) if late else past, partial(naive.gaussian, sigma=sigma)
             most = min(space.max_size, budget)
             atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, most, coins)
             Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         else:
             parts = list(naive_self_tuning.leaf_spaces(
-                views, scales, past, space, [*seeds, space.coins], budget, constants.DEEPEST, end,
+                views, scales, past, space, [*seeds, space.seed], budget, constants.DEEPEST, end,
                 late=False,
             ))  # fmt: skip
             blocks = [np.zeros((len(X), Z.shape[1])) for _, Z, _ in parts]
@@ -567,9 +566,8 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
 def test_far_inputs_count_by_their_logarithm():
     past = np.random.default_rng(0).standard_normal((50, 1))
     labels = np.ones((50, 1))
-    scales = finish(
-        Scales.measure(Past(past, labels, labels, np.arange(50), labels[:, None]), 50, False)
-    )
+    rounds = Past(past, labels, labels, np.arange(50), labels[:, None])
+    scales = finish(Scales.measure(rounds, 50, False))
     x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
     Z = scales.transform(x)
     expected = naive_self_tuning.standardised(x[1:-1], past)
@@ -619,8 +617,8 @@ def test_what_it_and_its_members_say():
 
 
 def test_a_restart_does_not_bring_back_a_range_that_was_forgotten(monkeypatch):
-    """Labels that are stuck far away are believed; two spans later their range is forgotten."""
-    monkeypatch.setattr(constants, "SPAN", 64)
+    """Labels that are stuck far away are believed; two periods later their range is forgotten."""
+    monkeypatch.setattr(constants, "PERIOD", 64)
     monkeypatch.setattr(constants, "RESTARTS", (32, 128, 512, 1024))
     X, y, _ = gentle(1300)
     stuck = y.copy()
@@ -666,10 +664,8 @@ def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name,
     expected, _ = naive_self_tuning.self_tuning(*arguments, leads=leads, forests=forests())
     scale = np.where(np.arange(340) < 32, 1e6, 10.0) if name == "outliers" else 10.0
     assert_allclose(np.concatenate(forecasts) / scale, expected / scale, rtol=0, atol=1e-8)
-    assert (
-        np.abs(expected - naive_self_tuning.self_tuning(*arguments, forests=forests())[0]).max()
-        > 0.1
-    )
+    in_time, _ = naive_self_tuning.self_tuning(*arguments, forests=forests())
+    assert np.abs(expected - in_time).max() > 0.1
 
 
 def test_members_with_lags_are_trained_for_late_labels(monkeypatch):

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, kernel_field
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import add_squares, one_blas_thread, solve_positive
+from oklnumba.core.paced import Paced, finish
 from oklnumba.core.params import field_with
-from oklnumba.core.steps import Paced, finish
 
-FIT_ROWS = 128  # rows of a step of the fit; a step of gradients has twice as many
+FIT_ROWS = 128  # rows of a piece of the fit; a piece of gradients has twice as many
 ADVICE_ROWS = 256  # first rows, which must suit the kernel
 JITTER = 1e-10  # share of the mean diagonal added to a matrix, above its rounding
 
@@ -84,7 +84,7 @@ def measure_scales(
     kernel: Kernel, X: np.ndarray, y: np.ndarray, w: np.ndarray, rng: np.random.Generator,
     lam: float = 1.0, atoms: int = 300, floor: float = 1e-3,
 ) -> Paced[np.ndarray]:  # fmt: skip
-    """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``, in steps.
+    """Return scales, (d,), by a fit of y on X * w: one pass of ``learned_metric``, in pieces.
 
     f and b minimise sum_t (y_t - f(w * x_t) - b)^2 + lam |f|^2, f in the span of the kernel at
     some rows. X : (n, d), y : (n,) and w : (d,) are not checked. Each output of y : (n, K) has a

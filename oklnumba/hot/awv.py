@@ -32,7 +32,7 @@ from oklnumba.hot.primitives.udu import ridge_forecast, ridge_learn
 ROUNDING = 1e-12  # of the sums below, as a share of the loss: regret and bound may be equal
 
 
-class Span(NamedTuple):
+class Stretch(NamedTuple):
     """Rounds first to stop, and the columns of their features."""
 
     first: int
@@ -41,7 +41,7 @@ class Span(NamedTuple):
     compared: int  # columns of the certificate's comparators: r, or fewer where atoms join later
 
 
-class Rounds(NamedTuple):
+class AWVResults(NamedTuple):
     """What each round writes; K labels per round."""
 
     forecasts: Array  # (n, K): m / a, or m if ridge
@@ -82,15 +82,15 @@ def measure_growth(y, m, a, p, beta, c, compared, r):
 
 
 @hot
-def awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out):
+def awv_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
     Z : (n, >= r); Y : (n, K). Any number T of rounds that share a pass gives the same bits.
     ``growth`` is written if compared < r.
     """
-    t, r, compared = span.first, span.r, span.compared
-    while t < span.stop:
-        count = count_together(span.stop - t, sweep)
+    t, r, compared = stretch.first, stretch.r, stretch.compared
+    while t < stretch.stop:
+        count = count_together(stretch.stop - t, sweep)
         add_rounds(Z, t, count, r, factor, forgetting, sweep)  # A_t = g A_{t-1} + z_t z_t'
         for s in range(count):
             p, beta = sweep.p[s], sweep.beta[s]
@@ -107,7 +107,7 @@ def awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out):
                     out.growth[t + s, k] = measure_growth(y, m, a, p, beta, c, compared, r)
                 ridge_learn(y, beta, c, sweep.scan, r)  # b_t = g b_{t-1} + y_t z_t
         t += count
-    return span.stop, DONE
+    return stretch.stop, DONE
 
 
 @hot
@@ -120,11 +120,11 @@ def find_shrink(p, inv_d, r):
 
 
 @hot
-def awv_forecasts(Z, span, factor, forgetting, sweep, is_ridge, out):
+def awv_forecasts(Z, stretch, factor, forgetting, sweep, is_ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z, growth excepted."""
-    t, r, c = span.first, span.r, factor.c
-    while t < span.stop:
-        count = count_together(span.stop - t, sweep)
+    t, r, c = stretch.first, stretch.r, factor.c
+    while t < stretch.stop:
+        count = count_together(stretch.stop - t, sweep)
         solve_points(Z, t, count, r, factor, forgetting, sweep)
         for s in range(count):
             p = sweep.p[s]
@@ -141,7 +141,7 @@ def awv_forecasts(Z, span, factor, forgetting, sweep, is_ridge, out):
 
 
 @hot
-def certify(Y, first, stop, rounds, discount, certificate):
+def certify(Y, first, stop, results, discount, certificate):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
     A round adds (y - m)^2 / a to the penalised loss of the best function in hindsight, and
@@ -157,9 +157,9 @@ def certify(Y, first, stop, rounds, discount, certificate):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for i in range(LOSS, GROWTH + 1):
                     total[i] *= discount
-            a, y, forecast = rounds.shrinks[t], Y[t, k], rounds.forecasts[t, k]
+            a, y, forecast = results.shrinks[t], Y[t, k], results.forecasts[t, k]
             m = forecast if is_ridge else forecast * a  # of the forecast as it was rounded
-            growth = rounds.growth[t, k]
+            growth = results.growth[t, k]
             total[LOSS] += (y - forecast) * (y - forecast)
             total[BEST] += (y - m) * (y - m) / a - growth
             total[EXCESS] += y * y * ((a - 1.0) / a)
@@ -171,11 +171,11 @@ def certify(Y, first, stop, rounds, discount, certificate):
 
 
 @hot
-def awv_certified_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out, certificate):
+def awv_certified_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out, certificate):
     """Play rounds as awv_rounds does, then certify them; growth is zeros if compared = r."""
-    played, status = awv_rounds(Z, Y, span, factor, forgetting, sweep, is_ridge, out)
+    played, status = awv_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out)
     if status == DONE:
-        certify(Y, span.first, span.stop, out, forgetting.discount, certificate)
+        certify(Y, stretch.first, stretch.stop, out, forgetting.discount, certificate)
     return played, status
 
 

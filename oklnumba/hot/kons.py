@@ -26,16 +26,17 @@ D = diag(d) and L L' = D K D + alpha I over the rounds in A:
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
 new entry of s(x).
 
-KONS plays blocks of b rounds by spans of a few. Rows of L depend on the labels of the rounds before
-them, by d_j. So s_i is written in three parts: its entries for the rounds j before the block, then
-for those of the block before the span, then for those of the span. Two numbers follow each part:
+KONS plays blocks of b rounds by stretches of a few. Rows of L depend on the labels of the rounds
+before them, by d_j. So s_i is written in three parts: its entries for the rounds j before the
+block, then for those of the block before the stretch, then for those of the stretch. Two numbers
+follow each part:
 
     H_ij = k(x_i, x_j) - s_i.s_j,   offsets_i = s_i.z + k_i.c = u(x_i)
 
-    rounds j             D k_i, k_i.c      solved to s_i by    s_i.s_j     s_i.z
-    before the block     start_block       BLAS                BLAS        write_products
-    before the span      start_span        BLAS                BLAS        finish_offsets
-    in the span          solve_row         solve_row           kons_rounds, round by round
+    rounds j              D k_i, k_i.c      solved to s_i by    s_i.s_j     s_i.z
+    before the block      start_block       BLAS                BLAS        write_products
+    before the stretch    start_stretch     BLAS                BLAS        finish_offsets
+    in the stretch        solve_row         solve_row           kons_rounds, round by round
 """
 
 import math
@@ -93,14 +94,14 @@ class Newton(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The rounds of a block of KONS: their part of the state, and what spans to come need."""
+    """The rounds of a block of KONS: their part of the state, and what stretches to come need."""
 
     L: Array  # (b, b): columns of the block; a row holds D k_i, then s_i, and d_i s_i once played
     d: Array  # (b,)
     c: Array  # (b,)
     z: Array  # (b,)
-    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the span
-    offsets: Array  # (b,): u(x_i), by the rounds before the span
+    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the stretch
+    offsets: Array  # (b,): u(x_i), by the rounds before the stretch
 
 
 class Sketch(NamedTuple):
@@ -202,8 +203,8 @@ def write_products(kernel, X, columns, state, H, offsets):
 
 
 @hot
-def start_span(block, first, last):
-    """Write D k_i of the rounds of the block before the span; add k_i.c to the offsets.
+def start_stretch(block, first, last):
+    """Write D k_i of the rounds of the block before the stretch; add k_i.c to the offsets.
 
     BLAS turns the rows into s_i and subtracts s_i.s_j from H.
     """
@@ -216,14 +217,14 @@ def start_span(block, first, last):
 
 @hot
 def finish_offsets(block, first, last):
-    """Add s_i.z of the rounds of the block before the span to the offsets of the span."""
+    """Add s_i.z of the rounds of the block before the stretch to the offsets of the stretch."""
     for i in range(first, last):
         block.offsets[i] += dot(block.L[i], block.z, first)
 
 
 @hot
 def solve_row(i, first, block):
-    """Write the entries of s_i for the rounds of the span, from ``first`` on."""
+    """Write the entries of s_i for the rounds of the stretch, from ``first`` on."""
     L, h, row = block.L, block.H[i], block.L[i]
     for j in range(first, i):
         row[j] = block.d[j] * h[j]
@@ -251,7 +252,7 @@ def finish_row(i, d_i, g, pull, pivot, block):
 
 @hot
 def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
-    """Play a span, rounds first to last of a block; return (next round, status)."""
+    """Play a stretch, rounds first to last of a block; return (next round, status)."""
     C, alpha, z = newton.C, newton.alpha, block.z
     finish_offsets(block, first, last)
     for i in range(first, last):

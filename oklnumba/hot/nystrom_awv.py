@@ -22,15 +22,15 @@ past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a 
 A point in the span, up to rounding, joins the dictionary and adds no direction.
 
 The choice of atoms depends on no label. So a block of rounds is played in two passes. First
-sample_rounds lets the dictionary grow, and writes coordinates, borders and gains. Then play_spans
-plays AWV, and adds a border to A wherever the span grew. In plain NumPy, the listing itself:
-nystrom_forecasts of tests/reference/naive.py.
+sample_rounds lets the dictionary grow, and writes coordinates, borders and gains. Then
+play_stretches plays AWV, and adds a border to A wherever the span grew. In plain NumPy, the listing
+itself: nystrom_forecasts of tests/reference/naive.py.
 """
 
 import math
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.awv import Span, awv_rounds, certify, find_shrink
+from oklnumba.hot.awv import Stretch, awv_rounds, certify, find_shrink
 from oklnumba.hot.primitives.dictionary import (
     RANK,
     Dictionary,
@@ -117,7 +117,7 @@ class Sampled(NamedTuple):
     sizes: Array  # (n,)
 
 
-class Ridge(NamedTuple):
+class Model(NamedTuple):
     """AWV, or ridge regression, on the coordinates."""
 
     lam: float
@@ -228,17 +228,17 @@ def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
 
 
 @hot
-def border_factor(ridge, border, gains, rank):
+def border_factor(model, border, gains, rank):
     """Add a border to A and the gains to b; return whether the new pivot D is positive.
 
     If it is not, A and b are unchanged. gains : (K,), replaced by growth: by how much the direction
     lowers the penalised loss of the best function.
     """
-    factor, p = ridge.factor, ridge.sweep.scan
-    finish_pending(factor, ridge.forgetting, ridge.sweep)
+    factor, p = model.factor, model.sweep.scan
+    finish_pending(factor, model.forgetting, model.sweep)
     copy_row(border, p, rank)
     solve_upper_transposed(factor.U, p, rank)  # p = U^-T border
-    pivot = border[rank] + ridge.lam
+    pivot = border[rank] + model.lam
     for j in range(rank):
         pivot -= p[j] * p[j] * factor.inv_d[j]
     if not pivot > 0.0:
@@ -256,7 +256,7 @@ def border_factor(ridge, border, gains, rank):
 
 
 @hot
-def play_spans(Y, first, end, sampled, ridge, out):
+def play_stretches(Y, first, end, sampled, model, out):
     """Play AWV on the rounds of sample_rounds, with a border wherever the span grows."""
     ranks, growths, t = sampled.ranks, 0, first
     while t < end:
@@ -266,14 +266,14 @@ def play_spans(Y, first, end, sampled, ridge, out):
         out.growth[t:stop] = 0.0
         if rank > old:
             gains = sampled.gains[growths]
-            if not border_factor(ridge, sampled.borders[growths], gains, old):
+            if not border_factor(model, sampled.borders[growths], gains, old):
                 return t, NOT_POSITIVE
             copy_row(gains, out.growth[t], Y.shape[1])
             growths += 1
         r = pad(sampled.Z[t], rank)  # sample_rounds wrote the zeros: this is their number only
-        span = Span(t, stop, r, r)
+        stretch = Stretch(t, stop, r, r)
         played, status = awv_rounds(
-            sampled.Z, Y, span, ridge.factor, ridge.forgetting, ridge.sweep, ridge.is_ridge, out
+            sampled.Z, Y, stretch, model.factor, model.forgetting, model.sweep, model.is_ridge, out
         )
         if status != DONE:
             return played, status
@@ -283,7 +283,7 @@ def play_spans(Y, first, end, sampled, ridge, out):
 
 @hot
 def nystrom_awv_rounds(
-    X, Y, first, coins, is_forecast_point, space, sampled, ridge, out, certificate
+    X, Y, first, coins, is_forecast_point, space, sampled, model, out, certificate
 ):
     """Play Nystrom-AWV (pkawv Algorithm 2), with its certificate; return (next row, status).
 
@@ -291,10 +291,10 @@ def nystrom_awv_rounds(
     """
     while first < X.shape[0]:
         stop, sampling_status = sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled)
-        played, status = play_spans(Y, first, stop, sampled, ridge, out)
+        played, status = play_stretches(Y, first, stop, sampled, model, out)
         if status != DONE:
             return played, status
-        certify(Y, first, stop, out, ridge.forgetting.discount, certificate)
+        certify(Y, first, stop, out, model.forgetting.discount, certificate)
         if sampling_status != DONE:  # it needs room, say
             return stop, sampling_status
         first = stop  # less than n where the borders were full
@@ -305,7 +305,7 @@ def nystrom_awv_rounds(
 
 
 @hot
-def borrow_direction(x, space, ridge, gains):
+def borrow_direction(x, space, model, gains):
     """Border A as if x joined, behind the valid part of the buffers; return the rank then.
 
     gains : (K,), workspace.
@@ -313,7 +313,7 @@ def borrow_direction(x, space, ridge, gains):
     work, rank = space.work, space.dictionary.counts[RANK]
     k_xx = kernel_diag(space.kernel, x)
     rho = find_direction(x, k_xx, space, work.border, gains)
-    if not (rho > 0.0 and border_factor(ridge, work.border, gains, rank)):
+    if not (rho > 0.0 and border_factor(model, work.border, gains, rank)):
         return rank
     work.q[rank] = last_coordinate(rho, k_xx)
     return rank + 1
@@ -329,23 +329,23 @@ def return_direction(factor, lam, rank):
 
 
 @hot
-def nystrom_awv_forecasts(X, coin, space, ridge, forecasts):
+def nystrom_awv_forecasts(X, coin, space, model, forecasts):
     """Write what Nystrom-AWV would forecast for each row of X with the next round's coin.
 
     The buffers need room for one more atom. forecasts : (n, K).
     """
-    work, factor, sweep, rank = space.work, ridge.factor, ridge.sweep, space.dictionary.counts[RANK]
+    work, factor, sweep, rank = space.work, model.factor, model.sweep, space.dictionary.counts[RANK]
     p, c, a = sweep.p[0], factor.c, sweep.a
     for t in range(X.shape[0]):
         sample_point(X[t], space)
         new_rank = rank
         if coin < work.probability[0]:
-            new_rank = borrow_direction(X[t], space, ridge, forecasts[t])
+            new_rank = borrow_direction(X[t], space, model, forecasts[t])
         r = pad(work.q, new_rank)
-        solve_points(work.Q, 0, 1, r, factor, ridge.forgetting, sweep)
+        solve_points(work.Q, 0, 1, r, factor, model.forgetting, sweep)
         a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or 1 / a is computed once
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], sweep.scan, r)
-            forecasts[t, k] = m if ridge.is_ridge else m / a[0]
+            forecasts[t, k] = m if model.is_ridge else m / a[0]
         if new_rank > rank:
-            return_direction(factor, ridge.lam, rank)
+            return_direction(factor, model.lam, rank)

@@ -22,7 +22,7 @@ from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import awv as hot
-from oklnumba.hot.awv import Certificate, KernelAWVState, Rounds, Span
+from oklnumba.hot.awv import AWVResults, Certificate, KernelAWVState, Stretch
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
@@ -49,12 +49,12 @@ def make_workspace(n: int, outputs: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def bind_outputs(
     trace: Trace, workspace: tuple[np.ndarray, ...], totals: np.ndarray
-) -> tuple[Rounds, Certificate]:
+) -> tuple[AWVResults, Certificate]:
     """Return where AWV rounds and their certificate write: into a trace and workspace."""
     outputs = len(totals)
     results = trace.predictions, trace.loss, trace.comparator, trace.bound
     forecasts, *sums = [a.reshape(-1, outputs) for a in results]
-    return Rounds(forecasts, *workspace), Certificate(totals, *sums)
+    return AWVResults(forecasts, *workspace), Certificate(totals, *sums)
 
 
 class KernelAWV(GrowingFactor):
@@ -153,7 +153,7 @@ class KernelAWV(GrowingFactor):
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
             # A round with the label 0, which the round to come overwrites; it finds its row in L.
-            Y, out = np.zeros_like(forecasts), Rounds(forecasts, *self._one_round)
+            Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
             play = enter(hot.kernel_awv_labels)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
             self._forecast_point = self._single_input(X)
@@ -240,8 +240,8 @@ class FeatureRidge(Learner):
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
-        span = Span(0, n, self._room, self._room)
-        return span, self._factor, self._forgetting, self._sweep, self._is_ridge
+        stretch = Stretch(0, n, self._room, self._room)
+        return stretch, self._factor, self._forgetting, self._sweep, self._is_ridge
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
@@ -273,7 +273,7 @@ class FeatureRidge(Learner):
             enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
-        out = Rounds(forecasts.reshape(n, self._outputs), *self._workspace)
+        out = AWVResults(forecasts.reshape(n, self._outputs), *self._workspace)
         enter(hot.awv_forecasts)(Z, *self._arguments(n), out)
         return forecasts
 

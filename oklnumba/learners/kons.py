@@ -23,7 +23,7 @@ from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
 from oklnumba.learners.newton import BoundedForecasts
 
-SPAN = 64  # rounds of a block that extend its factor row by row
+STRETCH = 64  # rounds of a block that extend its factor row by row
 BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of LARGE rows
 LARGE = 4096
 
@@ -194,13 +194,13 @@ class KONS(_KernelForm):
             cholesky.subtract_squares(s, H)
             played, status = 0, DONE
             while played < b and status == DONE:
-                # Then the rounds of the block before the span.
-                first, last = played, min(played + SPAN, b)
-                enter(hot.start_span)(block, first, last)
+                # Then the rounds of the block before the stretch.
+                first, last = played, min(played + STRETCH, b)
+                enter(hot.start_stretch)(block, first, last)
                 s = L[first:last, :first]
                 cholesky.solve_rows(L, s, first)
                 cholesky.subtract_squares(s, H[first:last, first:last])
-                play = enter(hot.kons_rounds)  # the rounds of the span, one by one
+                play = enter(hot.kons_rounds)  # the rounds of the stretch, one by one
                 arrays = block, self._totals, trace.predictions
                 played, status = play(y, eta, first, last, self._newton, *arrays)
         enter(hot.append_block)(X[:played], self._loss_code, block, state, trace.sizes)

@@ -172,7 +172,7 @@ class NystromAWV(Learner):
         dictionary, past, factor = map(self._gather, (Dictionary, hot.Past, Factor))
         space = hot.Space(self._kernel, self._growth, dictionary, past, self._work)
         lam, is_ridge = self._hyper.lam, self._is_ridge
-        self._arguments = space, hot.Ridge(lam, is_ridge, self._forgetting, factor, self._sweep)
+        self._arguments = space, hot.Model(lam, is_ridge, self._forgetting, factor, self._sweep)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
@@ -181,9 +181,9 @@ class NystromAWV(Learner):
         play = enter(hot.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            (space, ridge), sampled = self._arguments, hot.Sampled(*self._block, trace.sizes)
+            (space, model), sampled = self._arguments, hot.Sampled(*self._block, trace.sizes)
             is_point = self._pop_forecast_point(X)
-            return play(X, Y, first, coins, is_point, space, sampled, ridge, out, certificate)
+            return play(X, Y, first, coins, is_point, space, sampled, model, out, certificate)
 
         self._play_rounds(n, rounds)
         if self.size == self._hyper.max_size and self._rooms[hot.PAST] > 0:

@@ -142,7 +142,7 @@ def without_rule():
         stack.enter_context(patch.object(scaling, "OUTLIER", np.inf))
         stack.enter_context(patch.object(settings, "INPUT_OUTLIER", np.inf))
         stack.enter_context(patch.object(labels, "measure_limits", measure_nothing))
-        stack.enter_context(patch.object(settings, "SPAN", 10 * N))  # ranges are kept
+        stack.enter_context(patch.object(settings, "PERIOD", 10 * N))  # ranges are kept
         yield
 
 

@@ -210,10 +210,10 @@ def forecasts(Z, y, ridges, every=False):
     return out[:, np.array([(True, every or half is None) for _, half in ridges])]
 
 
-def label_ranges(y, span, signs):
+def label_ranges(y, period, signs):
     """Centre and radius of the labels' range before each round, the largest |y| as PA-I has it.
 
-    The radius is the largest |y| so far, the centre 0. Spans end every so many rounds, replayed
+    The radius is the largest |y| so far, the centre 0. Periods end every so many rounds, replayed
     or not: where the labels of the last two fill less than a quarter of the range, theirs is taken,
     and aggregations begin again: in the rounds returned last. signs : -1 and +1 are among these
     labels in any case.
@@ -221,7 +221,7 @@ def label_ranges(y, span, signs):
     C, B, sizes, ends, starts = *np.zeros((3, len(y))), [0, 0], [0]
     centre = radius = largest = 0.0
     for t, label in enumerate(y):
-        if t > 0 and t % span == 0:
+        if t > 0 and t % period == 0:
             recent = np.append(y[ends[-2] : t], (-1.0, 1.0) if signs else ())
             low, high, size = recent.min(), recent.max(), np.abs(recent).max()
             if (high - low) / 2 < radius / 4:
@@ -331,7 +331,7 @@ def leaf_spaces(views, scales, past, space, seed, budget, deepest, rounds, late=
 
 def space_forecasts(space, views, y, signs, sizes, past, scales, median, seed, budget, *how):
     """The forecasts of the members of a space; how : deepest, rounds."""
-    S, seed = views[0], [*seed, space.coins]
+    S, seed = views[0], [*seed, space.seed]
     if space.metric is not None:
         out = np.zeros((len(S), 2 * len(space.ridges)))
         for rows, Z, _ in leaf_spaces(views, scales, past, space, seed, budget, *how):
@@ -375,8 +375,9 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
 
 
 def self_tuning(
-    X, y, restarts, budget, spaces, deepest, seed=0, span=1024, leads=None, forests=(), experts=None
-):
+    X, y, restarts, budget, spaces, deepest, seed=0, period=1024, leads=None, forests=(),
+    experts=None,
+):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
 
     leads : (n,), how many labels before a round's own were not known when it was forecast.
@@ -390,7 +391,7 @@ def self_tuning(
     (lag_space,) = [space for space in spaces if space.lags]
     trees = [tree_forecasts(X, y, raw, counts, lags, seed, *how) for lags, *how in forests]
     recorded = np.zeros((len(X), sum(len(how[3]) for how in forests)))
-    for stage, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
+    for restart, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
         past = start - start // 16
         if start == restarts[0]:  # the first 16 are judged when they are replayed
             raw[:16] = [cut_label(v, *limits[past - 1]) for v in came[:16]]
@@ -404,7 +405,7 @@ def self_tuning(
         offset = middle(y[:past]) if past else 0.0
         labels = y[:stop] - offset
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
-        C, B, sizes, starts = label_ranges(labels, span, signs)
+        C, B, sizes, starts = label_ranges(labels, period, signs)
         views = S, normal_scores(S, past) if past else S
         scales = metrics(S[:past], y[:past], start) if past else {}
         median = median_distance(S[:past]) if past else 0.0
@@ -414,8 +415,8 @@ def self_tuning(
                 columns.append(lagged[:, ::2] - offset)  # AWV only foretells labels
             elif past or space.kernel == "linear":
                 columns += space_forecasts(
-                    space, views, labels, signs, sizes, past, scales, median, (seed, stage), budget,
-                    deepest, start,
+                    space, views, labels, signs, sizes, past, scales, median, (seed, restart),
+                    budget, deepest, start,
                 )  # fmt: skip
         columns.append(recorded[:stop] - offset)
         columns += [] if experts is None else [experts[:stop] - offset]

@@ -28,7 +28,9 @@ from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, find_row, pad, solve_rounds
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
-CHOSEN = 2  # entry of the counts after ATOMS and RANK: the rank when the dictionary was chosen
+# Entry of the counts after ATOMS and RANK: the rank before the first round. Certificates compare
+# with functions of so many coordinates, without those of atoms that joined later.
+COMPARED = 2
 
 
 class Tree(NamedTuple):
@@ -42,12 +44,12 @@ class Tree(NamedTuple):
     thresholds: Array  # (L - 1,): beyond it an input goes to the second child
 
 
-class Spans(NamedTuple):
-    """A dictionary in each leaf, R = diag(1 / scales) U; the inputs themselves if max_size is 0."""
+class Maps(NamedTuple):
+    """In each leaf a dictionary, R = diag(1 / scales) U; if max_size is 0, the inputs instead."""
 
     kernel: tuple
     max_size: int
-    counts: Annotated[Array, "leaves", "counts"]  # ATOMS, RANK, CHOSEN
+    counts: Annotated[Array, "leaves", "counts"]  # ATOMS, RANK, COMPARED
     atoms: Annotated[Array, "leaves", "d", "cap"]
     weights: Annotated[Array, "leaves", "cap"]  # of KORS
     kors: Annotated[Array, "leaves", "cap", "cap"]
@@ -88,8 +90,8 @@ class Share(NamedTuple):
     leaf_stop: int
     first: int  # of the rows
     stop: int
-    ridge: int
-    ridge_stop: int
+    regression: int
+    regression_stop: int
 
 
 @hot
@@ -130,25 +132,25 @@ def copy_inputs(first, stop, block):
 
 
 @hot
-def map_rows(first, stop, leaf, spans, block):
+def map_rows(first, stop, leaf, maps, block):
     """Write the coordinates of rows of a leaf as its dictionary is now."""
-    if spans.max_size == 0:
+    if maps.max_size == 0:
         copy_inputs(first, stop, block)
         return
-    m, rank = spans.counts[leaf, ATOMS], spans.counts[leaf, RANK]
-    atoms, span, scales = spans.atoms[leaf], spans.span[leaf], spans.scales[leaf]
+    m, rank = maps.counts[leaf, ATOMS], maps.counts[leaf, RANK]
+    atoms, span, scales = maps.atoms[leaf], maps.span[leaf], maps.scales[leaf]
     s = first
     while s < stop:
         count = larger(smaller(TOGETHER, (stop - s) // SWEEP * SWEEP), 1)
         for i in range(count):
-            kernel_row(spans.kernel, block.X[s + i], atoms, m, spans.k)
-            q = spans.q[i]
+            kernel_row(maps.kernel, block.X[s + i], atoms, m, maps.k)
+            q = maps.q[i]
             for j in range(rank):
-                q[j] = spans.k[span[j]]
+                q[j] = maps.k[span[j]]
             pad(q, rank)
-        solve_rounds(spans.unit[leaf], spans.q, count, pad(spans.q[0], rank))
+        solve_rounds(maps.unit[leaf], maps.q, count, pad(maps.q[0], rank))
         for i in range(count):
-            z, q = block.rows.Z[s + i], spans.q[i]
+            z, q = block.rows.Z[s + i], maps.q[i]
             z[0] = 1.0
             for j in range(rank):
                 q[j] *= scales[j]
@@ -178,65 +180,65 @@ def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
 
 
 @hot
-def add_direction(delta, leaf, spans):
+def add_direction(delta, leaf, maps):
     """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
-    counts, U, scales, q = spans.counts[leaf], spans.unit[leaf], spans.scales[leaf], spans.q[0]
+    counts, U, scales, q = maps.counts[leaf], maps.unit[leaf], maps.scales[leaf], maps.q[0]
     rank = counts[RANK]
     for i in range(rank):
         line, start = find_row(U, i)
         U[line, start + rank - i] = q[i] * scales[i]
     scales[rank] = 1.0 / math.sqrt(delta)
-    spans.span[leaf, rank] = counts[ATOMS]
+    maps.span[leaf, rank] = counts[ATOMS]
     counts[RANK] = rank + 1
 
 
 @hot
-def kors_of(leaf, spans):
+def kors_of(leaf, maps):
     """Return the state of KORS in a leaf."""
-    return KORSState(spans.counts[leaf], spans.atoms[leaf], spans.weights[leaf], spans.kors[leaf])
+    return KORSState(maps.counts[leaf], maps.atoms[leaf], maps.weights[leaf], maps.kors[leaf])
 
 
 @hot
-def try_to_join(x, coin, leaf, spans):
+def try_to_join(x, coin, leaf, maps):
     """Let the point that map_rows mapped last join the dictionary if its coin says so.
 
     For later rounds: they have one coordinate more if it adds a direction. Returns a status.
     """
-    kors, q, rank = kors_of(leaf, spans), spans.q[0], spans.counts[leaf, RANK]
-    k_xx = kernel_diag(spans.kernel, x)
-    probability = joining_probability(RULE, kors, spans.k, k_xx, spans.b)
+    kors, q, rank = kors_of(leaf, maps), maps.q[0], maps.counts[leaf, RANK]
+    k_xx = kernel_diag(maps.kernel, x)
+    probability = joining_probability(RULE, kors, maps.k, k_xx, maps.b)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
-    if adds_scaled_direction(spans.unit[leaf], spans.scales[leaf], q, rank, delta, k_xx, spans.k):
-        add_direction(delta, leaf, spans)
-    joined = keep_point(RULE, kors, x, k_xx, probability, spans.b)
+    if adds_scaled_direction(maps.unit[leaf], maps.scales[leaf], q, rank, delta, k_xx, maps.k):
+        add_direction(delta, leaf, maps)
+    joined = keep_point(RULE, kors, x, k_xx, probability, maps.b)
     return DONE if joined else NOT_POSITIVE
 
 
 @hot
-def remake_dictionaries(spans, block):
+def remake_dictionaries(maps, block):
     """Make from counts, atoms and span all else of the dictionaries, with the bits that it had.
 
     KORS only where points may still join. Returns the leaf that failed, if any, and a status.
     """
     x = block.X[0]
-    for leaf in range(spans.counts.shape[0]):
-        counts, kors = spans.counts[leaf], kors_of(leaf, spans)
+    for leaf in range(maps.counts.shape[0]):
+        counts, kors = maps.counts[leaf], kors_of(leaf, maps)
         m, rank = counts[ATOMS], counts[RANK]
         counts[ATOMS] = counts[RANK] = 0
         for i in range(m):
             for j in range(x.shape[0]):
-                x[j] = spans.atoms[leaf, j, i]
-            map_rows(0, 1, leaf, spans, block)
-            k_xx, found = kernel_diag(spans.kernel, x), counts[RANK]
-            if found < rank and spans.span[leaf, found] == i:
-                add_direction(squared_distance(spans.q[0], k_xx, found), leaf, spans)
-            if m < spans.max_size:
-                probability = joining_probability(RULE, kors, spans.k, k_xx, spans.b)
-                if not keep_point(RULE, kors, x, k_xx, probability, spans.b):
+                x[j] = maps.atoms[leaf, j, i]
+            map_rows(0, 1, leaf, maps, block)
+            k_xx, found = kernel_diag(maps.kernel, x), counts[RANK]
+            if found < rank and maps.span[leaf, found] == i:
+                add_direction(squared_distance(maps.q[0], k_xx, found), leaf, maps)
+            if m < maps.max_size:
+                probability = joining_probability(RULE, kors, maps.k, k_xx, maps.b)
+                if not keep_point(RULE, kors, x, k_xx, probability, maps.b):
                     return leaf, NOT_POSITIVE
             else:
                 counts[ATOMS] = i + 1
@@ -244,29 +246,29 @@ def remake_dictionaries(spans, block):
 
 
 @hot
-def map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block):
+def map_rounds(first, stop, leaf, joins, is_forecast_point, maps, block):
     """Write the coordinates of the rounds of a leaf; after its round each point may join.
 
     joins : whether points may join; is_forecast_point : whether a forecast wrote the coordinates of
     the only row. Returns the row that failed, if any, and a status.
     """
-    s, counts = first, spans.counts[leaf]
-    while joins and s < stop and counts[ATOMS] < spans.max_size:
+    s, counts = first, maps.counts[leaf]
+    while joins and s < stop and counts[ATOMS] < maps.max_size:
         if not is_forecast_point:
-            map_rows(s, s + 1, leaf, spans, block)
-        status = try_to_join(block.X[s], block.coins[s], leaf, spans)
+            map_rows(s, s + 1, leaf, maps, block)
+        status = try_to_join(block.X[s], block.coins[s], leaf, maps)
         if status != DONE:
             return s, status
         block.sizes[s] = counts[ATOMS]
         s += 1
     if s < stop and not is_forecast_point:
-        map_rows(s, stop, leaf, spans, block)
+        map_rows(s, stop, leaf, maps, block)
     return stop, DONE
 
 
 @hot
 def write_sizes(first, stop, size, block):
-    """Write the steps of a leaf's size, which was ``size`` before, in the order of the rounds."""
+    """Write the increments of a leaf's size, ``size`` before, in the order of the rounds."""
     for s in range(first, stop):
         block.atoms[block.rows.order[s]] = block.sizes[s] - size
         size = block.sizes[s]
@@ -285,14 +287,14 @@ def sort_rounds(X, Y, coins, tree, block):
 
 
 @hot
-def place_rounds(joins, share, is_forecast_point, spans, block):
+def map_share(joins, share, is_forecast_point, maps, block):
     """Write the coordinates of a share of a block. Returns the round that failed and a status."""
     rows, first = block.rows, share.first
     for leaf in range(share.leaf, share.leaf_stop):
-        stop, atoms = smaller(rows.ends[leaf], share.stop), spans.counts[leaf, ATOMS]
+        stop, atoms = smaller(rows.ends[leaf], share.stop), maps.counts[leaf, ATOMS]
         if first < stop:
-            rows.compared[leaf] = spans.counts[leaf, CHOSEN] + 1
-            failed, status = map_rounds(first, stop, leaf, joins, is_forecast_point, spans, block)
+            rows.compared[leaf] = maps.counts[leaf, COMPARED] + 1
+            failed, status = map_rounds(first, stop, leaf, joins, is_forecast_point, maps, block)
             if status != DONE:
                 return rows.order[failed], status
             write_sizes(first, stop, atoms, block)

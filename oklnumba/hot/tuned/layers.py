@@ -8,7 +8,7 @@ from the centre of the labels' range:
         g_t,j = aggregate j of the f_t,i                         # experts.py: the first layer
         z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
         v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
-        h_t,j = ridge regression j of v on z                     # members.py: ridge_rounds
+        h_t,j = ridge regression j of v on z                     # members.py: regression_rounds
         yhat_t = ML-Poly's mean of two g_t,j and of f_t,N + B_t h_t,j, cut to [-B_t, B_t]
 """
 
@@ -34,26 +34,26 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned.coordinates import Rows
 from oklnumba.hot.tuned.members import Results
 
-ENDED, NOW = range(2)  # entries of excess: of aggregations that have ended, and with today's
-
 
 class LayerState(NamedTuple):
     """The state of the layers, of K outputs, beside the regressions; as in experts.py."""
 
-    totals: Annotated[Array, "outputs", "first", "experts"]  # of the aggregations
-    squares: Annotated[Array, "outputs", "first", "experts"]
+    totals: Annotated[Array, "outputs", "first", "members"]  # of the aggregations
+    squares: Annotated[Array, "outputs", "first", "members"]
     tally: Annotated[Array, "outputs", "first", "tally"]
     final_totals: Annotated[Array, "outputs", "final"]
     final_squares: Annotated[Array, "outputs", "final"]
     final_tally: Annotated[Array, "outputs", "tally"]
     centre: Annotated[Array, "outputs"]  # of the range that sets rates
-    excess: Annotated[Array, "outputs", "epochs"]  # bound on the regret of the aggregations
+    excess: Annotated[Array, "outputs"]  # bound on the regret of the aggregations
+    ended_excess: Annotated[Array, "outputs"]  # the part before they last began anew
     loss: Annotated[Array, "outputs"]  # of the forecasts
-    losses: Annotated[Array, "outputs", "experts"]  # of the members
-    replay_correction: Annotated[Array, "outputs"]  # what the forecasts lost more than the replay
+    member_losses: Annotated[Array, "outputs", "members"]
+    # What the forecasts of rounds replayed here lost more at the time than in the replay.
+    correction: Annotated[Array, "outputs"]
     best: Annotated[Array, "outputs"]  # the certified member with the least comparator
-    lowest: Annotated[Array, "outputs", "spans"]  # label of the present span of rounds, and of
-    highest: Annotated[Array, "outputs", "spans"]  # the span before
+    lowest: Annotated[Array, "outputs", "periods"]  # label of the present period, and of the one
+    highest: Annotated[Array, "outputs", "periods"]  # before
 
 
 class LayerWork(NamedTuple):
@@ -73,7 +73,7 @@ class LayerWork(NamedTuple):
     regrets: Array  # (n,): bound on ML-Poly's regret against the first aggregation
 
 
-class Layers(NamedTuple):
+class LayerArguments(NamedTuple):
     """All that the loops take, but for the regressions."""
 
     kinds: Array  # (4,): codes of the aggregations
@@ -178,10 +178,10 @@ def certify_rounds(F, k, certificates, layers, trace):
         p = work.forecasts[t]
         state.loss[k] += (p - y[t]) * (p - y[t])
         for i in range(F.shape[1]):
-            state.losses[k, i] += (F[t, i] - y[t]) * (F[t, i] - y[t])
-        trace.loss[t, k] = state.loss[k] + state.replay_correction[k]
-        state.excess[k, NOW] = state.excess[k, ENDED] + work.excess[t] + work.regrets[t]
-        lost = state.excess[k, NOW] + state.replay_correction[k]
+            state.member_losses[k, i] += (F[t, i] - y[t]) * (F[t, i] - y[t])
+        trace.loss[t, k] = state.loss[k] + state.correction[k]
+        state.excess[k] = state.ended_excess[k] + work.excess[t] + work.regrets[t]
+        lost = state.excess[k] + state.correction[k]
         least, guaranteed, best = np.inf, np.inf, 0
         for j in range(layers.certified.shape[0]):
             i = layers.certified[j]
@@ -190,11 +190,8 @@ def certify_rounds(F, k, certificates, layers, trace):
                 least, best = comparator, j
             guaranteed = smaller(guaranteed, comparator + (bound + lost))
         state.best[k] = best
-        trace.comparator[t, k], trace.bound[t, k] = (
-            least,
-            certificates[layers.certified[best], 2, t, k] + lost,
-        )
-        trace.guaranteed[t, k] = guaranteed
+        trace.comparator[t, k], trace.guaranteed[t, k] = least, guaranteed
+        trace.bound[t, k] = certificates[layers.certified[best], 2, t, k] + lost
 
 
 @hot

@@ -5,28 +5,28 @@
         ridge regression and AWV on z_t, y_t, each with a lam and a discount   # awv.py
         PA-I and gradient descent on z_t, y_t                # rules.py
 
-The certificate of an AWV forecaster is the sum of the certificates of its leaves. We keep it as
-steps, round by round, so that the sums do not depend on how the stream is cut.
+The certificate of an AWV forecaster is the sum of the certificates of its leaves. We add up their
+increments, round by round, so that the sums do not depend on how the stream is cut.
 """
 
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.awv import Certificate, Rounds, Span, awv_certified_rounds, awv_forecasts
+from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import Factor, Pending, Sweep
 from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot
 from oklnumba.hot.primitives.udu import Forgetting
-from oklnumba.hot.tuned.coordinates import Block, Spans, Tree, place_rounds, sort_rounds
+from oklnumba.hot.tuned.coordinates import Block, Maps, Tree, map_share, sort_rounds
 from oklnumba.hot.tuned.rules import Rules, rule_rounds
 
 
-class Ridges(NamedTuple):
+class Regressions(NamedTuple):
     """N ridge regressions in each of L leaves, for K labels a round."""
 
-    U: Annotated[Array, "leaves", "ridges", "U_lines", "r"]  # packed (udu.py)
-    inv_d: Annotated[Array, "leaves", "ridges", "r"]
-    c: Annotated[Array, "leaves", "ridges", "outputs", "r"]
-    totals: Annotated[Array, "leaves", "ridges", "outputs", "totals"]  # of the certificates
+    U: Annotated[Array, "leaves", "regressions", "U_lines", "r"]  # packed (udu.py)
+    inv_d: Annotated[Array, "leaves", "regressions", "r"]
+    c: Annotated[Array, "leaves", "regressions", "outputs", "r"]
+    totals: Annotated[Array, "leaves", "regressions", "outputs", "totals"]  # of the certificates
     pending: Pending  # of arrays (L, N, ...)
     forgetting: Array  # (N, 3): the numbers of Forgetting
     sweep: Sweep
@@ -44,32 +44,34 @@ class Results(NamedTuple):
 class Sums(NamedTuple):
     """Certificates after the last round."""
 
-    latest: Annotated[Array, "leaves", "ridges", "sums", "outputs"]  # of each leaf
-    total: Annotated[Array, "ridges", "sums", "outputs"]  # of all leaves together
+    latest: Annotated[Array, "leaves", "regressions", "sums", "outputs"]  # of each leaf
+    total: Annotated[Array, "regressions", "sums", "outputs"]  # of all leaves together
 
 
-class Group(NamedTuple):
+class GroupArguments(NamedTuple):
     """A space, its members, and where they write."""
 
     tree: Tree
-    spans: Spans
+    maps: Maps
     block: Block
-    ridges: Ridges
+    regressions: Regressions
     rules: Rules
     sums: Sums
-    sorted: Results  # of the rows of the block
-    results: Results  # of the rounds
+    row_results: Results  # in the order of the rows of the block
+    results: Results  # in the order of the rounds
 
 
-SORT, PLACE, REGRESS, END = range(4)  # steps of a block
+# Phases of a block: sort its rounds by leaf; find coordinates; play regressions; play the rules and
+# write the results in the order of the rounds. Or all four.
+SORT, MAP, REGRESS, FINISH, ALL = range(5)
 
 
 @hot
-def factor_of(ridges, leaf, i):
+def factor_of(regressions, leaf, i):
     """Return the factor of regression i in a leaf."""
-    pending = ridges.pending
+    pending = regressions.pending
     return Factor(
-        ridges.U[leaf, i], ridges.inv_d[leaf, i], ridges.c[leaf, i],
+        regressions.U[leaf, i], regressions.inv_d[leaf, i], regressions.c[leaf, i],
         Pending(
             pending.columns[leaf, i], pending.z[leaf, i], pending.point[leaf, i],
             pending.p[leaf, i],
@@ -90,7 +92,7 @@ def find_growth(columns, first, stop):
 
 
 @hot
-def leaf_rounds(first, stop, leaf, share, learns, rows, ridges, results):
+def leaf_rounds(first, stop, leaf, share, learns, rows, regressions, results):
     """Play regressions of a leaf, and AWV beside them. Returns the row that failed, a status.
 
     learns : else the rows are only forecast.
@@ -98,35 +100,37 @@ def leaf_rounds(first, stop, leaf, share, learns, rows, ridges, results):
     Z, Y, compared = rows.Z, rows.Y, rows.compared[leaf]
     while first < stop:
         r, end = rows.columns[first], find_growth(rows.columns, first, stop)
-        span = Span(first, end, r, smaller(compared, r))
-        for s in range(first, end if compared >= r else first):
-            for k in range(ridges.growth.shape[1]):
-                ridges.growth[s, k] = 0.0
-        for i in range(share.ridge, share.ridge_stop):
-            factor, numbers = factor_of(ridges, leaf, i), ridges.forgetting[i]
+        stretch = Stretch(first, end, r, smaller(compared, r))
+        if compared >= r:
+            for s in range(first, end):
+                for k in range(regressions.growth.shape[1]):
+                    regressions.growth[s, k] = 0.0
+        for i in range(share.regression, share.regression_stop):
+            factor, numbers = factor_of(regressions, leaf, i), regressions.forgetting[i]
             forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
             ridge, awv = results.forecasts[2 * i], results.forecasts[2 * i + 1]
-            out, sums = Rounds(awv, ridge, ridges.shrinks, ridges.growth), results.certificates[i]
+            out = AWVResults(awv, ridge, regressions.shrinks, regressions.growth)
             if learns:
+                sums = results.certificates[i]
                 played, status = awv_certified_rounds(
-                    Z, Y, span, factor, forgetting, ridges.sweep, False, out,
-                    Certificate(ridges.totals[leaf, i], sums[0], sums[1], sums[2]),
+                    Z, Y, stretch, factor, forgetting, regressions.sweep, False, out,
+                    Certificate(regressions.totals[leaf, i], sums[0], sums[1], sums[2]),
                 )  # fmt: skip
                 if status != DONE:
                     return played, status
             else:
-                awv_forecasts(Z, span, factor, forgetting, ridges.sweep, False, out)
+                awv_forecasts(Z, stretch, factor, forgetting, regressions.sweep, False, out)
         first = end
     return stop, DONE
 
 
 @hot
-def ridge_rounds(share, learns, rows, ridges, results):
+def regression_rounds(share, learns, rows, regressions, results):
     """Play the regressions of a share of a block. Returns the round that failed and a status."""
     first = share.first
     for leaf in range(share.leaf, share.leaf_stop):
         stop = rows.ends[leaf]
-        failed, status = leaf_rounds(first, stop, leaf, share, learns, rows, ridges, results)
+        failed, status = leaf_rounds(first, stop, leaf, share, learns, rows, regressions, results)
         if status != DONE:
             return rows.order[failed], status
         first = stop
@@ -143,21 +147,20 @@ def unsort_forecasts(n, order, forecasts, out):
 
 
 @hot
-def unsort_certificates(first, stop, order, latest, certificates, out):
-    """Write the steps of a leaf's certificates in the order of the rounds."""
+def unsort_increments(first, stop, order, latest, certificates, out):
+    """Write the increments of a leaf's certificates in the order of the rounds."""
     for s in range(first, stop):
         t = order[s]
         for i in range(certificates.shape[0]):
             for part in range(certificates.shape[1]):
                 for k in range(certificates.shape[3]):
-                    step = certificates[i, part, s, k] - latest[i, part, k]
-                    out[i, part, t, k] = step
+                    out[i, part, t, k] = certificates[i, part, s, k] - latest[i, part, k]
                     latest[i, part, k] = certificates[i, part, s, k]
 
 
 @hot
-def sum_certificates(n, total, certificates):
-    """Replace the steps of certificates by their sums."""
+def sum_increments(n, total, certificates):
+    """Replace the increments of certificates by their sums."""
     for t in range(n):
         for i in range(certificates.shape[0]):
             for part in range(certificates.shape[1]):
@@ -168,60 +171,66 @@ def sum_certificates(n, total, certificates):
 
 @hot
 def sum_sizes(n, counts, block):
-    """Replace the steps of sizes by their sums, which end with what the counts are now."""
+    """Replace the increments of sizes by their sums, which end with what the counts are now."""
     size = 0
     for leaf in range(counts.shape[0]):
         size += counts[leaf, ATOMS]
     for t in range(n - 1, -1, -1):
-        step = block.atoms[t]
+        increment = block.atoms[t]
         block.atoms[t] = size
-        size -= step
+        size -= increment
 
 
 @hot
-def end_rounds(n, learns, group):
-    """Play the rules; write all results in the order of the rounds.
-
-    Returns the round that failed and a status.
-    """
-    first, block, rows, rules = 0, group.block, group.block.rows, group.rules
-    before, after = group.sorted, group.results
+def play_rules(learns, rules, rows, results):
+    """Play PA-I and descent in all leaves. Returns the round that failed and a status."""
+    first, before = 0, 2 * results.certificates.shape[0]  # their forecasts follow the regressions'
     for leaf in range(rows.ends.shape[0]):
         stop = rows.ends[leaf]
         for i in range(rules.codes.shape[0]):
-            forecasts = before.forecasts[2 * before.certificates.shape[0] + i]
+            forecasts = results.forecasts[before + i]
             failed, status = rule_rounds(first, stop, leaf, i, learns, rules, rows, forecasts)
             if status != DONE:
                 return rows.order[failed], status
-        if learns:
-            unsort_certificates(
-                first, stop, rows.order, group.sums.latest[leaf], before.certificates,
-                after.certificates,
-            )  # fmt: skip
         first = stop
-    unsort_forecasts(n, rows.order, before.forecasts, after.forecasts)
-    if learns:
-        sum_certificates(n, group.sums.total, after.certificates)
-        sum_sizes(n, group.spans.counts, block)
-    return n, DONE
+    return first, DONE
 
 
 @hot
-def group_rounds(step, last, X, Y, coins, is_forecast_point, share, group):
-    """Play the steps from ``step`` to ``last`` of n rounds: PLACE and REGRESS of a share of them.
+def unsort_results(n, learns, group):
+    """Write all results in the order of the rounds."""
+    first, rows, rounds = 0, group.block.rows, group.results
+    unsort_forecasts(n, rows.order, group.row_results.forecasts, rounds.forecasts)
+    if learns:
+        for leaf in range(rows.ends.shape[0]):
+            unsort_increments(
+                first, rows.ends[leaf], rows.order, group.sums.latest[leaf],
+                group.row_results.certificates, rounds.certificates,
+            )  # fmt: skip
+            first = rows.ends[leaf]
+        sum_increments(n, group.sums.total, rounds.certificates)
+        sum_sizes(n, group.maps.counts, group.block)
 
-    Y : (n, K), empty if the rounds are only forecast; coins : (n,), of points that may join
-    dictionaries, empty if none may; is_forecast_point : whether the last call was the forecast of
-    the only row. Returns the round that failed and a status.
+
+@hot
+def group_rounds(phase, X, Y, coins, is_forecast_point, share, group):
+    """Play one phase of n rounds, or all; MAP and REGRESS of a share of the rounds.
+
+    X : (n, d), read by SORT; Y : (n, K), empty if the rounds are only forecast; coins : (n,), of
+    points that may join dictionaries, empty if none may; is_forecast_point : whether the last call
+    was the forecast of the only row. Returns the round that failed and a status.
     """
-    failed, status, learns = 0, DONE, Y.shape[0] > 0
-    if step == SORT:
+    failed, status, learns, rows = 0, DONE, Y.shape[0] > 0, group.block.rows
+    if phase == SORT or phase == ALL:
         sort_rounds(X, Y, coins, group.tree, group.block)
-    if step <= PLACE <= last:
+    if phase == MAP or phase == ALL:
         joins = coins.shape[0] > 0
-        failed, status = place_rounds(joins, share, is_forecast_point, group.spans, group.block)
-    if status == DONE and step <= REGRESS <= last:
-        failed, status = ridge_rounds(share, learns, group.block.rows, group.ridges, group.sorted)
-    if status == DONE and last == END:
-        failed, status = end_rounds(X.shape[0], learns, group)
+        failed, status = map_share(joins, share, is_forecast_point, group.maps, group.block)
+    if status == DONE and (phase == REGRESS or phase == ALL):
+        results = group.row_results
+        failed, status = regression_rounds(share, learns, rows, group.regressions, results)
+    if status == DONE and (phase == FINISH or phase == ALL):
+        failed, status = play_rules(learns, group.rules, rows, group.row_results)
+        if status == DONE:
+            unsort_results(X.shape[0], learns, group)
     return failed, status

@@ -44,5 +44,5 @@ def write_scores(Z, knots, scores, out):
                 out[t, j] = scores[j, below - 1] + (z - knots[j, below - 1])
             else:
                 low, high = knots[j, below - 1], knots[j, below]
-                step = scores[j, below] - scores[j, below - 1]
-                out[t, j] = scores[j, below - 1] + step * ((z - low) / (high - low))
+                rise = scores[j, below] - scores[j, below - 1]
+                out[t, j] = scores[j, below - 1] + rise * ((z - low) / (high - low))

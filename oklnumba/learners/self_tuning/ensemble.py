@@ -10,15 +10,15 @@ import numpy as np
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
+from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
-from oklnumba.core.steps import Paced
 from oklnumba.hot.tuned.members import Results
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group, Member, name_forecasters
-from oklnumba.learners.self_tuning.ridges import NO_LABELS, make_results
+from oklnumba.learners.self_tuning.regressions import NO_LABELS, make_results
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
 
@@ -36,54 +36,53 @@ def make_kernel(space: Space, scales: Scales) -> Kernel:
 class Ensemble(State):
     """Members on the scales of one restart, and the layers that weigh them, for K labels a round.
 
-    Experts are members whose forecasts come from outside: those of the past are the recorded ones.
-
-    members : what each one is; groups : the members by space; lost : the losses of the experts
-    whom the certificate names.
+    lasting : members that no restart makes anew, trees and experts: they play outside, and their
+    forecasts are recorded; members : what each one is; groups : the members by space; lost : the
+    losses of experts, which the certificate names.
     """
 
-    _STATE = {"lost": ("named", "outputs")}
+    _STATE = {"lost": ("experts", "outputs")}
 
-    def __init__(self, scales: Scales, experts: list[Member]):
-        self.scales, self._experts, self.replayed = scales, experts, 0
-        self._named = np.array([one.expert is not None for one in experts], dtype=bool)
-        self._make_state(named=int(self._named.sum()), outputs=len(scales.offsets))
+    def __init__(self, scales: Scales, lasting: list[Member]):
+        self.scales, self._lasting, self.replayed = scales, lasting, 0
+        self._are_experts = np.array([one.expert is not None for one in lasting], dtype=bool)
+        self._make_state(experts=int(self._are_experts.sum()), outputs=len(scales.offsets))
 
     def make_members(self, budget: int, rounds: float, seed: list[int]) -> Paced[None]:
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         forecasts = np.cumsum([0, *(space.forecasts for space in spaces)])
-        ridges = np.cumsum([0, *(len(space.ridges) for space in spaces)])
-        # Behind the forecasts of the groups are those of the experts, and the last label.
-        count = forecasts[-1] + len(self._experts) + 1
-        self._results = make_results(count, ridges[-1] + len(self._lost), outputs)
-        self._recorded = slice(forecasts[-1], count - 1)
+        regressions = np.cumsum([0, *(len(space.ridges) for space in spaces)])
+        # Behind the forecasts of the groups are those of lasting members, and the last label.
+        count = forecasts[-1] + len(self._lasting) + 1
+        self._results = make_results(count, regressions[-1] + len(self._lost), outputs)
+        self._lasting_rows = slice(forecasts[-1], count - 1)
         self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         self.groups, names = [], []
         for i, space in enumerate(spaces):
             kernel, tree = make_kernel(space, scales), scales.tree(space)
-            in_span = len(tree.scales) > budget or space.kernel != "linear"
-            size = int(min(space.max_size, budget, rounds)) if in_span else 0
+            has_atoms = len(tree.scales) > budget or space.kernel != "linear"
+            size = int(min(space.max_size, budget, rounds)) if has_atoms else 0
             results = Results(
                 self._results.forecasts[forecasts[i] : forecasts[i + 1]],
-                self._results.certificates[ridges[i] : ridges[i + 1]],
+                self._results.certificates[regressions[i] : regressions[i + 1]],
             )
-            seeds = [*seed, space.coins]
+            seeds = [*seed, space.seed]
             group = Group(space, kernel, tree, size, seeds, scales.signs, results, self.sizes[i])
             self.groups.append(group)
             names += name_forecasters(space, getattr(kernel, "sigma", None))
             yield
-        names += [*self._experts, Member("last label")]
+        names += [*self._lasting, Member("last label")]
         self.members = [name for name in names if name is not None]
         # Forecasts of members with a memory, of the last spaces.
         lagged = sum(space.forecasts for space in spaces if space.lags)
-        self._lagged = slice(forecasts[-1] - lagged, forecasts[-1])
+        self._lagged_rows = slice(forecasts[-1] - lagged, forecasts[-1])
         rows = np.array([i for i, name in enumerate(names) if name is not None])
-        has_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
-        named = ridges[-1] + np.arange(len(self._lost))
-        certified = np.append(np.flatnonzero(has_proof), named)
-        self.layers = Layers(rows, certified, outputs, self.groups[-1].loop)
+        have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
+        experts = regressions[-1] + np.arange(len(self._lost))
+        certified = np.append(np.flatnonzero(have_proof), experts)
+        self.layers = Layers(rows, certified, outputs, self.groups[-1].arguments)
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
@@ -106,13 +105,13 @@ class Ensemble(State):
             if group.space.lags:
                 group.play(Z, rounds.known.change_to(rounds.raw), joins, is_forecast_point)
         self._add_last(last)
-        return self._results.forecasts[self._lagged, : len(last)] + self.scales.offsets
+        return self._results.forecasts[self._lagged_rows, : len(last)] + self.scales.offsets
 
     def _add_last(self, last: np.ndarray) -> None:
         """Write the last labels, (n, K), and add them to what members with a memory forecast."""
         forecasts = self._results.forecasts[:, : len(last)]
         forecasts[-1] = last - self.scales.offsets
-        forecasts[self._lagged] += forecasts[-1]
+        forecasts[self._lagged_rows] += forecasts[-1]
 
     def play(
         self, rounds: Rounds, joins: bool, trace: Trace, is_forecast_point: bool = False
@@ -127,10 +126,10 @@ class Ensemble(State):
             for group, Z in views:
                 group.play(Z, Y, joins, is_forecast_point)
         else:
-            for step in zip(*(group.divide(Z, Y, joins) for group, Z in views), strict=True):
-                run_together(list(chain(*step)))
-        self._write_experts(rounds.recorded)
-        if self._named.any():
+            for phase in zip(*(group.divide(Z, Y, joins) for group, Z in views), strict=True):
+                run_together(list(chain(*phase)))
+        self._write_recorded(rounds.recorded)
+        if self._are_experts.any():
             self._certify_experts(rounds)
         self._play_layers(n, Y, trace)
 
@@ -141,27 +140,27 @@ class Ensemble(State):
             for k, offset in enumerate(self.scales.offsets.tolist())
         ], n)  # fmt: skip
 
-    def replay(self, past: Past, joins: bool, step: int) -> Paced[None]:
-        """Play the rounds of the past that were not replayed yet, and end spans between."""
+    def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
+        """Play the rounds of the past that were not replayed yet, so many rows at a time."""
         while self.replayed < len(past.X):
             start = self.replayed
-            if start > 0 and start % settings.SPAN == 0:
-                self.end_span()
+            if start > 0 and start % settings.PERIOD == 0:
+                self.end_period()
             # Few at first between single rounds: a leaf's factors get memory in its first one.
-            size = step if step == BLOCK_ROWS else min(step, 2 + start // 16)
-            end = start // settings.SPAN * settings.SPAN + settings.SPAN
-            rows = slice(start, min(start + size, end, len(past.X)))
-            rounds = past.rounds(rows)
+            size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
+            end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
+            stop = min(start + size, end, len(past.X))
+            rounds = past.rounds(slice(start, stop))
             sizes = np.empty(len(rounds.Y), dtype=np.int64)
             trace = Trace(np.empty(rounds.Y.shape), sizes, *np.empty((4, *rounds.Y.shape)))
             self.play_lags(rounds, joins)
             self.play(rounds, joins, trace)
-            self.replayed = rows.stop
+            self.replayed = stop
             yield
 
-    def end_span(self) -> None:
+    def end_period(self) -> None:
         """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
-        recent = self.layers.end_span(self.scales.signs)
+        recent = self.layers.end_period(self.scales.signs)
         for group in self.groups:
             group.shrink_units(recent)
 
@@ -185,11 +184,11 @@ class Ensemble(State):
         self._views = list(zip(self.groups, views, strict=True))
 
     def _certify_experts(self, rounds: Rounds) -> None:
-        """Write the losses of named experts as certificates behind those of the regressions.
+        """Write the losses of experts as certificates behind those of the regressions.
 
         An expert's loss is its comparator. What the layers add is all that is lost more.
         """
-        losses = np.square(rounds.recorded[:, self._named] - rounds.Y[:, None])
+        losses = np.square(rounds.recorded[:, self._are_experts] - rounds.Y[:, None])
         losses[0] += self._lost
         losses = np.add.accumulate(losses)
         self._lost[:] = losses[-1]
@@ -197,20 +196,20 @@ class Ensemble(State):
         certificates = self._results.certificates[-len(self._lost) :, :2, : len(losses)]
         certificates[:] = losses.swapaxes(0, 1)[:, None]
 
-    def _write_experts(self, recorded: np.ndarray) -> None:
-        """Write the forecasts of the experts, (n, E, K), beside those of the groups."""
-        found = recorded.swapaxes(0, 1) - self.scales.offsets
-        self._results.forecasts[self._recorded, : len(recorded)] = found
+    def _write_recorded(self, recorded: np.ndarray) -> None:
+        """Write the forecasts of lasting members, (n, E, K), beside those of the groups."""
+        forecasts = recorded.swapaxes(0, 1) - self.scales.offsets
+        self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
 
     def forecast(
         self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray
     ) -> None:  # fmt: skip
         """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K).
 
-        recorded : (n, E, K), the forecasts of the experts.
+        recorded : (n, E, K), the forecasts of lasting members.
         """
         self._find_views(X, known)
-        self._write_experts(recorded)
+        self._write_recorded(recorded)
         for group, Z in self._views:
             group.forecast(Z)
         self._add_last(known.last)

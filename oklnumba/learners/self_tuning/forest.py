@@ -9,15 +9,15 @@ from math import log2
 import numpy as np
 
 from oklnumba.core.guard import run_together
+from oklnumba.core.paced import Paced, finish
 from oklnumba.core.state import State, axes_of
-from oklnumba.core.steps import Paced, finish
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.hot.tuned import forest as hot
 from oklnumba.hot.tuned.forest import NODES, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.members import Member
-from oklnumba.learners.self_tuning.ridges import NO_LABELS
+from oklnumba.learners.self_tuning.regressions import NO_LABELS
 
 ALL = 2**60  # numbers: more than a tree reads
 OF_NODES = [name for name, axes in axes_of(hot.Trees).items() if axes[0] == NODES]
@@ -43,7 +43,7 @@ class Forest(State):
         self._means = np.zeros((len(self.members), outputs))
         self._make_state(counts=1, trees=settings.TREES, outputs=outputs)
         self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
-        self._steps: Paced[None] | None = None  # the work on the next trees, where begun
+        self._work: Paced[None] | None = None  # on the next trees, where begun
         self._grown: list[hot.Trees] = []  # the next trees, where the work is done
 
     # ---- rounds ----
@@ -84,11 +84,11 @@ class Forest(State):
         end = next((end for end in self.schedule if end >= played), np.inf)
         built = self.schedule.get(end, np.inf)
         if played == end:
-            self._replace(self._steps or self._build(past(built), end, 1), past(end), built)
-            self._steps, self._grown = None, []
+            self._replace(self._work or self._build(past(built), end, 1), past(end), built)
+            self._work, self._grown = None, []
         elif single and played >= built:
-            self._steps = self._steps or self._build(past(built), end, end - built)
-            next(self._steps, None)
+            self._work = self._work or self._build(past(built), end, end - built)
+            next(self._work, None)
 
     def grow_now(self, past: Callable[[int], Past], played: int) -> None:
         """Replace the trees out of schedule."""
@@ -102,8 +102,8 @@ class Forest(State):
         self._take(self._grown)
         self.play(past.rounds(slice(built, None)))
 
-    def _build(self, past: Past, end: int, steps: int) -> Paced[None]:
-        """Grow the trees of round ``end`` in about so many steps."""
+    def _build(self, past: Past, end: int, pieces: int) -> Paced[None]:
+        """Grow the trees of round ``end`` in about so many pieces."""
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
@@ -115,14 +115,14 @@ class Forest(State):
         for i in range(settings.TREES):
             seed = np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME)
             growths.append(make_growth(X, Y, make_tree(2 * n, offset, unit), seed))
-        if steps == 1:
+        if pieces == 1:
             run_together([partial(enter(hot.grow_nodes), one, ALL) for one in growths])
-        step = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / steps)
+        piece = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / pieces)
         for growth in growths:
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
                     yield
-                    left = step
+                    left = piece
                 left = enter(hot.grow_nodes)(growth, left)
             made = int(growth.tree.counts[NODES])
             of_nodes = {name: getattr(growth.tree, name)[:made].copy() for name in OF_NODES}

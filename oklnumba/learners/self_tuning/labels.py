@@ -54,7 +54,7 @@ class Rounds(NamedTuple):
     Y: np.ndarray  # (n, K), labels to learn: the median in place of outliers
     raw: np.ndarray  # (n, K), labels as they came, but cut
     known: Known
-    recorded: np.ndarray | None = None  # (n, E, K), what the experts forecast
+    recorded: np.ndarray | None = None  # (n, E, K), what lasting members forecast
 
 
 class Past(NamedTuple):

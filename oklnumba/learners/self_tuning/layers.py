@@ -11,17 +11,18 @@ from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, wr
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.hot.tuned.coordinates import Rows, Share
-from oklnumba.hot.tuned.members import REGRESS, Group, Results, group_rounds
+from oklnumba.hot.tuned.members import REGRESS, GroupArguments, Results, group_rounds
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
-from oklnumba.learners.self_tuning.ridges import (
+from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
+    NO_INPUTS,
+    make_regressions,
     make_results,
-    make_ridges,
-    measure_ridges,
+    measure_regressions,
     play,
-    settle_ridges,
-    share_ridges,
+    settle_regressions,
+    share_regressions,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -47,44 +48,48 @@ class Layers(State):
     _STATE = axes_of(hot.LayerState) | {
         "U": ("outputs", "stacks", "r", "r"), "inv_d": ("outputs", "stacks", "r"),
         "c": ("outputs", "stacks", "one", "r"),
-        "replay_corrections": ("outputs", "experts"),
+        "member_corrections": ("outputs", "members"),
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
-    def __init__(self, members: np.ndarray, certified: np.ndarray, outputs: int, like: Group):
+    def __init__(
+        self, members: np.ndarray, certified: np.ndarray, outputs: int, like: GroupArguments
+    ):  # fmt: skip
         count = len(members)
         self._columns = count + len(FIRST_LAYER)  # with 0, without the last label
         r = round_up_to_vector(self._columns)
         self._make_state(
-            outputs=outputs, first=len(FIRST_LAYER), experts=count, tally=TALLY,
-            final=len(FINAL_LAYER) + len(STACKS), stacks=len(STACKS), r=r, one=1, spans=2, epochs=2,
+            outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
+            final=len(FINAL_LAYER) + len(STACKS), stacks=len(STACKS), r=r, one=1, periods=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         state = self._gather(hot.LayerState)
         self._arguments = kinds, shares, np.array(FINAL_LAYER), members, certified, state
         totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
-        self._ridges = make_ridges(STACKS, self._U, self._inv_d, self._c, totals)
+        self._regressions = make_regressions(STACKS, self._U, self._inv_d, self._c, totals)
         self._like = like
-        self._at_work = {0: self._make_work()}  # of each thread of the pool
+        self._of_thread = {0: self._make_work()}  # of each thread of the pool
 
-    def _make_work(self) -> tuple[Group, hot.Layers]:
+    def _make_work(self) -> tuple[GroupArguments, hot.LayerArguments]:
         """Return what the loops take, with workspace that no other thread uses."""
         n, (outputs, final), r = BLOCK_ROWS, self._final_totals.shape, self._U.shape[-1]
         rows = Rows(
             np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
             np.zeros((n, 1)), np.full(outputs, r),
         )  # fmt: skip
-        stacks, count = make_results(2 * len(STACKS), len(STACKS), 1), self._losses.shape[1]
+        stacks, count = make_results(2 * len(STACKS), len(STACKS), 1), self._member_losses.shape[1]
         work = hot.LayerWork(
             np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
             np.zeros(n + 1), np.zeros(n), rows, stacks, np.zeros((n, final)), np.zeros(final),
             np.zeros(n), np.zeros(n),
         )  # fmt: skip
-        block, ridges = self._like.block._replace(rows=rows), share_ridges(self._ridges)
-        regressions = self._like._replace(block=block, ridges=ridges, sorted=stacks)
-        return regressions, hot.Layers(*self._arguments, work)
+        arguments = self._like._replace(
+            block=self._like.block._replace(rows=rows),
+            regressions=share_regressions(self._regressions), row_results=stacks,
+        )  # fmt: skip
+        return arguments, hot.LayerArguments(*self._arguments, work)
 
     def play(
         self, n: int, k: int, Y: np.ndarray, offset: float, members: Results, trace: Trace
@@ -95,42 +100,47 @@ class Layers(State):
         may play several outputs at once.
         """
         number, learns = worker(), len(Y) > 0
-        if number not in self._at_work:
-            self._at_work[number] = self._make_work()
-        regressions, layers = self._at_work[number]
+        if number not in self._of_thread:
+            self._of_thread[number] = self._make_work()
+        regressions, layers = self._of_thread[number]
         rounds = n, Y, learns, k, offset, members, layers, trace
         share = Share(k, k + 1, 0, n, 0, len(STACKS))
-        play(hot.layer_rounds, False, *rounds)
-        # REGRESS plays block and share: of X and Y it asks only whether there are labels.
-        play(group_rounds, REGRESS, REGRESS, Y, Y, NO_COINS, False, share, regressions)
+        play(hot.layer_rounds, False, *rounds)  # writes what the regressions play
+        play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
         play(hot.layer_rounds, True, *rounds)
 
-    def end_span(self, signs: np.ndarray) -> np.ndarray:
-        """Forget ranges that are far larger than that of the labels of the last two spans.
+    def end_period(self, signs: np.ndarray) -> np.ndarray:
+        """Forget ranges that are far larger than that of the labels of the last two periods.
 
-        Rates of aggregations may fall but not rise. So all but the posterior, whose rate does not
-        depend on the range, begin again in that range, and their bounds add up. Returns the largest
-        |y| of these labels, (K,). signs : (K,), 1 where -1 and +1 are expected.
+        Returns the largest |y| of these labels, (K,). signs : (K,), 1 where -1 and +1 are expected.
         """
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
         for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / FILLED):
-            for first in (self._totals, self._squares, self._tally):
-                first[k, :POSTERIOR] = 0.0
-            for final in (self._final_totals, self._final_squares, self._final_tally):
-                final[k] = 0.0
-            self._centre[k], self._tally[k, :, LARGEST] = 0.5 * low[k] + 0.5 * high[k], radius[k]
-            self._excess[k, hot.ENDED] = self._excess[k, hot.NOW]
+            self._begin_anew(k, 0.5 * low[k] + 0.5 * high[k], radius[k])
         for ends, nothing in ((self._lowest, np.inf), (self._highest, -np.inf)):
             ends[:, 1], ends[:, 0] = ends[:, 0], nothing
         return np.maximum(np.abs(low), np.abs(high))
+
+    def _begin_anew(self, k: int, centre: float, radius: float) -> None:
+        """Let the aggregations of output k begin anew in this range of labels; bounds add up.
+
+        Rates of aggregations may fall but not rise with the range. The posterior, whose rate does
+        not depend on it, and the regressions go on.
+        """
+        for first in (self._totals, self._squares, self._tally):
+            first[k, :POSTERIOR] = 0.0
+        for final in (self._final_totals, self._final_squares, self._final_tally):
+            final[k] = 0.0
+        self._centre[k], self._tally[k, :, LARGEST] = centre, radius
+        self._ended_excess[k] = self._excess[k]
 
     # ---- members ----
 
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
-        (kind, share), weights = FIRST_LAYER[POSTERIOR], np.empty(self._losses.shape[1])
+        (kind, share), weights = FIRST_LAYER[POSTERIOR], np.empty(self._member_losses.shape[1])
         state = ExpertsState._make(array[k, POSTERIOR] for array in self._gather(ExpertsState))
         write_weights(Rule(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
@@ -147,23 +157,23 @@ class Layers(State):
     @property
     def loss(self) -> np.ndarray:
         """The loss of the forecasts, on the labels as learned, (K,)."""
-        return self._loss + self._replay_correction
+        return self._loss + self._correction
 
     def correct_losses(self, other: Layers) -> None:
         """Take for the losses of rounds replayed here those of the layers that played them."""
         total = other.loss
-        same = other._losses.shape == self._losses.shape
+        same = other._member_losses.shape == self._member_losses.shape
         # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]
-        self._replay_correction[:] = total - self._loss
-        self._replay_corrections[:] = losses - self._losses
+        self._correction[:] = total - self._loss
+        self._member_corrections[:] = losses - self._member_losses
 
     def member_losses(self) -> np.ndarray:
         """Return the members' losses as they forecast at the time, (K, N)."""
-        return self._losses + self._replay_corrections
+        return self._member_losses + self._member_corrections
 
     def _settle(self) -> None:
-        settle_ridges(self._ridges)
+        settle_regressions(self._regressions)
 
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
@@ -171,5 +181,5 @@ class Layers(State):
         names = [f"regression, lam = {one.lam:g}, half-life {one.half_life}" for one in STACKS]
         parts: list[Part] = []
         for k in range(len(self._U)):
-            parts += measure_ridges(names, self._ridges, k, self._columns, [1.0])[0]
+            parts += measure_regressions(names, self._regressions, k, self._columns, [1.0])[0]
         return parts

@@ -4,11 +4,11 @@
     for t = 1, 2, ...:
         z = x_t, standardised; or its normal scores            # scales.py
         f = the members' forecasts, each on its coordinates    # members.py, hot/tuned/members.py
-            and those of trees and of the user's experts       # forest.py, experts.py
+            and those of trees and the user's experts          # forest.py, experts.py
         yhat_t = aggregate of (aggregates of f, regressions on these and f)     # layers.py
         y = y_t, or the median of the last labels if y_t is an outlier          # labels.py
         members and layers learn y; those with lags, which tell outliers, learn y_t
-        if SPAN divides t: forget ranges that labels no longer fill
+        if PERIOD divides t: forget ranges that labels no longer fill
         if t is in RESTARTS:                                   # restarts.py
             past = the first 15/16 of the t rounds
             scales, metrics, trees = measured in the past      # scales.py
@@ -31,9 +31,9 @@ import numpy as np
 from oklnumba.core.cholesky import find_blas
 from oklnumba.core.guard import locked, run_together
 from oklnumba.core.health import Part
+from oklnumba.core.paced import finish
 from oklnumba.core.params import count, field_with, flag, random_seed
 from oklnumba.core.state import State
-from oklnumba.core.steps import finish
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.wrapper import from_any
@@ -43,8 +43,8 @@ from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_l
 from oklnumba.learners.self_tuning.forest import Forest
 from oklnumba.learners.self_tuning.labels import Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.members import Member
+from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
-from oklnumba.learners.self_tuning.ridges import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 
 
@@ -196,9 +196,9 @@ class SelfTuning(Learner):
         return self._of_outputs(self._labels.price)
 
     @property
-    def _experts(self) -> list[Forest | Expert]:
+    def _lasting(self) -> list[Forest | Expert]:
         """The members that no restart makes anew."""
-        return [*self._forests, *self._given]
+        return [*self._forests, *self._experts]
 
     def _outliers(self) -> tuple[int, float]:
         labels, loss = self._labels, self._ensemble.layers.loss.sum()
@@ -233,8 +233,8 @@ class SelfTuning(Learner):
         self._labels = Labels(self._outputs, p.outliers)
         kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
         self._forests = [Forest(self._outputs, lags, p.seed) for lags in kinds]
-        self._given = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]
-        members = [member for one in self._experts for member in one.members]
+        self._experts = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]
+        members = [member for one in self._lasting for member in one.members]
         self._restarts = Restarts(d, self._outputs, members, p.budget, p.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()
@@ -257,7 +257,7 @@ class SelfTuning(Learner):
                 self._raise_status(*trouble.args)
 
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, is_point: bool) -> None:
-        """Play up to BLOCK_ROWS rounds; restarts and spans end after the last one only."""
+        """Play up to BLOCK_ROWS rounds; restarts and ends of periods come after the last one."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits, raw = labels.measure(Y, self._played)
         leads, known = labels.take_known(n, is_point)
@@ -265,7 +265,7 @@ class SelfTuning(Learner):
         foretold = ensemble.play_lags(rounds, True, is_point)  # first: they tell outliers
         rounds = rounds._replace(Y=labels.judge(Y, limits, foretold))
         recorded = run_together([partial(one.play, rounds) for one in self._forests], n)
-        recorded += [one.play(rounds) for one in self._given]
+        recorded += [one.play(rounds) for one in self._experts]
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
         out = Trace(columns[0], trace.sizes, *columns[1:])
@@ -281,8 +281,8 @@ class SelfTuning(Learner):
         self._restart(single=n == 1)
         if self._ensemble is not ensemble:
             trace.sizes[-1] = self.size
-        if self._played % settings.SPAN == 0:
-            self._ensemble.end_span()
+        if self._played % settings.PERIOD == 0:
+            self._ensemble.end_period()
 
     def _set_leads(self, leads: np.ndarray) -> None:
         if self._width is not None:
@@ -312,7 +312,7 @@ class SelfTuning(Learner):
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None  # until it is whole: Ctrl-C may come between
         known = self._labels.know_all(len(X))
-        recorded = np.concatenate([one.forecast(X, known) for one in self._experts], axis=1)
+        recorded = np.concatenate([one.forecast(X, known) for one in self._lasting], axis=1)
         self._ensemble.forecast(X, known, recorded, forecasts.reshape(len(X), self._outputs))
         self._forecast_point = self._single_input(X)
         return forecasts
@@ -320,13 +320,13 @@ class SelfTuning(Learner):
     # ---- health and files ----
 
     def _matrices(self) -> list[Part]:
-        return self._ensemble.measure() + [part for one in self._given for part in one.measure()]
+        return self._ensemble.measure() + [part for one in self._experts for part in one.measure()]
 
     def _nested(self) -> dict[str, State]:
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
-        given = {f"expert{i}": one for i, one in enumerate(self._given)}
+        experts = {f"expert{i}": one for i, one in enumerate(self._experts)}
         others = {"restarts": self._restarts, "labels": self._labels}
-        return others | forests | given | self._ensemble.parts()
+        return others | forests | experts | self._ensemble.parts()
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | self._ensemble.scales._asdict()

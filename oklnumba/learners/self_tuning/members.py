@@ -28,27 +28,27 @@ from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import (
-    CHOSEN,
+    COMPARED,
     Block,
+    Maps,
     Rows,
     Share,
-    Spans,
     Tree,
     remake_dictionaries,
 )
-from oklnumba.hot.tuned.members import END, PLACE, REGRESS, SORT
+from oklnumba.hot.tuned.members import ALL, FINISH, MAP, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
-from oklnumba.learners.self_tuning.ridges import (
+from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
     NO_LABELS,
+    make_regressions,
     make_results,
-    make_ridges,
-    measure_ridges,
+    measure_regressions,
     play,
-    settle_ridges,
-    share_ridges,
+    settle_regressions,
+    share_regressions,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -60,7 +60,7 @@ from oklnumba.learners.self_tuning.settings import (
 
 
 def make_points(cap: int) -> tuple[np.ndarray, ...]:
-    """Return workspace of points of which so many atoms may be there: the last three of Spans."""
+    """Return workspace of points of which so many atoms may be there: the last three of Maps."""
     return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
 
 
@@ -128,7 +128,7 @@ class Group(State):
     BLOCK_ROWS rounds; signs : (K,), 1 where labels are -1 and +1, else 0.
     """
 
-    _STATE = axes_of(Spans, hot.Ridges, Rules, hot.Sums)
+    _STATE = axes_of(Maps, hot.Regressions, Rules, hot.Sums)
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
@@ -144,27 +144,27 @@ class Group(State):
         self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
         self._coins, self.is_full = Coins(seed), max_size == 0
         static = all(one.half_life is None for one in space.ridges)
-        self._first = 1 if static else len(space.ridges)  # the others can be derived of these
+        self._saved = 1 if static else len(space.ridges)  # regressions; the others follow
         d, K, leaves, n = len(tree.scales), len(signs), len(tree.columns) + 1, BLOCK_ROWS
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
         self._make_state(
             leaves=leaves, counts=3, d=d, cap=cap, lines=count_lines(cap), rules=len(rates),
-            ridges=len(space.ridges), outputs=K, r=r, U_lines=count_lines(pad_row_length(r)),
+            regressions=len(space.ridges), outputs=K, r=r, U_lines=count_lines(pad_row_length(r)),
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
         self._leaf_is_full = np.zeros(leaves, dtype=bool)
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
-        dictionaries = [getattr(self, f"_{name}") for name in axes_of(Spans)]
+        dictionaries = [getattr(self, f"_{name}") for name in axes_of(Maps)]
         order, leaf, columns, in_leaf = np.zeros((4, n), dtype=np.int64)
         ends, compared = np.zeros((2, leaves), dtype=np.int64)
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
         rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
-        self.loop = hot.Group(
-            tree, Spans(kernel._code(), max_size, *dictionaries, *make_points(cap)),
+        self.arguments = hot.GroupArguments(
+            tree, Maps(kernel._code(), max_size, *dictionaries, *make_points(cap)),
             Block(rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes),
-            make_ridges(space.ridges, self._U, self._inv_d, self._c, self._totals),
+            make_regressions(space.ridges, self._U, self._inv_d, self._c, self._totals),
             Rules(
                 np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
                 self._max_label,
@@ -172,7 +172,7 @@ class Group(State):
             self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
         )  # fmt: skip
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
-        self._at_work = {0: self.loop}  # with workspace of each thread of the pool
+        self._of_thread = {0: self.arguments}  # with workspace of each thread of the pool
 
     @property
     def size(self) -> int:
@@ -189,7 +189,7 @@ class Group(State):
         return super()._output_axes() | {"c_derived": 2}
 
     def _state(self) -> dict[str, Any]:
-        state, n = super()._state(), self._first
+        state, n = super()._state(), self._saved
         for name in self._REGRESSIONS:
             array = state[name]
             state |= {name: array[:, :n], f"{name}_derived": array[:, n:]}
@@ -207,7 +207,7 @@ class Group(State):
             merged[name] = np.concatenate([first, rest], axis=1)
         super()._restore(state | merged)
         if self._max_size:
-            play(remake_dictionaries, self.loop.spans, self.loop.block)
+            play(remake_dictionaries, self.arguments.maps, self.arguments.block)
         if "U_derived" not in state:
             with one_blas_thread:  # faster for small matrices
                 self._derive_regressions()
@@ -215,7 +215,7 @@ class Group(State):
     def _derive_regressions(self) -> None:
         """Make the regressions after the first of it: A_i = A_0 + (lam_i - lam_0) I, b_i = b_0."""
         lams = [one.lam for one in self.space.ridges]
-        for i in range(self._first, len(lams)):
+        for i in range(self._saved, len(lams)):
             self._inv_d[:, i] = 1.0 / lams[i]
             for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
                 r = rank + 1
@@ -237,22 +237,22 @@ class Group(State):
         just had the only one.
         """
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
-        play(hot.group_rounds, SORT, END, *rounds, self._whole, self.loop)
+        play(hot.group_rounds, ALL, *rounds, self._whole, self.arguments)
         self._note_full()
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
         rounds = X, NO_LABELS, NO_COINS, False
-        play(hot.group_rounds, SORT, END, *rounds, self._whole, self.loop)
+        play(hot.group_rounds, ALL, *rounds, self._whole, self.arguments)
 
     def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool) -> tuple[list[Callable], ...]:
-        """Do what ``play`` does in calls that threads may make: return those of each step.
+        """Do what ``play`` does in calls that threads may make: return those of each phase.
 
-        A step begins when the one before has ended.
+        A phase begins when the one before has ended.
         """
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
-        play(hot.group_rounds, SORT, SORT, *rounds, self._whole, self.loop)
-        ends, ridges = [0, *self.loop.block.rows.ends.tolist()], range(len(self.space.ridges))
+        play(hot.group_rounds, SORT, *rounds, self._whole, self.arguments)
+        ends = [0, *self.arguments.block.rows.ends.tolist()]
         some, maps = max(1, (len(ends) - 1) // SHARES), []
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
         shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
@@ -262,30 +262,30 @@ class Group(State):
         for leaf, leaf_stop, first, stop in shares:
             for start in range(first, stop, rows):
                 share = Share(leaf, leaf_stop, start, min(start + rows, stop), 0, 0)
-                maps.append(partial(self._play_step, PLACE, rounds, share))
+                maps.append(partial(self._play_phase, MAP, rounds, share))
         regressions = [
-            partial(self._play_step, REGRESS, rounds, Share(*one, i, i + 1))
-            for one in shares for i in ridges
+            partial(self._play_phase, REGRESS, rounds, Share(*one, i, i + 1))
+            for one in shares for i in range(len(self.space.ridges))
         ]  # fmt: skip
-        return maps, regressions, [partial(self._play_step, END, rounds, self._whole)]
+        return maps, regressions, [partial(self._play_phase, FINISH, rounds, self._whole)]
 
-    def _play_step(self, step: int, rounds: tuple, share: Share) -> None:
-        """Play a step with workspace that no other thread uses."""
+    def _play_phase(self, phase: int, rounds: tuple, share: Share) -> None:
+        """Play a phase with workspace that no other thread uses."""
         number = worker()
-        if number not in self._at_work:
-            spans, ridges = self.loop.spans, self.loop.ridges
-            points = dict(zip(Spans._fields[-3:], make_points(len(spans.k)), strict=True))
-            self._at_work[number] = self.loop._replace(
-                spans=spans._replace(**points), ridges=share_ridges(ridges)
+        if number not in self._of_thread:
+            maps, regressions = self.arguments.maps, self.arguments.regressions
+            points = dict(zip(Maps._fields[-3:], make_points(len(maps.k)), strict=True))
+            self._of_thread[number] = self.arguments._replace(
+                maps=maps._replace(**points), regressions=share_regressions(regressions)
             )
-        play(hot.group_rounds, step, step, *rounds, share, self._at_work[number])
-        if step == END:
+        play(hot.group_rounds, phase, *rounds, share, self._of_thread[number])
+        if phase == FINISH:
             self._note_full()
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
         self._note_full()
-        self._counts[:, CHOSEN] = self._counts[:, RANK]
+        self._counts[:, COMPARED] = self._counts[:, RANK]
 
     def _toss(self, n: int) -> np.ndarray:
         return NO_COINS if self.is_full else self._coins.take(n)
@@ -309,14 +309,15 @@ class Group(State):
     # ---- health ----
 
     def _settle(self) -> None:
-        settle_ridges(self.loop.ridges)
+        settle_regressions(self.arguments.regressions)
 
     def measure(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
         parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]
         for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
-            some, functions = measure_ridges(names, self.loop.ridges, leaf, rank + 1, scales)
+            regressions = self.arguments.regressions
+            some, functions = measure_regressions(names, regressions, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
                 R = unpack(self._unit[leaf], rank) / self._scales[leaf, :rank, None]

@@ -7,13 +7,13 @@ from itertools import islice
 import numpy as np
 
 from oklnumba.core.cholesky import one_blas_thread
+from oklnumba.core.paced import Paced, finish
 from oklnumba.core.state import State
-from oklnumba.core.steps import Paced, finish
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.labels import Past, Rounds
 from oklnumba.learners.self_tuning.members import Member
-from oklnumba.learners.self_tuning.ridges import Trouble
+from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
@@ -23,23 +23,24 @@ PAST, LAST = range(2)  # entries of the counts: rounds in the past; the round of
 class Restarts(State):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
-    ``schedule`` : after each round with a restart, how many rounds its ensemble is made of.
+    schedule : after each round with a restart, how many rounds its ensemble is made of; lasting :
+    the members that no restart makes anew, trees and experts.
     """
 
     _INTEGERS = frozenset({"counts", "known"})
     _STATE = {
         "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
-        "raw": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "experts", "outputs"),
+        "raw": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "lasting", "outputs"),
     }  # fmt: skip
 
-    def __init__(self, d: int, outputs: int, experts: list[Member], budget: int, seed: int):
-        self._experts, self._budget, self._seed = experts, budget, seed
-        row = 8 * (d + (2 + len(experts)) * outputs + 1)
+    def __init__(self, d: int, outputs: int, lasting: list[Member], budget: int, seed: int):
+        self._lasting, self._budget, self._seed = lasting, budget, seed
+        row = 8 * (d + (2 + len(lasting)) * outputs + 1)
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
-        self._make_state(counts=2, d=d, outputs=outputs, experts=len(experts))
-        self._steps: Paced[Ensemble] | None = None  # the work on the next ensemble, where begun
+        self._make_state(counts=2, d=d, outputs=outputs, lasting=len(lasting))
+        self._work: Paced[Ensemble] | None = None  # on the next ensemble, where begun
 
     def are_over(self, played: int) -> bool:
         """Return whether the last restart was before or after that round."""
@@ -52,8 +53,8 @@ class Restarts(State):
 
     def rounds_to_stop(self, played: int) -> int:
         """Return how many rounds may be played in one go: up to the next event of the schedule."""
-        span_end = played // settings.SPAN * settings.SPAN + settings.SPAN
-        stops = *self.schedule.values(), *self.schedule, *settings.GROWTHS, span_end
+        period_end = played // settings.PERIOD * settings.PERIOD + settings.PERIOD
+        stops = *self.schedule.values(), *self.schedule, *settings.GROWTHS, period_end
         return min(stop - played for stop in stops if stop > played)
 
     def record(self, rounds: Rounds, leads: np.ndarray, played: int) -> None:
@@ -83,14 +84,14 @@ class Restarts(State):
         end = next((end for end in self.schedule if end >= played), np.inf)
         try:
             if played == end:
-                if self._steps is None:
+                if self._work is None:
                     ensemble.free_members()  # before the memory of new ones is taken
-                work, self._steps = self._steps or self._build(end, BLOCK_ROWS), None
+                work, self._work = self._work or self._build(end, BLOCK_ROWS), None
                 ensemble = self._replace(ensemble, work, played)
             elif single and played >= self.schedule.get(end, np.inf):
-                self._steps = self._steps or self._build(end, settings.STEP_ROWS)
-                count = settings.STEPS_PER_ROUND[settings.RESTARTS.index(end)]
-                for _ in islice(self._steps, count):
+                self._work = self._work or self._build(end, settings.PIECE_ROWS)
+                count = settings.PIECES_PER_ROUND[settings.RESTARTS.index(end)]
+                for _ in islice(self._work, count):
                     pass
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
@@ -110,8 +111,8 @@ class Restarts(State):
     def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
         """Return the ensemble of a restart out of schedule."""
         ensemble = self._replace(ensemble, self._build(played, BLOCK_ROWS), played)
-        if played % settings.SPAN == 0:
-            ensemble.end_span()
+        if played % settings.PERIOD == 0:
+            ensemble.end_period()
         return ensemble
 
     def _replace(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
@@ -126,26 +127,26 @@ class Restarts(State):
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.schedule)
         rounds = (*self.schedule, np.inf)[restarts]
-        ensemble = Ensemble(scales, self._experts)
+        ensemble = Ensemble(scales, self._lasting)
         yield from ensemble.make_members(self._budget, rounds, [self._seed, restarts])
         return ensemble
 
-    def _build(self, end: int, step: int) -> Paced[Ensemble]:
+    def _build(self, end: int, rows: int) -> Paced[Ensemble]:
         """Return the ensemble that begins after round ``end``, once this round is played.
 
-        step : rows that are replayed in one go.
+        rows : how many are replayed in one go.
         """
         built = end - end // settings.RESTART_SHARE
         past = self.past(built)
-        scales = yield from Scales.measure(past, end, step == BLOCK_ROWS)
+        scales = yield from Scales.measure(past, end, rows == BLOCK_ROWS)
         ensemble = yield from self.make_ensemble(scales, end)
-        # Choosing takes less time per row than the replay; where rows are few, small steps fit too.
-        rows = min(2 * step, BLOCK_ROWS) if built > BLOCK_ROWS else step
-        for start in range(0, built, rows):
-            ensemble.choose(past.rounds(slice(start, start + rows)))
+        # Choosing takes less time per row than the replay; where rows are few, small pieces fit.
+        more = min(2 * rows, BLOCK_ROWS) if built > BLOCK_ROWS else rows
+        for start in range(0, built, more):
+            ensemble.choose(past.rounds(slice(start, start + more)))
             yield
-        yield from ensemble.replay(past, False, step)
+        yield from ensemble.replay(past, False, rows)
         while ensemble.replayed < end:  # rounds played meanwhile; rows that may join take longer
-            yield from ensemble.replay(self.past(int(self._counts[PAST])), True, step // 3)
+            yield from ensemble.replay(self.past(int(self._counts[PAST])), True, rows // 3)
             yield
         return ensemble

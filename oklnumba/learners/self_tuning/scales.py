@@ -13,7 +13,7 @@ import numpy as np
 from oklnumba.components.kernels import Gaussian, Laplacian
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
-from oklnumba.core.steps import Paced, do_each
+from oklnumba.core.paced import Paced, do_each
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.coordinates import Tree
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
@@ -171,9 +171,9 @@ def median_distance(X: np.ndarray, scales: np.ndarray | float, norm: int = 2) ->
 
 
 def cut_columns(Z: np.ndarray) -> list[slice]:
-    """Return the columns of Z, as many at a time as one step sorts."""
+    """Return the columns of Z, as many at a time as one piece of work sorts."""
     n, d = Z.shape
-    some = max(settings.SORT_NUMBERS // n + 1, d // settings.SORT_STEPS)
+    some = max(settings.SORT_NUMBERS // n + 1, d // settings.SORT_PIECES)
     return [slice(first, first + some) for first in range(0, d, some)]
 
 
@@ -237,11 +237,11 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> P
     leaves = 1 << max(min(rounds, settings.DEEPEST) // space.leaf_rounds, 1).bit_length() - 1
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
     Z = Z * scales
-    step = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_STEPS)
-    nodes, numbers = [Z], step
+    piece = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_PIECES)
+    nodes, numbers = [Z], piece
     for node in range(leaves - 1):
         rows = nodes[node]
-        if numbers >= step:
+        if numbers >= piece:
             yield
             numbers = 0
         numbers += rows.size + settings.NODE_NUMBERS

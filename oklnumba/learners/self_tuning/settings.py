@@ -31,7 +31,7 @@ class Space(NamedTuple):
     """Coordinates of a kernel, and the members that play on them."""
 
     kernel: str  # "Gaussian", "Laplacian" or "linear"
-    coins: int  # seeds the coins of its dictionaries: another number for each space
+    seed: int  # of the coins of its dictionaries; any number, another for each space
     ridges: tuple[Ridge, ...]
     aggressiveness: tuple[float, ...] = ()  # C of PA-I, in units of the largest label
     steps: tuple[float, ...] = ()  # of gradient descent, over the squared length of the point
@@ -104,8 +104,8 @@ FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with 
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a new ensemble
 # A restart uses the first 15/16 of the past. In single rounds its work is spread over the last
-# 1/16: STEPS_PER_ROUND[i] steps of STEP_ROWS rows after each round, i the restart.
-RESTART_SHARE, STEPS_PER_ROUND, STEP_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
+# 1/16: PIECES_PER_ROUND[i] pieces of PIECE_ROWS rows after each round, i the restart.
+RESTART_SHARE, PIECES_PER_ROUND, PIECE_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
 # A block of so many rounds is divided among threads: the leaves of a space into so many shares, the
@@ -122,8 +122,9 @@ FORETOLD, MOST_REACHES = 0.25, 20.0
 MEASURE_LABELS_EVERY = 8  # rounds
 MAX_LABEL = 1e70  # fourth powers of larger ones overflow
 LABEL_SIZES, FEWEST_SIZES = (1e-60, 1e60), 8  # of the last labels, if so many are not 0
-SPAN = 1024  # rounds after which a range of labels is forgotten if the last two spans do not fill
-FILLED = 4.0  # ... one part of so many
+# Rounds of a period. After each the range of labels is forgotten if the labels of the last two
+# periods do not fill one part of so many.
+PERIOD, FILLED = 1024, 4.0
 
 # ---- inputs: scales, metrics, trees ----
 
@@ -143,7 +144,7 @@ LEAST_MEDIAN = 1e-12  # below, all inputs but a few are equal on the common scal
 SAME_SPREAD = 1.0 - 1e-9  # spreads that differ by less are equal; the first column is split
 DEEPEST = 8192  # rounds; trees have no more leaves after more
 
-# Work of one step of a restart, in numbers read, and about the most steps for one task.
-SORT_NUMBERS, SORT_STEPS = 2**14, 8
-SPLIT_NUMBERS, SPLIT_STEPS = 2**16, 8
+# Work of one piece of a restart, in numbers read, and about the most pieces for one task.
+SORT_NUMBERS, SORT_PIECES = 2**14, 8
+SPLIT_NUMBERS, SPLIT_PIECES = 2**16, 8
 NODE_NUMBERS = 2**12  # a node takes as long as its numbers and so many more

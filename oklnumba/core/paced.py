@@ -1,4 +1,4 @@
-"""Long work in small steps, between which rounds may be played: generators that return a result."""
+"""Long work in small pieces, between which rounds may be played: generators with a result."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 Paced = Generator[None, None, T]
 
 
-def finish(steps: Paced[T]) -> T:
-    """Do all steps that are left in one go; return the result."""
+def finish(work: Paced[T]) -> T:
+    """Do all that is left of a work in one go; return the result."""
     while True:
         try:
-            next(steps)
+            next(work)
         except StopIteration as end:
             return end.value
 
@@ -24,7 +24,7 @@ def finish(steps: Paced[T]) -> T:
 def do_each(works: Sequence[Paced[T]], at_once: bool) -> Paced[list[T]]:
     """Return the results of works that do not change the same data.
 
-    at_once : all steps now, on all cores; else step by step, one work after the other.
+    at_once : all now, on all cores; else piece by piece, one work after the other.
     """
     if at_once:
         return run_together([partial(finish, work) for work in works])

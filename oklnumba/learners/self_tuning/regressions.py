@@ -16,6 +16,7 @@ from oklnumba.hot.tuned import members as hot
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
+NO_INPUTS = np.empty((0, 0))  # of rounds whose rows are written
 NO_LABELS = np.empty((0, 0))  # of rounds from which nothing is learned
 
 
@@ -30,48 +31,49 @@ def play(loop: Callable, *arguments: Any) -> None:
         raise Trouble(status, played)
 
 
-def make_results(forecasts: int, ridges: int, outputs: int) -> hot.Results:
+def make_results(forecasts: int, regressions: int, outputs: int) -> hot.Results:
     """Return room for the forecasts and certificates of BLOCK_ROWS rounds."""
-    certificates = np.zeros((ridges, 3, BLOCK_ROWS, outputs))
+    certificates = np.zeros((regressions, 3, BLOCK_ROWS, outputs))
     return hot.Results(np.zeros((forecasts, BLOCK_ROWS, outputs)), certificates)
 
 
-def make_ridges(
+def make_regressions(
     ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
-) -> hot.Ridges:
+) -> hot.Regressions:
     """Return regressions of several leaves; the arrays are the state."""
     numbers = [Forgetting(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges]
     forgetting = np.array(numbers)
     inv_d[:] = forgetting[:, 2:]
     growth = np.zeros((BLOCK_ROWS, c.shape[2]))
-    return hot.Ridges(
+    return hot.Regressions(
         U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
         make_sweep(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
     )  # fmt: skip
 
 
-def share_ridges(ridges: hot.Ridges) -> hot.Ridges:
+def share_regressions(regressions: hot.Regressions) -> hot.Regressions:
     """Return the same regressions with workspace of their own."""
-    sweep, (n, K) = make_sweep(ridges.U[0, 0]), ridges.growth.shape
-    return ridges._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
+    sweep, (n, K) = make_sweep(regressions.U[0, 0]), regressions.growth.shape
+    return regressions._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
 
 
-def settle_ridges(ridges: hot.Ridges) -> None:
+def settle_regressions(regressions: hot.Regressions) -> None:
     """Add the rounds that wait for the next pass over U to U and D."""
-    for at in zip(*ridges.pending.columns[..., ROUND].nonzero(), strict=True):
-        pending = Pending(*[a[at] for a in ridges.pending])
-        factor = Factor(ridges.U[at], ridges.inv_d[at], ridges.c[at], pending)
-        settle(factor, Forgetting(*ridges.forgetting[at[1]].tolist()), ridges.sweep)
+    for at in zip(*regressions.pending.columns[..., ROUND].nonzero(), strict=True):
+        pending = Pending(*[a[at] for a in regressions.pending])
+        factor = Factor(regressions.U[at], regressions.inv_d[at], regressions.c[at], pending)
+        settle(factor, Forgetting(*regressions.forgetting[at[1]].tolist()), regressions.sweep)
 
 
-def measure_ridges(
-    names: list[str], ridges: hot.Ridges, leaf: int, r: int, scales: Sequence[float]
+def measure_regressions(
+    names: list[str], regressions: hot.Regressions, leaf: int, r: int, scales: Sequence[float]
 ) -> tuple[list[Part], list[np.ndarray]]:
     """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
     parts, functions = [], []
     for i, name in enumerate(names):
-        matrix = Factored(unpack(ridges.U[leaf, i], r), r, 1.0 / ridges.inv_d[leaf, i, :r])
-        estimates = [matrix.half_solve(c) for c in ridges.c[leaf, i]]
+        U, inv_d = unpack(regressions.U[leaf, i], r), regressions.inv_d[leaf, i, :r]
+        matrix = Factored(U, r, 1.0 / inv_d)
+        estimates = [matrix.half_solve(c) for c in regressions.c[leaf, i]]
         parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).named(name))
         functions += estimates
     return parts, functions
