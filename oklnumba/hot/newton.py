@@ -82,7 +82,7 @@ class NewtonWork(NamedTuple):
     m: Array  # (SMALL,): w.x_i
     slopes: Array  # (SMALL,): l'(yhat_i)
     shifts: Array  # (SMALL,): h(ybar_i) / (x_i' A^-1 x_i), the projections
-    pulls: Array  # (SMALL,): projections of rounds without a gradient, for the A after the block
+    delayed: Array  # (SMALL,): projections of rounds without a gradient, for the A after the block
 
 
 class SketchState(NamedTuple):
@@ -103,7 +103,7 @@ class SketchWork(NamedTuple):
 
 
 @hot
-def slab_shift(forecast, C, q):
+def find_shift(forecast, C, q):
     """Return how far w moves along A^-1 x to forecast within [-C, C] (kons eq. 1); q = x'A^-1 x."""
     if forecast > C:
         return (forecast - C) / q
@@ -152,25 +152,25 @@ def update_products(i, count, weight, moved, H, m):
 @hot
 def play_block(y, step, work, forecasts):
     """Play the rounds of a block on its H and m; return (rounds played, status)."""
-    H, m, pulls = work.H, work.m, work.pulls
+    H, m, delayed = work.H, work.m, work.delayed
     count = y.shape[0]
     for i in range(count):
-        pulls[i] = 0.0
+        delayed[i] = 0.0
         forecast = m[i]  # line 6
         if not abs(forecast) < np.inf:
             return i, NOT_FINITE
-        shift = slab_shift(forecast, step.C, H[i, i])
+        shift = find_shift(forecast, step.C, H[i, i])
         if shift != 0.0:  # line 7
             forecast = step.C if forecast > 0.0 else -step.C
         forecasts[i] = forecast
         slope = round_derivative(step.loss, forecast, y[i])
         weight = step.eta * slope * slope  # of x x' in A, line 8
         work.slopes[i], work.shifts[i] = slope, shift
-        for j in range(i):  # A^-1 pulls_j x_j, by the A with this round
-            if pulls[j] != 0.0:
-                pulls[i] += weight * pulls[j] * H[i, j]
+        for j in range(i):  # A^-1 delayed_j x_j, by the A with this round
+            if delayed[j] != 0.0:
+                delayed[i] += weight * delayed[j] * H[i, j]
         if slope == 0.0:
-            pulls[i] -= shift
+            delayed[i] -= shift
         update_products(i, count, weight, shift + slope / (1.0 + weight * H[i, i]), H, m)
     return count, DONE
 
@@ -192,23 +192,23 @@ def learn_block(X, eta, state, work):
             forecast = ridge_forecast(work.p[i], c, work.scan, r)
             move = (work.shifts[i] * work.a[i] + slope) / (root * slope)
             ridge_learn(forecast - move, work.beta[i], c, work.scan, r)
-    add_pulls(X, state, work)
+    add_delayed(X, state, work)
 
 
 @hot
-def add_pulls(X, state, work):
-    """Move w by A^-1 sum_i pulls_i x_i."""
+def add_delayed(X, state, work):
+    """Move w by A^-1 sum_i delayed_i x_i."""
     count, r = X.shape
-    any_pull, p = False, work.p[0]
+    any_delayed, p = False, work.p[0]
     for i in range(count):
-        any_pull = any_pull or work.pulls[i] != 0.0
-    if not any_pull:
+        any_delayed = any_delayed or work.delayed[i] != 0.0
+    if not any_delayed:
         return
     for j in range(r):
         p[j] = 0.0
     for i in range(count):
-        if work.pulls[i] != 0.0:
-            add_multiple(p, work.pulls[i], X[i], r)
+        if work.delayed[i] != 0.0:
+            add_multiple(p, work.delayed[i], X[i], r)
     solve_rounds(state.U, work.p, 1, r)
     for j in range(r):
         state.c[j] += state.inv_d[j] * p[j]
@@ -231,7 +231,7 @@ def newton_round(x, y, step, state, work):
         q = 0.0
         for k in range(r):
             q += inv_d[k] * p[k] * p[k]
-        shift = slab_shift(forecast, step.C, q)
+        shift = find_shift(forecast, step.C, q)
         for k in range(r):
             c[k] -= shift * inv_d[k] * p[k]
         forecast = step.C if forecast > 0.0 else -step.C
@@ -330,7 +330,7 @@ def sketched_newton_rounds(X, y, step, alpha, state, work, forecasts):
             q = dot(u, x, d)
             if not q > 0.0:
                 return t, NOT_POSITIVE
-            add_multiple(w, -slab_shift(forecast, step.C, q), u, d)
+            add_multiple(w, -find_shift(forecast, step.C, q), u, d)
             forecast = step.C if forecast > 0.0 else -step.C
         forecasts[t] = forecast
         slope = round_derivative(step.loss, forecast, y[t])

@@ -57,9 +57,9 @@ class NewtonLearner(LinearLearner):
         self._eta = eta
         wide = aligned_zeros(2 * TOGETHER + 1, self._U.shape[1])
         small = aligned_zeros(TOGETHER + 5, hot.SMALL)
-        H, (m, slopes, shifts, pulls, a) = small[:TOGETHER], small[TOGETHER:]
+        H, (m, slopes, shifts, delayed, a) = small[:TOGETHER], small[TOGETHER:]
         p, beta, scan = wide[:TOGETHER], wide[TOGETHER:-1], wide[-1]
-        self._work = hot.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, pulls)
+        self._work = hot.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, delayed)
         self._arrays = self._gather(hot.NewtonState)
         self._Z = aligned_zeros(self._block_rows, r)
 

@@ -267,8 +267,9 @@ class SelfTuning(Learner):
         recorded = run_together([partial(one.play, rounds) for one in self._forests], n)
         recorded += [one.play(rounds) for one in self._experts]
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
-        columns = [a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])]
-        out = Trace(columns[0], trace.sizes, *columns[1:])
+        names = "predictions", "loss", "comparator", "bound", "guaranteed"
+        by_output = {name: getattr(trace, name).reshape(Y.shape) for name in names}
+        out = Trace(sizes=trace.sizes, **by_output)
         ensemble.play(rounds, True, out, is_point)
         # The loss is of the labels that came, so the bound includes the price of outliers.
         price = labels.add_price(Y, rounds.Y, out.predictions)
@@ -332,9 +333,8 @@ class SelfTuning(Learner):
         return super()._state() | self._ensemble.scales._asdict()
 
     def _output_axes(self) -> dict[str, int]:
-        return super()._output_axes() | dict.fromkeys(
-            ("offsets", "signs", "lag_mean", "lag_scale"), 0
-        )
+        of_scales = dict.fromkeys(("offsets", "signs", "lag_mean", "lag_scale"), 0)
+        return super()._output_axes() | of_scales
 
     def _restore(self, state: dict[str, Any]) -> None:
         scales = Scales(*(state[name] for name in Scales._fields))
