@@ -214,7 +214,7 @@ WRONG = {
         missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),
         "column 'colour' of X holds text, 'red'; column 'day' of X holds datetime64[ .* column "
         "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
-        "impute such columns, for instance by skrub.tabular_pipeline(model) or",
+        "impute such columns, for instance by okl.stream(frame, label=..., encode",
     ),
     "two gaps": (
         missing(with_column(GAP)),

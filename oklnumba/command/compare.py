@@ -12,6 +12,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba.command import source, spelling
 from oklnumba.command.run import Course, print_warnings, wrap_for_classes
+from oklnumba.core.inputs import find_labels
 
 UNIT_ROWS = 1000  # at the begin of a regression, at most a tenth: they set the unit of the labels
 MOST_FEATURES = 2000  # with more Taylor features of degree 2 their learners are left out
@@ -58,7 +59,7 @@ def compare(args: argparse.Namespace) -> None:
         print(f"learners  {len(named)}, all but SelfTuning on inputs standardised by their past,")
         print(f"          kernels and features of width {sqrt(d):.3g}")
     players = {name: wrap_for_classes(one, table.classes) for name, one in named.items()}
-    courses = {name: Course(one, not regression) for name, one in players.items()}
+    courses = {name: Course(one, not regression, args.labels) for name, one in players.items()}
     pieces, skipped = source.read_rounds(table, args.rows), 0
     if regression and not args.learner:
         pieces, skipped = scale_labels(pieces)
@@ -83,10 +84,11 @@ def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
     """Return the pieces after the first rows, labels in units of these, and their number."""
     X, y = next(pieces)
     few = min(UNIT_ROWS, len(y) // 10)
-    scale = float(y[:few].std()) if few > 1 else 0.0
+    known = y[:few][find_labels(y[:few])]
+    scale = known.std() if len(known) > 1 else 0.0
     if scale == 0.0:
         return chain([(X, y)], pieces), 0
-    center = float(y[:few].mean())
+    center = known.mean()
     rest = chain([(X[few:], y[few:])], pieces)
     return ((inputs, (targets - center) / scale) for inputs, targets in rest), few
 

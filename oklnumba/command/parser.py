@@ -83,8 +83,6 @@ def add_run(commands: Any, both: list[argparse.ArgumentParser]) -> None:
     one.add_argument("--set", action="append", default=[], metavar="K=V", help=what)
     one.add_argument("--lags", type=int, metavar="K", help="a time series: show it K last labels")
     one.add_argument("--season", type=int, metavar="K", help="and those of K rows ago")
-    what = "optional: rows without a label are forecast only"
-    one.add_argument("--labels", choices=("required", "optional"), default="required", help=what)
     one.add_argument("--save", metavar="MODEL.npz", help="write the learner, for oklnumba.load")
     one.set_defaults(call=run)
 
@@ -99,6 +97,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--task", choices=("classification", "regression"), help="without it the labels decide")
     add("--rows", type=int, metavar="N", help="play the first N rows only")
     add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")
+    what = "optional: rows without a label are forecast only"
+    add("--labels", choices=("required", "optional"), default="required", help=what)
     one = commands.add_parser("demo", help="see in half a minute what it does, on data it brings")
     one.add_argument("--output", default=".", metavar="DIR", help="of the picture (default: here)")
     one.set_defaults(call=demo)
@@ -109,7 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
     one = commands.add_parser("compare", parents=both, help=what[:-1], description=what)
     named = "play this one, as in run; several times for several"
     one.add_argument("--learner", action="append", default=[], metavar="NAME", help=named)
-    one.set_defaults(call=compare, labels="required")
+    one.set_defaults(call=compare)
 
     add_predict(commands, table)
     one = commands.add_parser("data", help="the named data sets")

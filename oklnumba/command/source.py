@@ -107,7 +107,7 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
         if args.labels == "required" and not there.all():
             raise ValueError(
                 f"row {rows + there.argmin()} (the first is 0) has no label in {label!r}; "
-                "drop it, or let run forecast such rows by --labels optional"
+                "drop it, or let such rows be forecast by --labels optional"
             )
         values.update(np.unique(raw[there]).tolist())
         rows += len(raw)

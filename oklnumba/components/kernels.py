@@ -357,7 +357,7 @@ class Precomputed(Compiled):
 
 def check_kernel(name: str, kernel: Any) -> Kernel:
     """Return a kernel; ValueError for anything else, or hyper-parameters out of range."""
-    domain = "an oklnumba kernel such as okl.Gaussian(sigma=1.0)"
+    domain = "an oklnumba kernel such as okl.Gaussian(sigma=1.0), or of a class from okl.Kernel"
     require(isinstance(kernel, Kernel), name, kernel, domain)
     kernel._checked_params()
     return kernel

@@ -19,7 +19,10 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 # How the dtypes of numbers begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
 # docs/for_sklearn_users.md, "Frames as they are"
-BY = ", for instance by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
+BY = (
+    ", for instance by okl.stream(frame, label=..., encode=[...]), by skrub.tabular_pipeline(model)"
+    " or scikit-learn's ColumnTransformer"
+)
 ENCODE = f"; drop, encode or impute such columns{BY}"
 FOR_TEXTS = "they are texts of numbers: pass numbers, np.asarray(y).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
@@ -273,7 +276,7 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        advice = "encode text and drop ragged rows first"
+        advice = "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
         if isinstance(values, dict) and name == "x":
             advice = "it is a dict, but the learner was taught numbers without names: pass numbers"
         elif isinstance(values[0] if isinstance(values, list) else values, dict):

@@ -216,7 +216,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return float(value)
     raise ValueError(
         f"cannot save a hyper-parameter that is {repr_type(value)}; "
-        "files hold numbers, strings, arrays, lists and objects of oklnumba; pickle holds others"
+        "files hold numbers, strings, arrays, lists and objects of oklnumba; with others save the "
+        "learner by pickle.dump(learner, file)"
     )
 
 

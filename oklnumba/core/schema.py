@@ -188,8 +188,13 @@ def list_names(names: Iterable[Any]) -> str:
     return ", ".join(names[:MOST_NAMED] + more)
 
 
+def _name_cure(value: Any, name: Any) -> str:
+    how = f"okl.run(learner, okl.stream(frame, label=..., encode=[{name!r}]))"
+    return f"; for a column of texts let the learner begin with {how}" * isinstance(value, str)
+
+
 def as_named_numbers(
-    values: Sequence[Any], names: Iterable[Any], cure: Callable[[Any, Any], str] | None = None
+    values: Sequence[Any], names: Iterable[Any], cure: Callable[[Any, Any], str] = _name_cure
 ) -> np.ndarray:
     """Return finite numbers, (d,); ``cure(value, name)`` says what to do about any other value."""
     for value, name in zip(values, names, strict=True):
@@ -198,7 +203,7 @@ def as_named_numbers(
             continue
         if not number(value):
             what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"
-            raise ValueError(what + (cure(value, name) if cure else ""))
+            raise ValueError(what + cure(value, name))
     return np.array(values, dtype=np.float64)
 
 

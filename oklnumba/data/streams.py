@@ -37,7 +37,7 @@ MOST_ROWS = 2**16
 LOOK_ROWS = 100_000  # that give the values of labels and encoded columns
 TEXTS = "string", "large_string", "string_view", "dictionary"
 FILL = (
-    ", for instance by frame.fillna(frame.median(numeric_only=True)) of pandas, or leave such "
+    ", for instance each column of a pandas frame by column.fillna(column.median()), or leave such "
     "columns out: drop=[...] (--drop A,B)"
 )
 
@@ -315,7 +315,10 @@ def _find_schema(
     numbers = [one for one in numbers if one not in drop]
     every = [*numbers, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
-        raise ValueError(f"columns must be others than the label, each once, not {every[:-1]}")
+        raise ValueError(
+            f"columns must be others than the label, each once, not {every[:-1]}; a series without "
+            "inputs needs a column of zeros, or of what is known beforehand, such as the hour"
+        )
     kind = str(dataset.schema.field(label).type)
     of_texts = classes is None and kind.startswith(TEXTS)
     categories = {}
@@ -374,7 +377,7 @@ def _say_no_numbers(dataset: Any, name: str, kind: str) -> tuple[str, str]:
     """Return what a column holds, with its first text that is not a number, and what to do."""
     fault = f"column {name!r} holds {kind}"
     if not kind.startswith(TEXTS):
-        cure = f"make numbers of dates, as pandas' frame[{name!r}].dt.hour or .dt.dayofweek"
+        cure = f"make numbers of dates, as pandas' frame[{name!r}].dt.hour or .dt.day_of_week"
         return fault, cure if kind.startswith(("date", "timestamp")) else ""
     texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
     odd = [row for row, text in enumerate(texts) if text and not are_numbers([text])]
@@ -509,7 +512,7 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
         raise ValueError(
             f"{paths[0]}: the first line holds numbers ({', '.join(names[:4])}, ...), not names; "
-            "pass header=False, and label by place, such as label=0"
+            "pass header=False (--no-header), and label by place, such as label=0"
         )
     return dataset
 
@@ -528,11 +531,12 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)  # its end may cut a character
         except UnicodeDecodeError:
-            hint = "pass its encoding, such as encoding='latin-1'"
+            hint = "pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
             raise ValueError(f"{path} is not UTF-8: {hint}") from None
     first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
     if "delimiter" not in reading and b";" in first and b"," not in first:
-        raise ValueError(f"{path} has ';' between its columns: pass delimiter=';'")
+        hint = "pass delimiter=';' (--delimiter ';')"
+        raise ValueError(f"{path} has ';' between its columns: {hint}")
 
 
 _spooled: list[Any] = []  # files that end with the process
