@@ -17,6 +17,7 @@ LOOKS = {  # of an algorithm in all figures; the first name that a label contain
     "KernelAWV": (BLACK, "-", "o"), "KernelRidge": (BLACK, "--", "s"),
     "Nystrom": (GREEN, "-.", "^"), "M = 1": ("#9DC3E6", "-", "<"), "M = 2": ("#5AA3D8", "-", "v"),
     "M = 4": ("#003A5D", "-", "s"), "PKAWV": (BLUE, "-", "o"),
+    "OGD, linear": (PINK, "-", ">"), "Linear": (PINK, "-", "x"), "AdaGrad": (PINK, ":", "X"),
     "FOGD": (ORANGE, ":", "P"), "NOGD": (GREEN, "-.", "v"), "SkeGD": (PINK, ":", "X"),
     "BOGD": (ORANGE, "--", "s"), "B(AO)2KS": (VERMILLION, (0, (7, 2)), "D"),
     "POMD": (BLUE, "-", "o"), "OGD": (BLACK, "-", "^"), "SGD": (BLACK, "--", "^"),

@@ -49,6 +49,7 @@ MISTAKES = [
     ("okl.FOGD(learning_rate=0.1)", TYPE, "did you mean 'eta'?"),
     ("okl.FOGD(random_state=0)", TYPE, "did you mean 'seed'?"),
     ("okl.TaylorFeatures(degre=3)", TYPE, "did you mean 'degree'?"),
+    ("okl.FOGD(class_weight='balanced')", TYPE, "all rounds count alike", "move the threshold"),
     ("okl.FOGD(max_iter=5)", TYPE, "no argument 'max_iter'", "it has features, loss"),
     ("okl.KernelAWV(k, 0.1)", TYPE, "positional"),
     ("okl.FOGD().set_params(learning_rate=1)", VALUE, "no hyper-parameter 'learning_rate'", "eta"),

@@ -28,6 +28,8 @@ SYNONYMS = {
     **dict.fromkeys(("estimator", "model"), ("learner",)),
 }
 INVERSES = {"gamma", "C"}  # large where ours is small
+NO_WEIGHTS = "all rounds count alike: for rare classes move the threshold of the forecasts; "
+UNKNOWN = dict.fromkeys(("class_weight", "sample_weight"), NO_WEIGHTS)
 
 
 # ---- declarations: each is a dataclass field with the check of its domain ----
@@ -177,7 +179,7 @@ def unknown_name(cls: type[Params], name: str, what: str) -> str:
     """Return the message for a name that a class does not have, with the one that may be meant."""
     names = list(cls.__signature__.parameters)
     meant = next((one for one in SYNONYMS.get(name, ()) if one in names), None)
-    hint = suggest(name, names) if meant is None else f"did you mean {meant!r}? "
+    hint = UNKNOWN.get(name, suggest(name, names)) if meant is None else f"did you mean {meant!r}? "
     hint += f"(small where {name!r} is large) " if meant and name in INVERSES else ""
     return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(names) or 'none'}"
 

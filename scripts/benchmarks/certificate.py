@@ -63,7 +63,7 @@ def play_whole(name: str, limit: float):
 def draw_whole(rows):
     figure, axes = plots.figure(columns=2, row_height=3.4)
     for ax, name in zip(axes[0], SIGMA, strict=True):
-        for label in WHOLE:
+        for label in WHOLE[1::2]:  # the csv has all
             columns = "regret", "bound", *IN_RKHS
             at, *found = collect(rows, "round", *columns, dataset=name, algorithm=label)
             at, found = at[at >= FIRST_DRAWN], np.concatenate(found)[:, at >= FIRST_DRAWN]

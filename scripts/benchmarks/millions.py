@@ -23,7 +23,7 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
 from scripts.common import exit_if_empty, memory_mb, parse_args, publish, read_csv, run_in_process
-from scripts.looks import PINK, SKY, explain, look, name_points
+from scripts.looks import explain, look, name_points
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
@@ -169,9 +169,7 @@ def play_all(names, args) -> list[dict]:
     return rows
 
 
-LOOKS = {  # of those that scripts.common does not name; other libraries are grey
-    "OGD, linear": (PINK, ">"), "LinearAWV": (PINK, "x"), "AdaGrad on Taylor M=3": (SKY, "v"),
-} | dict.fromkeys(RIVALS, ("0.45", "X"))  # fmt: skip
+GREY = {"color": "0.45", "marker": "X"}  # other libraries
 
 
 def draw(rows):
@@ -179,24 +177,17 @@ def draw(rows):
     ax, points = axes[0, 0], []
     floor = [float(row["least"]) for row in rows if row["least"]][-1]
     for name in dict.fromkeys(row["learner"] for row in rows):
-        path = [row for row in rows if row["learner"] == name]
-        x = np.array([float(row["seconds"]) for row in path])
-        y = np.array([float(row["mistakes"]) - float(row["least"] or floor) for row in path])
-        whole = np.array([int(row["played"]) == int(row["rounds"]) for row in path])
-        own = look(name.replace("ProsNKONS", "Pros-N-KONS"))
-        colour, marker = LOOKS.get(name, (own["color"], own["marker"]))
-        style = {"color": colour, "marker": marker, "linewidth": 1.0, "markersize": 4.5}
-        ax.plot(x, y, **style)
-        ax.plot(x[~whole], y[~whole], **style | {"linestyle": ""}, mfc="white")
-        fine = np.linspace(0.0, len(x) - 1.0, 20)[:-1]  # of the line
-        line = (np.exp(np.interp(fine, range(len(x)), np.log(v))) for v in (x, y))
-        points += [("", *point, colour) for point in zip(*line, strict=True)]
-        points.append((name, x[-1], y[-1], colour))
+        last = [row for row in rows if row["learner"] == name][-1]
+        x, y = float(last["seconds"]), float(last["mistakes"]) - float(last["least"] or floor)
+        style = GREY if name in RIVALS else look(name.replace("ProsNKONS", "Pros-N-KONS"))
+        style |= {"linestyle": "", "markersize": 4.5}
+        whole = int(last["played"]) == int(last["rounds"])
+        ax.plot(x, y, **style, mfc=style["color"] if whole else "white")
+        points.append((name, x, y, style["color"]))
     part = "open: a part was played, time extrapolated"
     explain(ax, part, marker="o", linestyle="", mfc="white")
     what = f"mistakes above the least possible, {floor:.2f} % (points)"
-    sizes = ", ".join(f"{n / 10**6:g}" for n in sorted({int(row["rounds"]) for row in rows}))
-    title = f"{MADE_UP}: {sizes} million rounds"
+    title = f"{MADE_UP}: {max(int(row['rounds']) for row in rows) / 10**6:g} million rounds"
     plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
     ax.set_xlim(right=20.0 * ax.get_xlim()[1])  # room for names
     plots.shared_legend(figure, columns=4)  # which moves the axes

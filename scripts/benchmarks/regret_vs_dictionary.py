@@ -16,7 +16,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import N_JOBS, PROGRESS, parse_args, publish
-from scripts.looks import SKY, explain, look
+from scripts.looks import explain, look
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -33,7 +33,7 @@ SHOWN = {  # rows of the picture; the csv has all
                      "FrequentKONS"),
     "gradient steps": ("KernelOGD", "KernelOGD, window", "POMDR", "B(AO)2KS", "FOGD", "NOGD"),
 }  # fmt: skip
-MORE_LOOKS = {"KernelOGD, window": {"color": SKY, "linestyle": "-.", "marker": "v"}}
+MORE_LOOKS = {"KernelOGD, window": {"linestyle": "-.", "marker": "v"}}
 SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import run_script
+from scripts.looks import look
 
 SKIP = 0.1  # of the rounds, which do not count
 LAST, OF_SEASON = "the last label", "the label a season ago"
@@ -116,7 +117,10 @@ def draw(rows: list[dict]):
               if (row["series"], row["player"]) == (one, player)]  # fmt: skip
         values = [float(row["error / the last label"]) for _, row in at]
         places = [i + 0.1 * (k - len(players) / 2) for i, _ in at]
-        ax.plot(values, places, "osD^v<>"[k % 7], color=plots.COLOURS[k % 7], label=player)
+        ours = "SelfTuning" in player or "Linear" in player
+        style = look(player) if ours else {"color": "0.45", "marker": "oooos<>"[k]}
+        style = style | {"linestyle": "", "mfc": "white" if "Lags" in player else style["color"]}
+        ax.plot(values, places, label=player, markersize=7.0, **style)
     ax.axvline(1.0, color="0.5", linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(series)), series)
     ax.set_ylim(-0.6, len(series) - 0.4)

@@ -165,16 +165,12 @@ FORMS = {
     "the same with 4 C^2": THEORY | {"linestyle": BOUND},
     "log(A_T/alpha)/sigma, Lemma 3": THEORY | {"linestyle": "-."},
 }
-STYLES = {
+STYLES = {  # of the picture; the csv has all
     "KONS": {"color": BLACK, "linestyle": "-", "linewidth": 2.0},
     "Sketched-KONS, gamma = 0.1": {"color": ORANGE, "linestyle": "-"},
-    "Sketched-KONS, gamma = 0.01": {"color": ORANGE, "linestyle": "--"},
     "weights 1/p, unbiased": {"color": PINK, "linestyle": "-."},
     "weight T - B in round 1, then ones": {"color": BLUE, "linestyle": "-"},
     "weight T - B in round 2, else ones": {"color": BLUE, "linestyle": "--"},
-    "B ones only": {"color": SKY, "linestyle": ":", "linewidth": 2.0},
-    "gradient descent, steps 1/t": {"color": "0.65", "linewidth": 2.5, "zorder": 1.5},
-    SKETCH: {"color": BLACK, "linestyle": "none", "marker": "x", "markersize": 4},  # on KONS
     FREQUENT: {
         "color": SKY,
         "linestyle": "none",

@@ -43,8 +43,6 @@ def _digest_of_folder() -> str:
 # file that defines the function: after an edit in linalg.py, loops in other files would keep the
 # old machine code.
 STAMP = _digest_of_folder()
-
-
 SILENT_SECONDS = 1.0  # of compiling, before it is said
 
 
