@@ -75,9 +75,10 @@ class Kernel(Params):
         for columns, z in cut_blocks(Z, COLUMNS, self._scales):
             atoms = np.array(z.T, order="C")
             for rows, x in cut_blocks(X, ROWS, self._scales):
-                part = np.empty((len(x), len(z)))
+                part = out[rows] if len(z) == m else np.empty((len(x), len(z)))
                 self._write_block(x, atoms, len(z), part)
-                out[rows, columns] = part
+                if part.base is not out:
+                    out[rows, columns] = part
         return out
 
     def diag(self, X: ArrayLike) -> np.ndarray:
@@ -388,7 +389,8 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, A: np.ndarra
         slopes = degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0)
         return np.array([(slopes * a) @ Z for a in A.T])
     if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|; at the kink, 0
-        slopes, out = -numbers[RATE] * kernel(X, Z), np.empty((A.shape[1], *X.shape))
+        slopes, out = kernel(X, Z), np.empty((A.shape[1], *X.shape))
+        slopes *= -numbers[RATE]
         for a, gradients in zip(A.T, out, strict=True):
             sign_sums(X, np.ascontiguousarray(Z.T), slopes * a, gradients)
         return out
@@ -402,6 +404,7 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, A: np.ndarra
     if code == LAPLACIAN:
         with np.errstate(divide="ignore", invalid="ignore"):
             K = np.where(K < 1.0, K / -np.log(K), 0.0)
-    slopes, middle = factor * K, Z.mean(axis=0)  # near the origin no digits are lost
-    weights = [slopes * a for a in A.T]
+    K *= factor
+    middle = Z.mean(axis=0)  # near the origin no digits are lost
+    weights = (K * a for a in A.T)
     return np.array([W @ (Z - middle) - W.sum(axis=1)[:, None] * (X - middle) for W in weights])

@@ -25,7 +25,7 @@ from oklnumba.hot.primitives.dictionary import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, Array, hot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
-from oklnumba.hot.primitives.udu import SWEEP, TOGETHER, find_row, pad, solve_rounds
+from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, solve_rounds
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 # Entry of the counts after ATOMS and RANK: the rank before the first round. Certificates compare
@@ -180,10 +180,22 @@ def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
 
 
 @hot
+def clear_rows(U, first, stop):
+    """Write zeros to rows of U."""
+    for k in range(first, stop):
+        line, start = find_row(U, k)
+        row = U[line, start : start + U.shape[1] - k]
+        for j in range(row.shape[0]):
+            row[j] = 0.0
+
+
+@hot
 def add_direction(delta, leaf, maps):
     """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
     counts, U, scales, q = maps.counts[leaf], maps.unit[leaf], maps.scales[leaf], maps.q[0]
     rank = counts[RANK]
+    if rank % LANES == 0:  # written before passes over whole vectors read it: see end_choice
+        clear_rows(U, rank, smaller(rank + LANES, U.shape[1]))
     for i in range(rank):
         line, start = find_row(U, i)
         U[line, start + rank - i] = q[i] * scales[i]

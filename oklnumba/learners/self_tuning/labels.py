@@ -16,7 +16,7 @@ from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT
 
 LEAST, LOW, MIDDLE, HIGH, MOST = range(5)  # limits of labels
 BACK = np.arange(1, settings.LAGS + 1)
-WINDOWS = 16  # of labels: as many as one thread measures at a time
+WINDOWS = 128  # of labels: as many as one thread measures at a time; Python's lock costs more below
 MEMORY = settings.BLOCK_ROWS + LONG_WINDOW  # labels for lags: of a block, and as many late ones
 
 
@@ -145,7 +145,8 @@ class Labels(State):
         limits = self._limits[:, None].copy()
         if len(starts) and self._are_judged:
             windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[starts]
-            some = [windows[i : i + WINDOWS] for i in range(0, len(starts), WINDOWS)]
+            size = max(1, WINDOWS // Y.shape[1])
+            some = [windows[i : i + size] for i in range(0, len(starts), size)]
             measured = run_together([partial(measure_limits, one) for one in some], n)
             changes = np.concatenate([limits, *measured], axis=1)
             self._limits[:] = changes[:, -1]

@@ -25,7 +25,7 @@ from oklnumba.core.state import (
 )
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.hot.primitives.udu import TOGETHER
+from oklnumba.hot.primitives.udu import LANES, TOGETHER
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import (
     COMPARED,
@@ -285,7 +285,12 @@ class Group(State):
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
         self._note_full()
-        self._counts[:, COMPARED] = self._counts[:, RANK]
+        ranks, before = self._counts[:, RANK], self._counts[:, COMPARED]
+        for leaf in np.flatnonzero(ranks > before):
+            # Written before the regressions read it: a page that is read first takes two faults,
+            # and the second one interrupts all cores.
+            self._U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
+        before[:] = ranks
 
     def _toss(self, n: int) -> np.ndarray:
         return NO_COINS if self.is_full else self._coins.take(n)
