@@ -45,7 +45,7 @@ class Tree(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """In each leaf a dictionary, R = diag(1 / scales) U; if max_size is 0, the inputs instead."""
+    """A dictionary in each leaf, R = diag(1 / scales) unit_R; the inputs if max_size is 0."""
 
     kernel: tuple
     max_size: int
@@ -54,7 +54,7 @@ class Maps(NamedTuple):
     weights: Annotated[Array, "leaves", "cap"]  # of KORS
     kors: Annotated[Array, "leaves", "cap", "cap"]
     span: Annotated[Array, "leaves", "cap"]  # the atoms that span
-    unit: Annotated[Array, "leaves", "lines", "cap"]  # U, packed (udu.py)
+    unit_R: Annotated[Array, "leaves", "lines", "cap"]  # packed (udu.py)
     scales: Annotated[Array, "leaves", "cap"]
     k: Array  # (cap,): kernel values of a point
     b: Array  # (cap,): workspace of KORS
@@ -67,7 +67,7 @@ class Rows(NamedTuple):
     order: Array  # (n,)
     ends: Array  # (L,): of the leaves among the rows
     Z: Array  # (n, > cap): 1, the coordinates, zeros up to whole vectors
-    columns: Array  # (n,): how many these are
+    widths: Array  # (n,): how many columns these are
     Y: Array  # (n, K)
     compared: Array  # (L,): columns of the functions that certificates compare with
 
@@ -128,7 +128,7 @@ def copy_inputs(first, stop, block):
         z[0] = 1.0
         for j in range(d):
             z[j + 1] = block.X[s, j]
-        rows.columns[s] = pad(z, d + 1)
+        rows.widths[s] = pad(z, d + 1)
 
 
 @hot
@@ -148,21 +148,21 @@ def map_rows(first, stop, leaf, maps, block):
             for j in range(rank):
                 q[j] = maps.k[span[j]]
             pad(q, rank)
-        solve_rounds(maps.unit[leaf], maps.q, count, pad(maps.q[0], rank))
+        solve_rounds(maps.unit_R[leaf], maps.q, count, pad(maps.q[0], rank))
         for i in range(count):
             z, q = block.rows.Z[s + i], maps.q[i]
             z[0] = 1.0
             for j in range(rank):
                 q[j] *= scales[j]
                 z[j + 1] = q[j]
-            block.rows.columns[s + i] = pad(z, rank + 1)
+            block.rows.widths[s + i] = pad(z, rank + 1)
             block.sizes[s + i] = m
         s += count
 
 
 @hot
 def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
-    """Return what adds_direction of dictionary.py does, for R = diag(1 / scales) U."""
+    """Return what adds_direction of dictionary.py does, for R = diag(1 / scales) unit_R."""
     for j in range(rank):
         v[j] = q[j] * scales[j]
     nuggets = k_xx
@@ -171,9 +171,9 @@ def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
         row, tail = U[line, start + 1 : start + rank - i], v[i + 1 : rank]
         s, squares = v[i], 0.0
         for j in range(tail.shape[0]):
-            share = row[j] * tail[j]
-            s -= share
-            squares += share * share
+            term = row[j] * tail[j]
+            s -= term
+            squares += term * term
         v[i] = s
         nuggets += (squares + s * s) / (scales[i] * scales[i])
     return delta > 1.1 * NUGGET * nuggets
@@ -192,7 +192,7 @@ def clear_rows(U, first, stop):
 @hot
 def add_direction(delta, leaf, maps):
     """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
-    counts, U, scales, q = maps.counts[leaf], maps.unit[leaf], maps.scales[leaf], maps.q[0]
+    counts, U, scales, q = maps.counts[leaf], maps.unit_R[leaf], maps.scales[leaf], maps.q[0]
     rank = counts[RANK]
     if rank % LANES == 0:  # written before passes over whole vectors read it: see end_choice
         clear_rows(U, rank, smaller(rank + LANES, U.shape[1]))
@@ -224,7 +224,7 @@ def try_to_join(x, coin, leaf, maps):
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
-    if adds_scaled_direction(maps.unit[leaf], maps.scales[leaf], q, rank, delta, k_xx, maps.k):
+    if adds_scaled_direction(maps.unit_R[leaf], maps.scales[leaf], q, rank, delta, k_xx, maps.k):
         add_direction(delta, leaf, maps)
     joined = keep_point(RULE, kors, x, k_xx, probability, maps.b)
     return DONE if joined else NOT_POSITIVE

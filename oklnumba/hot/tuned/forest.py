@@ -155,9 +155,9 @@ def write_means(node, trees, shrinkages, means):
     """Replace the means of a node's parent, (E, K), by those of the node."""
     for e in range(shrinkages.shape[0]):
         c = shrinkages[e]
-        share = 1.0 / (trees.rounds[node] + c)
+        scale = 1.0 / (trees.rounds[node] + c)
         for k in range(means.shape[1]):
-            means[e, k] = (trees.sums[node, k] + c * means[e, k]) * share
+            means[e, k] = (trees.sums[node, k] + c * means[e, k]) * scale
 
 
 @hot

@@ -79,7 +79,7 @@ class LayerArguments(NamedTuple):
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
     chosen: Array  # (2,): aggregations that the final layer weighs
-    members: Array  # (N,): the rows of their forecasts in Results
+    member_rows: Array  # (N,): of the members' forecasts in Results
     certified: Array  # regressions of the members that have a certificate
     state: LayerState
     work: LayerWork
@@ -135,7 +135,7 @@ def take_forecasts(n, forecasts, k, layers):
     """Write the members' forecasts, which count from the centre, cut to [-B_t, B_t]."""
     F, bounds, centre = layers.work.F, layers.work.bounds, layers.state.centre[k]
     for i in range(F.shape[1]):
-        row = forecasts[layers.members[i]]
+        row = forecasts[layers.member_rows[i]]
         for t in range(n):
             F[t, i] = clip(row[t, k] - centre, bounds[t])
 
@@ -217,13 +217,13 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
 
 
 @hot
-def layer_rounds(is_final, n, Y, learns, k, offset, members, layers, trace):
+def layer_rounds(is_final, n, Y, learns, k, offset, results, layers, trace):
     """Play n rounds of the first layer of output k, or of the final one, after the regressions.
 
-    Y : (n, K), less their offsets; learns : else the rounds are only forecast; members : Results,
-    of all; trace : (n, K) each, predictions count from 0, not from ``offset``. Returns the round
+    Y : (n, K), less their offsets; learns : else the rounds are only forecast; results : of all
+    members; trace : (n, K) each, predictions count from 0, not from ``offset``. Returns the round
     that failed and a status.
     """
     if is_final:
-        return final_layer_rounds(n, learns, k, offset, members.certificates, layers, trace)
-    return first_layer_rounds(n, Y, learns, k, members.forecasts, layers)
+        return final_layer_rounds(n, learns, k, offset, results.certificates, layers, trace)
+    return first_layer_rounds(n, Y, learns, k, results.forecasts, layers)

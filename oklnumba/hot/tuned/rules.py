@@ -60,7 +60,7 @@ def rule_rounds(first, stop, leaf, i, learns, rules, rows, forecasts):
     """Play rows of a leaf by rule i, or only forecast. Returns the row that failed, a status."""
     code, rate, max_label = rules.codes[i], rules.rates[i], rules.max_label[leaf, i]
     for s in range(first, stop):
-        z, r = rows.Z[s], rows.columns[s]
+        z, r = rows.Z[s], rows.widths[s]
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(max_label.shape[0]):
             w, sign = rules.w[leaf, i, k], rules.signs[k]

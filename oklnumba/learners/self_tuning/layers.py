@@ -22,7 +22,7 @@ from oklnumba.learners.self_tuning.regressions import (
     measure_regressions,
     play,
     settle_regressions,
-    share_regressions,
+    with_workspace,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -41,32 +41,32 @@ class Layers(State):
     it begins with the last label, and stays there where labels do not change. Its weights may be
     negative, and their sum need not be 1, unlike those of an aggregation.
 
-    members : the rows of their forecasts in ``Results``; certified : the regressions of those that
-    have a certificate; like : any group, for all that its loop takes but does not use here.
+    member_rows : of the members' forecasts in ``Results``; certified : the regressions of those
+    that have a certificate; like : any group, for all that its loop takes but does not use here.
     """
 
     _STATE = axes_of(hot.LayerState) | {
         "U": ("outputs", "stacks", "r", "r"), "inv_d": ("outputs", "stacks", "r"),
-        "c": ("outputs", "stacks", "one", "r"),
-        "member_corrections": ("outputs", "members"),
+        "c": ("outputs", "stacks", "targets", "r"), "member_corrections": ("outputs", "members"),
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(
-        self, members: np.ndarray, certified: np.ndarray, outputs: int, like: GroupArguments
+        self, member_rows: np.ndarray, certified: np.ndarray, outputs: int, like: GroupArguments
     ):  # fmt: skip
-        count = len(members)
+        count = len(member_rows)
         self._columns = count + len(FIRST_LAYER)  # with 0, without the last label
         r = round_up_to_vector(self._columns)
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
-            final=len(FINAL_LAYER) + len(STACKS), stacks=len(STACKS), r=r, one=1, periods=2,
+            final=len(FINAL_LAYER) + len(STACKS), stacks=len(STACKS), r=r, targets=1,
+            periods=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         state = self._gather(hot.LayerState)
-        self._arguments = kinds, shares, np.array(FINAL_LAYER), members, certified, state
+        self._arguments = kinds, shares, np.array(FINAL_LAYER), member_rows, certified, state
         totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
         self._regressions = make_regressions(STACKS, self._U, self._inv_d, self._c, totals)
         self._like = like
@@ -87,23 +87,23 @@ class Layers(State):
         )  # fmt: skip
         arguments = self._like._replace(
             block=self._like.block._replace(rows=rows),
-            regressions=share_regressions(self._regressions), row_results=stacks,
+            regressions=with_workspace(self._regressions), row_results=stacks,
         )  # fmt: skip
         return arguments, hot.LayerArguments(*self._arguments, work)
 
     def play(
-        self, n: int, k: int, Y: np.ndarray, offset: float, members: Results, trace: Trace
+        self, n: int, k: int, Y: np.ndarray, offset: float, results: Results, trace: Trace
     ) -> None:  # fmt: skip
         """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
 
-        Y : (n, K), labels less their offsets, or empty; members : what they have forecast. Threads
-        may play several outputs at once.
+        Y : (n, K), labels less their offsets, or empty; results : of all members. Threads may play
+        several outputs at once.
         """
         number, learns = worker(), len(Y) > 0
         if number not in self._of_thread:
             self._of_thread[number] = self._make_work()
         regressions, layers = self._of_thread[number]
-        rounds = n, Y, learns, k, offset, members, layers, trace
+        rounds = n, Y, learns, k, offset, results, layers, trace
         share = Share(k, k + 1, 0, n, 0, len(STACKS))
         play(hot.layer_rounds, False, *rounds)  # writes what the regressions play
         play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)

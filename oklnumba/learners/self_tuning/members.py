@@ -48,7 +48,7 @@ from oklnumba.learners.self_tuning.regressions import (
     measure_regressions,
     play,
     settle_regressions,
-    share_regressions,
+    with_workspace,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -132,8 +132,8 @@ class Group(State):
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
-    _SPARSE = frozenset({"atoms", "kors", "unit", "U"})
-    _REMADE = frozenset({"weights", "kors", "unit", "scales"})
+    _SPARSE = frozenset({"atoms", "kors", "unit_R", "U"})
+    _REMADE = frozenset({"weights", "kors", "unit_R", "scales"})
     _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
     _COINS = ("coins",)
 
@@ -276,7 +276,7 @@ class Group(State):
             maps, regressions = self.arguments.maps, self.arguments.regressions
             points = dict(zip(Maps._fields[-3:], make_points(len(maps.k)), strict=True))
             self._of_thread[number] = self.arguments._replace(
-                maps=maps._replace(**points), regressions=share_regressions(regressions)
+                maps=maps._replace(**points), regressions=with_workspace(regressions)
             )
         play(hot.group_rounds, phase, *rounds, share, self._of_thread[number])
         if phase == FINISH:
@@ -325,7 +325,7 @@ class Group(State):
             some, functions = measure_regressions(names, regressions, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
-                R = unpack(self._unit[leaf], rank) / self._scales[leaf, :rank, None]
+                R = unpack(self._unit_R[leaf], rank) / self._scales[leaf, :rank, None]
                 functions, of_all = [w[1:] for w in functions], list(scales) * len(names)
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some

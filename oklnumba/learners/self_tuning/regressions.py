@@ -51,8 +51,8 @@ def make_regressions(
     )  # fmt: skip
 
 
-def share_regressions(regressions: hot.Regressions) -> hot.Regressions:
-    """Return the same regressions with workspace of their own."""
+def with_workspace(regressions: hot.Regressions) -> hot.Regressions:
+    """Return the same regressions with workspace that no other thread uses."""
     sweep, (n, K) = make_sweep(regressions.U[0, 0]), regressions.growth.shape
     return regressions._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
 

@@ -21,7 +21,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, look_back
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
-SHARES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of a normal variable below them
+PROBABILITIES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of smaller normal values
 
 
 class Scales(NamedTuple):
@@ -190,7 +190,7 @@ def measure_scores(Z: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray, np.ndar
     scores, normal = np.zeros_like(knots), np.empty_like(Z)
     for some in cut_columns(Z):
         part = np.ascontiguousarray(Z[:, some])
-        quantiles = np.quantile(part, SHARES, axis=0, method="inverted_cdf").T
+        quantiles = np.quantile(part, PROBABILITIES, axis=0, method="inverted_cdf").T
         for column, values in enumerate(quantiles, some.start):
             distinct, which = np.unique(values, return_inverse=True)
             knots[column, : len(distinct)] = distinct
