@@ -89,9 +89,9 @@ class Point(NamedTuple):
 
 
 @hot
-def bao2ks_rate(rules, this):
-    """Return the learning rate: eta, or 10 / sqrt(T) with T the horizon or this round."""
-    T = rules.horizon if rules.horizon > 0.0 else this
+def bao2ks_rate(rules, now):
+    """Return the learning rate: eta, or 10 / sqrt(T) with T the horizon or the present round."""
+    T = rules.horizon if rules.horizon > 0.0 else now
     return rules.eta if rules.eta > 0.0 else 10.0 / math.sqrt(T)
 
 
@@ -237,16 +237,16 @@ def enforce_budget(budget, state):
 
 
 @hot
-def choose_slot(rules, this, n, room, coin):
+def choose_slot(rules, now, n, room, coin):
     """Return the slot of the round's example in a reservoir of n examples, -1 to leave it out.
 
     room : the most that the reservoir can hold.
     """
-    T = rules.horizon if rules.horizon > 0.0 else this
+    T = rules.horizon if rules.horizon > 0.0 else now
     capacity = rules.hints if rules.hints > 0.0 else math.floor(math.log(T) + 0.5)
     if n < smaller(larger(capacity, 1.0), float(room)):
         return n
-    return smaller(int(coin * this), n - 1) if coin * this < n else -1
+    return smaller(int(coin * now), n - 1) if coin * now < n else -1
 
 
 @hot
@@ -281,8 +281,8 @@ def bao2ks_rounds(X, y, coins, played, kernels, rules, state, work, out):
     """Play B(AO)2KS over the rows of X; ``played`` rounds came before. coins : (n, 3)."""
     counts, K, radius = state.counts, state.p.shape[0], rules.radius
     for t in range(X.shape[0]):
-        x, label, this, n = X[t], y[t], float(played + t + 1), counts[FILLED]
-        rate = bao2ks_rate(rules, this)
+        x, label, now, n = X[t], y[t], float(played + t + 1), counts[FILLED]
+        rate = bao2ks_rate(rules, now)
         i = choose_kernel(state.p, coins[t, PLAY])  # I_t
         j = smaller(int(coins[t, EXPLORE] * K), K - 1)  # J_t
         forecast, f_x, hint_x = evaluate_kernel(i, kernels, n, rate, radius, x, state, work)
@@ -301,7 +301,7 @@ def bao2ks_rounds(X, y, coins, played, kernels, rules, state, work, out):
             loss = (1.0 - label * forecast) / (1.0 + radius)
             update_bandit(i, loss, rules.confidence, state)
         enforce_budget(rules.budget, state)
-        slot = choose_slot(rules, this, n, state.labels.shape[0], coins[t, STORE])
+        slot = choose_slot(rules, now, n, state.labels.shape[0], coins[t, STORE])
         if slot >= 0:
             store_example(slot, x, label, j, stands, kernels, state, work)
         out.sizes[t] = counts[ATOMS]

@@ -52,12 +52,15 @@ class Ensemble(State):
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
+        # Rows of forecasts: of each group in turn, those with a memory at last; of lasting members;
+        # the last label. Rows of certificates: of each group's regressions; of experts.
         forecasts = np.cumsum([0, *(space.forecasts for space in spaces)])
         regressions = np.cumsum([0, *(len(space.ridges) for space in spaces)])
-        # Behind the forecasts of the groups are those of lasting members, and the last label.
-        count = forecasts[-1] + len(self._lasting) + 1
+        lagged = sum(space.forecasts for space in spaces if space.lags)
+        self._lagged_rows = slice(forecasts[-1] - lagged, forecasts[-1])
+        self._lasting_rows = slice(forecasts[-1], forecasts[-1] + len(self._lasting))
+        count = self._lasting_rows.stop + 1
         self._results = make_results(count, regressions[-1] + len(self._lost), outputs)
-        self._lasting_rows = slice(forecasts[-1], count - 1)
         self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         self.groups, names = [], []
         for i, space in enumerate(spaces):
@@ -75,9 +78,6 @@ class Ensemble(State):
             yield
         names += [*self._lasting, Member("last label")]
         self.members = [name for name in names if name is not None]
-        # Forecasts of members with a memory, of the last spaces.
-        lagged = sum(space.forecasts for space in spaces if space.lags)
-        self._lagged_rows = slice(forecasts[-1] - lagged, forecasts[-1])
         rows = np.array([i for i, name in enumerate(names) if name is not None])
         have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         experts = regressions[-1] + np.arange(len(self._lost))
