@@ -51,7 +51,7 @@ def read(text):
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 def test_a_result_is_one_line_without_arrays(result):
     shown = repr(result())
-    assert "\n" not in shown and len(shown) < 300
+    assert "\n" not in shown and len(shown) < 400
     assert not re.search(r"array\(|\.\.\.|object at|<function|np\.", shown)
 
 
@@ -80,7 +80,7 @@ def test_what_the_table_of_a_run_says():
     rows = read(run._repr_html_())[1]
     assert rows["learner"] == run.learner and rows["rounds"] == "40"
     assert rows["mean squared loss"] == f"{run.mean_loss:.4g}"
-    assert rows["mistakes"] == f"{100 * run.mistake_rate:.2f} %"
+    assert rows["mistakes"].startswith(f"{100 * run.mistake_rate:.2f} % (always the commonest")
     assert rows["regret"] == f"{run.certificate.regret[-1]:.4g}"
     assert rows["bound on the regret"] == f"{run.certificate.bound[-1]:.4g}"
     assert rows["size"] == "40"

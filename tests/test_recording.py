@@ -78,7 +78,7 @@ def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
         run.save(tmp_path / "run.npz")
         again = okl.Run.load(tmp_path / "run.npz")
         assert_rounds_of(again, together, record)
-        assert repr(again) == repr(run) and f"{N} rounds" in repr(run)
+        assert repr(again) == repr(run) and f"rounds {N}" in repr(run)
 
 
 def test_several_outputs_and_classes():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
-from oklnumba.core.display import pandas_for, table
+from oklnumba.core.display import number, pandas_for, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
 from oklnumba.core.schema import Schema
@@ -355,42 +355,36 @@ class Run:
             raise ValueError(f"{path} holds {name_contents(meta)}, not a run; okl.load reads it")
         return cls(select_prefix("run_", arrays), meta["run"])
 
-    def __repr__(self) -> str:
-        what = f"mean {self.loss} loss {self.mean_loss:.4g}"
-        if self.mistakes is None and self.rounds > SETTLED:
-            what += f" ({self.settled_mean_loss:.4g} from round {SETTLED + 1} on)"
-        if self.mistakes is not None:
-            what += f", mistake rate {100 * self.mistake_rate:.2f} %"
-            if self.class_scores:
-                what += f" ({self.class_scores.rules}, {self.class_scores})"
-        what += f", size {int(self.sizes[-1])}" if self.rounds else ""
-        what += f", {self.outliers}" if self.outliers else ""
-        rounds = f"{self.rounds} rounds{self._end()}"
-        return f"Run({self.learner}: {rounds}, {what}, {self.seconds:.3g} s)"
-
-    def _end(self) -> str:
+    def _describe(self) -> dict[str, Any]:
+        """Return what to show of the run, by name."""
         late = f", {self.late} (no certificate)" if self.late else ""
-        if self.interrupted:
-            return f"{late}, interrupted"
-        return late if self.finished else f"{late}, stopped by its time limit"
+        end = "" if self.finished else ", stopped by its time limit"
+        end = ", interrupted" if self.interrupted else end
+        shown: dict[str, Any] = {"rounds": f"{self.rounds:,}{late}{end}"}
+        shown[f"mean {self.loss} loss"] = self.mean_loss
+        if self.mistakes is None and self.rounds > SETTLED:
+            shown[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
+        if self.mistakes is not None:
+            scores = self.class_scores
+            beside = f" ({scores.rules}, {scores})" if scores else ""
+            shown["mistakes"] = f"{100 * self.mistake_rate:.2f} %{beside}"
+        if self.certificate is not None and self.rounds:  # all outputs added up
+            shown["regret"] = float(np.sum(self.certificate.regret[-1]))
+            shown["bound on the regret"] = float(np.sum(self.certificate.bound[-1]))
+        if self.rounds:
+            shown["size"] = int(self.sizes[-1])
+        if self.outliers:
+            shown["outliers"] = self.outliers
+        return shown | {"seconds": f"{self.seconds:.3g}"}
+
+    def __repr__(self) -> str:
+        shown = (
+            (name, v if isinstance(v, str) else number(v)) for name, v in self._describe().items()
+        )
+        return f"Run({self.learner}: {', '.join(f'{name} {v}' for name, v in shown)})"
 
     def _repr_html_(self) -> str:
-        rows: dict[str, Any] = {"learner": self.learner, "rounds": f"{self.rounds:,}{self._end()}"}
-        rows[f"mean {self.loss} loss"] = self.mean_loss
-        if self.mistakes is None and self.rounds > SETTLED:
-            rows[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
-        if self.mistakes is not None:
-            rows["mistakes"] = f"{100 * self.mistake_rate:.2f} %"
-            if self.class_scores:
-                rows |= {"beside them": self.class_scores.rules, "classes": str(self.class_scores)}
-        if self.certificate is not None and self.rounds:  # all outputs added up
-            rows["regret"] = float(np.sum(self.certificate.regret[-1]))
-            rows["bound on the regret"] = float(np.sum(self.certificate.bound[-1]))
-        if self.rounds:
-            rows["size"] = int(self.sizes[-1])
-        if self.outliers:
-            rows["outliers"] = self.outliers
-        return table("run", rows | {"seconds": f"{self.seconds:.3g}"})
+        return table("run", {"learner": self.learner} | self._describe())
 
 
 def join_runs(first: Run, later: Run) -> Run:
