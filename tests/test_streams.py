@@ -32,9 +32,9 @@ def learner():
     return okl.PKAWV(okl.TaylorFeatures(2))
 
 
-def write_libsvm(table, path, zero_based=False):
+def write_libsvm(table, path):
     data = np.column_stack([table[name] for name in table.column_names])
-    dump_svmlight_file(data[:, :-1], data[:, -1], str(path), zero_based=zero_based)
+    dump_svmlight_file(data[:, :-1], data[:, -1], str(path), zero_based=False)
 
 
 def write_csv(table, path, **options):
@@ -398,20 +398,6 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
             okl.stream(source, **options)
     with pytest.raises(FileNotFoundError, match=r"nowhere.csv: there is no such file"):
         okl.stream(tmp_path / "nowhere.csv", label="y")
-
-
-def test_the_width_of_a_libsvm_file(tmp_path):
-    path = tmp_path / "points.svm"
-    write_libsvm(TABLE, path, zero_based=True)
-    assert_rows(okl.stream(path))
-    assert_rows(okl.stream(path, width=3))
-    write_libsvm(TABLE, path)
-    wide = np.column_stack([X, np.zeros(ROWS)])
-    assert_rows(okl.stream(path, width=4), wide)
-    with pytest.raises(
-        ValueError, match=r"points.svm' has columns 1 to 3, which do not fit width=2"
-    ):
-        together(okl.stream(path, width=2))
 
 
 @pytest.mark.parametrize("name", ["points.csv", "points.libsvm"])

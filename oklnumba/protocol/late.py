@@ -78,9 +78,10 @@ class LateLabels:
                     self.learn_until(self.rounds - self.delay)
                     trace.sizes[-1] = learner.size
             traces.append(trace)
-        names = ["predictions", "sizes", "intervals"][: 2 + (traces[0].intervals is not None)]
-        whole = {name: np.concatenate([getattr(one, name) for one in traces]) for name in names}
-        return Trace(**whole)
+        all_of = Trace._make(zip(*traces, strict=True))
+        intervals = None if all_of.intervals[0] is None else np.concatenate(all_of.intervals)
+        predictions, sizes = map(np.concatenate, all_of[:2])
+        return Trace(predictions, sizes, intervals=intervals)
 
     def learn_until(self, last: int, play: Callable | None = None) -> Trace | None:
         """Learn the labels that there are of the rounds up to ``last``."""
