@@ -123,7 +123,8 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
             raise ValueError(f"{column} holds text: no regression on it")
         return None, total, "numbers: regression"
     if len(values) > MOST_CLASSES:
-        hint = ": use --task regression" if numbers else ""
+        texts = f", such as {min(values)!r}; are they numbers? See --decimal"
+        hint = ": use --task regression" if numbers else texts
         raise ValueError(f"{column} has {len(values)} labels, too many classes{hint}")
     if len(values) < 2:
         raise ValueError(f"all labels of {column} are {[*values, None][0]!r}")

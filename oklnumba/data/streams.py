@@ -303,7 +303,8 @@ def _find_schema(
     names, classes = dataset.schema.names, given.classes
     if label is None:
         raise ValueError(
-            f"name the column of the labels: label=..., the columns are {list_names(names)}"
+            "name the column of the labels: label=... (--label), the columns are "
+            f"{list_names(names)}"
         )
     label = _find_column(label, names, "label")
     encode = _find_columns(encode, names, "encode")
@@ -478,8 +479,8 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         paths.append(path)
     if None in kinds or len(kinds) > 1:
         raise ValueError(
-            f"{paths[0]} and others: the suffixes do not name one format; pass format=, "
-            f"one of {', '.join(FORMATS)}"
+            f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format; pass format= "
+            f"(--format), one of {', '.join(FORMATS)}"
         )
     return paths, kinds.pop()
 
