@@ -387,7 +387,7 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (path, {"label": "y", "format": "excel"}, "format must be one of"),
         (libsvm, {"label": "y"}, "leave out label, columns"),
         (libsvm, {"width": 0}, "width must be"),
-        (tmp_path / "notes.txt", {"label": "y"}, "notes.txt .*the suffixes do not name one format"),
+        (tmp_path / "notes.txt", {"label": "y"}, "notes.txt: the suffixes do not name one format"),
         (tmp_path / "empty", {"label": "y"}, "empty has no files"),
         ([path, libsvm], {"label": "y"}, "the suffixes do not name one format"),
         (7, {"label": "y"}, "source must be"),
