@@ -77,19 +77,19 @@ def measure(case, args) -> list[dict]:
 
 
 def draw(rows):
-    names = dict.fromkeys(row["dataset"] for row in rows if row["dataset"] != MUSHROOMS.name)
-    figure, axes = plots.figure(rows=2, columns=3, row_height=2.1)
-    for ax, name in zip(axes.flat, names, strict=False):
+    names = {row["dataset"]: row for row in rows if row["dataset"] != MUSHROOMS.name}
+    columns = min(3, len(names))
+    figure, axes = plots.figure(-(-len(names) // columns), columns, row_height=2.1)
+    for ax, (name, one) in zip(axes.flat, names.items(), strict=False):
         for setting, (colour, dashes, marker) in LOOKS.items():
             steps, mistakes = collect(rows, "exponent", "mistakes", dataset=name, setting=setting)
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
             if len(steps):
                 ax.plot(10.0**steps, mistakes[0], label=setting, linewidth=1.0, **style)
-        one = next(row for row in rows if row["dataset"] == name)
         low, high = (one["published"] + s * one["published_sd"] for s in (-1.0, 1.0))
         ax.axhspan(low, high, color="0.8", lw=0, zorder=0)
         ax.axhline(one["constant"], **THEORY, linestyle=":")
-        left, below = ax in axes[:, 0], "step times sqrt(T)" if ax in axes[1] else ""
+        left, below = ax in axes[:, 0], "step times sqrt(T)" if ax in axes[-1] else ""
         plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
