@@ -83,7 +83,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     with refuse_damage(path):
         with open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
-                raise ValueError("it is not an .npz file; joblib.load or np.load may read it")
+                raise ValueError("it is not an .npz file; pickle, joblib or np.load may read it")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}

@@ -127,7 +127,7 @@ def refuse_not_finite(
 def _not_finite(value: float, name: str, where: str, how: str = "") -> ValueError:
     if name == "y" and not how:
         how = "; okl.run(..., labels='optional') forecasts rows without a label"
-        how += ", if all of a row are missing" if "column" in where else ""
+        how += "; where only some of a row are missing play a learner for each" * ("col" in where)
     return ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
@@ -232,9 +232,6 @@ def as_classes(values: Any, name: str) -> Any:
         row = there.argmin()
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
     return labels
-
-
-NO_CURVATURE = "where the loss has the curvature that this learner uses"
 
 
 def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:

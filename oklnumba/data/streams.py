@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -451,7 +451,7 @@ def _import(module: str, what: str) -> Any:
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     if source == "-":
-        return [_spool_stdin()], format or "csv"
+        return [_spool(sys.stdin.buffer)], format or "csv"
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
     what = "a file, a folder, a list of files or a pyarrow Dataset"
@@ -548,11 +548,6 @@ def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
     shutil.copyfileobj(pipe, file)
     file.flush()
     return Path(file.name)
-
-
-@cache
-def _spool_stdin() -> Path:
-    return _spool(sys.stdin.buffer)
 
 
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:

@@ -100,7 +100,8 @@ class BoundedForecasts(Learner):
 
     def _check_labels(self, y: np.ndarray) -> None:
         if self._loss().name == "squared":  # beyond C the loss has less curvature than the step
-            inputs.refuse_beyond(y, self._hyper.C, "C", inputs.NO_CURVATURE)
+            why = "where the loss has the curvature that this learner uses"
+            inputs.refuse_beyond(y, self._hyper.C, "C", why)
 
     def _require_curvature(self, instead: str) -> None:
         curvature = losses.get(self.loss).curvature(float(self.C))

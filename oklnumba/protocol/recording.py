@@ -266,7 +266,8 @@ class Recorder:
         """Return how many of these rows the checkpoint has; ValueError if they are others."""
         past = min(self.past, len(y))
         self.past -= past
-        self.digest_again = add_digest(self.digest_again, X[:past], y[:past])
+        if past:
+            self.digest_again = add_digest(self.digest_again, X[:past], y[:past])
         if past and not self.past and self.digest_again != self.digest:
             other = "inputs" if self.digest_again[1] == self.digest[1] else "labels"
             self._refuse(
