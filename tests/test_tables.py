@@ -1,15 +1,16 @@
-"""Frames as they are: texts, categories, dates, durations and gaps, behind well-kept encoders."""
+"""Well-kept libraries around ours: encoders of frames as they are, and shap."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
 from tests.checks import COMPILED
 
@@ -67,3 +68,13 @@ def test_skrub_stands_before_it():
     regression = skrub.tabular_pipeline(OnlineRegressor(random_state=0))
     target = (y == "yes") + X.took.dt.total_seconds() / 600.0
     assert regression.fit(X[:900], target[:900]).score(X[900:], target[900:]) > 0.5
+
+
+def test_shap_explains_a_forecast():
+    shap = pytest.importorskip("shap")
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+    learner = okl.SelfTuning().partial_fit(X, np.sin(3 * X[:, 1]))
+    found = shap.Explainer(learner.predict, X[:50])(X[-3:])
+    whole = found.values.sum(axis=1) + found.base_values
+    assert_allclose(whole, learner.predict(X[-3:]), atol=1e-9)
+    assert (np.abs(found.values).argmax(axis=1) == 1).all()
