@@ -213,7 +213,7 @@ def test_two_classes_become_signs(kind, name, tmp_path):
     else:
         assert_rows(okl.stream(path, label="y"), labels=labels)
     other = ("b", "u") if kind == "text" else (5, 1)
-    with pytest.raises(ValueError, match=rf"{name}: the label is .* at row \d+ of the stream"):
+    with pytest.raises(ValueError, match=rf"{name} has .* at row \d+, which is not one of the"):
         together(okl.stream(path, label="y", classes=other))
 
 
@@ -238,7 +238,7 @@ def test_labels_of_text_that_are_missing_come_late_or_are_all_equal(tmp_path, mo
     labels = np.where(y > 0, "s", "b").astype(object)
     changed = np.where(np.arange(ROWS) == 500, "new", labels)
     path, _ = written(tmp_path, "points.csv", TABLE.set_column(3, "y", pa.array(changed)))
-    message = r"the label is 'new' at row 500 of the stream, not one of classes=\('b', 's"
+    message = r"points.csv has 'new' at row 500, which is not one of the classes \['b', 's"
     with pytest.raises(ValueError, match=message):
         together(okl.stream(path, label="y"))
     same = TABLE.set_column(3, "y", pa.array(["s"] * ROWS))

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from oklnumba.core.checks import number, repr_short, suggest, warn
-from oklnumba.core.inputs import as_inputs, column_names, is_frame
+from oklnumba.core.inputs import as_inputs, column_names, find_labels, is_frame
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
 MOST_NAMED = 12  # columns in a message or a repr
@@ -156,17 +156,35 @@ class Schema:
         values, (first, second) = np.asarray(y), self.classes
         texts = values.dtype.kind in "UOT" and all(isinstance(one, str) for one in values.flat)
         if texts and isinstance(first, str):
-            others = values[~np.isin(values.astype(str), self.classes)].tolist()
-            if others:
-                what = f"y has {others[0]!r}, which is not one of the classes {self.classes}"
-                raise ValueError(what)
-            return np.where(values == second, 1.0, -1.0)
+            return encode_labels(values, self.classes)
         if values.dtype.kind in "iuf" and (np.isfinite(values) & (np.abs(values) != 1)).any():
             raise ValueError(
                 f"y has numbers other than -1 and +1, as which this learner was taught {first!r} "
                 f"and {second!r}; pass -1 and +1"
             )
         return y
+
+
+def encode_labels(
+    labels: np.ndarray, classes: Sequence[Any], name: str = "y", row: int = 0, hint: str = ""
+) -> np.ndarray:
+    """Return labels as a learner takes them, two classes as -1 and +1; ValueError for others.
+
+    A missing one is NaN, or None among several classes. row : the number of the first.
+    """
+    missing = ~find_labels(labels)
+    is_class = np.any([labels == value for value in classes], axis=0) | missing
+    if not is_class.all():
+        at = int(np.argmin(is_class))
+        raise ValueError(
+            f"{name} has {labels.tolist()[at]!r} at row {row + at}, which is not one of the "
+            f"classes {list(classes)}{hint}"
+        )
+    if len(classes) == 2:
+        return np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
+    if missing.any():
+        return np.where(missing, None, labels)
+    return labels.astype(np.array(classes).dtype)
 
 
 def schema_of(X: Any) -> Schema | None:

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, find_labels, is_frame
-from oklnumba.core.schema import Schema, as_texts, find_values, list_names
+from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, is_frame
+from oklnumba.core.schema import Schema, as_texts, encode_labels, find_values, list_names
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
 SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
@@ -215,7 +215,8 @@ class Stream:
         row, count, held = 0, 0, []
         for where, X, y in self._read(self.schema):
             inputs.refuse_not_finite(X, where, self.columns, row, FILL)
-            y = _encode(y, self.classes, where, row)
+            plain = self.classes is None
+            y = y.astype(np.float64) if plain else encode_labels(y, self.classes, where, row)
             row += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -242,25 +243,6 @@ def _join(held: list[Block]) -> Block:
 
 def _count_rows(d: int) -> int:
     return min(MOST_ROWS, 1 << max(0, (BLOCK_NUMBERS // d).bit_length() - 1))
-
-
-def _encode(labels: np.ndarray, classes: tuple | None, where: str, row: int) -> np.ndarray:
-    """Return the labels as a learner takes them, NaN (or None among classes) if missing."""
-    if classes is None:
-        return labels.astype(np.float64, copy=False)
-    missing = ~find_labels(labels)
-    is_class = np.any([labels == value for value in classes], axis=0) | missing
-    if not is_class.all():
-        at = int(np.argmin(is_class))
-        raise ValueError(
-            f"{where}: the label is {labels.tolist()[at]!r} at row {row + at} of the stream, not "
-            f"one of classes={classes!r}"
-        )
-    if len(classes) == 2:
-        return np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
-    if missing.any():
-        return np.where(missing, None, labels)
-    return labels.astype(np.array(classes).dtype)
 
 
 # ---- readers, which yield pieces ----

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oklnumba.core.checks import require, require_flag
 from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
-from oklnumba.core.schema import Schema
+from oklnumba.core.schema import Schema, encode_labels
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
@@ -332,15 +332,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
-        is_class = np.any([y == label for label in self.classes_], axis=0)
-        if not is_class.all():
-            row = int(np.argmin(is_class))
-            raise ValueError(
-                f"y has {y.tolist()[row]!r} at row {row}, which is not one of the classes "
-                f"{self.classes_.tolist()}; begin with partial_fit, with all classes at first, "
-                "or none if new ones may come at any time"
-            )
-        return np.where(y == self.classes_[1], 1.0, -1.0) if len(self.classes_) == 2 else y
+        hint = "; begin with partial_fit, with all classes at first, or none if new ones may come"
+        return encode_labels(y, self.classes_.tolist(), hint=hint)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X against the present state, (n,).
