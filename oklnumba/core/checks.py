@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,15 @@ def as_path(value: Any, name: str = "path") -> Path:
     valid = isinstance(value, str | os.PathLike) and Path(value).name != ""
     require(valid, name, value, "the name of a file, a str or a pathlib.Path")
     return Path(value)
+
+
+def import_optional(module: str, what: str) -> Any:
+    """Return a module; where its library is not installed, an ImportError says what needs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        project = module.split(".")[0].replace("sklearn", "scikit-learn")
+        raise ImportError(f"{what}: this needs {project}, pip install {project}") from error
 
 
 def refuses_overflow(function: Callable) -> Callable:

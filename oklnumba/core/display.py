@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterable, Mapping
 from html import escape
-from importlib import import_module
 from typing import Any
 
 from tqdm import tqdm
@@ -21,14 +20,6 @@ class Bar(tqdm):
 
     _lock = threading.RLock()
     monitor_interval = 0
-
-
-def pandas_for(caller: str) -> Any:
-    """Return pandas; without it, ImportError that names the caller."""
-    try:
-        return import_module("pandas")
-    except ImportError as error:
-        raise ImportError(f"{caller} needs pandas: pip install pandas") from error
 
 
 def number(value: Any) -> str:

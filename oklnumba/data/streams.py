@@ -152,7 +152,7 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
     if is_frame(source):
-        table = _import("pyarrow", "frames").table(source)
+        table = checks.import_optional("pyarrow", "frames").table(source)
         return import_module("pyarrow.dataset").dataset(table), "a frame"
     paths, kind = _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
@@ -250,7 +250,7 @@ def _count_rows(d: int) -> int:
 
 def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema) -> Stream:
     """Return the rows of LIBSVM files, which are loaded at once."""
-    load = _import("sklearn.datasets", "LIBSVM files").load_svmlight_files
+    load = checks.import_optional("sklearn.datasets", "LIBSVM files").load_svmlight_files
     try:
         parts = load([str(path) for path in paths], zero_based=True)
     except ValueError as error:
@@ -422,14 +422,6 @@ def _as_labels(batch: Any, label: str | None) -> np.ndarray:
 # ---- files and columns ----
 
 
-def _import(module: str, what: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.split(".")[0].replace("sklearn", "scikit-learn")
-        raise ImportError(f"{what} need {package}: pip install {package}") from error
-
-
 def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     if source == "-":
@@ -469,7 +461,7 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
 
 def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
     """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
-    arrow = _import("pyarrow.dataset", "Parquet, CSV and Arrow files")
+    arrow = checks.import_optional("pyarrow.dataset", "Parquet, CSV and Arrow files")
     header, encoding = reading.get("header", True), reading.get("encoding", "utf8")
     layout: Any = kind
     base = {}

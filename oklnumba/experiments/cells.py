@@ -65,8 +65,8 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
         checks.require(callable(measure), "measure", measure, "a function of (learner, run)")
     if n_jobs is not None and checks.as_number(n_jobs) != -1:
         n_jobs = checks.require_count("n_jobs", n_jobs, 1)
-    if n_jobs not in (None, 1) and find_spec("joblib") is None:
-        raise ImportError(f"n_jobs={n_jobs} needs joblib: pip install joblib")
+    if n_jobs not in (None, 1):
+        checks.import_optional("joblib", f"n_jobs={n_jobs}")
     if path is not None:
         path = checks.as_path(path)
         path.mkdir(parents=True, exist_ok=True)

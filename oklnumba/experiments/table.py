@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.display import html_table, pandas_for
+from oklnumba.core.checks import import_optional
+from oklnumba.core.display import html_table
 from oklnumba.core.files import name_contents, read_npz, replace_file, write_npz
 from oklnumba.protocol.runs import Run
 
@@ -134,7 +135,8 @@ class Table:
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame."""
-        return pandas_for("Table.to_frame").DataFrame(self.rows, columns=list(self.columns))
+        pandas = import_optional("pandas", "Table.to_frame")
+        return pandas.DataFrame(self.rows, columns=list(self.columns))
 
     def to_csv(self, path: str | os.PathLike | None = None) -> str | None:
         """Write a CSV file, or return its text if there is no path. None becomes an empty cell."""

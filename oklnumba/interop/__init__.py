@@ -6,10 +6,12 @@ Each is loaded on first use, so neither library is needed before.
 from importlib import import_module
 from typing import Any
 
-HOMES = {  # name: (its file here, the library it needs, the project to install)
-    "OnlineClassifier": ("estimators", "sklearn", "scikit-learn"),
-    "OnlineRegressor": ("estimators", "sklearn", "scikit-learn"),
-    "to_river": ("river", "river", "river"),
+from oklnumba.core.checks import import_optional
+
+HOMES = {  # name: (its file here, the library it needs)
+    "OnlineClassifier": ("estimators", "sklearn"),
+    "OnlineRegressor": ("estimators", "sklearn"),
+    "to_river": ("river", "river"),
 }
 __all__ = ["OnlineClassifier", "OnlineRegressor", "to_river"]
 
@@ -21,12 +23,6 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"module 'oklnumba.interop' has no attribute {name!r}")
-    home, library, project = HOMES[name]
-    try:
-        return getattr(import_module(f"oklnumba.interop.{home}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != library:
-            raise
-        raise ImportError(
-            f"okl.interop.{name} needs {project}, which is not installed: pip install {project}"
-        ) from error
+    home, library = HOMES[name]
+    import_optional(library, f"okl.interop.{name}")
+    return getattr(import_module(f"oklnumba.interop.{home}"), name)

@@ -256,10 +256,6 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
     if y.ndim != 1 or len(y) < least:
         return False
-    half = least // 2
-    halves = y[: len(y) // half * half].reshape(-1, half)  # a long block has a whole one of these
-    if not (halves == halves[:, :1]).all(axis=1).any():
-        return False
     ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
     lengths = np.diff(ends, prepend=0)
     rows = int(lengths.max())

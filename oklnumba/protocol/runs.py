@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
-from oklnumba.core.display import number, pandas_for, table
+from oklnumba.core.checks import import_optional
+from oklnumba.core.display import number, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
 from oklnumba.core.inputs import make_dense
 from oklnumba.core.schema import Schema
@@ -310,7 +311,7 @@ class Run:
         >>> run.to_frame().columns.tolist()
         ['round', 'prediction', 'loss', 'mean_loss', 'size', 'comparator', 'regret', 'bound']
         """
-        pandas = pandas_for("Run.to_frame")
+        pandas = import_optional("pandas", "Run.to_frame")
         columns = {"round": self.recorded, **self._columns("prediction", self.predictions)}
         if self.scores is not None:
             columns |= self._columns("score", self.scores)
