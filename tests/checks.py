@@ -149,7 +149,7 @@ class Factor:
         self.inv_d = np.full(self.cap, 1 / lam)
         self.forgetting = Forgetting(discount, 1 / discount, 1 / lam)
         p, beta = poisoned(TOGETHER, self.cap), poisoned(TOGETHER, self.cap)
-        self.sweep = factor.Sweep(p, beta, poisoned(self.cap), poisoned(TOGETHER))
+        self.pass_work = factor.PassWork(p, beta, poisoned(self.cap), poisoned(TOGETHER))
         vectors = [poisoned(self.cap) for _ in range(3)]
         self.pending = factor.Pending(np.zeros(2, dtype=np.int64), *vectors)
         self.forecasts, self.ridge_forecasts, self.shrinks = [], [], []
@@ -160,7 +160,7 @@ class Factor:
     def arguments(self, n):
         stretch = awv.Stretch(0, n, self.used, self.used)
         arrays = factor.Factor(self.U, self.inv_d, self.c, self.pending)
-        return stretch, arrays, self.forgetting, self.sweep, self.ridge
+        return stretch, arrays, self.forgetting, self.pass_work, self.ridge
 
     def out(self, n):
         shape = n, len(self.c)

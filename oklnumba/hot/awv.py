@@ -82,7 +82,7 @@ def measure_growth(y, m, a, p, beta, c, compared, r):
 
 
 @hot
-def awv_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out):
+def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
     Z : (n, >= r); Y : (n, K). Any number T of rounds that share a pass gives the same bits.
@@ -90,22 +90,22 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out):
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:
-        count = count_together(stretch.stop - t, sweep)
-        add_rounds(Z, t, count, r, factor, forgetting, sweep)  # A_t = g A_{t-1} + z_t z_t'
+        count = count_together(stretch.stop - t, work)
+        add_rounds(Z, t, count, r, factor, forgetting, work)  # A_t = g A_{t-1} + z_t z_t'
         for s in range(count):
-            p, beta = sweep.p[s], sweep.beta[s]
-            out.shrinks[t + s] = sweep.a[s]
+            p, beta = work.p[s], work.beta[s]
+            out.shrinks[t + s] = work.a[s]
             for k in range(Y.shape[1]):
                 y, c = Y[t + s, k], factor.c[k]
-                a = sweep.a[s]  # read for each k, or the compiler multiplies by one 1 / a
-                m = ridge_forecast(p, c, sweep.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
+                a = work.a[s]  # read for each k, or the compiler multiplies by one 1 / a
+                m = ridge_forecast(p, c, work.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
                 if not abs(m / a) < np.inf:
                     return t + s, NOT_FINITE
                 out.ridge[t + s, k] = m
                 out.forecasts[t + s, k] = m if is_ridge else m / a  # z_t' A_t^-1 g b_{t-1}, eq. 4
                 if compared < r:
                     out.growth[t + s, k] = measure_growth(y, m, a, p, beta, c, compared, r)
-                ridge_learn(y, beta, c, sweep.scan, r)  # b_t = g b_{t-1} + y_t z_t
+                ridge_learn(y, beta, c, work.scan, r)  # b_t = g b_{t-1} + y_t z_t
         t += count
     return stretch.stop, DONE
 
@@ -120,17 +120,17 @@ def find_shrink(p, inv_d, r):
 
 
 @hot
-def awv_forecasts(Z, stretch, factor, forgetting, sweep, is_ridge, out):
+def awv_forecasts(Z, stretch, factor, forgetting, work, is_ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z, growth excepted."""
     t, r, c = stretch.first, stretch.r, factor.c
     while t < stretch.stop:
-        count = count_together(stretch.stop - t, sweep)
-        solve_points(Z, t, count, r, factor, forgetting, sweep)
+        count = count_together(stretch.stop - t, work)
+        solve_points(Z, t, count, r, factor, forgetting, work)
         for s in range(count):
-            p = sweep.p[s]
+            p = work.p[s]
             out.shrinks[t + s] = find_shrink(p, factor.inv_d, r)
             for k in range(c.shape[0]):
-                m = ridge_forecast(p, c[k], sweep.scan, r)
+                m = ridge_forecast(p, c[k], work.scan, r)
                 out.ridge[t + s, k] = m
                 # a is read for each k, as above.
                 out.forecasts[t + s, k] = m if is_ridge else m / out.shrinks[t + s]
@@ -171,9 +171,9 @@ def certify(Y, first, stop, results, discount, certificate):
 
 
 @hot
-def awv_certified_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out, certificate):
+def awv_certified_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certificate):
     """Play rounds as awv_rounds does, then certify them; growth is zeros if compared = r."""
-    played, status = awv_rounds(Z, Y, stretch, factor, forgetting, sweep, is_ridge, out)
+    played, status = awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out)
     if status == DONE:
         certify(Y, stretch.first, stretch.stop, out, forgetting.discount, certificate)
     return played, status

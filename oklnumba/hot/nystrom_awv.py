@@ -45,7 +45,7 @@ from oklnumba.hot.primitives.dictionary import (
 )
 from oklnumba.hot.primitives.factor import (
     Factor,
-    Sweep,
+    PassWork,
     copy_row,
     finish_pending,
     forget_point,
@@ -124,7 +124,7 @@ class Model(NamedTuple):
     is_ridge: bool
     forgetting: Forgetting
     factor: Factor
-    sweep: Sweep
+    work: PassWork
 
 
 # ---- the span ----
@@ -234,8 +234,8 @@ def border_factor(model, border, gains, rank):
     If it is not, A and b are unchanged. gains : (K,), replaced by growth: by how much the direction
     lowers the penalised loss of the best function.
     """
-    factor, p = model.factor, model.sweep.scan
-    finish_pending(factor, model.forgetting, model.sweep)
+    factor, p = model.factor, model.work.scan
+    finish_pending(factor, model.forgetting, model.work)
     copy_row(border, p, rank)
     solve_upper_transposed(factor.U, p, rank)  # p = U^-T border
     pivot = border[rank] + model.lam
@@ -273,7 +273,7 @@ def play_stretches(Y, first, end, sampled, model, out):
         r = pad(sampled.Z[t], rank)  # sample_rounds wrote the zeros: this is their number only
         stretch = Stretch(t, stop, r, r)
         played, status = awv_rounds(
-            sampled.Z, Y, stretch, model.factor, model.forgetting, model.sweep, model.is_ridge, out
+            sampled.Z, Y, stretch, model.factor, model.forgetting, model.work, model.is_ridge, out
         )
         if status != DONE:
             return played, status
@@ -334,18 +334,18 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
 
     The buffers need room for one more atom. forecasts : (n, K).
     """
-    work, factor, sweep, rank = space.work, model.factor, model.sweep, space.dictionary.counts[RANK]
-    p, c, a = sweep.p[0], factor.c, sweep.a
+    point, factor, work, rank = space.work, model.factor, model.work, space.dictionary.counts[RANK]
+    p, c, a = work.p[0], factor.c, work.a
     for t in range(X.shape[0]):
         sample_point(X[t], space)
         new_rank = rank
-        if coin < work.probability[0]:
+        if coin < point.probability[0]:
             new_rank = borrow_direction(X[t], space, model, forecasts[t])
-        r = pad(work.q, new_rank)
-        solve_points(work.Q, 0, 1, r, factor, model.forgetting, sweep)
+        r = pad(point.q, new_rank)
+        solve_points(point.Q, 0, 1, r, factor, model.forgetting, work)
         a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or 1 / a is computed once
         for k in range(c.shape[0]):
-            m = ridge_forecast(p, c[k], sweep.scan, r)
+            m = ridge_forecast(p, c[k], work.scan, r)
             forecasts[t, k] = m if model.is_ridge else m / a[0]
         if new_rank > rank:
             return_direction(factor, model.lam, rank)

@@ -17,7 +17,7 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features, NystromFeatures, features_field
 from oklnumba.components.kernels import Compiled, Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
+from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
@@ -234,14 +234,14 @@ class FeatureRidge(Learner):
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
         self._is_ridge = forecaster == "ridge"
         self._totals[:, hot.RIDGE] = self._is_ridge
-        self._pending, self._sweep = make_pending((), room), make_sweep(self._U)
+        self._pending, self._pass_work = make_pending((), room), make_pass_work(self._U)
         self._factor, self._forgetting = self._gather(Factor), make_forgetting(discount, lam)
         self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
         stretch = Stretch(0, n, self._room, self._room)
-        return stretch, self._factor, self._forgetting, self._sweep, self._is_ridge
+        return stretch, self._factor, self._forgetting, self._pass_work, self._is_ridge
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
@@ -278,7 +278,7 @@ class FeatureRidge(Learner):
         return forecasts
 
     def _settle(self) -> None:
-        settle(self._factor, self._forgetting, self._sweep)
+        settle(self._factor, self._forgetting, self._pass_work)
 
     def _matrices(self) -> list[Part]:
         self._settle()

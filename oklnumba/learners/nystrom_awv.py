@@ -8,7 +8,7 @@ import numpy as np
 
 from oklnumba.components.dictionaries import joining_rule, sampler_field
 from oklnumba.components.kernels import Kernel, kernel_field
-from oklnumba.core.factors import make_forgetting, make_pending, make_sweep, settle
+from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, count, discount_factor, field_in, positive, random_seed
 from oklnumba.core.state import (
@@ -137,7 +137,7 @@ class NystromAWV(Learner):
         self._is_ridge = p.forecaster == "ridge"
         self._totals[:, RIDGE] = self._is_ridge
         self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
-        self._pending, self._sweep = make_pending((), 0), make_sweep(self._U)
+        self._pending, self._pass_work = make_pending((), 0), make_pass_work(self._U)
         self._reserve({ATOMS: 1, hot.PAST: 1})
 
     def _space(self) -> str:
@@ -160,7 +160,7 @@ class NystromAWV(Learner):
             ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
-                "pending": make_pending((), cap), "sweep": make_sweep(U),
+                "pending": make_pending((), cap), "pass_work": make_pass_work(U),
                 "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
         k, b, q, border = rows = aligned_zeros(4, cap)
@@ -172,7 +172,7 @@ class NystromAWV(Learner):
         dictionary, past, factor = map(self._gather, (Dictionary, hot.Past, Factor))
         space = hot.Space(self._kernel, self._growth, dictionary, past, self._work)
         lam, is_ridge = self._hyper.lam, self._is_ridge
-        self._arguments = space, hot.Model(lam, is_ridge, self._forgetting, factor, self._sweep)
+        self._arguments = space, hot.Model(lam, is_ridge, self._forgetting, factor, self._pass_work)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
@@ -201,7 +201,7 @@ class NystromAWV(Learner):
         return forecasts
 
     def _settle(self) -> None:
-        settle(self._gather(Factor), self._forgetting, self._sweep)
+        settle(self._gather(Factor), self._forgetting, self._pass_work)
 
     def _matrices(self) -> list[Part]:
         self._settle()

@@ -44,7 +44,7 @@ class Factor(NamedTuple):
     pending: Pending
 
 
-class Sweep(NamedTuple):
+class PassWork(NamedTuple):
     """Workspace of a pass over U, which up to T rounds share; T is a multiple of SWEEP."""
 
     p: Array  # (T, cap): U^-T z
@@ -61,20 +61,20 @@ def copy_row(z, out, r):
 
 
 @hot
-def count_together(remaining, sweep):
+def count_together(remaining, work):
     """Return how many of the remaining rounds share the next pass: whole sweeps, or one."""
     count = remaining // SWEEP * SWEEP or 1
-    return count if count < sweep.a.shape[0] else sweep.a.shape[0]
+    return count if count < work.a.shape[0] else work.a.shape[0]
 
 
 @hot
-def finish_pending(factor, forgetting, sweep):
+def finish_pending(factor, forgetting, work):
     """Add the pending round, if there is one, to U and D."""
     r = factor.pending.columns[ROUND]
     if r > 0:
-        copy_row(factor.pending.z, sweep.p[0], r)
-        sweep.a[0] = 1.0
-        factor_rounds(factor.U, factor.inv_d, forgetting, sweep.p, sweep.beta, sweep.a, 1, r)
+        copy_row(factor.pending.z, work.p[0], r)
+        work.a[0] = 1.0
+        factor_rounds(factor.U, factor.inv_d, forgetting, work.p, work.beta, work.a, 1, r)
         factor.pending.columns[ROUND] = 0
 
 
@@ -95,38 +95,38 @@ def is_point(z, pending, r):
 
 
 @hot
-def add_rounds(Z, t, count, r, factor, forgetting, sweep):
+def add_rounds(Z, t, count, r, factor, forgetting, work):
     """Add rounds t to t + count to A, and write their p, beta and a: one pass over U, or none."""
     pending = factor.pending
     if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p; U and D wait
         copy_row(Z[t], pending.z, r)
-        copy_row(pending.p, sweep.p[0], r)
-        sweep.a[0] = find_pivots(sweep.p[0], factor.inv_d, forgetting, sweep.beta[0], r)
+        copy_row(pending.p, work.p[0], r)
+        work.a[0] = find_pivots(work.p[0], factor.inv_d, forgetting, work.beta[0], r)
         pending.columns[ROUND] = r
     else:
-        finish_pending(factor, forgetting, sweep)
+        finish_pending(factor, forgetting, work)
         for s in range(count):
-            copy_row(Z[t + s], sweep.p[s], r)
-            sweep.a[s] = 1.0
-        factor_rounds(factor.U, factor.inv_d, forgetting, sweep.p, sweep.beta, sweep.a, count, r)
+            copy_row(Z[t + s], work.p[s], r)
+            work.a[s] = 1.0
+        factor_rounds(factor.U, factor.inv_d, forgetting, work.p, work.beta, work.a, count, r)
     forget_point(pending)
 
 
 @hot
-def solve_points(Z, t, count, r, factor, forgetting, sweep):
+def solve_points(Z, t, count, r, factor, forgetting, work):
     """Write p = U^-T z of rows t to t + count of Z; keep that of a single one for its round."""
     pending = factor.pending
     if count == 1 and pending.columns[ROUND] == r:
-        p, beta = sweep.p[0], sweep.beta[0]
+        p, beta = work.p[0], work.beta[0]
         copy_row(Z[t], p, r)
         factor_and_solve(factor.U, factor.inv_d, forgetting, pending.z, beta, p, r)
         pending.columns[ROUND] = 0
     else:
-        finish_pending(factor, forgetting, sweep)
+        finish_pending(factor, forgetting, work)
         for s in range(count):
-            copy_row(Z[t + s], sweep.p[s], r)
-        solve_rounds(factor.U, sweep.p, count, r)
+            copy_row(Z[t + s], work.p[s], r)
+        solve_rounds(factor.U, work.p, count, r)
     if count == 1:
         copy_row(Z[t], pending.point, r)
-        copy_row(sweep.p[0], pending.p, r)
+        copy_row(work.p[0], pending.p, r)
         pending.columns[POINT] = r

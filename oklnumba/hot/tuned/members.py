@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.elementary import smaller
-from oklnumba.hot.primitives.factor import Factor, Pending, Sweep
+from oklnumba.hot.primitives.factor import Factor, PassWork, Pending
 from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot
 from oklnumba.hot.primitives.udu import Forgetting
 from oklnumba.hot.tuned.coordinates import Block, Maps, Tree, map_share, sort_rounds
@@ -29,7 +29,7 @@ class Regressions(NamedTuple):
     totals: Annotated[Array, "leaves", "regressions", "outputs", "totals"]  # of the certificates
     pending: Pending  # of arrays (L, N, ...)
     forgetting: Array  # (N, 3): the numbers of Forgetting
-    sweep: Sweep
+    work: PassWork
     shrinks: Array  # (n,)
     growth: Array  # (n, K)
 
@@ -113,13 +113,13 @@ def leaf_rounds(first, stop, leaf, share, learns, rows, regressions, results):
             if learns:
                 sums = results.certificates[i]
                 played, status = awv_certified_rounds(
-                    Z, Y, stretch, factor, forgetting, regressions.sweep, False, out,
+                    Z, Y, stretch, factor, forgetting, regressions.work, False, out,
                     Certificate(regressions.totals[leaf, i], sums[0], sums[1], sums[2]),
                 )  # fmt: skip
                 if status != DONE:
                     return played, status
             else:
-                awv_forecasts(Z, stretch, factor, forgetting, regressions.sweep, False, out)
+                awv_forecasts(Z, stretch, factor, forgetting, regressions.work, False, out)
         first = end
     return stop, DONE
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.factors import make_pending, make_sweep, settle, unpack
+from oklnumba.core.factors import make_pass_work, make_pending, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.jit import DONE, enter
@@ -47,14 +47,14 @@ def make_regressions(
     growth = np.zeros((BLOCK_ROWS, c.shape[2]))
     return hot.Regressions(
         U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
-        make_sweep(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
+        make_pass_work(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
     )  # fmt: skip
 
 
 def with_workspace(regressions: hot.Regressions) -> hot.Regressions:
     """Return the same regressions with workspace that no other thread uses."""
-    sweep, (n, K) = make_sweep(regressions.U[0, 0]), regressions.growth.shape
-    return regressions._replace(sweep=sweep, shrinks=np.zeros(n), growth=np.zeros((n, K)))
+    work, (n, K) = make_pass_work(regressions.U[0, 0]), regressions.growth.shape
+    return regressions._replace(work=work, shrinks=np.zeros(n), growth=np.zeros((n, K)))
 
 
 def settle_regressions(regressions: hot.Regressions) -> None:
@@ -62,7 +62,7 @@ def settle_regressions(regressions: hot.Regressions) -> None:
     for at in zip(*regressions.pending.columns[..., ROUND].nonzero(), strict=True):
         pending = Pending(*[a[at] for a in regressions.pending])
         factor = Factor(regressions.U[at], regressions.inv_d[at], regressions.c[at], pending)
-        settle(factor, Forgetting(*regressions.forgetting[at[1]].tolist()), regressions.sweep)
+        settle(factor, Forgetting(*regressions.forgetting[at[1]].tolist()), regressions.work)
 
 
 def measure_regressions(
