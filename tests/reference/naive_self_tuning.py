@@ -288,6 +288,16 @@ def regressions(F, last, y, B):
     return np.clip(last + B * found, -B, B)
 
 
+def corrections(first, others, y, B):
+    """Two ridge regressions of what the first of some forecasts lacks, on all and their cubes."""
+    units = np.where(B > 0, B, np.inf)[:, None]
+    G, differences = np.column_stack([first, others]), others - first[:, None]
+    Z = np.column_stack([first / units[:, 0], differences / units, (G / units) ** 3])
+    target = (np.clip(y, -B, B) - first) / units[:, 0]
+    found = forecasts(Z, target, [(1.0, None), (1.0, 500)])[:, [0, 2]].T
+    return np.clip(first + B * found, -B, B)
+
+
 def fixed_share(F, y, ranges, share):
     """The aggregating algorithm for labels of unknown size."""
     return naive_linear.aggregate(F, y, ranges, "aggregating", lambda f, v: (f - v) ** 2, share)
@@ -298,7 +308,7 @@ def ml_poly(F, y):
 
 
 def aggregated(F, y, B, starts):
-    """Four aggregations of the members, ridge on these and the members, and ML-Poly on top."""
+    """Four aggregations of the members, ridge on these and the members, ridge again, ML-Poly."""
 
     def in_epochs(aggregate, *series):
         cuts = zip(starts, [*starts[1:], len(y)], strict=True)
@@ -306,9 +316,11 @@ def aggregated(F, y, B, starts):
 
     plain, shared = (in_epochs(partial(fixed_share, share=s), F, y, B) for s in (0.0, 1e-3))
     poly, posterior = in_epochs(ml_poly, F, y), model_averaging(F, y, B, 1e-3)
-    everyone = np.column_stack([F[:, :-1], plain, shared, poly, posterior, np.zeros(len(y))])
+    first = np.stack([plain, shared, poly, posterior], axis=1)
+    everyone = np.column_stack([F[:, :-1], first, np.zeros(len(y))])
     stacks = regressions(everyone, F[:, -1], y, B)
-    return in_epochs(ml_poly, np.stack([plain, poly, *stacks], axis=1), y)
+    corrected = corrections(stacks[0], np.column_stack([*stacks[1:], first]), y, B)
+    return in_epochs(ml_poly, np.stack([plain, poly, *stacks, *corrected], axis=1), y)
 
 
 def leaf_spaces(views, scales, past, space, seed, budget, deepest, rounds, late=True):

@@ -8,8 +8,11 @@ from the centre of the labels' range:
         g_t,j = aggregate j of the f_t,i                         # experts.py: the first layer
         z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
         v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
-        h_t,j = ridge regression j of v on z                     # members.py: regression_rounds
-        yhat_t = ML-Poly's mean of two g_t,j and of f_t,N + B_t h_t,j, cut to [-B_t, B_t]
+        h_t,j = f_t,N + B_t (ridge regression j of v on z), cut  # members.py: regression_rounds
+        z_t = (h_t,1, the other h_t,j and g_t,j - h_t,1, B_t (h_t,j / B_t)^3, ...) / B_t
+        v_t = (y_t cut to [-B_t, B_t] - h_t,1) / B_t
+        c_t,j = h_t,1 + B_t (ridge regression j of v on z), cut  # corrections
+        yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
 """
 
 import math
@@ -31,8 +34,11 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, Array, hot
 from oklnumba.hot.primitives.losses import SQUARED
+from oklnumba.hot.primitives.udu import pad
 from oklnumba.hot.tuned.coordinates import Rows
 from oklnumba.hot.tuned.members import Results
+
+FIRST, CORRECTIONS, FINAL = range(3)  # what layer_rounds plays; regressions between
 
 
 class LayerState(NamedTuple):
@@ -66,8 +72,8 @@ class LayerWork(NamedTuple):
     bounds: Array  # (n + 1,): B
     excess: Array  # (n,): bound on the regret of the first aggregation against the best member
     rows: Rows  # of the regressions: z, v; each output is a leaf
-    stacks: Results  # of the regressions: h
-    final: Array  # (n, > 2): what ML-Poly weighs
+    stacks: Results  # of the regressions
+    final: Array  # (n, > 2): what ML-Poly weighs: two g, h, c
     final_weights: Array
     forecasts: Array  # (n,): yhat
     regrets: Array  # (n,): bound on ML-Poly's regret against the first aggregation
@@ -78,6 +84,7 @@ class LayerArguments(NamedTuple):
 
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
+    stacks: int  # regressions h; the others are corrections
     chosen: Array  # (2,): aggregations that the final layer weighs
     member_rows: Array  # (N,): of the members' forecasts in Results
     certified: Array  # regressions of the members that have a certificate
@@ -99,22 +106,34 @@ def final_state(state, k):
 
 @hot
 def write_differences(f, first, t, B, z):
-    """Write z_t; B is infinite where all labels so far were 0."""
+    """Write z_t; B is infinite where all labels so far were 0. Returns its length, padded."""
     last = f.shape[0] - 1
     for i in range(last):
         z[i] = (f[i] - f[last]) / B
     for j in range(first.shape[0]):
         z[last + j] = (first[j, t] - f[last]) / B
     z[last + first.shape[0]] = -f[last] / B
+    return pad(z, last + first.shape[0] + 1)
 
 
 @hot
-def write_final(f, first, chosen, h, t, B, row):
-    """Write what ML-Poly weighs at last, in round t."""
-    for j in range(chosen.shape[0]):
-        row[j] = first[chosen[j], t]
-    for j in range(row.shape[0] - chosen.shape[0]):
-        row[chosen.shape[0] + j] = clip(f[f.shape[0] - 1] + B * h[2 * j, t, 0], B)
+def write_forecasts(first, stop, base, B, found, t, row):
+    """Write what regressions ``first`` to ``stop`` add to ``base``, cut, at the end of a row."""
+    count = found.shape[0] // 2
+    for j in range(first, stop):
+        row[row.shape[0] - count + j] = clip(base + B * found[2 * j, t, 0], B)
+
+
+@hot
+def write_cubes(base, h, first, t, B, z):
+    """Write z_t of the corrections of ``base``, h_t,1. Returns its length, padded."""
+    count = h.shape[0] + first.shape[0]
+    for j in range(count):
+        forecast = h[j] if j < h.shape[0] else first[j - h.shape[0], t]
+        share = forecast / B
+        z[j] = (forecast - (base if j > 0 else 0.0)) / B
+        z[count + j] = share * share * share
+    return pad(z, 2 * count)
 
 
 @hot
@@ -156,17 +175,33 @@ def first_layer_rounds(n, Y, learns, k, forecasts, layers):
         )  # fmt: skip
         if status != DONE:
             return played, status
-    B = tally[LARGEST]
     for t in range(n):
-        if learns:
-            B = work.bounds[t]
+        B = work.bounds[t]
         unit = B if B > 0.0 else np.inf
-        write_differences(F[t], work.first, t, unit, rows.Z[t])
+        rows.widths[t] = write_differences(F[t], work.first, t, unit, rows.Z[t])
         if learns:
             new_B = work.bounds[t + 1]
             rows.Y[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
             grown += (new_B - B) * (new_B - B)
             work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
+    return n, DONE
+
+
+@hot
+def correction_rounds(n, learns, layers):
+    """Write the forecasts of the regressions, and what the corrections play."""
+    work, rows, found = layers.work, layers.work.rows, layers.work.stacks.forecasts
+    chosen, stacks = layers.chosen, layers.stacks
+    for t in range(n):
+        row, B, last = work.final[t], work.bounds[t], work.F[t, work.F.shape[1] - 1]
+        for j in range(chosen.shape[0]):
+            row[j] = work.first[chosen[j], t]
+        write_forecasts(0, stacks, last, B, found, t, row)
+        unit, h = B if B > 0.0 else np.inf, row[chosen.shape[0] : chosen.shape[0] + stacks]
+        base = h[0]
+        rows.widths[t] = write_cubes(base, h, work.first, t, unit, rows.Z[t])
+        if learns:
+            rows.Y[t, 0] = (clip(work.labels[t], B) - base) / unit
     return n, DONE
 
 
@@ -199,9 +234,10 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
     F = work.F[:n]
+    found, first = work.stacks.forecasts, layers.chosen.shape[0]
     for t in range(n):
-        row = work.final[t]
-        write_final(F[t], work.first, layers.chosen, work.stacks.forecasts, t, work.bounds[t], row)
+        row, B = work.final[t], work.bounds[t]
+        write_forecasts(layers.stacks, found.shape[0] // 2, row[first], B, found, t, row)
     rule, out = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
     played, status = experts_rounds(
         work.final[:n], work.labels, learns, rule, 0, final_state(state, k), work.final_weights, out
@@ -217,13 +253,15 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
 
 
 @hot
-def layer_rounds(is_final, n, Y, learns, k, offset, results, layers, trace):
-    """Play n rounds of the first layer of output k, or of the final one, after the regressions.
+def layer_rounds(layer, n, Y, learns, k, offset, results, layers, trace):
+    """Play n rounds of a layer of output k: FIRST, CORRECTIONS or FINAL, regressions between.
 
     Y : (n, K), less their offsets; learns : else the rounds are only forecast; results : of all
     members; trace : (n, K) each, predictions count from 0, not from ``offset``. Returns the round
     that failed and a status.
     """
-    if is_final:
+    if layer == FINAL:
         return final_layer_rounds(n, learns, k, offset, results.certificates, layers, trace)
+    if layer == CORRECTIONS:
+        return correction_rounds(n, learns, layers)
     return first_layer_rounds(n, Y, learns, k, results.forecasts, layers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from oklnumba.core.guard import worker
@@ -26,6 +28,7 @@ from oklnumba.learners.self_tuning.regressions import (
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
+    CORRECTIONS,
     FILLED,
     FINAL_LAYER,
     FIRST_LAYER,
@@ -35,11 +38,12 @@ from oklnumba.learners.self_tuning.settings import (
 
 
 class Layers(State):
-    """Two layers of aggregation, with ridge regression between them, each for K outputs.
+    """Two layers of aggregation, with ridge regressions between them, each for K outputs.
 
     A regression learns label - last label from forecast - last label of each member, and of 0. So
     it begins with the last label, and stays there where labels do not change. Its weights may be
-    negative, and their sum need not be 1, unlike those of an aggregation.
+    negative, and their sum need not be 1, unlike those of an aggregation. Corrections are
+    regressions too. They begin with the forecast of the first regression, and learn what it lacks.
 
     member_rows : of the members' forecasts in ``Results``; certified : the regressions of those
     that have a certificate; like : any group, for all that its loop takes but does not use here.
@@ -55,20 +59,22 @@ class Layers(State):
     def __init__(
         self, member_rows: np.ndarray, certified: np.ndarray, outputs: int, like: GroupArguments
     ):  # fmt: skip
-        count = len(member_rows)
-        self._columns = count + len(FIRST_LAYER)  # with 0, without the last label
-        r = round_up_to_vector(self._columns)
+        count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
+        # Those of a regression, with 0 and without the last label, and those of a correction.
+        self._columns = max(count + len(FIRST_LAYER), 2 * some)
+        r, regressions = round_up_to_vector(self._columns), STACKS + CORRECTIONS
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
-            final=len(FINAL_LAYER) + len(STACKS), stacks=len(STACKS), r=r, targets=1,
+            final=len(FINAL_LAYER) + len(regressions), stacks=len(regressions), r=r, targets=1,
             periods=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         state = self._gather(hot.LayerState)
-        self._arguments = kinds, shares, np.array(FINAL_LAYER), member_rows, certified, state
-        totals = np.zeros((outputs, len(STACKS), 1, TOTALS))
-        self._regressions = make_regressions(STACKS, self._U, self._inv_d, self._c, totals)
+        chosen = np.array(FINAL_LAYER)
+        self._arguments = kinds, shares, len(STACKS), chosen, member_rows, certified, state
+        totals = np.zeros((outputs, len(regressions), 1, TOTALS))
+        self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
         self._like = like
         self._of_thread = {0: self._make_work()}  # of each thread of the pool
 
@@ -79,15 +85,16 @@ class Layers(State):
             np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
             np.zeros((n, 1)), np.full(outputs, r),
         )  # fmt: skip
-        stacks, count = make_results(2 * len(STACKS), len(STACKS), 1), self._member_losses.shape[1]
+        count, stacks = self._member_losses.shape[1], self._U.shape[1]
+        found = make_results(2 * stacks, stacks, 1)
         work = hot.LayerWork(
             np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
-            np.zeros(n + 1), np.zeros(n), rows, stacks, np.zeros((n, final)), np.zeros(final),
+            np.zeros(n + 1), np.zeros(n), rows, found, np.zeros((n, final)), np.zeros(final),
             np.zeros(n), np.zeros(n),
         )  # fmt: skip
         arguments = self._like._replace(
             block=self._like.block._replace(rows=rows),
-            regressions=with_workspace(self._regressions), row_results=stacks,
+            regressions=with_workspace(self._regressions), row_results=found,
         )  # fmt: skip
         return arguments, hot.LayerArguments(*self._arguments, work)
 
@@ -104,10 +111,12 @@ class Layers(State):
             self._of_thread[number] = self._make_work()
         regressions, layers = self._of_thread[number]
         rounds = n, Y, learns, k, offset, results, layers, trace
-        share = Share(k, k + 1, 0, n, 0, len(STACKS))
-        play(hot.layer_rounds, False, *rounds)  # writes what the regressions play
-        play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
-        play(hot.layer_rounds, True, *rounds)
+        shares = pairwise([0, len(STACKS), len(STACKS) + len(CORRECTIONS)])
+        for layer, few in zip([hot.FIRST, hot.CORRECTIONS], shares, strict=True):
+            play(hot.layer_rounds, layer, *rounds)  # writes what the regressions play
+            share = Share(k, k + 1, 0, n, *few)
+            play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
+        play(hot.layer_rounds, hot.FINAL, *rounds)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two periods.
@@ -178,7 +187,8 @@ class Layers(State):
     def measure(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
         self._settle()
-        names = [f"regression, lam = {one.lam:g}, half-life {one.half_life}" for one in STACKS]
+        every = STACKS + CORRECTIONS
+        names = [f"regression, lam = {one.lam:g}, half-life {one.half_life}" for one in every]
         parts: list[Part] = []
         for k in range(len(self._U)):
             parts += measure_regressions(names, self._regressions, k, self._columns, [1.0])[0]

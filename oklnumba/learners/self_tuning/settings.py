@@ -98,7 +98,10 @@ POSTERIOR = 3  # the aggregation whose weights are ``SelfTuning.weights``
 # Regressions on the forecasts of members and first layer, in units of the largest label: for noisy
 # labels without and with drift, and for labels with little noise.
 STACKS = Ridge(10.0), Ridge(10.0, 500), Ridge(0.3, 500)
-FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with the regressions
+# Regressions on what the first layer and these forecast, and on its cubes: for functions that level
+# off, as probabilities do.
+CORRECTIONS = Ridge(1.0), Ridge(1.0, 500)
+FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with all regressions
 
 # ---- when things happen ----
 
