@@ -139,7 +139,7 @@ import numpy as np
 import oklnumba as okl
 from tests.checks import signatures
 
-X = np.random.default_rng(0).standard_normal((600, 3))
+X = np.random.default_rng(0).standard_normal((2100, 3))  # over the restart of round 2048
 learner = okl.SelfTuning()
 learner.learn_one(X[0], 0.3)
 learner.predict_one(X[0])
