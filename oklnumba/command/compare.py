@@ -3,8 +3,9 @@
 import argparse
 import sys
 from contextlib import closing
-from itertools import chain, zip_longest
+from itertools import chain
 from math import comb, sqrt
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -95,32 +96,19 @@ def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
 
 def print_comparison(courses: dict[str, Course]) -> None:
     """Print the table: the least loss first, of classes the least log loss, if there is one."""
-    ranked: list[tuple[Any, tuple]] = []
+    ranked: list[tuple[Any, dict]] = []
     for name, course in courses.items():
-        titles, numbers, rank = ("mean loss", ""), (course.mean, course.name), course.mean
+        row, rank = {"mean loss": course.mean, "loss": course.name}, course.mean
         if course.classes:
             scores = course.score_classes()
-            titles = "log loss", "mistakes %", "balanced %", "AUC"
-            numbers = scores.log_loss, course.mean, 100 * scores.balanced_accuracy, scores.auc
+            row = {"log loss": scores.log_loss, "mistakes %": course.mean}
+            row |= {"balanced %": 100 * scores.balanced_accuracy, "AUC": scores.auc}
             rank = scores.log_loss is None, scores.log_loss or course.mean
-        ranked.append((rank, (name, *numbers, course.rate, course.size, course.rounds)))
-    rows = [row for rank, row in sorted(ranked)]
+        speed = {"rounds/s": course.rate, "size": course.size, "rounds": course.rounds}
+        ranked.append((rank, {"learner": name} | row | speed))
+    rows = [row for rank, row in sorted(ranked, key=itemgetter(0))]
     if courses and course.classes:
-        rows.append(("always the commonest class", None, 100 * scores.commonest))
-        rows.append(("the last label", None, 100 * scores.last_label))
-    if courses:
-        print_rows(("learner", *titles, "rounds/s", "size", "rounds"), rows)
-
-
-def print_rows(titles: tuple[str, ...], rows: list[tuple]) -> None:
-    """Print rows under their titles; None is a dash."""
-
-    def show(value: Any) -> str:
-        return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-    texts = [titles, *([show(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip_longest(*texts, fillvalue="")]
-    print()
-    for name, *cells in texts:
-        padded = (f"{one:>{width + 1}}" for one, width in zip(cells, widths[1:], strict=False))
-        print(f"{name:{widths[0]}}", *padded)
+        rows.append({"learner": "always the commonest class", "mistakes %": 100 * scores.commonest})
+        rows.append({"learner": "the last label", "mistakes %": 100 * scores.last_label})
+    if rows:
+        print(f"\n{okl.Table(rows)}")

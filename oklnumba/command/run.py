@@ -61,9 +61,9 @@ class Course:
         return self.sum / max(self.labelled, 1)
 
     @property
-    def rate(self) -> str:
+    def rate(self) -> int:
         """Rounds a second, two digits."""
-        return f"{float(f'{self.rounds / max(self.seconds, 1e-9):.2g}'):,.0f}"
+        return int(float(f"{self.rounds / max(self.seconds, 1e-9):.2g}"))
 
 
 def wrap_for_classes(learner: Any, classes: tuple | None) -> Any:
@@ -160,7 +160,7 @@ def summarise(course: Course) -> None:
         print(f"          {scores.rules}\n          {scores}")
     if course.name != "zero-one" and course.labelled:
         print(f"loss      {course.total / course.labelled:.6g} ({course.name}, mean)")
-    print(f"time      {course.seconds:.3g} s in the learner, {course.rate} rounds per second")
+    print(f"time      {course.seconds:.3g} s in the learner, {course.rate:,} rounds per second")
     print(f"size      {course.size}")
     if course.outliers:
         print(f"outliers  {course.outliers}")
