@@ -75,10 +75,9 @@ class Kernel(Params):
         for columns, z in cut_blocks(Z, COLUMNS, self._scales):
             atoms = np.array(z.T, order="C")
             for rows, x in cut_blocks(X, ROWS, self._scales):
-                part = out[rows] if len(z) == m else np.empty((len(x), len(z)))
+                part = np.empty((len(x), len(z)))
                 self._write_block(x, atoms, len(z), part)
-                if part.base is not out:
-                    out[rows, columns] = part
+                out[rows, columns] = part
         return out
 
     def diag(self, X: ArrayLike) -> np.ndarray:

@@ -96,8 +96,10 @@ def measure_scales(
     Y = (Y - Y.mean(axis=0)) / np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)
     A, b, total = np.zeros((len(C), len(C))), np.zeros((len(C), Y.shape[1])), np.zeros(len(C))
     squares, blocks = np.zeros_like(w), [slice(t, t + FIT_ROWS) for t in range(0, n, FIT_ROWS)]
+    columns, buffer = np.ascontiguousarray(C.T), np.empty((FIT_ROWS, len(C)))
     for rows in blocks:
-        F = kernel(Z[rows], C)
+        F = buffer[: len(Z[rows])]
+        kernel._write_block(Z[rows], columns, len(C), F)
         with one_blas_thread:
             add_squares(F, A)
             b += F.T @ Y[rows]

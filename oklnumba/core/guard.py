@@ -6,11 +6,10 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -102,8 +101,7 @@ _pool_lock = threading.Lock()
 class _Thread(threading.local):
     """What is known of this thread."""
 
-    is_inside = False  # a call of ``run_together``
-    number = 0  # in the pool
+    is_inside = False  # a call of ``run_chains``
 
 
 _this = _Thread()
@@ -112,7 +110,7 @@ _this = _Thread()
 def _forget_pool() -> None:
     """Drop the pool: in a forked child its threads are gone, and its lock may be held."""
     global _pool, _pool_lock
-    _pool, _pool_lock, _this.number = None, threading.Lock(), 0
+    _pool, _pool_lock = None, threading.Lock()
     _free_locks()
 
 
@@ -120,61 +118,97 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) -> list[T]:
-    """Make all calls, on as many threads as there are cores; return their results.
+Chain = Sequence[Sequence[Callable[[], Any]]]  # phases: calls that do not change the same data
 
-    Each thread takes the next call when it has ended one, so long calls should come first. With one
-    core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls.
-    Calls must not change the same data; then the result does not depend on the threads. When all
-    have ended, the error of the first call that failed is raised.
+
+def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) -> list[T]:
+    """Make calls that do not change the same data, on all cores; return their results."""
+    return run_chains([[calls]], rounds)[0]
+
+
+def run_chains(chains: Sequence[Chain], rounds: int = FEWEST_ROUNDS) -> list[list[Any]]:
+    """Make all calls, on as many threads as there are cores; return the results of the last phases.
+
+    A phase begins when the one before has ended. Each thread takes the next call when it has ended
+    one, so long calls should come first. With one core, few ``rounds`` per call, or inside another
+    ``run_chains``, this thread makes all calls. Then the result does not depend on the threads. A
+    chain ends at an error; when all have ended, the first error of the first chain is raised.
     """
     global _pool
     alone = _this.is_inside or rounds < FEWEST_ROUNDS
-    helpers = 0 if alone else min(count_cores(), len(calls)) - 1
+    most = sum(max(map(len, chain)) for chain in chains)  # calls at once
+    helpers = 0 if alone else min(count_cores(), most) - 1
     if helpers < 1:
-        return [call() for call in calls]
+        return [[[call() for call in phase] for phase in chain][-1] for chain in chains]
     with _pool_lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(
-                count_cores(), "oklnumba", initializer=_number_thread, initargs=(count(1),)
-            )
+            _pool = ThreadPoolExecutor(count_cores(), "oklnumba")
         pool = _pool
-    todo, results, errors = deque(enumerate(calls)), {}, {}
-    work = functools.partial(_make_calls, todo, results, errors)
-    helping: list[Future] = []
+    work, helping = _Work(chains), []
     try:
         with suppress(RuntimeError):  # of a program whose main thread has ended: no help any more
             for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
-                helping.append(pool.submit(copy_context().run, work))
-        work()
+                helping.append(pool.submit(copy_context().run, work.make_calls))
+        work.make_calls()
     finally:
+        work.stop()
         wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
-    if errors:
-        raise errors[min(errors)]
-    return [results[number] for number in range(len(calls))]
+    if work.errors:
+        raise work.errors[min(work.errors)]
+    return work.results
 
 
-def worker() -> int:
-    """Return the number of this thread in the pool, 0 for others: calls may share what has it."""
-    return _this.number
+class _Work:
+    """The calls of chains, which several threads make."""
 
+    def __init__(self, chains: Sequence[Chain]):
+        self.results: list[list[Any]] = [[] for _ in chains]
+        self.errors: dict[tuple[int, int], BaseException] = {}  # by chain and call
+        self._later = [deque(chain) for chain in chains]  # phases that have not begun
+        self._left = [0] * len(chains)  # calls of the present phase that have not ended
+        self._todo: deque = deque()
+        self._changed = threading.Condition(threading.Lock())
+        for i in reversed(range(len(chains))):
+            self._begin(i)
 
-def _number_thread(numbers: Iterator[int]) -> None:
-    _this.number = next(numbers)
+    def _begin(self, i: int) -> None:
+        """Put the next phase of a chain, if none is left of the last one, before other calls."""
+        while self._later[i] and self._left[i] == 0:
+            calls = self._later[i].popleft()
+            self.results[i], self._left[i] = [None] * len(calls), len(calls)
+            self._todo.extendleft((i, j, calls[j]) for j in reversed(range(len(calls))))
 
+    def make_calls(self) -> None:
+        """Make calls until all have ended."""
+        _this.is_inside = True
+        try:
+            while taken := self._take():
+                i, j, call = taken
+                try:
+                    self.results[i][j] = call()
+                except BaseException as error:
+                    self.errors[i, j] = error
+                    self._later[i].clear()
+                self._end(i)
+        finally:
+            _this.is_inside = False
 
-def _make_calls(todo: deque, results: dict[int, Any], errors: dict[int, BaseException]) -> None:
-    """Make calls until none is left."""
-    _this.is_inside = True
-    try:
-        while todo:
-            try:
-                number, call = todo.popleft()
-            except IndexError:  # another thread was faster
-                break
-            try:
-                results[number] = call()
-            except BaseException as error:
-                errors[number] = error
-    finally:
-        _this.is_inside = False
+    def _take(self) -> tuple[int, int, Callable] | None:
+        with self._changed:
+            while not self._todo and max(self._left) > 0:
+                self._changed.wait()
+            return self._todo.popleft() if self._todo else None
+
+    def _end(self, i: int) -> None:
+        with self._changed:
+            self._left[i] -= 1
+            self._begin(i)
+            if self._todo or max(self._left) <= 0:
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let no call begin any more, as after Ctrl-C."""
+        with self._changed:
+            self._todo.clear()
+            self._later, self._left = [deque()] * len(self._left), [0] * len(self._left)
+            self._changed.notify_all()

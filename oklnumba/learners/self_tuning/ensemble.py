@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
-from oklnumba.core.guard import run_together
+from oklnumba.core.guard import run_chains, run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
@@ -18,7 +19,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group, Member, name_forecasters
-from oklnumba.learners.self_tuning.regressions import NO_LABELS, make_results
+from oklnumba.learners.self_tuning.regressions import NO_LABELS, Workspaces, make_results
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
 
@@ -83,10 +84,11 @@ class Ensemble(State):
         experts = regressions[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(have_proof), experts)
         self.layers = Layers(rows, certified, outputs, self.groups[-1].arguments)
+        self._workspaces = Workspaces(self.groups)
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
-        self.groups, self._views = [], []
+        self.groups, self._views, self._workspaces = [], [], Workspaces([])
 
     # ---- rounds ----
 
@@ -113,25 +115,33 @@ class Ensemble(State):
         forecasts[-1] = last - self.scales.offsets
         forecasts[self._lagged_rows] += forecasts[-1]
 
-    def play(
-        self, rounds: Rounds, joins: bool, trace: Trace, is_forecast_point: bool = False
-    ) -> None:  # fmt: skip
-        """Play the other members and the layers in the rounds that ``play_lags`` has just had.
+    def play_others(
+        self, rounds: Rounds, joins: bool, is_forecast_point: bool = False,
+        beside: Sequence[Callable] = (),
+    ) -> list[Any]:  # fmt: skip
+        """Play the other members in the rounds that ``play_lags`` has just had.
+
+        beside : calls to make at the same time, whose results are returned.
+        """
+        Y = rounds.Y - self.scales.offsets
+        views = [(group, Z) for group, Z in self._views if not group.space.lags]
+        if len(Y) < FEWEST_DIVIDED:
+            for group, Z in views:
+                group.play(Z, Y, joins, is_forecast_point)
+            return [call() for call in beside]
+        views.sort(key=lambda view: view[0].leaves)  # small calls come last
+        divided = [group.divide(Z, Y, joins, self._workspaces) for group, Z in views]
+        return run_chains([[beside], *divided])[0]
+
+    def play_layers(self, rounds: Rounds, trace: Trace) -> None:
+        """Play the layers on what all members have just forecast.
 
         trace : arrays of shape (n, K).
         """
-        n, Y = len(rounds.X), rounds.Y - self.scales.offsets
-        views = [(group, Z) for group, Z in self._views if not group.space.lags]
-        if n < FEWEST_DIVIDED:
-            for group, Z in views:
-                group.play(Z, Y, joins, is_forecast_point)
-        else:
-            for phase in zip(*(group.divide(Z, Y, joins) for group, Z in views), strict=True):
-                run_together(list(chain(*phase)))
         self._write_recorded(rounds.recorded)
         if self._are_experts.any():
             self._certify_experts(rounds)
-        self._play_layers(n, Y, trace)
+        self._play_layers(len(rounds.X), rounds.Y - self.scales.offsets, trace)
 
     def _play_layers(self, n: int, Y: np.ndarray, trace: Trace) -> None:
         """Play the layers on what the members have just forecast; learn Y if it is not empty."""
@@ -154,7 +164,8 @@ class Ensemble(State):
             sizes = np.empty(len(rounds.Y), dtype=np.int64)
             trace = Trace(np.empty(rounds.Y.shape), sizes, *np.empty((4, *rounds.Y.shape)))
             self.play_lags(rounds, joins)
-            self.play(rounds, joins, trace)
+            self.play_others(rounds, joins)
+            self.play_layers(rounds, trace)
             self.replayed = stop
             yield
 
@@ -167,10 +178,9 @@ class Ensemble(State):
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         self._find_views(rounds.X, rounds.known)
-        maps = [
-            group.divide(Z, NO_LABELS, True)[0] for group, Z in self._views if not group.is_full
-        ]
-        run_together(list(chain(*maps)), len(rounds.X))
+        open_views = [(group, Z) for group, Z in self._views if not group.is_full]
+        choices = [group.divide_choice(Z, self._workspaces) for group, Z in open_views]
+        run_chains(choices, len(rounds.X))
         for group in self.groups:
             group.end_choice()
 

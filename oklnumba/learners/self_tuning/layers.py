@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from oklnumba.core.guard import worker
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
@@ -19,12 +18,12 @@ from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
     NO_INPUTS,
+    make_buffers,
     make_regressions,
     make_results,
     measure_regressions,
     play,
     settle_regressions,
-    with_workspace,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -76,7 +75,7 @@ class Layers(State):
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
         self._like = like
-        self._of_thread = {0: self._make_work()}  # of each thread of the pool
+        self._idle = [self._make_work()]  # as many as threads play at once
 
     def _make_work(self) -> tuple[GroupArguments, hot.LayerArguments]:
         """Return what the loops take, with workspace that no other thread uses."""
@@ -94,7 +93,8 @@ class Layers(State):
         )  # fmt: skip
         arguments = self._like._replace(
             block=self._like.block._replace(rows=rows),
-            regressions=with_workspace(self._regressions), row_results=found,
+            regressions=self._regressions._replace(**make_buffers(self._U[0, 0], 1)),
+            row_results=found,
         )  # fmt: skip
         return arguments, hot.LayerArguments(*self._arguments, work)
 
@@ -106,10 +106,11 @@ class Layers(State):
         Y : (n, K), labels less their offsets, or empty; results : of all members. Threads may play
         several outputs at once.
         """
-        number, learns = worker(), len(Y) > 0
-        if number not in self._of_thread:
-            self._of_thread[number] = self._make_work()
-        regressions, layers = self._of_thread[number]
+        try:
+            work = self._idle.pop()
+        except IndexError:
+            work = self._make_work()
+        (regressions, layers), learns = work, len(Y) > 0
         rounds = n, Y, learns, k, offset, results, layers, trace
         shares = pairwise([0, len(STACKS), len(STACKS) + len(CORRECTIONS)])
         for layer, few in zip([hot.FIRST, hot.CORRECTIONS], shares, strict=True):
@@ -117,6 +118,7 @@ class Layers(State):
             share = Share(k, k + 1, 0, n, *few)
             play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
         play(hot.layer_rounds, hot.FINAL, *rounds)
+        self._idle.append(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two periods.

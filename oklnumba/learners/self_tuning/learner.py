@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.cholesky import find_blas
-from oklnumba.core.guard import locked, run_together
+from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.paced import finish
 from oklnumba.core.params import count, field_with, flag, random_seed
@@ -264,13 +264,14 @@ class SelfTuning(Learner):
         rounds = Rounds(X, Y, raw, known)
         foretold = ensemble.play_lags(rounds, True, is_point)  # first: they tell outliers
         rounds = rounds._replace(Y=labels.judge(Y, limits, foretold))
-        recorded = run_together([partial(one.play, rounds) for one in self._forests], n)
-        recorded += [one.play(rounds) for one in self._experts]
+        of_experts = [one.play(rounds) for one in self._experts]
+        forests = [partial(one.play, rounds) for one in self._forests]
+        recorded = ensemble.play_others(rounds, True, is_point, beside=forests) + of_experts
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         names = "predictions", "loss", "comparator", "bound", "guaranteed"
         by_output = {name: getattr(trace, name).reshape(Y.shape) for name in names}
         out = Trace(sizes=trace.sizes, **by_output)
-        ensemble.play(rounds, True, out, is_point)
+        ensemble.play_layers(rounds, out)
         # The loss is of the labels that came, so the bound includes the price of outliers.
         price = labels.add_price(Y, rounds.Y, out.predictions)
         for sums in (out.loss, out.bound, out.guaranteed):

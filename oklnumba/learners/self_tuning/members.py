@@ -11,7 +11,7 @@ import numpy as np
 from oklnumba.components.kernels import Kernel
 from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.factors import count_lines, unpack
-from oklnumba.core.guard import worker
+from oklnumba.core.guard import Chain
 from oklnumba.core.health import Part
 from oklnumba.core.state import (
     Coins,
@@ -25,7 +25,7 @@ from oklnumba.core.state import (
 )
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.hot.primitives.udu import LANES, TOGETHER
+from oklnumba.hot.primitives.udu import LANES
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import (
     COMPARED,
@@ -43,12 +43,13 @@ from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
     NO_LABELS,
+    Workspaces,
+    make_points,
     make_regressions,
     make_results,
     measure_regressions,
     play,
     settle_regressions,
-    with_workspace,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -57,11 +58,6 @@ from oklnumba.learners.self_tuning.settings import (
     SHARES,
     Space,
 )
-
-
-def make_points(cap: int) -> tuple[np.ndarray, ...]:
-    """Return workspace of points of which so many atoms may be there: the last three of Maps."""
-    return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
 
 
 class Member(NamedTuple):
@@ -172,7 +168,11 @@ class Group(State):
             self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
         )  # fmt: skip
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
-        self._of_thread = {0: self.arguments}  # with workspace of each thread of the pool
+
+    @property
+    def leaves(self) -> int:
+        """Leaves of its tree."""
+        return len(self._U)
 
     @property
     def size(self) -> int:
@@ -245,41 +245,48 @@ class Group(State):
         rounds = X, NO_LABELS, NO_COINS, False
         play(hot.group_rounds, ALL, *rounds, self._whole, self.arguments)
 
-    def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool) -> tuple[list[Callable], ...]:
-        """Do what ``play`` does in calls that threads may make: return those of each phase.
+    def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
+        """Return calls that do what ``play`` does, for threads."""
+        call, shares = self._begin(X, Y, joins, workspaces)
+        n, count = len(X), len(self.space.ridges)
+        if self.leaves > 1:  # the coordinates of a share stay in the cache of a core
+            phases = [[call((MAP, REGRESS), Share(*one, 0, count)) for one in shares]]
+        else:
+            rows = MAP_ROWS if self.is_full else n  # they may be cut where none joins
+            cuts = [(start, min(start + rows, n)) for start in range(0, n, rows)]
+            phases = [
+                [call((MAP,), Share(0, 1, *cut, 0, 0)) for cut in cuts],
+                [call((REGRESS,), Share(*shares[0], i, i + 1)) for i in range(count)],
+            ]
+        return [*phases, [call((FINISH,), self._whole)]]
 
-        A phase begins when the one before has ended.
-        """
+    def divide_choice(self, X: np.ndarray, workspaces: Workspaces) -> Chain:
+        """Return calls in which the dictionaries choose among inputs, for threads."""
+        call, shares = self._begin(X, NO_LABELS, True, workspaces)
+        return [[call((MAP,), Share(*one, 0, 0)) for one in shares]]
+
+    def _begin(
+        self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces
+    ) -> tuple[Callable, list[tuple[int, int, int, int]]]:  # fmt: skip
+        """Sort rounds; return what makes calls of phases, and leaves and rows of each share."""
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
         play(hot.group_rounds, SORT, *rounds, self._whole, self.arguments)
         ends = [0, *self.arguments.block.rows.ends.tolist()]
-        some, maps = max(1, (len(ends) - 1) // SHARES), []
-        leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
+        some = max(1, self.leaves // SHARES)
+        leaves = [(leaf, leaf + some) for leaf in range(0, self.leaves, some)]
         shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
-        shares = [one for one in shares if one[2] < one[3]]
-        # Rows of a leaf may be cut where none joins.
-        rows = MAP_ROWS if self.is_full and len(ends) == 2 else BLOCK_ROWS
-        for leaf, leaf_stop, first, stop in shares:
-            for start in range(first, stop, rows):
-                share = Share(leaf, leaf_stop, start, min(start + rows, stop), 0, 0)
-                maps.append(partial(self._play_phase, MAP, rounds, share))
-        regressions = [
-            partial(self._play_phase, REGRESS, rounds, Share(*one, i, i + 1))
-            for one in shares for i in range(len(self.space.ridges))
-        ]  # fmt: skip
-        return maps, regressions, [partial(self._play_phase, FINISH, rounds, self._whole)]
+        call = partial(partial, self._play_phases, workspaces, rounds)
+        return call, [one for one in shares if one[2] < one[3]]
 
-    def _play_phase(self, phase: int, rounds: tuple, share: Share) -> None:
-        """Play a phase with workspace that no other thread uses."""
-        number = worker()
-        if number not in self._of_thread:
-            maps, regressions = self.arguments.maps, self.arguments.regressions
-            points = dict(zip(Maps._fields[-3:], make_points(len(maps.k)), strict=True))
-            self._of_thread[number] = self.arguments._replace(
-                maps=maps._replace(**points), regressions=with_workspace(regressions)
-            )
-        play(hot.group_rounds, phase, *rounds, share, self._of_thread[number])
-        if phase == FINISH:
+    def _play_phases(
+        self, workspaces: Workspaces, rounds: tuple, phases: tuple[int, ...], share: Share
+    ) -> None:  # fmt: skip
+        """Play phases with workspace that no other thread uses."""
+        work = workspaces.take()
+        for phase in phases:
+            play(hot.group_rounds, phase, *rounds, share, work[self])
+        workspaces.give_back(work)
+        if FINISH in phases:
             self._note_full()
 
     def end_choice(self) -> None:

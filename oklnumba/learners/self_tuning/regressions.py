@@ -1,4 +1,4 @@
-"""Ridge regressions of SelfTuning's spaces and layers: memory for the loop, and their health."""
+"""Ridge regressions of SelfTuning's spaces and layers, and workspace: memory for the loops."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from oklnumba.core.factors import make_pass_work, make_pending, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.jit import DONE, enter
-from oklnumba.hot.primitives.udu import Forgetting
+from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import members as hot
+from oklnumba.hot.tuned.coordinates import Maps
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
@@ -44,17 +46,51 @@ def make_regressions(
     numbers = [Forgetting(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges]
     forgetting = np.array(numbers)
     inv_d[:] = forgetting[:, 2:]
-    growth = np.zeros((BLOCK_ROWS, c.shape[2]))
     return hot.Regressions(
         U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
-        make_pass_work(U[0, 0]), np.zeros(BLOCK_ROWS), growth,
+        **make_buffers(U[0, 0], c.shape[2]),
     )  # fmt: skip
 
 
-def with_workspace(regressions: hot.Regressions) -> hot.Regressions:
-    """Return the same regressions with workspace that no other thread uses."""
-    work, (n, K) = make_pass_work(regressions.U[0, 0]), regressions.growth.shape
-    return regressions._replace(work=work, shrinks=np.zeros(n), growth=np.zeros((n, K)))
+def make_buffers(U: np.ndarray, outputs: int) -> dict[str, Any]:
+    """Return workspace of regressions with such a U, or a narrower one."""
+    growth = np.zeros((BLOCK_ROWS, outputs))
+    return {"work": make_pass_work(U), "shrinks": np.zeros(BLOCK_ROWS), "growth": growth}
+
+
+def make_points(cap: int) -> tuple[np.ndarray, ...]:
+    """Return workspace of points of which so many atoms may be there: the last three of Maps."""
+    return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
+
+
+class Workspaces:
+    """Workspace of threads that play the groups of an ensemble: as many as play at once."""
+
+    def __init__(self, groups: Sequence[Any]):
+        self._groups = {group: group.arguments for group in groups}
+        self._idle: list[dict[Any, hot.GroupArguments]] = []
+
+    def take(self) -> dict[Any, hot.GroupArguments]:
+        """Return the arguments of each group, with workspace that no other thread uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        groups, names = self._groups.values(), Maps._fields[-3:]
+        points = make_points(max(len(one.maps.k) for one in groups))
+        widest = max((one.regressions for one in groups), key=lambda one: one.U.shape[-1])
+        buffers = make_buffers(widest.U[0, 0], widest.c.shape[2])
+        return {
+            group: one._replace(
+                maps=one.maps._replace(**dict(zip(names, points, strict=True))),
+                regressions=one.regressions._replace(**buffers),
+            )
+            for group, one in self._groups.items()
+        }
+
+    def give_back(self, work: dict[Any, hot.GroupArguments]) -> None:
+        """Leave workspace to other threads."""
+        self._idle.append(work)
 
 
 def settle_regressions(regressions: hot.Regressions) -> None:
