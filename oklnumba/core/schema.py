@@ -142,10 +142,8 @@ class Schema:
         faults += [f"has {list_names(unknown)}, which the learner does not know"] if unknown else []
         if faults:
             hint = suggest(str(unknown[0]), map(str, missing)) if unknown else ""
-            taught = list_names(self.needed)
-            raise ValueError(
-                f"{what} {' and '.join(faults)}; {hint}the learner was taught {taught}"
-            )
+            said, taught = " and ".join(faults), list_names(self.needed)
+            raise ValueError(f"{what} {said}; {hint}the learner was taught {taught}")
 
     # ---- labels ----
 

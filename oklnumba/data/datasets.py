@@ -203,10 +203,8 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
-        hint = suggest(str(name), names())
-        raise ValueError(
-            f"unknown data set {repr_short(name)}; {hint}there are: {', '.join(names())}"
-        )
+        hint, known = suggest(str(name), names()), ", ".join(names())
+        raise ValueError(f"unknown data set {repr_short(name)}; {hint}there are: {known}")
     return SPECS[name]
 
 

@@ -76,9 +76,8 @@ class Table:
         """Return a column as an array, None as NaN or ""; for a list of columns, their table."""
         if isinstance(column, list):
             self._require(*column)
-            return type(self)(
-                [{name: row[name] for name in column} for row in self.rows], self.about
-            )
+            rows = [{name: row[name] for name in column} for row in self.rows]
+            return type(self)(rows, self.about)
         self._require(column)
         cells = [row[column] for row in self.rows]
         kind = next((_kind(cell) for cell in cells if cell is not None), "numbers")

@@ -91,9 +91,8 @@ def projectron_rounds(X, y, first, kernel, rules, state, work, out):
             in_span = delta <= IN_SPAN * k_tt
             tau = 1.0  # length of the projected step
             if margin > 0.0:
-                tau = projectron_tau(
-                    1.0 - margin, 0.0 if in_span else far * rules.slack, k_tt - delta
-                )
+                distance = 0.0 if in_span else far * rules.slack
+                tau = projectron_tau(1.0 - margin, distance, k_tt - delta)
             elif not (in_span or m == rules.budget or (m > 0 and far <= rules.eta)):
                 if not ald_grow(R, q, k_tt, m) > 0.0:
                     return t, NOT_POSITIVE

@@ -204,12 +204,9 @@ class Experts(Learner):
         Z, forecasts = self._write_features(X), np.empty(len(X))
         inputs = [scale_columns(X, one._scales) for one in self._experts]
         columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
-        F, state = np.stack(columns, axis=1), self._gather(hot.ExpertsState)
-        out = hot.Aggregates(forecasts, np.empty(0))
-        nothing = np.empty(0)
-        hot.experts_rounds(
-            F, nothing, False, self._rule, self._played, state, self._weights, out
-        )  # fmt: skip
+        F, state, nothing = np.stack(columns, axis=1), self._gather(hot.ExpertsState), np.empty(0)
+        rule, out = self._rule, hot.Aggregates(forecasts, nothing)
+        hot.experts_rounds(F, nothing, False, rule, self._played, state, self._weights, out)
         return forecasts
 
     @property

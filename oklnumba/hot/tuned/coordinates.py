@@ -28,9 +28,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, solve_rounds
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
-# Entry of the counts after ATOMS and RANK: the rank before the first round. Certificates compare
-# with functions of so many coordinates, without those of atoms that joined later.
-COMPARED = 2
+COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
 
 
 class Tree(NamedTuple):

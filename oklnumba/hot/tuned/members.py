@@ -138,19 +138,12 @@ def regression_rounds(share, learns, rows, regressions, results):
 
 
 @hot
-def unsort_forecasts(n, order, forecasts, out):
-    """Write the forecasts in the order of the rounds."""
-    for s in range(n):
-        for k in range(forecasts.shape[2]):
-            for i in range(forecasts.shape[0]):
-                out[i, order[s], k] = forecasts[i, s, k]
-
-
-@hot
-def unsort_increments(first, stop, order, latest, certificates, out):
+def unsort_increments(first, leaf, group):
     """Write the increments of a leaf's certificates in the order of the rounds."""
-    for s in range(first, stop):
-        t = order[s]
+    rows, latest, out = group.block.rows, group.sums.latest[leaf], group.results.certificates
+    certificates = group.row_results.certificates
+    for s in range(first, rows.ends[leaf]):
+        t = rows.order[s]
         for i in range(certificates.shape[0]):
             for part in range(certificates.shape[1]):
                 for k in range(certificates.shape[3]):
@@ -199,14 +192,14 @@ def play_rules(learns, rules, rows, results):
 @hot
 def unsort_results(n, learns, group):
     """Write all results in the order of the rounds."""
-    first, rows, rounds = 0, group.block.rows, group.results
-    unsort_forecasts(n, rows.order, group.row_results.forecasts, rounds.forecasts)
+    first, rows, rounds, forecasts = 0, group.block.rows, group.results, group.row_results.forecasts
+    for s in range(n):
+        for k in range(forecasts.shape[2]):
+            for i in range(forecasts.shape[0]):
+                rounds.forecasts[i, rows.order[s], k] = forecasts[i, s, k]
     if learns:
         for leaf in range(rows.ends.shape[0]):
-            unsort_increments(
-                first, rows.ends[leaf], rows.order, group.sums.latest[leaf],
-                group.row_results.certificates, rounds.certificates,
-            )  # fmt: skip
+            unsort_increments(first, leaf, group)
             first = rows.ends[leaf]
         sum_increments(n, group.sums.total, rounds.certificates)
         sum_sizes(n, group.maps.counts, group.block)

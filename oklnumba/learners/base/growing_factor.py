@@ -35,9 +35,7 @@ class GrowingFactor(Learner):
         if rows > self._rooms[self._FACTORED]:
             used = min(int(self._counts[self._FACTORED]), len(self._L))
             buffers["L"] = cholesky.grow_factor(self._L, used, rows, self._INSTEAD)
-            buffers["forecast_point"] = (
-                None  # the row that a forecast left behind them is not copied
-            )
+            buffers["forecast_point"] = None  # its row, behind those in use, is not copied
         return buffers
 
     def _reserve_ahead(self) -> None:

@@ -211,9 +211,7 @@ class Ensemble(State):
         forecasts = recorded.swapaxes(0, 1) - self.scales.offsets
         self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
 
-    def forecast(
-        self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray
-    ) -> None:  # fmt: skip
+    def forecast(self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray) -> None:
         """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K).
 
         recorded : (n, E, K), the forecasts of lasting members.

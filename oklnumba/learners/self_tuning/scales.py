@@ -126,9 +126,8 @@ def find_trees() -> list[Space]:
 def standardise(X: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return columns of X by mean and scale, the far ones by their logarithm."""
     Z = np.empty((len(X), mean.size))
-    write_standardised(
-        X, mean.ravel(), scale.ravel(), settings.LOG_FROM, settings.MAX_INPUT, Z
-    )  # fmt: skip
+    limits = settings.LOG_FROM, settings.MAX_INPUT
+    write_standardised(X, mean.ravel(), scale.ravel(), *limits, Z)
     return Z
 
 
