@@ -29,6 +29,7 @@ from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, s
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
+AGAIN = -1.0  # the coin of an atom of a dictionary that is made anew
 
 
 class Tree(NamedTuple):
@@ -212,7 +213,8 @@ def kors_of(leaf, maps):
 def try_to_join(x, coin, leaf, maps):
     """Let the point that map_rows mapped last join the dictionary if its coin says so.
 
-    For later rounds: they have one coordinate more if it adds a direction. Returns a status.
+    For later rounds: they have one coordinate more if it adds a direction. A point with the coin
+    AGAIN was an atom and joins as it did. Returns a status.
     """
     kors, q, rank = kors_of(leaf, maps), maps.q[0], maps.counts[leaf, RANK]
     k_xx = kernel_diag(maps.kernel, x)
@@ -222,37 +224,15 @@ def try_to_join(x, coin, leaf, maps):
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
-    if adds_scaled_direction(maps.unit_R[leaf], maps.scales[leaf], q, rank, delta, k_xx, maps.k):
+    if coin == AGAIN:
+        adds = maps.span[leaf, rank] == kors.counts[ATOMS]
+    else:
+        U, scales = maps.unit_R[leaf], maps.scales[leaf]
+        adds = adds_scaled_direction(U, scales, q, rank, delta, k_xx, maps.k)
+    if adds:
         add_direction(delta, leaf, maps)
     joined = keep_point(RULE, kors, x, k_xx, probability, maps.b)
     return DONE if joined else NOT_POSITIVE
-
-
-@hot
-def remake_dictionaries(maps, block):
-    """Make from counts, atoms and span all else of the dictionaries, with the bits that it had.
-
-    KORS only where points may still join. Returns the leaf that failed, if any, and a status.
-    """
-    x = block.X[0]
-    for leaf in range(maps.counts.shape[0]):
-        counts, kors = maps.counts[leaf], kors_of(leaf, maps)
-        m, rank = counts[ATOMS], counts[RANK]
-        counts[ATOMS] = counts[RANK] = 0
-        for i in range(m):
-            for j in range(x.shape[0]):
-                x[j] = maps.atoms[leaf, j, i]
-            map_rows(0, 1, leaf, maps, block)
-            k_xx, found = kernel_diag(maps.kernel, x), counts[RANK]
-            if found < rank and maps.span[leaf, found] == i:
-                add_direction(squared_distance(maps.q[0], k_xx, found), leaf, maps)
-            if m < maps.max_size:
-                probability = joining_probability(RULE, kors, maps.k, k_xx, maps.b)
-                if not keep_point(RULE, kors, x, k_xx, probability, maps.b):
-                    return leaf, NOT_POSITIVE
-            else:
-                counts[ATOMS] = i + 1
-    return leaf, DONE
 
 
 @hot

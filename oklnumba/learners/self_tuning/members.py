@@ -28,13 +28,13 @@ from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.primitives.udu import LANES
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import (
+    AGAIN,
     COMPARED,
     Block,
     Maps,
     Rows,
     Share,
     Tree,
-    remake_dictionaries,
 )
 from oklnumba.hot.tuned.members import ALL, FINISH, MAP, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
@@ -42,6 +42,7 @@ from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
+    NO_INPUTS,
     NO_LABELS,
     Workspaces,
     make_points,
@@ -207,10 +208,28 @@ class Group(State):
             merged[name] = np.concatenate([first, rest], axis=1)
         super()._restore(state | merged)
         if self._max_size:
-            play(remake_dictionaries, self.arguments.maps, self.arguments.block)
+            self._remake_dictionaries()
         if "U_derived" not in state:
             with one_blas_thread:  # faster for small matrices
                 self._derive_regressions()
+
+    def _remake_dictionaries(self) -> None:
+        """Let the atoms join again, in their order: it makes all that files leave out."""
+        block = self.arguments.block
+        block.coins[:] = AGAIN
+        for leaf, size in enumerate(self._counts[:, ATOMS].tolist()):
+            self._counts[leaf, [ATOMS, RANK]] = 0
+            for start in range(0, size, BLOCK_ROWS):
+                n = min(size - start, BLOCK_ROWS)
+                block.X[:n] = self._atoms[leaf, :, start : start + n].T
+                block.rows.ends[leaf] = n
+                rounds, share = (
+                    (NO_INPUTS, NO_LABELS, block.coins, False),
+                    Share(leaf, leaf + 1, 0, n, 0, 0),
+                )
+                play(hot.group_rounds, MAP, *rounds, share, self.arguments)
+            if size == self._max_size:
+                free_pages(self._kors[leaf])
 
     def _derive_regressions(self) -> None:
         """Make the regressions after the first of it: A_i = A_0 + (lam_i - lam_0) I, b_i = b_0."""
