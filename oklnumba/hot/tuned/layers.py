@@ -56,7 +56,7 @@ class LayerState(NamedTuple):
     loss: Annotated[Array, "outputs"]  # of the forecasts
     member_losses: Annotated[Array, "outputs", "members"]
     # What the forecasts of rounds replayed here lost more at the time than in the replay.
-    correction: Annotated[Array, "outputs"]
+    replay_gap: Annotated[Array, "outputs"]
     best: Annotated[Array, "outputs"]  # the certified member with the least comparator
     lowest: Annotated[Array, "outputs", "periods"]  # label of the present period, and of the one
     highest: Annotated[Array, "outputs", "periods"]  # before
@@ -117,11 +117,11 @@ def write_differences(f, first, t, B, z):
 
 
 @hot
-def write_forecasts(first, stop, base, B, found, t, row):
+def write_forecasts(first, stop, base, B, added, t, row):
     """Write what regressions ``first`` to ``stop`` add to ``base``, cut, at the end of a row."""
-    count = found.shape[0] // 2
+    count = added.shape[0] // 2
     for j in range(first, stop):
-        row[row.shape[0] - count + j] = clip(base + B * found[2 * j, t, 0], B)
+        row[row.shape[0] - count + j] = clip(base + B * added[2 * j, t, 0], B)
 
 
 @hot
@@ -130,9 +130,9 @@ def write_cubes(base, h, first, t, B, z):
     count = h.shape[0] + first.shape[0]
     for j in range(count):
         forecast = h[j] if j < h.shape[0] else first[j - h.shape[0], t]
-        share = forecast / B
+        scaled = forecast / B
         z[j] = (forecast - (base if j > 0 else 0.0)) / B
-        z[count + j] = share * share * share
+        z[count + j] = scaled * scaled * scaled
     return pad(z, 2 * count)
 
 
@@ -190,13 +190,13 @@ def first_layer_rounds(n, Y, learns, k, forecasts, layers):
 @hot
 def correction_rounds(n, learns, layers):
     """Write the forecasts of the regressions, and what the corrections play."""
-    work, rows, found = layers.work, layers.work.rows, layers.work.stacks.forecasts
+    work, rows, added = layers.work, layers.work.rows, layers.work.stacks.forecasts
     chosen, stacks = layers.chosen, layers.stacks
     for t in range(n):
         row, B, last = work.final[t], work.bounds[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.first[chosen[j], t]
-        write_forecasts(0, stacks, last, B, found, t, row)
+        write_forecasts(0, stacks, last, B, added, t, row)
         unit, h = B if B > 0.0 else np.inf, row[chosen.shape[0] : chosen.shape[0] + stacks]
         base = h[0]
         rows.widths[t] = write_cubes(base, h, work.first, t, unit, rows.Z[t])
@@ -214,9 +214,9 @@ def certify_rounds(F, k, certificates, layers, trace):
         state.loss[k] += (p - y[t]) * (p - y[t])
         for i in range(F.shape[1]):
             state.member_losses[k, i] += (F[t, i] - y[t]) * (F[t, i] - y[t])
-        trace.loss[t, k] = state.loss[k] + state.correction[k]
+        trace.loss[t, k] = state.loss[k] + state.replay_gap[k]
         state.excess[k] = state.ended_excess[k] + work.excess[t] + work.regrets[t]
-        lost = state.excess[k] + state.correction[k]
+        lost = state.excess[k] + state.replay_gap[k]
         least, guaranteed, best = np.inf, np.inf, 0
         for j in range(layers.certified.shape[0]):
             i = layers.certified[j]
@@ -234,10 +234,10 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
     F = work.F[:n]
-    found, first = work.stacks.forecasts, layers.chosen.shape[0]
+    added, first = work.stacks.forecasts, layers.chosen.shape[0]
     for t in range(n):
         row, B = work.final[t], work.bounds[t]
-        write_forecasts(layers.stacks, found.shape[0] // 2, row[first], B, found, t, row)
+        write_forecasts(layers.stacks, added.shape[0] // 2, row[first], B, added, t, row)
     rule, out = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
     played, status = experts_rounds(
         work.final[:n], work.labels, learns, rule, 0, final_state(state, k), work.final_weights, out

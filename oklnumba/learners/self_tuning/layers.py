@@ -50,7 +50,7 @@ class Layers(State):
 
     _STATE = axes_of(hot.LayerState) | {
         "U": ("outputs", "stacks", "r", "r"), "inv_d": ("outputs", "stacks", "r"),
-        "c": ("outputs", "stacks", "targets", "r"), "member_corrections": ("outputs", "members"),
+        "c": ("outputs", "stacks", "targets", "r"), "member_gaps": ("outputs", "members"),
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
@@ -85,16 +85,16 @@ class Layers(State):
             np.zeros((n, 1)), np.full(outputs, r),
         )  # fmt: skip
         count, stacks = self._member_losses.shape[1], self._U.shape[1]
-        found = make_results(2 * stacks, stacks, 1)
+        regressed = make_results(2 * stacks, stacks, 1)
         work = hot.LayerWork(
             np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
-            np.zeros(n + 1), np.zeros(n), rows, found, np.zeros((n, final)), np.zeros(final),
+            np.zeros(n + 1), np.zeros(n), rows, regressed, np.zeros((n, final)), np.zeros(final),
             np.zeros(n), np.zeros(n),
         )  # fmt: skip
         arguments = self._like._replace(
             block=self._like.block._replace(rows=rows),
             regressions=self._regressions._replace(**make_buffers(self._U[0, 0], 1)),
-            row_results=found,
+            row_results=regressed,
         )  # fmt: skip
         return arguments, hot.LayerArguments(*self._arguments, work)
 
@@ -168,20 +168,20 @@ class Layers(State):
     @property
     def loss(self) -> np.ndarray:
         """The loss of the forecasts, on the labels as learned, (K,)."""
-        return self._loss + self._correction
+        return self._loss + self._replay_gap
 
-    def correct_losses(self, other: Layers) -> None:
+    def take_losses(self, other: Layers) -> None:
         """Take for the losses of rounds replayed here those of the layers that played them."""
         total = other.loss
         same = other._member_losses.shape == self._member_losses.shape
         # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]
-        self._correction[:] = total - self._loss
-        self._member_corrections[:] = losses - self._member_losses
+        self._replay_gap[:] = total - self._loss
+        self._member_gaps[:] = losses - self._member_losses
 
     def member_losses(self) -> np.ndarray:
         """Return the members' losses as they forecast at the time, (K, N)."""
-        return self._member_losses + self._member_corrections
+        return self._member_losses + self._member_gaps
 
     def _settle(self) -> None:
         settle_regressions(self._regressions)

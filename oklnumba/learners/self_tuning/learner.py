@@ -269,8 +269,7 @@ class SelfTuning(Learner):
         recorded = ensemble.play_others(rounds, True, is_point, beside=forests) + of_experts
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         names = "predictions", "loss", "comparator", "bound", "guaranteed"
-        by_output = {name: getattr(trace, name).reshape(Y.shape) for name in names}
-        out = Trace(sizes=trace.sizes, **by_output)
+        out = Trace(sizes=trace.sizes, **{n: getattr(trace, n).reshape(Y.shape) for n in names})
         ensemble.play_layers(rounds, out)
         # The loss is of the labels that came, so the bound includes the price of outliers.
         price = labels.add_price(Y, rounds.Y, out.predictions)

@@ -119,7 +119,7 @@ class Restarts(State):
         """Return the ensemble that the work makes, which goes on from the losses of this one."""
         with one_blas_thread:  # threads play several metrics
             new = finish(work)
-        new.layers.correct_losses(ensemble.layers)
+        new.layers.take_losses(ensemble.layers)
         self._counts[LAST] = played
         return new
 
