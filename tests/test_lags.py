@@ -63,6 +63,9 @@ def test_missing_labels_leave_the_last_known_ones():
     run = okl.run(learner, X, gaps, labels="optional")
     alone = okl.run(okl.Lags(okl.LinearAWV()), X[there], WALK[there])
     assert_allclose(run.predictions[there], alone.predictions, rtol=1e-9)
+    seasonal = okl.Standardized(okl.Lags(okl.LinearAWV(), season=7))
+    with pytest.warns(UserWarning, match="season comes late. Fill such labels by those of a seas"):
+        okl.run(seasonal, X, gaps, labels="optional")
     for options in ({"delay": 1}, {"batch": 5}):
         with pytest.raises(ValueError, match="Lags needs each label at once"):
             okl.run(learner.reset(), X, WALK, **options)

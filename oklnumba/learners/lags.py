@@ -59,6 +59,10 @@ class Lags(Wrapper):
     difference: bool = flag(True)
     season: int | None = count(2, None, optional=True)
 
+    @property
+    def _season(self) -> int | None:
+        return self._hyper.season
+
     def _check_params(self) -> None:
         if self.difference and self.learner._loss().classes:
             raise ValueError(

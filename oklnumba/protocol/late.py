@@ -31,6 +31,7 @@ class LateLabels:
             raise ValueError(
                 f"{name} needs each label at once; {leave}play the learner within it{hint}"
             )
+        self.season = learner._season  # until a gap is warned of
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.rounds = self.learned = self.labelled = 0  # rounds so far, learned, with a label
@@ -57,6 +58,12 @@ class LateLabels:
         learner._begin(X.shape[1], *y.shape[1:])
         forecast = getattr(learner, "_forecast_outputs", learner.predict)  # of classes the scores
         X, there, at_once = inputs.make_dense(X), find_labels(y), batch == 1 and self.delay == 0
+        if self.season and not there.all():
+            self.season = None
+            checks.warn(
+                "Lags counts labels, not rows: after rows without one its season comes late. Fill "
+                "such labels by those of a season before, y.fillna(y.shift(season)) in pandas"
+            )
         # Copies: the caller may refill its arrays while rows wait here.
         self.X = X.copy() if self.X is None else np.concatenate([self.X, X])
         self.y = y.copy() if self.y is None else np.concatenate([self.y, y])

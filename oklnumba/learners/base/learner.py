@@ -93,6 +93,7 @@ class Learner(State, Params):
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     _needs_each_label = None  # name of the class that needs each label before the next round
     _needs_last_label = None  # name of the class that needs each label that comes at once
+    _season = None  # how many labels ago a season was, where it is an input
     _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels per round
@@ -527,8 +528,7 @@ class Learner(State, Params):
         """Return everything but the hyper-parameters."""
         self._refuse_fault()
         meta, arrays = {"width": self._width, "rounds": self.rounds}, {}
-        meta["outputs"] = self._outputs
-        meta["schema"] = self._schema and self._schema.to_json()
+        meta |= {"outputs": self._outputs, "schema": self._schema and self._schema.to_json()}
         if self._width is not None:
             meta["state"] = {}
             for name, value in self._state().items():

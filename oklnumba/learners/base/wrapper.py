@@ -33,6 +33,7 @@ class Wrapper(Learner):
     _runs_in_threads = from_learner("_runs_in_threads")
     _needs_each_label = from_learner("_needs_each_label")
     _needs_last_label = from_learner("_needs_last_label")
+    _season = from_learner("_season")
     _can_widen = from_learner("_can_widen")
     _run_rows = from_learner("_run_rows")
     _block_rows = from_learner("_block_rows")
