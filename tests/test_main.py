@@ -244,6 +244,10 @@ def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
     again = okl.load(model)
     assert repr(again).startswith(f"{learner!r} of Schema('x0', ") and again.rounds == 700
     np.testing.assert_allclose(again.predict(data.X[700:]), learner.predict(data.X[700:]))
+    np.savez(tmp_path / "xy.npz", X=data.X, y=data.y)
+    lines = said(capsys, "predict", str(model), str(tmp_path / "xy.npz")).splitlines()
+    expected = np.where(learner.predict(data.X) > 0, "1", "-1")
+    assert [line.split(",")[0] for line in lines[1:]] == expected.tolist()
 
 
 def test_the_default_learner_tunes_itself_and_seeds_are_its_own(capsys, table):

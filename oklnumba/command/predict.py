@@ -10,7 +10,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command.run import print_warnings
-from oklnumba.command.source import open_stream
+from oklnumba.command.source import find_table
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import find_labels
 from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
@@ -21,7 +21,7 @@ def predict(args: argparse.Namespace) -> None:
     learner = okl.load(args.model)
     require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
-    data = open_stream(args, like=learner if learner.schema else None)
+    data = find_table(args, like=learner if learner.schema else None)
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
         for X, y in data:

@@ -14,7 +14,7 @@ from oklnumba.core.checks import MOST, require_count, suggest
 from oklnumba.core.inputs import find_labels
 from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
-from oklnumba.data.streams import LOOK_ROWS, Stream
+from oklnumba.data.streams import LOOK_ROWS, Pieces, Stream
 
 ROWS = 16384  # of a piece
 MOST_CLASSES = 100
@@ -26,7 +26,7 @@ Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 
 def open_table(args: Namespace) -> Stream:
     """Return the table that the options name, with the classes of its labels; print both."""
-    table = find_table(args)
+    table = find_table(args, classes=ANY)
     classes, rows, words = look_at_labels(table, args)
     size, s = f"{rows} rows, " if rows else "", "s" * (table.width != 1)
     print(f"file      {args.file}: {size}{table.width} column{s}")
@@ -34,34 +34,34 @@ def open_table(args: Namespace) -> Stream:
     return replace(table, schema=replace(table.schema, classes=classes))
 
 
-def find_table(args: Namespace) -> Stream:
-    """Return the file or the data set that the options name."""
-    path = Path(args.file)
+def find_table(args: Namespace, **options: Any) -> Stream:
+    """Return the file or the data set that the options name; others are those of ``okl.stream``."""
+    path, permute = Path(args.file), getattr(args, "permute", None)
     if args.file == "-" or path.exists() and path.suffix.lower() != ".npz":
-        if args.permute is not None:
+        if permute is not None:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")
-        return open_stream(args, classes=ANY)
+        return _open_stream(args, **options)
     if path.exists():
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             X, y = (archive.get(name, np.empty(0)) for name in ("X", "y"))
         if X.ndim != 2 or y.shape != X.shape[:1]:
             shapes = f"X {X.shape} and y {y.shape}"
             raise ValueError(f"{path} holds {shapes}; (n, d) and (n,) are needed")
-        if args.permute is not None:
-            order = np.random.default_rng(args.permute).permutation(len(y))
+        if permute is not None:
+            order = np.random.default_rng(permute).permutation(len(y))
             X, y = X[order], y[order]
     elif args.file in datasets.names():
-        data = datasets.load(args.file, scale=None, permute=args.permute)
+        data = datasets.load(args.file, scale=None, permute=permute)
         X, y = data.X, data.y
     else:
         hint = suggest(args.file, [*datasets.names(), *map(str, path.parent.glob("*"))])
         raise ValueError(
             f"no file and no data set {args.file!r}; {hint}oklnumba data list names the sets"
         )
-    return _from_arrays(args, X, y)
+    return _from_arrays(args, X, y, **options)
 
 
-def open_stream(args: Namespace, **options: Any) -> Stream:
+def _open_stream(args: Namespace, **options: Any) -> Stream:
     """Return the file that the options name as a stream."""
 
     def get_place(name: str | None) -> str | int | None:  # without a header columns have numbers
@@ -77,7 +77,9 @@ def open_stream(args: Namespace, **options: Any) -> Stream:
     )  # fmt: skip
 
 
-def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Stream:
+def _from_arrays(
+    args: Namespace, X: np.ndarray, y: np.ndarray, classes: Any = None, like: Any = None
+) -> Stream:
     """Return arrays as a table with columns x0, x1, ... and the label y."""
     name, label, names = args.file, args.label, [f"x{j}" for j in range(X.shape[1])]
     if args.encode:
@@ -87,9 +89,15 @@ def _from_arrays(args: Namespace, X: np.ndarray, y: np.ndarray) -> Stream:
     if unknown:
         raise ValueError(f"{name} has no column {unknown[0]!r}; it has x0 to {names[-1]}, label y")
     columns = tuple(one for one in args.columns or names if one not in args.drop)
-    schema = Schema(columns, label="y", classes=ANY)
-    places = [names.index(one) for one in columns]
-    return Stream(name, lambda _: iter([(name, X[:, places], y)]), schema, ROWS)
+
+    def read(schema: Schema) -> Pieces:
+        schema.refuse_other_names([*names, "y"], name)
+        places = [names.index(one) for one in schema.names]
+        return iter([(name, X[:, places], y)])
+
+    ignored = tuple(one for one in names if one not in columns)
+    made = Schema(columns, label="y", classes=classes, ignored=ignored)
+    return Stream(name, read, like.schema if like else made, ROWS)
 
 
 def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | None, str]:
