@@ -9,7 +9,8 @@ from the centre of the labels' range:
         z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
         v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
         h_t,j = f_t,N + B_t (ridge regression j of v on z), cut  # members.py: regression_rounds
-        z_t = (h_t,1, the other h_t,j and g_t,j - h_t,1, B_t (h_t,j / B_t)^3, ...) / B_t
+        z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, and the cubes of all
+              h_t,j / B_t and g_t,j / B_t
         v_t = (y_t cut to [-B_t, B_t] - h_t,1) / B_t
         c_t,j = h_t,1 + B_t (ridge regression j of v on z), cut  # corrections
         yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
