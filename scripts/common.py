@@ -201,11 +201,12 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
 
 
 def sample_forecasts() -> np.ndarray:
-    """Return a few forecasts of SelfTuning on a small stream: other ones, another version."""
+    """Return a few forecasts of SelfTuning on two small streams: other ones, another version."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((700, 3))
-    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(700)
-    return okl.run(okl.SelfTuning(), X, y).predictions[[40, 200, 400, 600, 699]]
+    X = rng.standard_normal((2200, 3))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2200)
+    runs = [okl.run(okl.SelfTuning(), X, labels) for labels in (y, np.sign(y))]
+    return np.concatenate([run.predictions[[40, 200, 600, 1400, 2199]] for run in runs])
 
 
 def sign_forecasts(path, stem: str) -> None:
