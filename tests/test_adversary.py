@@ -130,10 +130,9 @@ def test_bad_arguments_leave_the_learner_as_it_is():
     bad = {"learner": None, "kernel": "gaussian", "n": 0, "d": 1.5, "lam": 0.0, "restarts": 0,
            "seed": -1, "comparator": "ridge", "search": "random"}  # fmt: skip
     for name, value in bad.items():
+        given = {"learner": learner, "kernel": KERNEL, "n": 5, "d": 2, name: value}
         with pytest.raises(ValueError, match=rf"\b{name}\b"):
-            adversary.greedy(
-                **({"learner": learner, "kernel": KERNEL, "n": 5, "d": 2, name: value})
-            )
+            adversary.greedy(**given)
     assert learner.rounds == 1
 
 

@@ -229,9 +229,8 @@ def test_blocks_of_labels_that_chance_has_give_no_warning(how):
         learner = okl.OneVsRest(learner, range(5))
     assert warnings_of(lambda: okl.run(learner, X, y)) == []
     if how == "classes":
-        found = warnings_of(
-            lambda: okl.run(okl.OneVsRest(okl.LinearAWV(), range(5)), X, np.sort(y))
-        )
+        fresh = okl.OneVsRest(okl.LinearAWV(), range(5))
+        found = warnings_of(lambda: okl.run(fresh, X, np.sort(y)))
         assert len(found) == 1 and "shuffle" in found[0]
         assert warnings_of(lambda: okl.run(learner, X, np.sort(y))) == []  # not its first rounds
 

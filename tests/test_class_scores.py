@@ -81,9 +81,8 @@ def test_missing_labels_files_and_checkpoints(tmp_path):
     run = okl.run(okl.LinearAWV(), X, gaps, labels="optional")
     there = ~np.isnan(gaps)
     check_rules(run.class_scores, RARE[there])
-    assert run.class_scores.auc == pytest.approx(
-        metrics.roc_auc_score(RARE[there], run.predictions[there])
-    )
+    auc = metrics.roc_auc_score(RARE[there], run.predictions[there])
+    assert run.class_scores.auc == pytest.approx(auc)
     run.save(tmp_path / "run.npz")
     assert okl.Run.load(tmp_path / "run.npz").class_scores == run.class_scores
     path = tmp_path / "half.npz"

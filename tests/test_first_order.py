@@ -16,9 +16,8 @@ def steps(schedule, eta, lam, gradients):
     if schedule == "gradient":
         lengths = np.sqrt(np.cumsum((gradients**2).sum(axis=1)))
         return np.divide(eta, lengths, out=np.zeros(n), where=lengths > 0)
-    return {"constant": np.full(n, eta), "sqrt": eta / np.sqrt(t), "strong": 1 / ((lam or 1) * t)}[
-        schedule
-    ]
+    found = {"constant": np.full(n, eta), "sqrt": eta / np.sqrt(t), "strong": 1 / ((lam or 1) * t)}
+    return found[schedule]
 
 
 def textbook(learner, gradients):

@@ -102,9 +102,8 @@ def test_a_classifier_over_any_learner_passes_the_checks_of_scikit_learn(cls):
 @pytest.mark.filterwarnings("ignore:the labels are 0 and 1")  # on purpose
 @pytest.mark.parametrize("cls", CHECKED, ids=lambda cls: cls.__name__)
 def test_a_regressor_over_any_learner_passes_the_checks_of_scikit_learn(cls):
-    found, played = failures(
-        OnlineRegressor(None if cls is okl.SelfTuning else for_regression(cls))
-    )
+    learner = None if cls is okl.SelfTuning else for_regression(cls)
+    found, played = failures(OnlineRegressor(learner))
     assert found == [] and played > 50
 
 

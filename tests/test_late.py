@@ -372,9 +372,8 @@ def test_bad_labels_are_named_by_their_row():
     gaps[50] = 3.0
     with pytest.raises(ValueError, match="y has 3 at row 50, but this loss"):
         okl.run(make(okl.POMDR), X, gaps, labels="optional")
-    with pytest.raises(
-        ValueError, match="chunk 1 of the stream, from row 40 on: y has 3 at row 50"
-    ):
+    said = "chunk 1 of the stream, from row 40 on: y has 3 at row 50"
+    with pytest.raises(ValueError, match=said):
         okl.run(make(okl.POMDR), [(X[:40], gaps[:40]), (X[40:], gaps[40:])], labels="optional")
     for y in (None, gaps[:-1], 1.0):
         with pytest.raises(ValueError, match="labels are missing|y must have shape"):

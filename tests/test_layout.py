@@ -64,9 +64,8 @@ def imports(name):
             for alias in node.names:
                 whole = f"{module}.{alias.name}".lstrip(".")
                 choices = whole, f"{whole}.__init__", module, f"{module}.__init__"
-                found.append(
-                    (next(c for c in (*choices, "__init__") if c in FILES), alias.name, node)
-                )
+                file = next(c for c in (*choices, "__init__") if c in FILES)
+                found.append((file, alias.name, node))
         elif isinstance(node, ast.Import):
             found += [
                 ("__init__", alias.name, node)

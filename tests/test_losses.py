@@ -106,9 +106,8 @@ def test_the_quantile_loss_finds_the_quantile(learner, level):
 
 
 def test_levels():
-    assert losses.get("quantile").value([1.0], [3.0]) == losses.get("quantile(0.5)").value(
-        [1.0], [3.0]
-    )
+    median, half = losses.get("quantile"), losses.get("quantile(0.5)")
+    assert median.value([1.0], [3.0]) == half.value([1.0], [3.0])
     assert losses.get("quantile(.25)").lipschitz(1.0) == 0.75
     for name in ("quantile(0)", "quantile(1)", "quantile(1.5)"):
         with pytest.raises(ValueError, match="level between 0 and 1"):

@@ -210,9 +210,8 @@ def test_it_is_the_learner_on_the_stream_of_the_standardiser(cls, tmp_path):
         assert run.certificate.space == f"{plain._space()}, of standardised inputs"
     learner.save(tmp_path / "one.npz", exact=True)
     again = okl.load(tmp_path / "one.npz")
-    assert_array_equal(
-        okl.run(again, X[:20], y[:20]).predictions, okl.run(learner, X[:20], y[:20]).predictions
-    )
+    both = (okl.run(one, X[:20], y[:20]).predictions for one in (again, learner))
+    assert_array_equal(*both)
 
 
 def test_scales_do_not_matter():

@@ -491,12 +491,9 @@ def test_a_fork_in_mid_call_does_not_hang():
 @pytest.mark.parametrize("kind", ["real", "signs", "classes", "outputs", "late", "optional"])
 def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
     base = okl.LinearRidge()
-    learner = {"classes": okl.OneVsRest(base, [0, 1]), "outputs": okl.MultiOutput(base)}.get(
-        kind, base
-    )
-    y = {"signs": SIGNS, "classes": (Y > 0).astype(int), "outputs": np.column_stack([Y, -Y])}.get(
-        kind, Y
-    )
+    learners = {"classes": okl.OneVsRest(base, [0, 1]), "outputs": okl.MultiOutput(base)}
+    labels = {"signs": SIGNS, "classes": (Y > 0).astype(int), "outputs": np.column_stack([Y, -Y])}
+    learner, y = learners.get(kind, base), labels.get(kind, Y)
     if kind == "optional":
         y = np.where(np.arange(80) % 9 == 5, np.nan, y)
     options = {"late": {"delay": 3}, "optional": {"labels": "optional"}}.get(kind, {})
@@ -601,9 +598,8 @@ def test_a_libsvm_file_that_starts_elsewhere(tmp_path):
     model.save(tmp_path / "model.npz")
     for like in (model, okl.load(tmp_path / "model.npz"), okl.stream(train)):
         assert together(okl.stream(test, like=like))[0].tolist() == [[0.0, 5.0, 6.0, 0.0]]
-    assert together(okl.stream(test, zero_based=True, width=4))[0].tolist() == [
-        [0.0, 5.0, 6.0, 0.0]
-    ]
+    rows = together(okl.stream(test, zero_based=True, width=4))[0]
+    assert rows.tolist() == [[0.0, 5.0, 6.0, 0.0]]
     assert together(okl.stream(test))[0].tolist() == [[5.0, 6.0]]
     with pytest.raises(ValueError, match=r"columns 1 to 9, which do not fit width=4"):
         okl.stream(write("wide.svm", [{1: 1.0, 9: 1.0}]), like=model)
@@ -661,9 +657,8 @@ def test_a_csv_as_a_spreadsheet_writes_it(tmp_path, capsys):
     assert len(said) == 2
     path.write_bytes(text.split("\n", 1)[1].encode("utf-16"))
     del options["skip"]
-    assert_array_equal(
-        together(okl.stream(path, label="y", **options | {"encoding": "utf-16"}))[0], X
-    )
+    stream = okl.stream(path, label="y", **options | {"encoding": "utf-16"})
+    assert_array_equal(together(stream)[0], X)
 
 
 PLAIN = "a,b,y\n1,2,3\n4,5,6\n"
@@ -819,6 +814,5 @@ def test_self_tuning_refuses_labels_that_leave_its_range(scale, row):
 @pytest.mark.parametrize("scale", [2.0**-190, 2.0**190])
 def test_within_it_labels_have_no_scale(scale):
     expected = okl.run(okl.SelfTuning(), A, Y).predictions
-    assert_allclose(
-        okl.run(okl.SelfTuning(), A, scale * Y).predictions / scale, expected, rtol=1e-9
-    )
+    scaled = okl.run(okl.SelfTuning(), A, scale * Y).predictions
+    assert_allclose(scaled / scale, expected, rtol=1e-9)

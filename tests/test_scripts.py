@@ -476,6 +476,4 @@ def test_pages_say_so_where_their_self_tuning_is_of_an_earlier_version():
     for stem in PLAYED:
         old = not np.allclose(signed.get(stem, np.nan), today, rtol=1e-6, atol=1e-6)
         said = "of an earlier version" in (ROOT / f"figures/{stem}.md").read_text("utf-8")
-        assert old == said, (
-            f"{stem}: play it again, or say that SelfTuning is of an earlier version"
-        )
+        assert old == said, f"{stem}: play it again, or say that it is of an earlier version"

@@ -556,9 +556,8 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     losses = okl.run(learner, X[change + 200 : change + 300], y[change + 200 : change + 300]).losses
     assert first.losses[:window].mean() > 2.0 * before  # the change is felt
     assert losses.mean() <= 1.1 * before * (1.0 + 2.0 * np.sqrt(2.0 / window))  # noise of a window
-    static = [
-        i for i, one in enumerate(learner.members) if one.half_life is None and one.lam is not None
-    ]
+    kinds = enumerate(learner.members)
+    static = [i for i, one in kinds if one.half_life is None and one.lam is not None]
     late = (learner.member_losses - between)[static] / window
     assert (members[static] / change).min() < 1.2 * before < late.min()
 

@@ -57,9 +57,8 @@ def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeyp
     np.testing.assert_allclose(whole.predictions, expected.predictions, rtol=1e-9, atol=1e-12)
     learner = okl.KONS(okl.Gaussian(1.0))
     parts = [okl.run(learner, X[a:b], y[a:b]) for a, b in ((0, 48), (48, 160), (160, 300))]
-    np.testing.assert_array_equal(
-        np.concatenate([part.predictions for part in parts]), whole.predictions
-    )
+    joined = np.concatenate([part.predictions for part in parts])
+    np.testing.assert_array_equal(joined, whole.predictions)
     assert learner.size == 300
 
 
