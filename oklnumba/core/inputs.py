@@ -19,11 +19,11 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 # How the dtypes of numbers begin, in lower case, in NumPy, pandas, polars and Arrow.
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
 # docs/for_sklearn_users.md, "Frames as they are"
-BY = (
-    ", for instance by okl.stream(frame, label=..., encode=[...]), by skrub.tabular_pipeline(model)"
-    " or scikit-learn's ColumnTransformer"
+ENCODE = (
+    "; drop, encode or impute such columns, for instance by okl.stream(frame, label=..., "
+    "encode=[...]), by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
 )
-ENCODE = f"; drop, encode or impute such columns{BY}"
+FILL = ", for instance each column of a pandas frame by column.fillna(column.median())"
 FOR_TEXTS = "they are texts of numbers: pass numbers, np.asarray(y).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 LONGEST = 2000  # characters of columns in a message
@@ -103,7 +103,7 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
 
 
 def refuse_not_finite(
-    array: np.ndarray, name: str, given: Any = None, row: int = 0, how: str = BY
+    array: np.ndarray, name: str, given: Any = None, row: int = 0, how: str = FILL
 ) -> None:
     """Raise at the first NaN or infinity.
 

@@ -36,10 +36,7 @@ BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 LOOK_ROWS = 100_000  # that give the values of labels and encoded columns
 TEXTS = "string", "large_string", "string_view", "dictionary"
-FILL = (
-    ", for instance each column of a pandas frame by column.fillna(column.median()), or leave such "
-    "columns out: drop=[...] (--drop A,B)"
-)
+FILL = f"{inputs.FILL}, or leave such columns out: drop=[...] (--drop A,B)"
 
 Block = tuple[np.ndarray, np.ndarray]
 Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, their labels
