@@ -38,8 +38,9 @@ def take_medians(A: np.ndarray) -> np.ndarray:
     """Return the median of each row of A, NaN left out."""
     A = np.sort(A, axis=-1)  # NaN come last
     n = A.shape[-1] - np.isnan(A).sum(axis=-1, keepdims=True)
-    low, high = (np.take_along_axis(A, i, axis=-1)[..., 0] for i in ((n - 1) // 2, n // 2))
-    return 0.5 * low + 0.5 * high  # halved first: the sum of two may be too large
+    middles = np.concatenate([(n - 1) // 2, n // 2], axis=-1)
+    # Halved first: the sum of two may be too large.
+    return (0.5 * np.take_along_axis(A, middles, axis=-1)).sum(axis=-1)
 
 
 def replace_outliers(X: np.ndarray, middle: np.ndarray, reach: np.ndarray) -> np.ndarray:
