@@ -36,9 +36,8 @@ PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
 def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
     """Return the options of a script; limits are in seconds, ``more`` are options of its own."""
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=plain)
     quick = f"a time limit of {quick_limit:g} s; files get the suffix _quick"
     each = f"time limit for each algorithm (default {limit:g})"
     kept = "keep each run in this folder, and take from it those that are there"

@@ -66,9 +66,8 @@ def shorten(lines: list[str]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("--benchmarks", action="store_true", help="our own comparisons, too")
     parser.add_argument("--all", action="store_true", help="the paper's settings, all data")
     parser.add_argument("--list", action="store_true", help="name the scripts and stop")

@@ -59,9 +59,8 @@ class _Mapped(Expansion):
 
         def rounds(first: int) -> tuple[int, int]:
             while True:
-                first, status = loop(
-                    X, y, first, self._kernel, loss, self._rules, self._arrays, self._work, out
-                )
+                arrays = self._arrays, self._work
+                first, status = loop(X, y, first, self._kernel, loss, self._rules, *arrays, out)
                 if status != NEED_MAP:
                     return first, status
                 first = self._make_map(X, y, first, trace)

@@ -112,12 +112,10 @@ def certificate(n: int) -> dict:
 def discount(n: int) -> dict:
     X, y = stream(n, 18)
     features = okl.TaylorFeatures(2, sigma=3.0)
-    plays = [
-        lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y) for g in (1, 2 ** (-1 / 500))
-    ]
-    plain, discounted = least_times(
-        *(partial(timed, f, time.process_time) for f in plays), repeat=15
-    )
+    rates = 1, 2 ** (-1 / 500)
+    plays = [lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y) for g in rates]
+    timers = (partial(timed, f, time.process_time) for f in plays)
+    plain, discounted = least_times(*timers, repeat=15)
     name = f"PKAWV r=190 with a discount, run of {n} rounds"
     return row(name, discounted, discounted / plain, 1.05, "CPU time without", at_most=True)
 

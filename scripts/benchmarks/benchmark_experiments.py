@@ -69,9 +69,8 @@ def from_file(rounds: int, in_memory: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stream.parquet")
         write(path, rounds)
-        before, read, after = (
-            run_in_process(play, str(path), n) for n in (in_memory, 0, in_memory)
-        )
+        turns = in_memory, 0, in_memory
+        before, read, after = (run_in_process(play, str(path), n) for n in turns)
     arrays = {key: (before[key] + after[key]) / 2 for key in read}
     name = f"PKAWV d={WIDTH} M=2, {rounds} rounds from Parquet"
     unit = f"arrays in memory, {in_memory} rounds before and after"

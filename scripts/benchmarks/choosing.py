@@ -172,9 +172,8 @@ def measure(label: str, settings, stream: Stream, rows: int, one: int):
     X, y = scale_by_first_rows(label, stream, rows)
     scores = {}
     for setting, make in settings.items():
-        scores[setting] = error(
-            run_unless_overflow(make_learner(make, stream), X[:rows], y[:rows]), y[:rows], 0
-        )
+        run = run_unless_overflow(make_learner(make, stream), X[:rows], y[:rows])
+        scores[setting] = error(run, y[:rows], 0)
     chosen = min(scores, key=scores.__getitem__)
     learner = make_learner(settings[chosen], stream)
     start = time.process_time()

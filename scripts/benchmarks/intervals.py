@@ -138,9 +138,8 @@ def draw(played, curves):
         style |= {"color": VERMILLION if change else "0.6", "linewidth": 0.8 + 0.4 * change}
         for ax, shares in zip(axes[0], both, strict=True):
             ax.plot(np.linspace(0.0, 1.0, len(shares)), shares, **style)
-    for ax, text in zip(
-        axes[0], ("okl.Intervals", "best constant width in hindsight"), strict=True
-    ):
+    titles = "okl.Intervals", "best constant width in hindsight"
+    for ax, text in zip(axes[0], titles, strict=True):
         ax.axhline(COVERAGE, color=BLACK, linewidth=0.8, linestyle=BOUND, label="asked: 0.9")
         ax.set_ylim(0.5, 1.0)
         plots.tidy(ax, "share of the stream", f"share inside, last {WINDOW} rounds", text)

@@ -171,9 +171,8 @@ def main() -> None:
     axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
     ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
     by = ["game", "algorithm", "round"]
-    table = (
-        None if args.rows else ends.mean(by)[[*by, "permutations", "regret", "regret_sd", "bound"]]
-    )
+    columns = [*by, "permutations", "regret", "regret_sd", "bound"]
+    table = None if args.rows else ends.mean(by)[columns]
     publish(fig, args.rows or summarise(numbers), args, table, legend=3)
 
 
