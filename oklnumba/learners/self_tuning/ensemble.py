@@ -129,7 +129,7 @@ class Ensemble(State):
             for group, Z in views:
                 group.play(Z, Y, joins, is_forecast_point)
             return [call() for call in beside]
-        views.sort(key=lambda view: view[0].leaves)  # small calls come last
+        views.sort(key=lambda view: view[0].space.metric is not None)  # small calls come last
         divided = [group.divide(Z, Y, joins, self._workspaces) for group, Z in views]
         return run_chains([[beside], *divided])[0]
 
@@ -179,7 +179,7 @@ class Ensemble(State):
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         self._find_views(rounds.X, rounds.known)
         open_views = [(group, Z) for group, Z in self._views if not group.is_full]
-        choices = [group.divide_choice(Z, self._workspaces) for group, Z in open_views]
+        choices = [group.divide(Z, NO_LABELS, True, self._workspaces) for group, Z in open_views]
         run_chains(choices, len(rounds.X))
         for group in self.groups:
             group.end_choice()

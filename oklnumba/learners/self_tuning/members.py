@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -171,11 +170,6 @@ class Group(State):
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
 
     @property
-    def leaves(self) -> int:
-        """Leaves of its tree."""
-        return len(self._U)
-
-    @property
     def size(self) -> int:
         """Atoms in all leaves."""
         return int(self._counts[:, ATOMS].sum())
@@ -265,10 +259,18 @@ class Group(State):
         play(hot.group_rounds, ALL, *rounds, self._whole, self.arguments)
 
     def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
-        """Return calls that do what ``play`` does, for threads."""
-        call, shares = self._begin(X, Y, joins, workspaces)
-        n, count = len(X), len(self.space.ridges)
-        if self.leaves > 1:  # the coordinates of a share stay in the cache of a core
+        """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
+        play(hot.group_rounds, SORT, *rounds, self._whole, self.arguments)
+        ends = [0, *self.arguments.block.rows.ends.tolist()]
+        n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // SHARES)
+        leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
+        shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
+        shares = [one for one in shares if one[2] < one[3]]
+        call = partial(partial, self._play_phases, workspaces, rounds)
+        if len(Y) == 0:
+            return [[call((MAP,), Share(*one, 0, 0)) for one in shares]]
+        if len(leaves) > 1:  # the coordinates of a share stay in the cache of a core
             phases = [[call((MAP, REGRESS), Share(*one, 0, count)) for one in shares]]
         else:
             rows = MAP_ROWS if self.is_full else n  # they may be cut where none joins
@@ -278,24 +280,6 @@ class Group(State):
                 [call((REGRESS,), Share(*shares[0], i, i + 1)) for i in range(count)],
             ]
         return [*phases, [call((FINISH,), self._whole)]]
-
-    def divide_choice(self, X: np.ndarray, workspaces: Workspaces) -> Chain:
-        """Return calls in which the dictionaries choose among inputs, for threads."""
-        call, shares = self._begin(X, NO_LABELS, True, workspaces)
-        return [[call((MAP,), Share(*one, 0, 0)) for one in shares]]
-
-    def _begin(
-        self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces
-    ) -> tuple[Callable, list[tuple[int, int, int, int]]]:  # fmt: skip
-        """Sort rounds; return what makes calls of phases, and leaves and rows of each share."""
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
-        play(hot.group_rounds, SORT, *rounds, self._whole, self.arguments)
-        ends = [0, *self.arguments.block.rows.ends.tolist()]
-        some = max(1, self.leaves // SHARES)
-        leaves = [(leaf, leaf + some) for leaf in range(0, self.leaves, some)]
-        shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
-        call = partial(partial, self._play_phases, workspaces, rounds)
-        return call, [one for one in shares if one[2] < one[3]]
 
     def _play_phases(
         self, workspaces: Workspaces, rounds: tuple, phases: tuple[int, ...], share: Share
