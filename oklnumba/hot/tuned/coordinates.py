@@ -23,7 +23,7 @@ from oklnumba.hot.primitives.dictionary import (
     squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, Array, hot, hot_apart
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, solve_rounds
 
@@ -130,7 +130,7 @@ def copy_inputs(first, stop, block):
         rows.widths[s] = pad(z, d + 1)
 
 
-@hot
+@hot_apart
 def map_rows(first, stop, leaf, maps, block):
     """Write the coordinates of rows of a leaf as its dictionary is now."""
     if maps.max_size == 0:
