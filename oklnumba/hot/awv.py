@@ -85,8 +85,8 @@ def measure_growth(y, m, a, p, beta, c, compared, r):
 def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
-    Z : (n, >= r); Y : (n, K). Any number T of rounds that share a pass gives the same bits.
-    ``growth`` is written if compared < r.
+    Z : (n, >= r); Y : (n, K). A needs no labels, so T rounds that share a pass enter it together; c
+    learns them one by one. Any T gives the same bits. ``growth`` is written if compared < r.
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:

@@ -24,7 +24,7 @@ D = diag(d) and L L' = D K D + alpha I over the rounds in A:
         outside:   c_t = -(g_t / alpha + pull);   z -= c_t s_t
 
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
-new entry of s(x).
+new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t).
 
 KONS plays blocks of b rounds by stretches of a few. Rows of L depend on the labels of the rounds
 before them, by d_j. So s_i is written in three parts: its entries for the rounds j before the
@@ -37,6 +37,9 @@ follow each part:
     before the block      start_block       BLAS                BLAS        write_products
     before the stretch    start_stretch     BLAS                BLAS        finish_offsets
     in the stretch        solve_row         solve_row           kons_rounds, round by round
+
+In k_i.c rounds j of the block count with H_ij, as it is then, in place of k(x_i, x_j): c_j moves z
+by -c_j s_j, but s_i.z was taken before.
 """
 
 import math

@@ -200,8 +200,8 @@ def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
-        is_full = counts[ATOMS] + 1 > work.b.shape[0] or counts[PAST] == work.column.shape[0]
-        if counts[ATOMS] < growth.max_size and is_full:
+        lacks_room = counts[ATOMS] + 1 > work.b.shape[0] or counts[PAST] == work.column.shape[0]
+        if counts[ATOMS] < growth.max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
         if not is_forecast_point:
@@ -247,11 +247,11 @@ def border_factor(model, border, gains, rank):
         factor.U[j, rank] = p[j] * factor.inv_d[j]
     factor.inv_d[rank] = 1.0 / pivot
     for k in range(gains.shape[0]):
-        label, c = gains[k], factor.c[k]
+        gain, c = gains[k], factor.c[k]
         for j in range(rank):
-            label -= p[j] * c[j]
-        c[rank] = label / pivot
-        gains[k] = label * label / pivot
+            gain -= p[j] * c[j]
+        c[rank] = gain / pivot
+        gains[k] = gain * gain / pivot
     return True
 
 

@@ -189,7 +189,7 @@ def merge_half(kernel, rules, state, x, k):
 
 @hot
 def switch_to_omdr(rules, state, now, grown):
-    """Let OMDR take over once S has B_0 atoms (line 17), and drop the factor then."""
+    """Let OMDR take over once S has B_0 atoms (line 17); until then R is of all atoms."""
     counts = state.counts
     if grown and counts[SWITCH] == 0:
         size = rules.switch_size

@@ -87,7 +87,7 @@ class KernelAWV(GrowingFactor):
     0.194822
     """
 
-    _STATE = axes_of(KernelAWVState)
+    _STATE = axes_of(KernelAWVState)  # _past, _u, _totals and _counts; _L is a GrowingFactor's
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = REMEDY
     _certificate_rows, _outputs_at_once = 3, True
@@ -220,7 +220,7 @@ class FeatureRidge(Learner):
         """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
         write, r = writer
         lam, discount = self._hyper.lam, self._hyper.discount
-        self._r, self._room = r, round_up_to_vector(r)
+        self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
         room = self._room
         try:
             self._make_state(r=room, outputs=self._outputs, totals=TOTALS, **lengths)

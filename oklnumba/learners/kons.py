@@ -182,8 +182,8 @@ class KONS(_KernelForm):
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         self._reserve({ATOMS: m + b, IN_A: r + b})
         X, state, eta = X[:b], self._gather(hot.State), self._choose_steps(b)
-        L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
-        block = hot.Block(L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
+        block_L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
+        block = hot.Block(block_L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
         with cholesky.limit_threads(r, b):
             # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
             enter(hot.start_block)(self._kernel, X, state, np.empty(m), offsets)
@@ -197,8 +197,8 @@ class KONS(_KernelForm):
                 # Then the rounds of the block before the stretch.
                 first, last = played, min(played + STRETCH, b)
                 enter(hot.start_stretch)(block, first, last)
-                s = L[first:last, :first]
-                cholesky.solve_rows(L, s, first)
+                s = block_L[first:last, :first]
+                cholesky.solve_rows(block_L, s, first)
                 cholesky.subtract_squares(s, H[first:last, first:last])
                 play = enter(hot.kons_rounds)  # the rounds of the stretch, one by one
                 arrays = block, self._totals, trace.predictions

@@ -35,7 +35,7 @@ from oklnumba.learners.awv import (
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 
-GROWTHS = 120  # of the span, in rounds that the dictionary sees before they are played
+GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
 class NystromAWV(Learner):
@@ -99,7 +99,7 @@ class NystromAWV(Learner):
     """
 
     _STATE = axes_of(Dictionary, hot.Past, Certificate) | {
-        "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),
+        "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),  # Factor, on the span
     }  # fmt: skip
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals"})

@@ -202,7 +202,7 @@ def ald_grow(R, q, k_xx, m):
 
 @hot
 def last_coordinate(rho, k_xx):
-    """Return the last coordinate of an atom at distance rho from the span of the others."""
+    """Return the last coordinate of an atom at distance rho, nugget included, from the span."""
     return rho - NUGGET * k_xx / rho
 
 

@@ -26,7 +26,7 @@ from oklnumba.hot.primitives.udu import (
 class Pending(NamedTuple):
     """The round that U and D wait for, and the point that was forecast last."""
 
-    columns: Array  # (2,): columns of the round's z and of the point; 0 if absent
+    columns: Array  # (2,): how many numbers of z, and of point and p, are valid; 0: none waits
     z: Array  # (cap,)
     point: Array  # (cap,)
     p: Array  # (cap,): U^-T point
@@ -98,7 +98,7 @@ def is_point(z, pending, r):
 def add_rounds(Z, t, count, r, factor, forgetting, work):
     """Add rounds t to t + count to A, and write their p, beta and a: one pass over U, or none."""
     pending = factor.pending
-    if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p; U and D wait
+    if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p, and no round waits
         copy_row(Z[t], pending.z, r)
         copy_row(pending.p, work.p[0], r)
         work.a[0] = find_pivots(work.p[0], factor.inv_d, forgetting, work.beta[0], r)

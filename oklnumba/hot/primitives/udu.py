@@ -16,7 +16,7 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 # These r^2 fused products a round are half of those for the inverse. The update is backward stable:
 # nothing drifts, and lam may be small. In the end z has become p = U^-T z, and
 # a = 1 + z' A^-1 z, A before the round. With c = D^-1 U^-T sum y z, the ridge forecast is m = p . c
-# and the AWV forecast m / a.
+# and the AWV forecast m / a. c moves like one more column of U, and y is its entry of z.
 #
 # A discount g of the past takes A to g A + z z': D_k <- g D_k, but D_k stays >= lam. We discount at
 # the end of the round before, so inv_d is 1 / D of the past, discounted for the next round. (The
@@ -31,7 +31,8 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, hot
 # are the same, however a stream is cut.
 #
 # A U with fewer lines than columns is packed: rows k >= len(U) lie in the unused lower triangle, at
-# whole vectors from the left. Only find_row knows.
+# whole vectors from the left. Of 16 rows with 12 lines the last four lie in lines 8 to 11, from
+# column 4 on. Only find_row knows.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
@@ -101,7 +102,7 @@ def four(row, k):
 
 @exact
 def find_row(U, k):
-    """Return the line and the column where row k of U has its entry k."""
+    """Return where entry (k, k) of U lies: at (k, k), unless U is packed."""
     lines, cap = U.shape
     return (k, k) if k < lines else (cap + TILE + k - k // TILE * TILE * 2, k % LANES)
 

@@ -120,7 +120,7 @@ def write_differences(f, first, t, B, z):
 @hot
 def write_forecasts(first, stop, base, B, added, t, row):
     """Write what regressions ``first`` to ``stop`` add to ``base``, cut, at the end of a row."""
-    count = added.shape[0] // 2
+    count = added.shape[0] // 2  # ridge and AWV in turn, of which ridge counts
     for j in range(first, stop):
         row[row.shape[0] - count + j] = clip(base + B * added[2 * j, t, 0], B)
 
@@ -170,7 +170,7 @@ def first_layer_rounds(n, Y, learns, k, forecasts, layers):
     take_forecasts(n, forecasts, k, layers)
     for j in range(layers.kinds.shape[0]):
         rule = Rule(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
-        out = Aggregates(work.first[j], work.excess)
+        out = Aggregates(work.first[j], work.excess)  # excess: workspace, until below
         played, status = experts_rounds(
             F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
         )  # fmt: skip
@@ -235,10 +235,10 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
     F = work.F[:n]
-    added, first = work.stacks.forecasts, layers.chosen.shape[0]
+    added, h_start = work.stacks.forecasts, layers.chosen.shape[0]
     for t in range(n):
         row, B = work.final[t], work.bounds[t]
-        write_forecasts(layers.stacks, added.shape[0] // 2, row[first], B, added, t, row)
+        write_forecasts(layers.stacks, added.shape[0] // 2, row[h_start], B, added, t, row)
     rule, out = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
     played, status = experts_rounds(
         work.final[:n], work.labels, learns, rule, 0, final_state(state, k), work.final_weights, out

@@ -95,7 +95,7 @@ def find_growth(widths, first, stop):
 def leaf_rounds(first, stop, leaf, share, learns, rows, regressions, results):
     """Play regressions of a leaf, and AWV beside them. Returns the row that failed, a status.
 
-    learns : else the rows are only forecast.
+    learns : else the rows are only forecast. All play as AWV, which writes ridge's forecasts too.
     """
     Z, Y, compared = rows.Z, rows.Y, rows.compared[leaf]
     while first < stop:

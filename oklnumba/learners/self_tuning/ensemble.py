@@ -55,13 +55,13 @@ class Ensemble(State):
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         # Rows of forecasts: of each group in turn, those with a memory at last; of lasting members;
         # the last label. Rows of certificates: of each group's regressions; of experts.
-        forecasts = np.cumsum([0, *(space.forecasts for space in spaces)])
-        regressions = np.cumsum([0, *(len(space.ridges) for space in spaces)])
+        cuts = np.cumsum([0, *(space.forecasts for space in spaces)])
+        certificate_cuts = np.cumsum([0, *(len(space.ridges) for space in spaces)])
         lagged = sum(space.forecasts for space in spaces if space.lags)
-        self._lagged_rows = slice(forecasts[-1] - lagged, forecasts[-1])
-        self._lasting_rows = slice(forecasts[-1], forecasts[-1] + len(self._lasting))
+        self._lagged_rows = slice(cuts[-1] - lagged, cuts[-1])
+        self._lasting_rows = slice(cuts[-1], cuts[-1] + len(self._lasting))
         count = self._lasting_rows.stop + 1
-        self._results = make_results(count, regressions[-1] + len(self._lost), outputs)
+        self._results = make_results(count, certificate_cuts[-1] + len(self._lost), outputs)
         self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         self.groups, names = [], []
         for i, space in enumerate(spaces):
@@ -69,8 +69,8 @@ class Ensemble(State):
             has_atoms = len(tree.scales) > budget or space.kernel != "linear"
             size = int(min(space.max_size, budget, rounds)) if has_atoms else 0
             results = Results(
-                self._results.forecasts[forecasts[i] : forecasts[i + 1]],
-                self._results.certificates[regressions[i] : regressions[i + 1]],
+                self._results.forecasts[cuts[i] : cuts[i + 1]],
+                self._results.certificates[certificate_cuts[i] : certificate_cuts[i + 1]],
             )
             seeds = [*seed, space.seed]
             group = Group(space, kernel, tree, size, seeds, scales.signs, results, self.sizes[i])
@@ -81,7 +81,7 @@ class Ensemble(State):
         self.members = [name for name in names if name is not None]
         rows = np.array([i for i, name in enumerate(names) if name is not None])
         have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
-        experts = regressions[-1] + np.arange(len(self._lost))
+        experts = certificate_cuts[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(have_proof), experts)
         self.layers = Layers(rows, certified, outputs, self.groups[-1].arguments)
         self._workspaces = Workspaces(self.groups)

@@ -119,11 +119,11 @@ class Labels(State):
         return self._latest
 
     def set_leads(self, leads: np.ndarray) -> None:
-        """Take the leads, (m,), of rows with late labels that come next."""
+        """Take the leads, (m,), of coming rows: how many labels before theirs they did not know."""
         self._late = leads, self._look_back(leads - np.arange(len(leads)))
 
     def take_known(self, n: int, is_forecast_point: bool) -> tuple[np.ndarray, Known]:
-        """Return the leads of the next n rounds, whose labels have come, and what was known.
+        """Return the leads of the n rounds that ``measure`` took last, and what was known.
 
         is_forecast_point : whether the only round is that of the last forecast.
         """

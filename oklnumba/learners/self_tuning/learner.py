@@ -269,7 +269,7 @@ class SelfTuning(Learner):
         recorded = ensemble.play_others(rounds, True, is_point, beside=forests) + of_experts
         rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
         names = "predictions", "loss", "comparator", "bound", "guaranteed"
-        out = Trace(sizes=trace.sizes, **{n: getattr(trace, n).reshape(Y.shape) for n in names})
+        out = Trace(sizes=trace.sizes, **{a: getattr(trace, a).reshape(Y.shape) for a in names})
         ensemble.play_layers(rounds, out)
         # The loss is of the labels that came, so the bound includes the price of outliers.
         price = labels.add_price(Y, rounds.Y, out.predictions)
@@ -290,7 +290,7 @@ class SelfTuning(Learner):
             self._labels.set_leads(leads)
 
     def _restart(self, single: bool) -> None:
-        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
+        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:  # the first past
             self._restarts.replace_first_labels(*self._labels.judge_first(self._played))
         if not self._restarts.are_over(self._played):
             for forest in self._forests:

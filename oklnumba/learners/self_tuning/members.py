@@ -26,15 +26,7 @@ from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.hot.primitives.udu import LANES
 from oklnumba.hot.tuned import members as hot
-from oklnumba.hot.tuned.coordinates import (
-    AGAIN,
-    COMPARED,
-    Block,
-    Maps,
-    Rows,
-    Share,
-    Tree,
-)
+from oklnumba.hot.tuned.coordinates import AGAIN, COMPARED, Block, Maps, Rows, Share, Tree
 from oklnumba.hot.tuned.members import ALL, FINISH, MAP, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS

@@ -1,4 +1,4 @@
-"""When a new ensemble is made of the past, and how its work is spread over single rounds."""
+"""When a new ensemble is made of the past, by a generator that pauses between single rounds."""
 
 from __future__ import annotations
 
