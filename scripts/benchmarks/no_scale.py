@@ -85,7 +85,7 @@ def draw(rows: list[dict]):
                     markersize=3.5, label=name, **style)  # fmt: skip
             ax.plot(last * 4.0 ** (1.7 + 0.55 * i), without["loss / best"], markersize=5.5,
                     markeredgecolor="black", linestyle="", **style)  # fmt: skip
-        ax.axvline(last * 4.0, color="0.4", linewidth=0.8)
+        ax.axvspan(last * 4.0, last * 4.0**5.2, color="0.94", lw=0, zorder=0)
         ax.text(last * 4.0**3.1, 0.94 * TOP, free, ha="center", va="top", fontsize=8)
         plots.tidy(ax, label, f"loss / that of the best {label}", log="xy")
         ax.set(ylim=(0.9, TOP), xlim=(min(LAMS) / 2.0, last * 4.0**5.2))

@@ -29,8 +29,7 @@ COLUMNS = (
 SIZES = (12, 25, 50, 100, 200, 400)
 THRESHOLDS = (0.9, 0.7, 0.5, 0.35, 0.25, 0.15)
 SHOWN = {  # rows of the picture; the csv has all
-    "second order": ("KernelAWV", "PKAWV, Fourier", "NystromAWV", "Pros-N-KONS", "CON-KONS",
-                     "FrequentKONS"),
+    "second order": ("KernelAWV", "NystromAWV", "CON-KONS", "FrequentKONS"),
     "gradient steps": ("KernelOGD", "KernelOGD, window", "POMDR", "B(AO)2KS", "FOGD", "NOGD"),
 }  # fmt: skip
 MORE_LOOKS = {"KernelOGD, window": {"linestyle": "-.", "marker": "v"}}

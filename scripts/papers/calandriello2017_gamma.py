@@ -18,7 +18,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, cpu_clock, stream
-from scripts.looks import ORANGE, RATE, THEORY, look
+from scripts.looks import ORANGE, look
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -139,7 +139,7 @@ def draw(axes, name: str, rows) -> None:
             plots.band(ax, gammas, values, label, STYLES[beta] | {"markersize": 3})
         least = min(np.min(line.get_ydata()) for line in ax.lines)  # the theory goes far below
         line = np.median(values[:, -1]) * grid**power
-        ax.plot(grid, line, label="1/gamma; gamma^2", linestyle=RATE, **THEORY)
+        ax.fill_between(grid, line, color="0.9", lw=0, zorder=0, label="up to 1/gamma; gamma^2")
         plots.tidy(ax, "gamma" if key == "seconds" else "", ylabel,
                    name if key == "regret" else "", log="xy")  # fmt: skip
         ax.set_ylim(bottom=0.5 * least)

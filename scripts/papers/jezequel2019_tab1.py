@@ -21,7 +21,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, cpu_clock, fit_exponent, parse_args, publish
-from scripts.looks import RATE, THEORY, explain, look
+from scripts.looks import THEORY, explain, look
 
 SIZES, QUICK_SIZES = [2**k for k in range(7, 14)], [2**k for k in range(6, 11)]
 SEEDS, QUICK_SEEDS = 3, 1
@@ -192,6 +192,7 @@ def summary(setting: Setting, found):
 
 
 WIDTHS = (3.4, 2.6, 1.8, 1.3, 1.3)  # the first three run on one another: wide below narrow
+STATED = {"marker": "o", "mfc": "none", "markersize": 7.0, "linestyle": ""}
 
 
 def draw(axes, setting: Setting, found) -> None:
@@ -201,18 +202,19 @@ def draw(axes, setting: Setting, found) -> None:
         if not len(n):
             continue
         style = THEORY | {"linestyle": "--", "marker": "x"} if label == BOUND else look(label)
+        stated = STATED | {"color": style["color"]}
         style |= {"linewidth": width, "markersize": 3.5}
-        rate_style = {"color": style["color"], "linewidth": 0.8, "linestyle": RATE}
         plots.band(axes[0], n, regret, label, style, np.mean)
-        half = n[len(n) // 2 :]
-        rate = (np.log(half) if logs else half) ** setting.regret[label]
-        rate = rate if logs else rate * np.log(half)
-        axes[0].plot(half, regret[:, -1].mean() * rate / rate[-1], **rate_style)
+        half = len(n) // 2
+        rate = (np.log(n) if logs else n) ** setting.regret[label]
+        rate = rate if logs else rate * np.log(n)
+        axes[0].plot(n[-1], regret[:, half].mean() * rate[-1] / rate[half], **stated)
         if label != BOUND:
             us = us.min(axis=0)
             axes[1].plot(n, us, label=label, **style)
-            base = np.log(half) if label in setting.powers_of_log else half
-            axes[1].plot(half, us[-1] * (base / base[-1]) ** setting.time[label], **rate_style)
+            base = np.log(n) if label in setting.powers_of_log else n
+            grown = (base[-1] / base[half]) ** setting.time[label]
+            axes[1].plot(n[-1], us[half] * grown, **stated)
     name = setting.name + (f", $\\gamma$ = {setting.gamma:.2f}" if setting.gamma else "")
     for ax, text, title in zip(axes, PANELS, (name, ""), strict=True):
         plots.tidy(ax, "" if title else "rounds n", text, title, log="xy")
@@ -232,7 +234,7 @@ def main() -> None:
             ax.set_ylabel("")
         table += summary(setting, found)
         numbers += found
-    explain(axes[0, 0], "stated rate, through our last value", linestyle=RATE, linewidth=0.8)
+    explain(axes[0, 0], "end at the stated rate, from our middle value", **STATED)
     publish(fig, numbers, args, table, legend=3)
 
 

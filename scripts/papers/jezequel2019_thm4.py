@@ -18,13 +18,13 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, run_script, timed_run
-from scripts.looks import BLACK, BLUE, GREEN, ORANGE, RATE, explain
+from scripts.looks import BLACK, BLUE, GREEN, RATE, explain
 
 DIMENSIONS, RADIUS = (1, 2, 3, 4), 0.5  # R / sigma
 SIZES = 10 ** np.arange(2, 13)
 MOST_FEATURES, QUICK_FEATURES = 4000, 300
 ROUNDS, REPEATS = 1500, 7
-LOOKS = dict(zip(DIMENSIONS, ((BLACK, "o"), (BLUE, "s"), (GREEN, "^"), (ORANGE, "D")), strict=True))
+LOOKS = {1: (BLACK, "o"), 2: (BLUE, "s"), 3: (GREEN, "^")}  # d = 4, two sizes, is in the csv
 
 
 def stated(n, d: int):

@@ -164,14 +164,10 @@ def least_regularised() -> float:
 OURS, THEIRS = {"color": BLUE}, {"color": BLACK}
 LOOKS = {  # and the names
     POMD: OURS | {"linestyle": "-", "marker": "o", "label": "POMD, one draw"},
-    "Theorem 2": OURS | {"linestyle": BOUND, "label": "bound: POMD, Theorem 2"},
-    "Theorem 3": OURS | {"linestyle": BOUND, "marker": "|", "label": "bound: POMD, Theorem 3"},
     SGD: THEIRS | {"linestyle": "-", "marker": "^", "label": "SGD, one draw"},
-    "Theorem 4": THEIRS | {"linestyle": BOUND, "label": "bound: SGD, Zhang's Theorem 4"},
+    "Theorem 4": THEIRS | {"linestyle": BOUND, "label": "bound: SGD, Theorem 4"},
     ERM: {"color": GREEN, "linestyle": "-.", "marker": "D", "label": "ERM, the lam of SGD"},
     OSKL: {"color": ORANGE, "linestyle": "--", "marker": "s", "label": "OSKL, average"},
-    f"{POMD}, {MEAN}": OURS | {"linestyle": "", "marker": "x", "label": f"{POMD}, {MEAN}"},
-    f"{SGD}, {MEAN}": THEIRS | {"linestyle": "", "marker": "+", "label": f"SGD, {MEAN}"},
 }
 BOUND_OF = {"Theorem 2": POMD, "Theorem 3": POMD, "Theorem 4": SGD}
 
@@ -206,10 +202,11 @@ def draw_panel(ax, rows, ylabel: str) -> None:
         sizes, means, errors = collect(rows, "T", "mean", "standard_error", what=name)
         if not len(sizes):
             continue
-        if name in (POMD, SGD, ERM, OSKL):
-            ax.errorbar(sizes, means[0], 2.0 * errors[0], markersize=3, linewidth=1.2, **look)
-        else:
-            ax.plot(sizes, means[0], markersize=4.5, **look)
+        ax.errorbar(sizes, means[0], 2.0 * errors[0], markersize=3, linewidth=1.2, **look)
+    (T, low), (_, high) = (collect(rows, "T", "mean", what=f"Theorem {k}") for k in (2, 3))
+    if len(T):
+        name = "bounds: POMD, Theorems 2 to 3"
+        ax.fill_between(T, low[0], high[0], color=BLUE, alpha=0.2, lw=0, label=name)
     plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 

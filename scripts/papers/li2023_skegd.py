@@ -12,7 +12,7 @@ Data: as li2023_tab2 and li2023_tab4.
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, publish
-from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, VERMILLION, explain
+from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain
 from scripts.papers.li2023 import (
     A9A,
     EXPONENTS,
@@ -40,9 +40,9 @@ SETTINGS = {  # the period as a share of T, or in losses; and what else is not a
     "10 columns, rank 10": (0.3, {"columns": 10, "rank": 10}),
     "sketch of 60": (0.3, {"sketch": 60}),
 }
-LOOKS = dict(zip((name for name in SETTINGS if name != "every 0.03 T losses"), (
-    (BLACK, "-", "o"), (BLUE, "-", "s"), (ORANGE, "--", "D"), (VERMILLION, "--", "v"),
-    (PINK, ":", "X"), (SKY, "-.", "P"),
+CSV_ONLY = ("every 0.03 T losses", "every 300 losses")
+LOOKS = dict(zip((name for name in SETTINGS if name not in CSV_ONLY), (
+    (BLACK, "-", "o"), (BLUE, "-", "s"), (ORANGE, "--", "D"), (PINK, ":", "X"), (SKY, "-.", "P"),
 ), strict=True))  # fmt: skip
 
 

@@ -39,6 +39,7 @@ STATED = {
                lambda T, A: (A**0.5 + (T * A / B) ** 0.5, T**0)),
 }  # fmt: skip
 MEASURED = ("regret", "us", "size", "A")
+DRAWN = ("OGD", "BOGD", "B(AO)2KS", "POMDR")  # NOGD and SkeGD have nearly the regret of OGD
 SHOWN = ("Gaussian, coins", "Gaussian, rare coins", "Laplacian, rare coins")
 PANELS = ("regret (hinge loss)", "time of a late round (\N{MICRO SIGN}s)")
 
@@ -158,7 +159,7 @@ def summary(setting: Setting, found):
 def draw(axes, setting: Setting, found, labels) -> None:
     """Draw regret and time, and below them how sqrt(T), sqrt(A_T) and T grow."""
     least = np.full(2, np.inf)
-    for label in LABELS:
+    for label in DRAWN:
         sizes, regret, us, A = collect(found, "rounds", "regret", "us", "A", algorithm=label)
         style = look(label) | {"markersize": 3.0, "linewidth": 1.1}
         values = regret.mean(axis=0), us.min(axis=0)
