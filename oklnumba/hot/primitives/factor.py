@@ -18,8 +18,8 @@ from oklnumba.hot.primitives.udu import (
     SWEEP,
     factor_and_solve,
     factor_rounds,
-    find_pivots,
     solve_rounds,
+    write_betas,
 )
 
 
@@ -101,7 +101,7 @@ def add_rounds(Z, t, count, r, factor, forgetting, work):
     if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p, and no round waits
         copy_row(Z[t], pending.z, r)
         copy_row(pending.p, work.p[0], r)
-        work.a[0] = find_pivots(work.p[0], factor.inv_d, forgetting, work.beta[0], r)
+        work.a[0] = write_betas(work.p[0], factor.inv_d, forgetting, work.beta[0], r)
         pending.columns[ROUND] = r
     else:
         finish_pending(factor, forgetting, work)

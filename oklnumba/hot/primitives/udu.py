@@ -289,7 +289,7 @@ def learn_and_solve_columns(rows, first, p, beta, z, q, n):
 
 
 @exact
-def find_pivots(p, inv_d, forgetting, beta, r):
+def write_betas(p, inv_d, forgetting, beta, r):
     """Return a of the round with this p = U^-T z, and write its beta. The factor stays."""
     a = 1.0
     for k in range(r):

@@ -73,7 +73,7 @@ class LayerWork(NamedTuple):
     bounds: Array  # (n + 1,): B
     excess: Array  # (n,): bound on the regret of the first aggregation against the best member
     rows: Rows  # of the regressions: z, v; each output is a leaf
-    stacks: Results  # of the regressions
+    regressed: Results  # of the regressions
     final: Array  # (n, > 2): what ML-Poly weighs: two g, h, c
     final_weights: Array
     forecasts: Array  # (n,): yhat
@@ -85,7 +85,7 @@ class LayerArguments(NamedTuple):
 
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
-    stacks: int  # regressions h; the others are corrections
+    regressions: int  # how many h there are; corrections come behind them
     chosen: Array  # (2,): aggregations that the final layer weighs
     member_rows: Array  # (N,): of the members' forecasts in Results
     certified: Array  # regressions of the members that have a certificate
@@ -191,14 +191,14 @@ def first_layer_rounds(n, Y, learns, k, forecasts, layers):
 @hot
 def correction_rounds(n, learns, layers):
     """Write the forecasts of the regressions, and what the corrections play."""
-    work, rows, added = layers.work, layers.work.rows, layers.work.stacks.forecasts
-    chosen, stacks = layers.chosen, layers.stacks
+    work, rows, added = layers.work, layers.work.rows, layers.work.regressed.forecasts
+    chosen, count = layers.chosen, layers.regressions
     for t in range(n):
         row, B, last = work.final[t], work.bounds[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.first[chosen[j], t]
-        write_forecasts(0, stacks, last, B, added, t, row)
-        unit, h = B if B > 0.0 else np.inf, row[chosen.shape[0] : chosen.shape[0] + stacks]
+        write_forecasts(0, count, last, B, added, t, row)
+        unit, h = B if B > 0.0 else np.inf, row[chosen.shape[0] : chosen.shape[0] + count]
         base = h[0]
         rows.widths[t] = write_cubes(base, h, work.first, t, unit, rows.Z[t])
         if learns:
@@ -235,10 +235,10 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
     F = work.F[:n]
-    added, h_start = work.stacks.forecasts, layers.chosen.shape[0]
+    added, h_start = work.regressed.forecasts, layers.chosen.shape[0]
     for t in range(n):
         row, B = work.final[t], work.bounds[t]
-        write_forecasts(layers.stacks, added.shape[0] // 2, row[h_start], B, added, t, row)
+        write_forecasts(layers.regressions, added.shape[0] // 2, row[h_start], B, added, t, row)
     rule, out = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
     played, status = experts_rounds(
         work.final[:n], work.labels, learns, rule, 0, final_state(state, k), work.final_weights, out

@@ -80,7 +80,7 @@ def factor_of(regressions, leaf, i):
 
 
 @hot
-def find_growth(widths, first, stop):
+def find_next_width(widths, first, stop):
     """Return the next row, up to ``stop``, of another width than row ``first``.
 
     Rounding depends on how many columns there are, so not on how the stream is cut.
@@ -99,7 +99,7 @@ def leaf_rounds(first, stop, leaf, share, learns, rows, regressions, results):
     """
     Z, Y, compared = rows.Z, rows.Y, rows.compared[leaf]
     while first < stop:
-        r, end = rows.widths[first], find_growth(rows.widths, first, stop)
+        r, end = rows.widths[first], find_next_width(rows.widths, first, stop)
         stretch = Stretch(first, end, r, smaller(compared, r))
         if compared >= r:
             for s in range(first, end):

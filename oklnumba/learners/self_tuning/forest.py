@@ -84,7 +84,7 @@ class Forest(State):
         end = next((end for end in self.schedule if end >= played), np.inf)
         built = self.schedule.get(end, np.inf)
         if played == end:
-            self._replace(self._work or self._build(past(built), end, 1), past(end), built)
+            self._exchange(self._work or self._build(past(built), end, 1), past(end), built)
             self._work, self._grown = None, []
         elif single and played >= built:
             self._work = self._work or self._build(past(built), end, end - built)
@@ -93,10 +93,10 @@ class Forest(State):
     def grow_now(self, past: Callable[[int], Past], played: int) -> None:
         """Replace the trees out of schedule."""
         built, later = played - played // settings.RESTART_SHARE, self._grown
-        self._replace(self._build(past(built), played, 1), past(played), built)
+        self._exchange(self._build(past(built), played, 1), past(played), built)
         self._grown = later
 
-    def _replace(self, work: Paced[None], past: Past, built: int) -> None:
+    def _exchange(self, work: Paced[None], past: Past, built: int) -> None:
         """Exchange the trees for those that the work grows, and let them learn the later rows."""
         finish(work)
         self._take(self._grown)

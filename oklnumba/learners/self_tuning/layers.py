@@ -49,8 +49,8 @@ class Layers(State):
     """
 
     _STATE = axes_of(hot.LayerState) | {
-        "U": ("outputs", "stacks", "r", "r"), "inv_d": ("outputs", "stacks", "r"),
-        "c": ("outputs", "stacks", "targets", "r"), "member_gaps": ("outputs", "members"),
+        "U": ("outputs", "regressions", "r", "r"), "inv_d": ("outputs", "regressions", "r"),
+        "c": ("outputs", "regressions", "targets", "r"), "member_gaps": ("outputs", "members"),
     }  # fmt: skip
     _INTEGERS = frozenset({"best"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
@@ -64,7 +64,7 @@ class Layers(State):
         r, regressions = round_up_to_vector(self._columns), STACKS + CORRECTIONS
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
-            final=len(FINAL_LAYER) + len(regressions), stacks=len(regressions), r=r, targets=1,
+            final=len(FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r, targets=1,
             periods=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
@@ -84,8 +84,8 @@ class Layers(State):
             np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
             np.zeros((n, 1)), np.full(outputs, r),
         )  # fmt: skip
-        count, stacks = self._member_losses.shape[1], self._U.shape[1]
-        regressed = make_results(2 * stacks, stacks, 1)
+        count, regressions = self._member_losses.shape[1], self._U.shape[1]
+        regressed = make_results(2 * regressions, regressions, 1)
         work = hot.LayerWork(
             np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
             np.zeros(n + 1), np.zeros(n), rows, regressed, np.zeros((n, final)), np.zeros(final),

@@ -87,7 +87,7 @@ class Restarts(State):
                 if self._work is None:
                     ensemble.free_members()  # before the memory of new ones is taken
                 work, self._work = self._work or self._build(end, BLOCK_ROWS), None
-                ensemble = self._replace(ensemble, work, played)
+                ensemble = self._exchange(ensemble, work, played)
             elif single and played >= self.schedule.get(end, np.inf):
                 self._work = self._work or self._build(end, settings.PIECE_ROWS)
                 count = settings.PIECES_PER_ROUND[settings.RESTARTS.index(end)]
@@ -110,12 +110,12 @@ class Restarts(State):
 
     def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
         """Return the ensemble of a restart out of schedule."""
-        ensemble = self._replace(ensemble, self._build(played, BLOCK_ROWS), played)
+        ensemble = self._exchange(ensemble, self._build(played, BLOCK_ROWS), played)
         if played % settings.PERIOD == 0:
             ensemble.end_period()
         return ensemble
 
-    def _replace(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
+    def _exchange(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
         """Return the ensemble that the work makes, which goes on from the losses of this one."""
         with one_blas_thread:  # threads play several metrics
             new = finish(work)
