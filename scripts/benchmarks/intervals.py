@@ -132,12 +132,16 @@ def measure_sets(stream, n: int) -> dict:
 
 def draw(played, curves):
     figure, axes = plots.figure(rows=2, row_height=2.7)
-    for name, both in curves.items():
-        change = name == CHANGES
-        style = {"label": name if change else "the other streams", "zorder": 2 + change}
-        style |= {"color": VERMILLION if change else "0.6", "linewidth": 0.8 + 0.4 * change}
-        for ax, shares in zip(axes[0], both, strict=True):
-            ax.plot(np.linspace(0.0, 1.0, len(shares)), shares, **style)
+    grid = np.linspace(0.0, 1.0, 500)
+    for i, ax in enumerate(axes[0]):
+        on_grid = {
+            name: np.interp(grid, np.linspace(0.0, 1.0, len(both[i])), both[i])
+            for name, both in curves.items()
+        }
+        change = on_grid.pop(CHANGES)
+        low, high = np.min([*on_grid.values()], axis=0), np.max([*on_grid.values()], axis=0)
+        ax.fill_between(grid, low, high, color="0.8", label="range of the other streams")
+        ax.plot(grid, change, color=VERMILLION, linewidth=1.2, label=CHANGES)
     titles = "okl.Intervals", "best constant width in hindsight"
     for ax, text in zip(axes[0], titles, strict=True):
         ax.axhline(COVERAGE, color=BLACK, linewidth=0.8, linestyle=BOUND, label="asked: 0.9")
