@@ -134,7 +134,7 @@ def add_predict(commands: Any, table: argparse.ArgumentParser) -> None:
     one.add_argument("--output", default="-", metavar="FILE", help="without it standard output")
     what = "learn the labels that are there, each after its forecast, and save MODEL"
     one.add_argument("--learn", action="store_true", help=what)
-    one.set_defaults(call=predict)
+    one.set_defaults(call=predict, permute=None)  # in the order of the file
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -36,7 +36,7 @@ def open_table(args: Namespace) -> Stream:
 
 def find_table(args: Namespace, **options: Any) -> Stream:
     """Return the file or the data set that the options name; others are those of ``okl.stream``."""
-    path, permute = Path(args.file), getattr(args, "permute", None)
+    path, permute = Path(args.file), args.permute
     if args.file == "-" or path.exists() and path.suffix.lower() != ".npz":
         if permute is not None:
             raise ValueError("--permute is for data sets and .npz files; others are read in order")

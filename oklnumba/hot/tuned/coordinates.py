@@ -29,7 +29,7 @@ from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, s
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
-AGAIN = -1.0  # the coin of an atom of a dictionary that is made anew
+AGAIN = -1.0  # the coin of an atom of a dictionary that is computed again
 
 
 class Tree(NamedTuple):

@@ -24,6 +24,7 @@ from oklnumba.learners.self_tuning.regressions import (
     measure_regressions,
     play,
     settle_regressions,
+    take_idle,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -106,10 +107,7 @@ class Layers(State):
         Y : (n, K), labels less their offsets, or empty; results : of all members. Threads may play
         several outputs at once.
         """
-        try:
-            work = self._idle.pop()
-        except IndexError:
-            work = self._make_work()
+        work = take_idle(self._idle, self._make_work)
         (regressions, layers), learns = work, len(Y) > 0
         rounds = n, Y, learns, k, offset, results, layers, trace
         shares = pairwise([0, len(STACKS), len(STACKS) + len(CORRECTIONS)])

@@ -209,10 +209,8 @@ class Group(State):
                 n = min(size - start, BLOCK_ROWS)
                 block.X[:n] = self._atoms[leaf, :, start : start + n].T
                 block.rows.ends[leaf] = n
-                rounds, share = (
-                    (NO_INPUTS, NO_LABELS, block.coins, False),
-                    Share(leaf, leaf + 1, 0, n, 0, 0),
-                )
+                rounds = NO_INPUTS, NO_LABELS, block.coins, False
+                share = Share(leaf, leaf + 1, 0, n, 0, 0)
                 play(hot.group_rounds, MAP, *rounds, share, self.arguments)
             if size == self._max_size:
                 free_pages(self._kors[leaf])

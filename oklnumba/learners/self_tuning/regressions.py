@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import Maps
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge
+
+T = TypeVar("T")
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
 NO_INPUTS = np.empty((0, 0))  # of rounds whose rows are written
@@ -63,6 +65,14 @@ def make_points(cap: int) -> tuple[np.ndarray, ...]:
     return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
 
 
+def take_idle(idle: list[T], make: Callable[[], T]) -> T:
+    """Return workspace that no other thread uses: one of the idle ones, or a new one."""
+    try:
+        return idle.pop()
+    except IndexError:
+        return make()
+
+
 class Workspaces:
     """Workspace of threads that play the groups of an ensemble: as many as play at once."""
 
@@ -72,10 +82,13 @@ class Workspaces:
 
     def take(self) -> dict[Any, hot.GroupArguments]:
         """Return the arguments of each group, with workspace that no other thread uses."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            pass
+        return take_idle(self._idle, self._make)
+
+    def give_back(self, work: dict[Any, hot.GroupArguments]) -> None:
+        """Leave workspace to other threads."""
+        self._idle.append(work)
+
+    def _make(self) -> dict[Any, hot.GroupArguments]:
         groups, names = self._groups.values(), Maps._fields[-3:]
         points = make_points(max(len(one.maps.k) for one in groups))
         widest = max((one.regressions for one in groups), key=lambda one: one.U.shape[-1])
@@ -87,10 +100,6 @@ class Workspaces:
             )
             for group, one in self._groups.items()
         }
-
-    def give_back(self, work: dict[Any, hot.GroupArguments]) -> None:
-        """Leave workspace to other threads."""
-        self._idle.append(work)
 
 
 def settle_regressions(regressions: hot.Regressions) -> None:
