@@ -429,13 +429,11 @@ def test_boosting_is_refitted_on_the_past(name, kind):
     assert len(rivals.play_boosting(name, stream, 1e-9)[1]) == 200  # out of time
 
 
-@pytest.mark.parametrize("page, count", [("docs/choosing.md", 1), ("docs/performance.md", 1)])
-def test_the_guide_has_the_numbers_of_the_csv(page, count):
+def test_the_guide_has_the_numbers_of_the_csv():
     choosing = script("choosing")
     with open(ROOT / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert text.count(": made by scripts/benchmarks/choosing.py -->") == count
+    text = (ROOT / "docs/choosing.md").read_text(encoding="utf-8")
     assert choosing.with_tables(text, rows) == text, "call with_tables on the page"
     rows = [row | {"error": "9.87", "microseconds, bulk": "98"} for row in rows]
     assert choosing.with_tables(text, rows) != text  # negative control

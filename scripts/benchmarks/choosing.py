@@ -1,6 +1,6 @@
 """Error, time, latency and memory of fifteen learners on nine streams: which to choose.
 
-Reproduces: nothing published; choosing.csv, from which docs/choosing.md has its tables. The first
+Reproduces: nothing published; choosing.csv, from which docs/choosing.md has its table. The first
     rows of a stream choose the settings; figures/choosing.md says how all is measured.
 Missing: more than one order of each stream, so small differences of errors are chance.
 Time: two minutes (--quick: 15 seconds, three streams and a short game).
@@ -212,12 +212,6 @@ def game(rounds: int):
         yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 
 
-def markdown(head, body, texts: int) -> str:
-    """Return a table whose columns after the first ``texts`` are numbers."""
-    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-
-
 def advice(rows) -> str:
     head = ["your stream", "take", "measured on", "error", "least error there"]
     head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
@@ -228,13 +222,8 @@ def advice(rows) -> str:
         least = min(here, key=lambda row: float(row["error"]))
         cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
         body.append(cells + [two_digits(own[key]) for key in NUMBERS])
-    return markdown(head, body, 3)
-
-
-def latencies(rows) -> str:
-    here = [row for row in rows if row["stream"] == "magic04"]
-    body = [[row["learner"], *(two_digits(row[key]) for key in NUMBERS[:2])] for row in here]
-    return markdown(["learner", "a round in bulk", "predict_one and learn_one"], body, 1)
+    rule = ["---"] * 3 + ["--:"] * (len(head) - 3)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
 
 
 def two_digits(cell: str) -> str:
@@ -243,14 +232,10 @@ def two_digits(cell: str) -> str:
 
 
 def with_tables(text: str, rows) -> str:
-    """Return the text of a page with its tables updated."""
-    for table in (advice, latencies):
-        begin = f"<!-- {table.__name__}: made by scripts/benchmarks/choosing.py -->\n"
-        before, begin, rest = text.partition(begin)
-        if begin:
-            _, end, after = rest.partition("<!-- end -->")
-            text = f"{before}{begin}\n{table(rows)}\n\n{end}{after}"
-    return text
+    """Return the text of docs/choosing.md with its table updated."""
+    before, begin, rest = text.partition("made by scripts/benchmarks/choosing.py -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    return f"{before}{begin}\n{advice(rows)}\n\n{end}{after}"
 
 
 def draw(rows):
