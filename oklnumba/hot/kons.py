@@ -26,10 +26,11 @@ D = diag(d) and L L' = D K D + alpha I over the rounds in A:
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
 new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t).
 
-KONS plays blocks of b rounds by stretches of a few. Rows of L depend on the labels of the rounds
-before them, by d_j. So s_i is written in three parts: its entries for the rounds j before the
-block, then for those of the block before the stretch, then for those of the stretch. Two numbers
-follow each part:
+sketched_kons_rounds plays these lines one by one: read it first. KONS is the same with v_t = 1, in
+blocks of b rounds for the speed of BLAS. Row i of L needs d_j of the rounds j before it, and d_j
+needs a label. So only those s_i whose d_j are known are solved for together: a block is cut into
+stretches of a few rounds, and s_i is written in three parts, by where the rounds j lie. Two
+numbers are brought up to date after each part:
 
     H_ij = k(x_i, x_j) - s_i.s_j,   offsets_i = s_i.z + k_i.c = u(x_i)
 
@@ -38,8 +39,8 @@ follow each part:
     before the stretch    start_stretch     BLAS                BLAS        finish_offsets
     in the stretch        solve_row         solve_row           kons_rounds, round by round
 
-In k_i.c rounds j of the block count with H_ij, as it is then, in place of k(x_i, x_j): c_j moves z
-by -c_j s_j, but s_i.z was taken before.
+A round j of the block outside A adds c_j k(x_i, x_j) to u(x_i), and takes c_j s_i.s_j off s_i.z,
+which was summed before it. Together that is c_j H_ij, so in k_i.c rounds of the block have H_ij.
 """
 
 import math
@@ -96,17 +97,6 @@ class Newton(NamedTuple):
     stop: float  # learning ends with a smaller decrement g_t' A_t^-1 g_t
 
 
-class Block(NamedTuple):
-    """The rounds of a block of KONS: their part of the state, and what stretches to come need."""
-
-    L: Array  # (b, b): columns of the block; a row holds D k_i, then s_i, and d_i s_i once played
-    d: Array  # (b,)
-    c: Array  # (b,)
-    z: Array  # (b,)
-    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the stretch
-    offsets: Array  # (b,): u(x_i), by the rounds before the stretch
-
-
 class Sketch(NamedTuple):
     """The dictionary of KORS."""
 
@@ -142,6 +132,17 @@ class Work(NamedTuple):
     b: Array  # (cap,): of kors_probability
 
 
+class Block(NamedTuple):
+    """The rounds of a block of KONS: their part of the state, and what stretches to come need."""
+
+    L: Array  # (b, b): columns of the block; a row holds D k_i, then s_i, and d_i s_i once played
+    d: Array  # (b,)
+    c: Array  # (b,)
+    z: Array  # (b,)
+    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the stretch
+    offsets: Array  # (b,): u(x_i), by the rounds before the stretch
+
+
 @hot
 def scaled_slope(g, eta):
     """Return d = g sqrt(eta); 0 where d^2 underflows, since such a gradient adds nothing to A."""
@@ -172,6 +173,106 @@ def append_atom(x, c, state):
     put_atom(state.atoms, m, x)
     state.c[m] = c
     state.counts[ATOMS] = m + 1
+
+
+# ---- Sketched-KONS ----
+
+
+@hot
+def write_s(k, state, s):
+    """Write s(x) = L^-1 D k(x)."""
+    r = state.counts[IN_A]
+    for j in range(r):
+        s[j] = state.D[j] * k[state.index[j]]
+    solve_lower(state.L, s, r)
+
+
+@hot
+def toss_coins(t, d, k_tt, stream, sampling, state, sketch, work):
+    """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status)."""
+    members, counts = sketch.members, state.counts
+    j, kbar_tt = counts[MEMBERS], d * d * k_tt
+    for i in range(j):
+        work.kbar[i] = d * work.k[members[i]]
+    rule, weights, factor = sampling.kors, sketch.weights, sketch.kors
+    p = kors_probability(rule, weights, factor, work.kbar, kbar_tt, work.b, j)  # min(beta tau, 1)
+    if not p >= 0.0:
+        return 0.0, NOT_FINITE
+    p_kors = larger(p, sampling.floor)
+    if d != 0.0 and stream.kors_coins[t] < p_kors:
+        if not kors_keep(weights, factor, work.b, kbar_tt, rule.alpha, p_kors, j) > 0.0:
+            return 0.0, NOT_POSITIVE
+        weights[j] *= d
+        members[j], counts[MEMBERS] = counts[ATOMS], j + 1
+    p_t = larger(p, sampling.gamma)  # line 9
+    if d == 0.0 or not stream.coins[t] < p_t:
+        return 0.0, DONE
+    return 1.0 / p_t if sampling.weighted else 1.0, DONE
+
+
+@hot
+def append_row(d, g, schur, pull, alpha, state, s):
+    """Add the row [d s, pivot] of x_t, the coming atom, to L, and its z."""
+    counts, r = state.counts, state.counts[IN_A]
+    pivot = math.sqrt(alpha + d * d * schur)
+    row = state.L[r]
+    for j in range(r):
+        row[j] = d * s[j]
+    row[r] = pivot
+    state.z[r] = new_z(g, d, pivot, pull)
+    state.index[r], state.D[r], counts[IN_A] = counts[ATOMS], d, r + 1
+
+
+@hot
+def lacks_room(state, sketch):
+    """Say whether an array has no room for a round."""
+    counts, weights = state.counts, sketch.weights
+    room = counts[ATOMS] < state.c.shape[0] and counts[IN_A] < state.z.shape[0]
+    return not (room and counts[MEMBERS] < weights.shape[0])
+
+
+@hot
+def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sketch, work, out):
+    """Play Sketched-KONS (kons Algorithm 3); KORS sees a round after its label (errata 9)."""
+    k, s, loss, C, alpha = work.k, work.s, newton.loss, newton.C, newton.alpha
+    for t in range(first, X.shape[0]):
+        if lacks_room(state, sketch):
+            return t, NEED_ROOM
+        x, m, r = X[t], state.counts[ATOMS], state.counts[IN_A]
+        kernel_row(kernel, x, state.atoms, m, k)
+        k_tt = kernel_diag(kernel, x)
+        write_s(k, state, s)
+        schur = larger(k_tt - dot(s, s, r), 0.0)  # negative only by rounding
+        ybar = dot(k, state.c, m) + dot(s, state.z, r)  # line 6
+        if not abs(ybar) < np.inf:
+            return t, NOT_FINITE
+        out.forecasts[t] = forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
+        over = ybar - forecast  # h(ybar_t)
+        if over != 0.0 and not schur > 0.0:
+            return t, NOT_POSITIVE
+        g = loss_derivative(loss, forecast, stream.y[t])
+        d, v = scaled_slope(g, stream.eta[t]), 0.0
+        if not is_flat(loss, g):  # lines 8 to 10
+            v, status = toss_coins(t, d, k_tt, stream, sampling, state, sketch, work)
+            if status != DONE:
+                return t, status
+        pull = over / schur if over != 0.0 else 0.0
+        c = 0.0
+        if v > 0.0:
+            append_row(d * math.sqrt(v), g, schur, pull, alpha, state, s)
+        else:  # left out of A: the gradient step and the projection stay (errata 4)
+            c = -g / alpha - pull
+            add_multiple(state.z, -c, s, r)
+        if not (is_flat(loss, g) and c == 0.0):
+            append_atom(x, c, state)
+        out.sizes[t] = state.counts[ATOMS]
+        q = schur / alpha
+        weight = stream.eta[t] * g * g if v > 0.0 else 0.0
+        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
+        state.totals[R_G] += decrement
+        if decrement < newton.stop:
+            return t + 1, STOPPED
+    return X.shape[0], DONE
 
 
 # ---- KONS, in the order in which learners/kons.py calls them for a block ----
@@ -307,106 +408,6 @@ def append_block(X, loss, block, state, sizes):
             state.index[new], state.D[new], state.z[new] = m, d[i], block.z[i]
             counts[IN_A] = new + 1
         sizes[i] = counts[ATOMS]
-
-
-# ---- Sketched-KONS ----
-
-
-@hot
-def write_s(k, state, s):
-    """Write s(x) = L^-1 D k(x)."""
-    r = state.counts[IN_A]
-    for j in range(r):
-        s[j] = state.D[j] * k[state.index[j]]
-    solve_lower(state.L, s, r)
-
-
-@hot
-def toss_coins(t, d, k_tt, stream, sampling, state, sketch, work):
-    """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status)."""
-    members, counts = sketch.members, state.counts
-    j, kbar_tt = counts[MEMBERS], d * d * k_tt
-    for i in range(j):
-        work.kbar[i] = d * work.k[members[i]]
-    rule, weights, factor = sampling.kors, sketch.weights, sketch.kors
-    p = kors_probability(rule, weights, factor, work.kbar, kbar_tt, work.b, j)  # min(beta tau, 1)
-    if not p >= 0.0:
-        return 0.0, NOT_FINITE
-    p_kors = larger(p, sampling.floor)
-    if d != 0.0 and stream.kors_coins[t] < p_kors:
-        if not kors_keep(weights, factor, work.b, kbar_tt, rule.alpha, p_kors, j) > 0.0:
-            return 0.0, NOT_POSITIVE
-        weights[j] *= d
-        members[j], counts[MEMBERS] = counts[ATOMS], j + 1
-    p_t = larger(p, sampling.gamma)  # line 9
-    if d == 0.0 or not stream.coins[t] < p_t:
-        return 0.0, DONE
-    return 1.0 / p_t if sampling.weighted else 1.0, DONE
-
-
-@hot
-def append_row(d, g, schur, pull, alpha, state, s):
-    """Add the row [d s, pivot] of x_t, the coming atom, to L, and its z."""
-    counts, r = state.counts, state.counts[IN_A]
-    pivot = math.sqrt(alpha + d * d * schur)
-    row = state.L[r]
-    for j in range(r):
-        row[j] = d * s[j]
-    row[r] = pivot
-    state.z[r] = new_z(g, d, pivot, pull)
-    state.index[r], state.D[r], counts[IN_A] = counts[ATOMS], d, r + 1
-
-
-@hot
-def lacks_room(state, sketch):
-    """Say whether an array has no room for a round."""
-    counts, weights = state.counts, sketch.weights
-    room = counts[ATOMS] < state.c.shape[0] and counts[IN_A] < state.z.shape[0]
-    return not (room and counts[MEMBERS] < weights.shape[0])
-
-
-@hot
-def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sketch, work, out):
-    """Play Sketched-KONS (kons Algorithm 3); KORS sees a round after its label (errata 9)."""
-    k, s, loss, C, alpha = work.k, work.s, newton.loss, newton.C, newton.alpha
-    for t in range(first, X.shape[0]):
-        if lacks_room(state, sketch):
-            return t, NEED_ROOM
-        x, m, r = X[t], state.counts[ATOMS], state.counts[IN_A]
-        kernel_row(kernel, x, state.atoms, m, k)
-        k_tt = kernel_diag(kernel, x)
-        write_s(k, state, s)
-        schur = larger(k_tt - dot(s, s, r), 0.0)  # negative only by rounding
-        ybar = dot(k, state.c, m) + dot(s, state.z, r)  # line 6
-        if not abs(ybar) < np.inf:
-            return t, NOT_FINITE
-        out.forecasts[t] = forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
-        over = ybar - forecast  # h(ybar_t)
-        if over != 0.0 and not schur > 0.0:
-            return t, NOT_POSITIVE
-        g = loss_derivative(loss, forecast, stream.y[t])
-        d, v = scaled_slope(g, stream.eta[t]), 0.0
-        if not is_flat(loss, g):  # lines 8 to 10
-            v, status = toss_coins(t, d, k_tt, stream, sampling, state, sketch, work)
-            if status != DONE:
-                return t, status
-        pull = over / schur if over != 0.0 else 0.0
-        c = 0.0
-        if v > 0.0:
-            append_row(d * math.sqrt(v), g, schur, pull, alpha, state, s)
-        else:  # left out of A: the gradient step and the projection stay (errata 4)
-            c = -g / alpha - pull
-            add_multiple(state.z, -c, s, r)
-        if not (is_flat(loss, g) and c == 0.0):
-            append_atom(x, c, state)
-        out.sizes[t] = state.counts[ATOMS]
-        q = schur / alpha
-        weight = stream.eta[t] * g * g if v > 0.0 else 0.0
-        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
-        state.totals[R_G] += decrement
-        if decrement < newton.stop:
-            return t + 1, STOPPED
-    return X.shape[0], DONE
 
 
 # ---- forecasts ----
