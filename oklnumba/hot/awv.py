@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
     first: int
     stop: int
     r: int  # columns in use, a multiple of LANES: zeros follow the last feature
-    compared: int  # columns of the certificate's comparators: r, or fewer where atoms join later
+    compared: int  # columns of the certificate's comparators: r; fewer only in SelfTuning
 
 
 class AWVResults(NamedTuple):
@@ -47,7 +47,7 @@ class AWVResults(NamedTuple):
     forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m = z' A_{t-1}^-1 b_{t-1}
     shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z
-    growth: Array  # (n, K): comes off (y - m)^2 / a for new columns, or for those not compared
+    growth: Array  # (n, K): comes off (y - m)^2 / a where columns are new or not compared; else 0
 
 
 class Certificate(NamedTuple):
@@ -65,20 +65,6 @@ LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
 
 
 # ---- AWV on features ----
-
-
-@hot
-def measure_growth(y, m, a, p, beta, c, compared, r):
-    """Return by how much columns from ``compared`` on raise the best function's loss of a round.
-
-    That loss is (y - m)^2 / a. Without these columns m lacks their p_j c_j, and a their factors
-    a' / a of udu.py: a / a' = 1 - p beta.
-    """
-    first_m, first_a = m, a
-    for j in range(compared, r):
-        first_m -= p[j] * c[j]
-        first_a *= 1.0 - p[j] * beta[j]
-    return (y - m) * (y - m) / a - (y - first_m) * (y - first_m) / first_a
 
 
 @hot
@@ -108,6 +94,20 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
                 ridge_learn(y, beta, c, work.scan, r)  # b_t = g b_{t-1} + y_t z_t
         t += count
     return stretch.stop, DONE
+
+
+@hot
+def measure_growth(y, m, a, p, beta, c, compared, r):
+    """Return by how much columns from ``compared`` on raise the best function's loss of a round.
+
+    That loss is (y - m)^2 / a. Without these columns m lacks their p_j c_j, and a their factors
+    a' / a of udu.py: a / a' = 1 - p beta.
+    """
+    first_m, first_a = m, a
+    for j in range(compared, r):
+        first_m -= p[j] * c[j]
+        first_a *= 1.0 - p[j] * beta[j]
+    return (y - m) * (y - m) / a - (y - first_m) * (y - first_m) / first_a
 
 
 @hot

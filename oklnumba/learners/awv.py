@@ -257,7 +257,7 @@ class FeatureRidge(Learner):
         """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
         n, single = len(X), self._single
         Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
-        if single is not None and trace is single.trace:
+        if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
             arguments = *self._arguments(n), *bind_outputs(trace, self._workspace, self._totals)

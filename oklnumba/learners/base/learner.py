@@ -11,6 +11,11 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_che
 ``_space()`` (the space of the certificate), ``_matrices()`` (for ``health``), ``_nested()`` (inner
 objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
 
+``partial_fit`` and ``okl.run`` check their arguments, cut the rows into blocks and call ``_play``.
+This calls a loop of hot/ by ``enter`` (jit.py), with arrays of the state and of the trace.
+``predict_one`` and ``learn_one`` do the same with buffers that are kept (single.py). A round whose
+point was forecast last need not compute again what the forecast did: ``_pop_forecast_point``.
+
 If ``_outputs_at_once``, the learner plays K labels per round on one state, as K learners would:
 after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K).
 """
