@@ -104,7 +104,8 @@ def test_the_games_differ():
     assert games["unpenalised", "single"].regret[0] == pytest.approx(0.75)
     assert games["penalised", "single"].regret[0] == pytest.approx(0.5)
     for game in games.values():
-        curve = okl.theory.regret_curve(game.predictions, KERNEL, game.X, game.y, 1.0, at=[N])
+        best = okl.theory.Hindsight(KERNEL, game.X, game.y, 1.0)
+        curve = best.regret(game.predictions, at=[N])
         assert curve.prefix[0] > curve.prefix_penalised[0] + 0.1
 
 

@@ -30,7 +30,7 @@ from oklnumba.theory.dimension import (
     online_effective_dimension, projection_gap,
 )  # fmt: skip
 from oklnumba.theory.hindsight import (
-    Hindsight, RegretCurve, comparator, norm_ball_comparator, regret, regret_curve,
+    Hindsight, RegretCurve, comparator, norm_ball_comparator, regret,
 )  # fmt: skip
 from oklnumba.theory.jacobsen2024 import discounted_awv_bound
 from oklnumba.theory.jezequel2019 import (
@@ -58,7 +58,7 @@ __all__ = [
     "leverage_scores", "log_det", "log_det_bound", "mistake_bound", "mlpoly_bound",
     "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound", "ogd_strong_bound",
     "online_effective_dimension", "p_norm_bound", "perceptron_bound", "pkawv_bound", "pomdr_bound",
-    "pomdr_data_bound", "projection_gap", "rates", "regret", "regret_curve", "sketched_kons_bound",
+    "pomdr_data_bound", "projection_gap", "rates", "regret", "sketched_kons_bound",
     "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree", "winnow_bound",
 ]  # fmt: skip
 

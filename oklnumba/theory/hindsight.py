@@ -322,27 +322,9 @@ def regret(
     if len(X) > max_rounds:
         raise ValueError(
             f"X has {len(X)} rows, but the {loss} regret after every round is for at most "
-            f"{max_rounds}; name some rounds: regret_curve(predictions, kernel, X, y, lam, at)"
+            f"{max_rounds}; name some: Hindsight(kernel, X, y, lam, loss).regret(predictions, at)"
         )
     best = Hindsight(kernel, X, y, lam, loss)
     if loss == "squared":
         return np.asarray(best.regret(predictions))
     return best.regret(predictions, at=len(X)).prefix_penalised  # type: ignore[union-attr]
-
-
-@checks_arguments
-def regret_curve(
-    predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
-    at: int | ArrayLike, loss: str = "squared",
-) -> RegretCurve:  # fmt: skip
-    """Return the regret of forecasts after some rounds, against four comparators in hindsight.
-
-    The same as ``Hindsight(kernel, X, y, lam, loss).regret(predictions, at)``.
-
-    Examples
-    --------
-    >>> X, y = [[1.0], [1.0]], [1.0, 3.0]
-    >>> okl.theory.regret_curve([0.0, 0.0], okl.Linear(), X, y, 2.0, at=[2]).prefix.round(6)
-    array([6.])
-    """
-    return Hindsight(kernel, X, y, lam, loss).regret(predictions, at)  # type: ignore[return-value]

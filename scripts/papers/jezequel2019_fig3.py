@@ -86,7 +86,8 @@ def check(game: Game, played):
     """Return Kernel-AWV's bound after each round; stop if the regret exceeds it."""
     rounds = np.arange(1, len(played.y) + 1)
     log_det = np.array([okl.theory.awv_bound(KERNEL, played.X[:t], LAM) for t in rounds])
-    curve = okl.theory.regret_curve(played.predictions, KERNEL, played.X, played.y, LAM, rounds)
+    best = okl.theory.Hindsight(KERNEL, played.X, played.y, LAM)
+    curve = best.regret(played.predictions, rounds)
     regret = curve.prefix if game.comparator == "unpenalised" else curve.prefix_penalised
     # Without the penalty in the comparator's loss, it stands in the bound.
     bound = log_det + regret - curve.prefix_penalised

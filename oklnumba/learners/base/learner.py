@@ -4,17 +4,16 @@ A subclass declares its arrays in ``_STATE``. All attributes with a leading unde
 which ``reset`` removes; ``_hyper`` are the hyper-parameters in force. It has the methods
 
 - ``_start(d)``: make the state for inputs of width d, by ``_make_state`` (core/state.py);
-- ``_play(X, y, trace)``: play rounds; write each forecast before its label is read;
+- ``_play(X, y, trace)``: play a block of rounds, mostly by a loop of hot/ called through ``enter``
+  (jit.py); write each forecast before its label is read;
 - ``_forecast(X)``: return the forecast of each row, as if it came next; change no later forecast;
 
 and, where needed, ``_check_params`` (several hyper-parameters together), ``_check_labels(y)``,
 ``_space()`` (the space of the certificate), ``_matrices()`` (for ``health``), ``_nested()`` (inner
 objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
 
-``partial_fit`` and ``okl.run`` check their arguments, cut the rows into blocks and call ``_play``.
-This calls a loop of hot/ by ``enter`` (jit.py), with arrays of the state and of the trace.
-``predict_one`` and ``learn_one`` do the same with buffers that are kept (single.py). A round whose
-point was forecast last need not compute again what the forecast did: ``_pop_forecast_point``.
+``predict_one`` and ``learn_one`` keep their buffers (single.py), and a round whose point was
+forecast last need not compute again what the forecast did: ``_pop_forecast_point``.
 
 If ``_outputs_at_once``, the learner plays K labels per round on one state, as K learners would:
 after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K).
@@ -173,12 +172,8 @@ class Learner(State, Params):
         """Play one round: forecast ``x`` (not returned), learn its label ``y``; return self."""
         with self._lock:
             single = self._single
-            if (
-                single is not None
-                and self._fault is None
-                and single.take_point(x)
-                and single.take_label(y)
-            ):
+            is_begun = single is not None and self._fault is None
+            if is_begun and single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
             else:
                 schema = self._schema_for(x)
@@ -190,7 +185,7 @@ class Learner(State, Params):
                 self._check_points(X)
             if self._first_labels is not None and self._fault is None:
                 self._advise_labels(label)
-            if single is None or self._fault is not None:
+            if not is_begun:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._keep_single()
             X = X if X is single.X else inputs.scale_columns(X, self._scales)
