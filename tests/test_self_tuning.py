@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.core import guard
 from oklnumba.core.paced import finish
+from oklnumba.hot.tuned import layers as hot
+from oklnumba.learners.self_tuning import layers
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.labels import Labels, Past
 from oklnumba.learners.self_tuning.scales import Scales
@@ -113,6 +115,40 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, perio
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
 
 
+def test_what_was_lacking_where_inputs_were_the_same_is_added(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((1000, 6))
+    labels = np.sin(rows[:, 0]) + rows[:, 1] + rng.standard_normal(1000)  # of each row its own
+    drawn, losses = rng.integers(0, 1000, 3000), []
+    for slots in (layers.REMEMBERED, 1):  # control: each row takes the place of the last
+        monkeypatch.setattr(layers, "REMEMBERED", slots)
+        run = okl.run(okl.SelfTuning(), rows[drawn], labels[drawn])
+        losses.append(run.losses[1000:].mean())
+    assert losses[0] < 0.9 * losses[1]
+
+
+def test_a_row_is_forgotten_when_another_one_takes_its_slot():
+    keys, residuals = np.zeros(4, dtype=np.int64), np.zeros((4, 2))
+    for key, residual in ((5, 1.0), (5, 2.0), (6, 7.0)):
+        hot.add_residual(key, residual, keys, residuals)
+    found = [hot.recall_residual(key, keys, residuals) for key in (5, 6, 9, 0)]
+    assert found == [3.0 / 4.0, 7.0 / 3.0, 0.0, 0.0]  # 9 has the slot of 5
+    hot.add_residual(9, 3.0, keys, residuals)
+    found = [hot.recall_residual(key, keys, residuals) for key in (5, 9)]
+    assert found == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0, 0.1, 2.0**300, 2.0**-300])
+def test_rows_have_keys_of_their_own_in_all_slots(scale):
+    X = scale * np.stack(np.meshgrid(*[np.arange(16.0)] * 4), axis=-1).reshape(-1, 4)
+    keys = layers.find_keys(X)
+    assert len(np.unique(keys)) == len(X) == 2**16
+    assert len(np.unique(keys % 2**16)) > 0.6 * 2**16  # of random numbers .63
+    assert_array_equal(layers.find_keys(-0.0 * X), layers.find_keys(0.0 * X))
+    assert_array_equal(layers.find_keys(np.column_stack([X, np.zeros(len(X))])), keys)
+    assert_array_equal(layers.find_keys(np.asfortranarray(X)), keys)
+
+
 RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
 
 
@@ -135,6 +171,7 @@ def test_no_forecast_looks_ahead_across_restarts(t):
 def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     X, y = stream("drift", n=LONG)
     y[[9, 50, 700, 2100]], X[[60, 2060], 0] = [-500.0, 1e6, -1e4, 1e5], 1e9
+    X[1::3] = X[::3][: len(X[1::3])]  # rows that come again, in their block too
     bulk, single, chunks = (okl.SelfTuning(BUDGET) for _ in range(3))
     run = okl.run(bulk, X, y)
     again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
@@ -160,6 +197,7 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
 def test_cores_leave_the_bits(outputs, monkeypatch):
     X, y = stream("drift", n=1100)
     learner, Y = okl.SelfTuning(64), y
+    X[1::3] = X[::3][: len(X[1::3])]
     if outputs > 1:
         learner, Y = okl.MultiOutput(learner), np.stack([y, X[:, 1], np.sign(y)], axis=1)
     runs = []
@@ -644,7 +682,7 @@ def test_outliers_may_be_taken_as_they_are():
     )
 
 
-@pytest.mark.parametrize("name", ["lagged", "outliers", "drift"])
+@pytest.mark.parametrize("name", ["lagged", "outliers", "drift", "repeated"])
 def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name, monkeypatch):
     monkeypatch.setattr(constants, "RESTARTS", (32, 128, 256))
     spaces = make_small(constants.SPACES)

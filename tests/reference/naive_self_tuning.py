@@ -288,13 +288,27 @@ def regressions(F, last, y, B):
     return np.clip(last + B * found, -B, B)
 
 
-def corrections(first, others, y, B):
-    """Two ridge regressions of what the first of some forecasts lacks, on all and their cubes."""
+def mean_residuals(X, residuals, B):
+    """The mean residual in earlier rounds with the same x, as if two more had been 0, cut."""
+    out, seen = np.zeros(len(X)), {}
+    for t, x in enumerate(map(tuple, X)):
+        before = seen.setdefault(x, [])
+        out[t] = np.clip(sum(before) / (len(before) + 2), -B[t], B[t])
+        before.append(residuals[t])
+    return out
+
+
+def corrections(first, others, X, y, B):
+    """Two ridge regressions of what the first of some forecasts lacks.
+
+    On all of them, their cubes, and what the first one lacked where inputs were the same.
+    """
     units = np.where(B > 0, B, np.inf)[:, None]
     G, differences = np.column_stack([first, others]), others - first[:, None]
-    Z = np.column_stack([first / units[:, 0], differences / units, (G / units) ** 3])
-    target = (np.clip(y, -B, B) - first) / units[:, 0]
-    found = forecasts(Z, target, [(1.0, None), (1.0, 500)])[:, [0, 2]].T
+    residuals = np.clip(y, -B, B) - first
+    repeated = mean_residuals(X, residuals, B)[:, None]
+    Z = np.hstack([first[:, None] / units, differences / units, (G / units) ** 3, repeated / units])
+    found = forecasts(Z, residuals / units[:, 0], [(1.0, None), (1.0, 500)])[:, [0, 2]].T
     return np.clip(first + B * found, -B, B)
 
 
@@ -307,7 +321,7 @@ def ml_poly(F, y):
     return naive_linear.mlpoly(F, y, lambda forecast, label: 2 * (forecast - label))
 
 
-def aggregated(F, y, B, starts):
+def aggregated(F, X, y, B, starts):
     """Four aggregations of the members, ridge on these and the members, ridge again, ML-Poly."""
 
     def in_epochs(aggregate, *series):
@@ -319,7 +333,7 @@ def aggregated(F, y, B, starts):
     first = np.stack([plain, shared, poly, posterior], axis=1)
     everyone = np.column_stack([F[:, :-1], first, np.zeros(len(y))])
     stacks = regressions(everyone, F[:, -1], y, B)
-    corrected = corrections(stacks[0], np.column_stack([*stacks[1:], first]), y, B)
+    corrected = corrections(stacks[0], np.column_stack([*stacks[1:], first]), X, y, B)
     return in_epochs(ml_poly, np.stack([plain, poly, *stacks, *corrected], axis=1), y)
 
 
@@ -434,7 +448,7 @@ def self_tuning(
         columns += [] if experts is None else [experts[:stop] - offset]
         columns.append(last[:, None] - offset)  # the last label
         F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
-        out[start:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[start:]
+        out[start:stop] = (aggregated(F, X[:stop], labels - C, B, starts) + C + offset)[start:]
         F += C[:, None]
         errors = out[:stop] - y[:stop] if start == 0 else (F - labels[:, None])[start:]
         losses = losses + (errors**2).sum(axis=0)

@@ -9,10 +9,11 @@ from the centre of the labels' range:
         z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
         v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
         h_t,j = f_t,N + B_t (ridge regression j of v on z), cut  # members.py: regression_rounds
-        z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, and the cubes of all
-              h_t,j / B_t and g_t,j / B_t
-        v_t = (y_t cut to [-B_t, B_t] - h_t,1) / B_t
-        c_t,j = h_t,1 + B_t (ridge regression j of v on z), cut  # corrections
+        e_t = y_t cut to [-B_t, B_t] - h_t,1
+        m_t = sum of e_s / (2 + number of s), over the rounds s < t with x_s = x_t, cut
+        z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, the cubes of all
+              h_t,j / B_t and g_t,j / B_t, and m_t / B_t
+        c_t,j = h_t,1 + B_t (ridge regression j of e / B on z), cut  # corrections
         yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
 """
 
@@ -58,6 +59,8 @@ class LayerState(NamedTuple):
     member_losses: Annotated[Array, "outputs", "members"]
     # What the forecasts of rounds replayed here lost more at the time than in the replay.
     replay_gap: Annotated[Array, "outputs"]
+    keys: Annotated[Array, "outputs", "slots"]  # of the last x that came to each slot of a table
+    residuals: Annotated[Array, "outputs", "slots", "sums"]  # of e with that x, and how many
     best: Annotated[Array, "outputs"]  # the certified member with the least comparator
     lowest: Annotated[Array, "outputs", "periods"]  # label of the present period, and of the one
     highest: Annotated[Array, "outputs", "periods"]  # before
@@ -126,15 +129,33 @@ def write_forecasts(first, stop, base, B, added, t, row):
 
 
 @hot
-def write_cubes(base, h, first, t, B, z):
-    """Write z_t of the corrections of ``base``, h_t,1. Returns its length, padded."""
+def recall_residual(key, keys, residuals):
+    """Return the mean residual of the earlier rounds with this x, as if two more had been 0."""
+    slot = key & (keys.shape[0] - 1)
+    return residuals[slot, 0] / (residuals[slot, 1] + 2.0) if keys[slot] == key else 0.0
+
+
+@hot
+def add_residual(key, residual, keys, residuals):
+    """Add the residual of a round with this x; another x of its slot is forgotten."""
+    slot = key & (keys.shape[0] - 1)
+    if keys[slot] != key:
+        keys[slot], residuals[slot, 0], residuals[slot, 1] = key, 0.0, 0.0
+    residuals[slot, 0] += residual
+    residuals[slot, 1] += 1.0
+
+
+@hot
+def write_cubes(base, h, first, t, m, B, z):
+    """Write z_t of the corrections of ``base``, h_t,1, with m_t. Returns its length, padded."""
     count = h.shape[0] + first.shape[0]
     for j in range(count):
         forecast = h[j] if j < h.shape[0] else first[j - h.shape[0], t]
         scaled = forecast / B
         z[j] = (forecast - (base if j > 0 else 0.0)) / B
         z[count + j] = scaled * scaled * scaled
-    return pad(z, 2 * count)
+    z[2 * count] = m / B
+    return pad(z, 2 * count + 1)
 
 
 @hot
@@ -189,21 +210,25 @@ def first_layer_rounds(n, Y, learns, k, forecasts, layers):
 
 
 @hot
-def correction_rounds(n, learns, layers):
-    """Write the forecasts of the regressions, and what the corrections play."""
+def correction_rounds(x_keys, learns, k, layers):
+    """Write the forecasts of the regressions of output k, and what the corrections play."""
     work, rows, added = layers.work, layers.work.rows, layers.work.regressed.forecasts
     chosen, count = layers.chosen, layers.regressions
-    for t in range(n):
+    keys, residuals = layers.state.keys[k], layers.state.residuals[k]
+    for t in range(x_keys.shape[0]):
         row, B, last = work.final[t], work.bounds[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.first[chosen[j], t]
         write_forecasts(0, count, last, B, added, t, row)
         unit, h = B if B > 0.0 else np.inf, row[chosen.shape[0] : chosen.shape[0] + count]
         base = h[0]
-        rows.widths[t] = write_cubes(base, h, work.first, t, unit, rows.Z[t])
+        m = clip(recall_residual(x_keys[t], keys, residuals), B)
+        rows.widths[t] = write_cubes(base, h, work.first, t, m, unit, rows.Z[t])
         if learns:
-            rows.Y[t, 0] = (clip(work.labels[t], B) - base) / unit
-    return n, DONE
+            residual = clip(work.labels[t], B) - base
+            rows.Y[t, 0] = residual / unit
+            add_residual(x_keys[t], residual, keys, residuals)
+    return x_keys.shape[0], DONE
 
 
 @hot
@@ -254,15 +279,16 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
 
 
 @hot
-def layer_rounds(layer, n, Y, learns, k, offset, results, layers, trace):
+def layer_rounds(layer, x_keys, Y, learns, k, offset, results, layers, trace):
     """Play n rounds of a layer of output k: FIRST, CORRECTIONS or FINAL, regressions between.
 
-    Y : (n, K), less their offsets; learns : else the rounds are only forecast; results : of all
-    members; trace : (n, K) each, predictions count from 0, not from ``offset``. Returns the round
-    that failed and a status.
+    x_keys : (n,), a number for each x; Y : (n, K), less their offsets; learns : else the rounds are
+    only forecast; results : of all members; trace : (n, K) each, predictions count from 0, not from
+    ``offset``. Returns the round that failed and a status.
     """
+    n = x_keys.shape[0]
     if layer == FINAL:
         return final_layer_rounds(n, learns, k, offset, results.certificates, layers, trace)
     if layer == CORRECTIONS:
-        return correction_rounds(n, learns, layers)
+        return correction_rounds(x_keys, learns, k, layers)
     return first_layer_rounds(n, Y, learns, k, results.forecasts, layers)

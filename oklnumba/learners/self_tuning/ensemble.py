@@ -17,7 +17,7 @@ from oklnumba.hot.tuned.members import Results
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
-from oklnumba.learners.self_tuning.layers import Layers
+from oklnumba.learners.self_tuning.layers import Layers, find_keys
 from oklnumba.learners.self_tuning.members import Group, Member, name_forecasters
 from oklnumba.learners.self_tuning.regressions import NO_LABELS, Workspaces, make_results
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
@@ -141,14 +141,15 @@ class Ensemble(State):
         self._write_recorded(rounds.recorded)
         if self._are_experts.any():
             self._certify_experts(rounds)
-        self._play_layers(len(rounds.X), rounds.Y - self.scales.offsets, trace)
+        self._play_layers(rounds.X, rounds.Y - self.scales.offsets, trace)
 
-    def _play_layers(self, n: int, Y: np.ndarray, trace: Trace) -> None:
+    def _play_layers(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
         """Play the layers on what the members have just forecast; learn Y if it is not empty."""
+        keys = find_keys(X)
         run_together([
-            partial(self.layers.play, n, k, Y, offset, self._results, trace)
+            partial(self.layers.play, keys, k, Y, offset, self._results, trace)
             for k, offset in enumerate(self.scales.offsets.tolist())
-        ], n)  # fmt: skip
+        ], len(X))  # fmt: skip
 
     def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
         """Play the rounds of the past that were not replayed yet, so many rows at a time."""
@@ -221,7 +222,7 @@ class Ensemble(State):
         for group, Z in self._views:
             group.forecast(Z)
         self._add_last(known.last)
-        self._play_layers(len(X), NO_LABELS, Trace(out, NO_SIZES, *[out] * 4))
+        self._play_layers(X, NO_LABELS, Trace(out, NO_SIZES, *[out] * 4))
 
     # ---- what members are and lost, and saving ----
 

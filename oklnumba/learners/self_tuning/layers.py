@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +34,7 @@ from oklnumba.learners.self_tuning.settings import (
     FINAL_LAYER,
     FIRST_LAYER,
     POSTERIOR,
+    REMEMBERED,
     STACKS,
 )
 
@@ -43,7 +45,8 @@ class Layers(State):
     A regression learns label - last label from forecast - last label of each member, and of 0. So
     it begins with the last label, and stays there where labels do not change. Its weights may be
     negative, and their sum need not be 1, unlike those of an aggregation. Corrections are
-    regressions too. They begin with the forecast of the first regression, and learn what it lacks.
+    regressions too. They begin with the forecast of the first regression, and learn what it lacks,
+    also from what it lacked in earlier rounds with the very same inputs.
 
     member_rows : of the members' forecasts in ``Results``; certified : the regressions of those
     that have a certificate; like : any group, for all that its loop takes but does not use here.
@@ -53,7 +56,7 @@ class Layers(State):
         "U": ("outputs", "regressions", "r", "r"), "inv_d": ("outputs", "regressions", "r"),
         "c": ("outputs", "regressions", "targets", "r"), "member_gaps": ("outputs", "members"),
     }  # fmt: skip
-    _INTEGERS = frozenset({"best"})
+    _INTEGERS = frozenset({"best", "keys"})
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(
@@ -61,12 +64,12 @@ class Layers(State):
     ):  # fmt: skip
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
-        self._columns = max(count + len(FIRST_LAYER), 2 * some)
+        self._columns = max(count + len(FIRST_LAYER), 2 * some + 1)
         r, regressions = round_up_to_vector(self._columns), STACKS + CORRECTIONS
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
             final=len(FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r, targets=1,
-            periods=2,
+            periods=2, slots=REMEMBERED, sums=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
@@ -100,20 +103,21 @@ class Layers(State):
         return arguments, hot.LayerArguments(*self._arguments, work)
 
     def play(
-        self, n: int, k: int, Y: np.ndarray, offset: float, results: Results, trace: Trace
+        self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, results: Results,
+        trace: Trace,
     ) -> None:  # fmt: skip
         """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
 
-        Y : (n, K), labels less their offsets, or empty; results : of all members. Threads may play
-        several outputs at once.
+        x_keys : (n,), by ``find_keys``; Y : (n, K), labels less their offsets, or empty; results :
+        of all members. Threads may play several outputs at once.
         """
         work = take_idle(self._idle, self._make_work)
         (regressions, layers), learns = work, len(Y) > 0
-        rounds = n, Y, learns, k, offset, results, layers, trace
+        rounds = x_keys, Y, learns, k, offset, results, layers, trace
         shares = pairwise([0, len(STACKS), len(STACKS) + len(CORRECTIONS)])
         for layer, few in zip([hot.FIRST, hot.CORRECTIONS], shares, strict=True):
             play(hot.layer_rounds, layer, *rounds)  # writes what the regressions play
-            share = Share(k, k + 1, 0, n, *few)
+            share = Share(k, k + 1, 0, len(x_keys), *few)
             play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
         play(hot.layer_rounds, hot.FINAL, *rounds)
         self._idle.append(work)
@@ -193,3 +197,19 @@ class Layers(State):
         for k in range(len(self._U)):
             parts += measure_regressions(names, self._regressions, k, self._columns, [1.0])[0]
         return parts
+
+
+def find_keys(X: np.ndarray) -> np.ndarray:
+    """Return a number for each row, (n,): the same for equal rows, by chance (2^-44) for others.
+
+    A column of zeros more changes none.
+    """
+    bits = (X + 0.0).view(np.int64)  # so -0.0 is 0.0
+    keys = ((bits ^ bits >> 32) * odd_numbers(X.shape[1])).sum(axis=1)
+    return keys ^ keys >> 32  # low bits of the sum are those of the smallest digits only
+
+
+@cache
+def odd_numbers(d: int) -> np.ndarray:
+    """Return d odd numbers, drawn once for all."""
+    return np.random.default_rng(0).integers(-(2**63), 2**63, d) | 1

@@ -101,6 +101,9 @@ STACKS = Ridge(10.0), Ridge(10.0, 500), Ridge(0.3, 500)
 # Regressions on what the first layer and these forecast, and on its cubes: for functions that level
 # off, as probabilities do.
 CORRECTIONS = Ridge(1.0), Ridge(1.0, 500)
+# They also know what the first regression lacked on average in earlier rounds with these very
+# inputs: the last of them in each of so many slots of a table. For tables with repeated rows.
+REMEMBERED = 2**16
 FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with all regressions
 
 # ---- when things happen ----
