@@ -135,9 +135,10 @@ def run_chains(chains: Sequence[Chain], rounds: int = FEWEST_ROUNDS) -> list[lis
     chain ends at an error; when all have ended, the first error of the first chain is raised.
     """
     global _pool
-    alone = _this.is_inside or rounds < FEWEST_ROUNDS
-    most = sum(max(map(len, chain)) for chain in chains)  # calls at once
-    helpers = 0 if alone else min(count_cores(), most) - 1
+    helpers = 0
+    if not (_this.is_inside or rounds < FEWEST_ROUNDS):
+        most = sum(max(map(len, chain)) for chain in chains)  # calls at once
+        helpers = min(count_cores(), most) - 1
     if helpers < 1:
         return [[[call() for call in phase] for phase in chain][-1] for chain in chains]
     with _pool_lock:

@@ -55,7 +55,7 @@ def _compile_plain(function, options):
 
 
 try:
-    from oklnumba.hot.primitives.compiler import compile_whole
+    from oklnumba.hot.primitives.compiler import bind, compile_whole, unbind
 except Exception:  # whatever this numba lacks
     compile_whole = None
 _version = tuple(map(int, re.findall(r"\d+", numba.__version__)[:2]))
@@ -93,6 +93,18 @@ hot_apart = _jit(REORDERED, inlined=False)
 # Fused products only: range reductions must not be reordered.
 exact = _jit({"contract"})
 exact_apart = _jit({"contract"}, inlined=False)
+
+
+if PLAIN or not COMPILES:
+
+    def bind(arguments):
+        """Return arguments of a loop in the form in which it takes them."""
+        return arguments
+
+    @hot
+    def unbind(arguments):
+        """Return bound arguments."""
+        return arguments
 
 
 def cache_folder() -> str | None:

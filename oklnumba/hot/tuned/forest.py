@@ -21,7 +21,7 @@ For K labels a round, sums and means have K entries, and gains add up.
 from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import Array, hot
+from oklnumba.hot.primitives.jit import Array, hot, unbind
 
 NODES = 0  # entry of the counts: nodes of all trees
 SEEN, RANDOM = range(2)  # entries of the progress
@@ -169,11 +169,12 @@ def add_label(node, y, trees):
 
 
 @hot
-def forest_rounds(X, Y, learns, trees, shrinkages, means, forecasts):
+def forest_rounds(X, Y, learns, bound, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read. means : (E, K), workspace.
+    learns : else Y, (n, K), is not read; bound : Trees, shrinkages, (E,), and workspace, (E, K).
     """
+    trees, shrinkages, means = unbind(bound)
     forecasts[:] = 0.0
     for root in trees.roots:
         for t in range(X.shape[0]):

@@ -34,7 +34,7 @@ from oklnumba.hot.experts import (
     experts_rounds,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, Array, hot
+from oklnumba.hot.primitives.jit import DONE, Array, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
 from oklnumba.hot.tuned.coordinates import Rows
@@ -90,7 +90,8 @@ class LayerArguments(NamedTuple):
     shares: Array  # (4,)
     regressions: int  # how many h there are; corrections come behind them
     chosen: Array  # (2,): aggregations that the final layer weighs
-    member_rows: Array  # (N,): of the members' forecasts in Results
+    results: Results  # of all members
+    member_rows: Array  # (N,): of the members' forecasts in the results
     certified: Array  # regressions of the members that have a certificate
     state: LayerState
     work: LayerWork
@@ -172,23 +173,23 @@ def take_labels(n, Y, learns, k, state, work):
 
 
 @hot
-def take_forecasts(n, forecasts, k, layers):
+def take_forecasts(n, k, layers):
     """Write the members' forecasts, which count from the centre, cut to [-B_t, B_t]."""
     F, bounds, centre = layers.work.F, layers.work.bounds, layers.state.centre[k]
     for i in range(F.shape[1]):
-        row = forecasts[layers.member_rows[i]]
+        row = layers.results.forecasts[layers.member_rows[i]]
         for t in range(n):
             F[t, i] = clip(row[t, k] - centre, bounds[t])
 
 
 @hot
-def first_layer_rounds(n, Y, learns, k, forecasts, layers):
+def first_layer_rounds(n, Y, learns, k, layers):
     """Play the first layer of output k, and write what the regressions play."""
     state, work, rows, y = layers.state, layers.work, layers.work.rows, layers.work.labels
     F, count, tally = work.F[:n], work.F.shape[1], state.tally[k, 0]
     rows.ends[k], grown = n, tally[GROWN]
     take_labels(n, Y, learns, k, state, work)
-    take_forecasts(n, forecasts, k, layers)
+    take_forecasts(n, k, layers)
     for j in range(layers.kinds.shape[0]):
         rule = Rule(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
         out = Aggregates(work.first[j], work.excess)  # excess: workspace, until below
@@ -232,9 +233,10 @@ def correction_rounds(x_keys, learns, k, layers):
 
 
 @hot
-def certify_rounds(F, k, certificates, layers, trace):
+def certify_rounds(F, k, layers, trace):
     """Write losses and certificates: the bound is the member's plus the bound of the layers."""
     state, work, y = layers.state, layers.work, layers.work.labels
+    certificates = layers.results.certificates
     for t in range(F.shape[0]):
         p = work.forecasts[t]
         state.loss[k] += (p - y[t]) * (p - y[t])
@@ -256,7 +258,7 @@ def certify_rounds(F, k, certificates, layers, trace):
 
 
 @hot
-def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
+def final_layer_rounds(n, learns, k, offset, layers, trace):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
     F = work.F[:n]
@@ -274,21 +276,21 @@ def final_layer_rounds(n, learns, k, offset, certificates, layers, trace):
     for t in range(n):
         trace.predictions[t, k] = work.forecasts[t] + middle
     if learns:
-        certify_rounds(F, k, certificates, layers, trace)
+        certify_rounds(F, k, layers, trace)
     return n, DONE
 
 
 @hot
-def layer_rounds(layer, x_keys, Y, learns, k, offset, results, layers, trace):
+def layer_rounds(layer, x_keys, Y, learns, k, offset, bound, trace):
     """Play n rounds of a layer of output k: FIRST, CORRECTIONS or FINAL, regressions between.
 
     x_keys : (n,), a number for each x; Y : (n, K), less their offsets; learns : else the rounds are
-    only forecast; results : of all members; trace : (n, K) each, predictions count from 0, not from
+    only forecast; bound : LayerArguments; trace : (n, K) each, predictions count from 0, not from
     ``offset``. Returns the round that failed and a status.
     """
-    n = x_keys.shape[0]
+    n, layers = x_keys.shape[0], unbind(bound)
     if layer == FINAL:
-        return final_layer_rounds(n, learns, k, offset, results.certificates, layers, trace)
+        return final_layer_rounds(n, learns, k, offset, layers, trace)
     if layer == CORRECTIONS:
         return correction_rounds(x_keys, learns, k, layers)
-    return first_layer_rounds(n, Y, learns, k, results.forecasts, layers)
+    return first_layer_rounds(n, Y, learns, k, layers)

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import Factor, PassWork, Pending
-from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, Array, hot, unbind
 from oklnumba.hot.primitives.udu import Forgetting
 from oklnumba.hot.tuned.coordinates import Block, Maps, Tree, map_share, sort_rounds
 from oklnumba.hot.tuned.rules import Rules, rule_rounds
@@ -206,13 +206,15 @@ def unsort_results(n, learns, group):
 
 
 @hot
-def group_rounds(phase, X, Y, coins, is_forecast_point, share, group):
+def group_rounds(phase, X, Y, coins, is_forecast_point, share, bound):
     """Play one phase of n rounds, or all; MAP and REGRESS of a share of the rounds.
 
     X : (n, d), read by SORT; Y : (n, K), empty if the rounds are only forecast; coins : (n,), of
     points that may join dictionaries, empty if none may; is_forecast_point : whether the last call
-    was the forecast of the only row. Returns the round that failed and a status.
+    was the forecast of the only row; bound : GroupArguments. Returns the round that failed and a
+    status.
     """
+    group = unbind(bound)
     failed, status, learns, rows = 0, DONE, Y.shape[0] > 0, group.block.rows
     if phase == SORT or phase == ALL:
         sort_rounds(X, Y, coins, group.tree, group.block)

@@ -83,7 +83,8 @@ class Ensemble(State):
         have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         experts = certificate_cuts[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(have_proof), experts)
-        self.layers = Layers(rows, certified, outputs, self.groups[-1].arguments)
+        like = self.groups[-1].arguments
+        self.layers = Layers(self._results, rows, certified, outputs, like)
         self._workspaces = Workspaces(self.groups)
 
     def free_members(self) -> None:
@@ -111,9 +112,9 @@ class Ensemble(State):
 
     def _add_last(self, last: np.ndarray) -> None:
         """Write the last labels, (n, K), and add them to what members with a memory forecast."""
-        forecasts = self._results.forecasts[:, : len(last)]
-        forecasts[-1] = last - self.scales.offsets
-        forecasts[self._lagged_rows] += forecasts[-1]
+        n, forecasts = len(last), self._results.forecasts
+        base = np.subtract(last, self.scales.offsets, out=forecasts[-1, :n])
+        forecasts[self._lagged_rows, :n] += base
 
     def play_others(
         self, rounds: Rounds, joins: bool, is_forecast_point: bool = False,
@@ -141,15 +142,14 @@ class Ensemble(State):
         self._write_recorded(rounds.recorded)
         if self._are_experts.any():
             self._certify_experts(rounds)
-        self._play_layers(rounds.X, rounds.Y - self.scales.offsets, trace)
+        self._play_layers(rounds.Y - self.scales.offsets, trace)
 
-    def _play_layers(self, X: np.ndarray, Y: np.ndarray, trace: Trace) -> None:
+    def _play_layers(self, Y: np.ndarray, trace: Trace) -> None:
         """Play the layers on what the members have just forecast; learn Y if it is not empty."""
-        keys = find_keys(X)
         run_together([
-            partial(self.layers.play, keys, k, Y, offset, self._results, trace)
+            partial(self.layers.play, self._keys, k, Y, offset, trace)
             for k, offset in enumerate(self.scales.offsets.tolist())
-        ], len(X))  # fmt: skip
+        ], len(self._keys))  # fmt: skip
 
     def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
         """Play the rounds of the past that were not replayed yet, so many rows at a time."""
@@ -186,7 +186,8 @@ class Ensemble(State):
             group.end_choice()
 
     def _find_views(self, X: np.ndarray, known: Known) -> None:
-        """Find the view of each group: standardised inputs, their normal scores, with lags."""
+        """Find keys of inputs, and each group's view: standardised, by normal scores, with lags."""
+        self._keys = find_keys(X)
         scales, Z = self.scales, self.scales.transform(X)
         scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
         lagged = scales.add_lags(Z, known)
@@ -222,7 +223,7 @@ class Ensemble(State):
         for group, Z in self._views:
             group.forecast(Z)
         self._add_last(known.last)
-        self._play_layers(X, NO_LABELS, Trace(out, NO_SIZES, *[out] * 4))
+        self._play_layers(NO_LABELS, Trace(out, NO_SIZES, *[out] * 4))
 
     # ---- what members are and lost, and saving ----
 

@@ -11,7 +11,7 @@ import numpy as np
 from oklnumba.core.guard import run_together
 from oklnumba.core.paced import Paced, finish
 from oklnumba.core.state import State, axes_of
-from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.primitives.jit import bind, enter
 from oklnumba.hot.tuned import forest as hot
 from oklnumba.hot.tuned.forest import NODES, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
@@ -58,8 +58,8 @@ class Forest(State):
         return self._forecast(self._find_inputs(X, known), NO_LABELS, False, known)
 
     def _forecast(self, X: np.ndarray, Y: np.ndarray, learns: bool, known: Known) -> np.ndarray:
-        F, trees = np.empty((len(X), *self._means.shape)), self._gather(hot.Trees)
-        enter(hot.forest_rounds)(X, Y, learns, trees, self._shrinkages, self._means, F)
+        F = np.empty((len(X), *self._means.shape))
+        enter(hot.forest_rounds)(X, Y, learns, self._bound, F)
         return F + known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -73,6 +73,9 @@ class Forest(State):
         differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
         # In this order, so that columns of X that come later take no other's place.
         return np.concatenate([known.last, differences, X], axis=1)
+
+    def _bind(self) -> None:
+        self._bound = bind((self._gather(hot.Trees), self._shrinkages, self._means))
 
     # ---- growth ----
 

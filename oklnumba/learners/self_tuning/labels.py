@@ -33,17 +33,18 @@ class Known(NamedTuple):
 
     def change_to(self, Y: np.ndarray) -> np.ndarray:
         """Return labels, (n, K), less the last ones; 0 where there was none: no jump is learned."""
-        return np.where(self.there, Y - self.last, 0.0)
+        return (Y - self.last) * self.there
 
 
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
     places = counts[:, None] - BACK
-    past = labels[np.maximum(places, 0)].swapaxes(1, 2)
-    past.swapaxes(1, 2)[places < 0] = np.nan
-    last = past[..., 0]
-    differences, there = past[..., 1:] - past[..., :1], ~np.isnan(last)
-    differences[np.isnan(differences)] = 0.0
+    past = labels.take(places, axis=0, mode="clip")
+    past[places < 0] = np.nan
+    past = past.swapaxes(1, 2)
+    last, differences = past[..., 0], past[..., 1:] - past[..., :1]
+    there = last == last
+    differences[differences != differences] = 0.0
     return Known(np.where(there, last, 0.0), differences, there)
 
 
@@ -139,20 +140,21 @@ class Labels(State):
     def measure(self, Y: np.ndarray, played: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of rounds after so many, (5, n or 1, K), and their labels, cut."""
         n, every = len(Y), settings.MEASURE_LABELS_EVERY
-        labels = np.concatenate([self._recent, Y])
-        starts = np.arange(max(SHORT_WINDOW - played, -played % every), n, every)
-        self._recent[:] = labels[n:]
-        limits = self._limits[:, None].copy()
-        if len(starts) and self._are_judged:
-            windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[starts]
+        first, limits = max(SHORT_WINDOW - played, -played % every), self._limits[:, None]
+        if first < n and self._are_judged:
+            labels = np.concatenate([self._recent, Y])
+            windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:n:every]
             size = max(1, WINDOWS // Y.shape[1])
-            some = [windows[i : i + size] for i in range(0, len(starts), size)]
+            some = [windows[i : i + size] for i in range(0, len(windows), size)]
             measured = run_together([partial(measure_limits, one) for one in some], n)
             changes = np.concatenate([limits, *measured], axis=1)
             self._limits[:] = changes[:, -1]
+            starts = range(first, n, every)
             limits = changes[:, np.searchsorted(starts, np.arange(n), side="right")]
-        raw = Y.clip(limits[LEAST], limits[MOST])
-        self._raw[:] = np.concatenate([self._raw, raw])[n:]
+        raw = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
+        for last, new in ((self._recent, Y), (self._raw, raw)):
+            last[:-n] = last[n:]
+            last[-n:] = new
         return limits, raw
 
     def judge(self, Y: np.ndarray, limits: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
@@ -209,7 +211,7 @@ def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
     What counts is the median size of the last SHORT_WINDOW labels but zeros.
     """
     sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
-    if not ((sizes > most) | (sizes < least) & (sizes > 0.0)).any():
+    if not any(size > most or 0.0 < size < least for size in sizes.ravel().tolist()):
         return
     before = np.full((SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
     if recent is not None:

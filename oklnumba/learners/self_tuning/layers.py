@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
+from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.hot.tuned.coordinates import Rows, Share
@@ -38,6 +38,11 @@ from oklnumba.learners.self_tuning.settings import (
     STACKS,
 )
 
+# What layer_rounds plays, and the regressions that follow it.
+LAYERS = (
+    (hot.FIRST, 0, len(STACKS)), (hot.CORRECTIONS, len(STACKS), len(STACKS) + len(CORRECTIONS)),
+)  # fmt: skip
+
 
 class Layers(State):
     """Two layers of aggregation, with ridge regressions between them, each for K outputs.
@@ -48,8 +53,8 @@ class Layers(State):
     regressions too. They begin with the forecast of the first regression, and learn what it lacks,
     also from what it lacked in earlier rounds with the very same inputs.
 
-    member_rows : of the members' forecasts in ``Results``; certified : the regressions of those
-    that have a certificate; like : any group, for all that its loop takes but does not use here.
+    results, member_rows : of the members, and where they are there; certified : the regressions of
+    those that have a certificate; like : any group, for all that its loop takes but does not use.
     """
 
     _STATE = axes_of(hot.LayerState) | {
@@ -60,7 +65,8 @@ class Layers(State):
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(
-        self, member_rows: np.ndarray, certified: np.ndarray, outputs: int, like: GroupArguments
+        self, results: Results, member_rows: np.ndarray, certified: np.ndarray, outputs: int,
+        like: GroupArguments,
     ):  # fmt: skip
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
@@ -75,13 +81,15 @@ class Layers(State):
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         state = self._gather(hot.LayerState)
         chosen = np.array(FINAL_LAYER)
-        self._arguments = kinds, shares, len(STACKS), chosen, member_rows, certified, state
+        self._arguments = (
+            kinds, shares, len(STACKS), chosen, results, member_rows, certified, state,
+        )  # fmt: skip
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
         self._like = like
         self._idle = [self._make_work()]  # as many as threads play at once
 
-    def _make_work(self) -> tuple[GroupArguments, hot.LayerArguments]:
+    def _make_work(self) -> tuple:
         """Return what the loops take, with workspace that no other thread uses."""
         n, (outputs, final), r = BLOCK_ROWS, self._final_totals.shape, self._U.shape[-1]
         rows = Rows(
@@ -100,24 +108,22 @@ class Layers(State):
             regressions=self._regressions._replace(**make_buffers(self._U[0, 0], 1)),
             row_results=regressed,
         )  # fmt: skip
-        return arguments, hot.LayerArguments(*self._arguments, work)
+        return bind(arguments), bind(hot.LayerArguments(*self._arguments, work))
 
     def play(
-        self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, results: Results,
-        trace: Trace,
+        self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, trace: Trace
     ) -> None:  # fmt: skip
         """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
 
-        x_keys : (n,), by ``find_keys``; Y : (n, K), labels less their offsets, or empty; results :
-        of all members. Threads may play several outputs at once.
+        x_keys : (n,), by ``find_keys``; Y : (n, K), labels less their offsets, or empty. Threads
+        may play several outputs at once.
         """
         work = take_idle(self._idle, self._make_work)
         (regressions, layers), learns = work, len(Y) > 0
-        rounds = x_keys, Y, learns, k, offset, results, layers, trace
-        shares = pairwise([0, len(STACKS), len(STACKS) + len(CORRECTIONS)])
-        for layer, few in zip([hot.FIRST, hot.CORRECTIONS], shares, strict=True):
+        rounds = x_keys, Y, learns, k, offset, layers, trace
+        for layer, first, stop in LAYERS:
             play(hot.layer_rounds, layer, *rounds)  # writes what the regressions play
-            share = Share(k, k + 1, 0, len(x_keys), *few)
+            share = Share(k, k + 1, 0, len(x_keys), first, stop)
             play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
         play(hot.layer_rounds, hot.FINAL, *rounds)
         self._idle.append(work)

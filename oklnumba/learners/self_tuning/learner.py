@@ -263,19 +263,19 @@ class SelfTuning(Learner):
         leads, known = labels.take_known(n, is_point)
         rounds = Rounds(X, Y, raw, known)
         foretold = ensemble.play_lags(rounds, True, is_point)  # first: they tell outliers
-        rounds = rounds._replace(Y=labels.judge(Y, limits, foretold))
+        rounds = Rounds(X, labels.judge(Y, limits, foretold), raw, known)
         of_experts = [one.play(rounds) for one in self._experts]
         forests = [partial(one.play, rounds) for one in self._forests]
         recorded = ensemble.play_others(rounds, True, is_point, beside=forests) + of_experts
-        rounds = rounds._replace(recorded=np.concatenate(recorded, axis=1))
-        names = "predictions", "loss", "comparator", "bound", "guaranteed"
-        out = Trace(sizes=trace.sizes, **{a: getattr(trace, a).reshape(Y.shape) for a in names})
+        rounds = Rounds(*rounds[:4], np.concatenate(recorded, axis=1))
+        predictions, *sums = (a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6]))
+        out = Trace(predictions, trace.sizes, *sums)
         ensemble.play_layers(rounds, out)
         # The loss is of the labels that came, so the bound includes the price of outliers.
         price = labels.add_price(Y, rounds.Y, out.predictions)
         for sums in (out.loss, out.bound, out.guaranteed):
             sums += price
-        trace.sizes[:] = ensemble.sizes[:, :n].sum(axis=0)
+        np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if not self._restarts.are_over(self._played):
             self._restarts.record(rounds, leads, self._played)
         self._played += n

@@ -23,7 +23,7 @@ from oklnumba.core.state import (
     triangle_rows,
 )
 from oklnumba.hot.primitives.dictionary import RANK
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS, bind
 from oklnumba.hot.primitives.udu import LANES
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import AGAIN, COMPARED, Block, Maps, Rows, Share, Tree
@@ -142,7 +142,7 @@ class Group(State):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
-        self._leaf_is_full = np.zeros(leaves, dtype=bool)
+        self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         dictionaries = [getattr(self, f"_{name}") for name in axes_of(Maps)]
         order, leaf, columns, in_leaf = np.zeros((4, n), dtype=np.int64)
@@ -159,6 +159,7 @@ class Group(State):
             ),
             self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
         )  # fmt: skip
+        self._bound = bind(self.arguments)
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
 
     @property
@@ -211,7 +212,7 @@ class Group(State):
                 block.rows.ends[leaf] = n
                 rounds = NO_INPUTS, NO_LABELS, block.coins, False
                 share = Share(leaf, leaf + 1, 0, n, 0, 0)
-                play(hot.group_rounds, MAP, *rounds, share, self.arguments)
+                play(hot.group_rounds, MAP, *rounds, share, self._bound)
             if size == self._max_size:
                 free_pages(self._kors[leaf])
 
@@ -240,18 +241,18 @@ class Group(State):
         just had the only one.
         """
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
-        play(hot.group_rounds, ALL, *rounds, self._whole, self.arguments)
-        self._note_full()
+        play(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
+        self._note_full(len(X))
 
     def forecast(self, X: np.ndarray) -> None:
         """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
         rounds = X, NO_LABELS, NO_COINS, False
-        play(hot.group_rounds, ALL, *rounds, self._whole, self.arguments)
+        play(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
 
     def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
         """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
-        play(hot.group_rounds, SORT, *rounds, self._whole, self.arguments)
+        play(hot.group_rounds, SORT, *rounds, self._whole, self._bound)
         ends = [0, *self.arguments.block.rows.ends.tolist()]
         n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // SHARES)
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
@@ -280,11 +281,11 @@ class Group(State):
             play(hot.group_rounds, phase, *rounds, share, work[self])
         workspaces.give_back(work)
         if FINISH in phases:
-            self._note_full()
+            self._note_full(len(rounds[0]))
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self._note_full()
+        self._note_full(0)
         ranks, before = self._counts[:, RANK], self._counts[:, COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
@@ -295,11 +296,11 @@ class Group(State):
     def _toss(self, n: int) -> np.ndarray:
         return NO_COINS if self.is_full else self._coins.take(n)
 
-    def _note_full(self) -> None:
-        """Free what only dictionaries need that are not full."""
-        if self.is_full:
+    def _note_full(self, n: int) -> None:
+        """Free what only dictionaries need that are not full, after n rounds or a choice."""
+        if self.is_full or n == 1 and self.arguments.block.atoms[0] == self._noted:
             return
-        full = self._counts[:, ATOMS] == self._max_size
+        self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
             free_pages(self._kors[leaf])
         self._leaf_is_full, self.is_full = full, bool(full.all())

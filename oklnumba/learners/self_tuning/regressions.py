@@ -11,7 +11,7 @@ from oklnumba.core.factors import make_pass_work, make_pending, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
-from oklnumba.hot.primitives.jit import DONE, enter
+from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import members as hot
 from oklnumba.hot.tuned.coordinates import Maps
@@ -78,25 +78,27 @@ class Workspaces:
 
     def __init__(self, groups: Sequence[Any]):
         self._groups = {group: group.arguments for group in groups}
-        self._idle: list[dict[Any, hot.GroupArguments]] = []
+        self._idle: list[dict] = []
 
-    def take(self) -> dict[Any, hot.GroupArguments]:
-        """Return the arguments of each group, with workspace that no other thread uses."""
+    def take(self) -> dict:
+        """Return the bound arguments of each group, with workspace that no other thread uses."""
         return take_idle(self._idle, self._make)
 
-    def give_back(self, work: dict[Any, hot.GroupArguments]) -> None:
+    def give_back(self, work: dict) -> None:
         """Leave workspace to other threads."""
         self._idle.append(work)
 
-    def _make(self) -> dict[Any, hot.GroupArguments]:
+    def _make(self) -> dict:
         groups, names = self._groups.values(), Maps._fields[-3:]
         points = make_points(max(len(one.maps.k) for one in groups))
         widest = max((one.regressions for one in groups), key=lambda one: one.U.shape[-1])
         buffers = make_buffers(widest.U[0, 0], widest.c.shape[2])
         return {
-            group: one._replace(
-                maps=one.maps._replace(**dict(zip(names, points, strict=True))),
-                regressions=one.regressions._replace(**buffers),
+            group: bind(
+                one._replace(
+                    maps=one.maps._replace(**dict(zip(names, points, strict=True))),
+                    regressions=one.regressions._replace(**buffers),
+                )
             )
             for group, one in self._groups.items()
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect
 from itertools import islice
 
 import numpy as np
@@ -39,6 +41,7 @@ class Restarts(State):
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
+        self._stops = sorted([*self.schedule.values(), *ends, *settings.GROWTHS, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=len(lasting))
         self._work: Paced[Ensemble] | None = None  # on the next ensemble, where begun
 
@@ -53,9 +56,8 @@ class Restarts(State):
 
     def rounds_to_stop(self, played: int) -> int:
         """Return how many rounds may be played in one go: up to the next event of the schedule."""
-        period_end = played // settings.PERIOD * settings.PERIOD + settings.PERIOD
-        stops = *self.schedule.values(), *self.schedule, *settings.GROWTHS, period_end
-        return min(stop - played for stop in stops if stop > played)
+        period_left = settings.PERIOD - played % settings.PERIOD
+        return min(self._stops[bisect(self._stops, played)] - played, period_left)
 
     def record(self, rounds: Rounds, leads: np.ndarray, played: int) -> None:
         """Append the rounds after so many that were played to the past."""
