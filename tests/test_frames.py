@@ -199,22 +199,28 @@ TEXT = ["red", "green", "blue"] * 50
 DAYS = [datetime.datetime(2026, 1, 1)] * N
 GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
 WRONG = {
-    "text": (with_column(TEXT, object), "column 'colour' of X holds text, 'red'; drop, encode"),
-    "text of pandas": (with_column(TEXT, "string"), "'colour' of X holds string, not real"),
+    "text": (
+        with_column(TEXT, object),
+        "column 'colour' of X holds text, 'red' in row 0; drop, encode",
+    ),
+    "text of pandas": (
+        with_column(TEXT, "string"),
+        "'colour' of X holds text, 'red' in row 0; drop",
+    ),
     "categories": (
         with_column(pd.Categorical([3, 4, 5] * 50)),
         "'colour' of X holds category, not real numbers; drop, encode",
     ),
-    "times": (with_column(DAYS), "'colour' of X holds datetime64[ .* ], not real numbers; drop"),
+    "times": (with_column(DAYS), "'colour' of X holds dates (numbers .* ), not real numbers; drop"),
     "durations": (
         with_column(pd.to_timedelta(np.arange(N), "s")),
         "holds durations (their numbers are column.dt.total_seconds()), not real numbers; drop",
     ),
     "all at once": (
         missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),
-        "column 'colour' of X holds text, 'red'; column 'day' of X holds datetime64[ .* column "
+        "column 'colour' of X holds text, 'red' in row 0; column 'day' of X holds dates .* column "
         "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
-        "impute such columns, for instance by okl.stream(frame, label=..., encode",
+        "impute such columns, by okl.stream(data, label=..., drop=[...], encode",
     ),
     "two gaps": (
         missing(with_column(GAP)),
@@ -229,10 +235,13 @@ WRONG = {
     "a gap": (missing(frame(QUARTERS)), "X has nan at row 7, column 1 ('width')"),
     "a nullable gap": (missing(frame(QUARTERS).convert_dtypes()), "row 7, column 1 ('width')"),
     "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
-    "polars text": (polars_of(TEXT), "column 'colour' of X holds string, not real numbers"),
+    "polars text": (polars_of(TEXT), "column 'colour' of X holds text, 'red' in row 0; drop"),
     "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
     "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
-    "arrow text": (polars_of(TEXT).to_arrow(), "column 'colour' of X holds large_string, not real"),
+    "arrow text": (
+        polars_of(TEXT).to_arrow(),
+        "column 'colour' of X holds text, 'red' in row 0; drop",
+    ),
     "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row per round"),
     "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row per round"),
     "no rows": (frame(QUARTERS)[:0], "X is empty"),
@@ -262,11 +271,14 @@ def test_a_frame_that_will_not_do(table, message):
 @pytest.mark.parametrize(
     "labels, message",
     [
-        (pd.Series(TEXT, dtype=object), "y holds text, 'red'; .* OneVsRest(learner, classes="),
-        (pl.Series(TEXT), "y holds string, not real numbers; .* OneVsRest(learner, classes="),
-        (pa.array(TEXT), "y holds string, not real numbers; .* OneVsRest(learner, classes="),
-        (pd.Series(TEXT).astype("category"), "y holds category, not real numbers"),
-        (pd.Series(DAYS), "y holds datetime64["),
+        (
+            pd.Series(TEXT, dtype=object),
+            "y holds text, 'red' in row 0; .* OneVsRest(learner, classes=",
+        ),
+        (pl.Series(TEXT), "y holds text, 'red' in row 0; .* OneVsRest(learner, classes="),
+        (pa.array(TEXT), "y holds text, 'red' in row 0; .* OneVsRest(learner, classes="),
+        (pd.Series(TEXT).astype("category"), "y holds text, 'red' in row 0; .* OneVsRest"),
+        (pd.Series(DAYS), "y holds dates ("),
         (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
         (pl.Series([None, 1] * 75), "y has nan at row 0"),
         (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),

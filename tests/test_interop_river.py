@@ -23,7 +23,7 @@ from river.checks import yield_checks
 import oklnumba as okl
 from oklnumba.interop import to_river
 from oklnumba.learners.self_tuning import settings as self_tuning
-from oklnumba.protocol.probabilities import compute_probabilities
+from oklnumba.protocol.class_scores import compute_probabilities
 from tests.checks import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")

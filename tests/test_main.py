@@ -330,7 +330,7 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
         (
             ["run", "{table}", "--label", "signs"],
-            "'text' holds string, 'yes' in row 0, column 'three' holds",
+            "all.csv' holds text, 'yes' in row 0; column 'three' of",
         ),
         (["run", "{table}", "--label", "signs", "--encode", "txt"], "encode: there is no column"),
         (["run", "magic04", "--encode", "x0"], "holds numbers, nothing to encode"),

@@ -258,8 +258,8 @@ MIXED = MIXED.append_column("day", pa.array([datetime.date(2026, 1, 1)] * ROWS))
 def test_texts_are_encoded_and_columns_are_left_out(name, tmp_path):
     path, _ = written(tmp_path, name, MIXED)
     message = (
-        r"'town' holds string, '....' in row 0, column 'day' holds date32\[day\], no numbers; "
-        ".*--encode.*--drop"
+        r"'town' of .*points.* holds text, '....' in row 0; column 'day' of .* holds dates \(.*"
+        "--drop A,B --encode A,B"
     )
     with pytest.raises(ValueError, match=message):
         okl.stream(path, label="y")

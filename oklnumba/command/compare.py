@@ -51,7 +51,7 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
 
 
 def compare(args: argparse.Namespace) -> None:
-    """Play learners side by side on a file or a data set."""
+    """Play learners side by side on one stream; a dozen if none is named."""
     named = {text: spelling.parse_learner(text) for text in args.learner or []}
     table = source.open_table(args)
     regression, d = table.classes is None, table.width

@@ -14,7 +14,7 @@ papers    python scripts/reproduce.py, in a clone of the project"""
 
 
 def demo(args: argparse.Namespace) -> None:
-    """Play ``SelfTuning`` on data that ship with the package, say how it went, and draw it."""
+    """See in half a minute what it does, on data that it brings."""
     data = datasets.load("magic04", scale=None, permute=0)
     learner = okl.SelfTuning()
     run = okl.run(learner, data.X, data.y)

@@ -18,21 +18,16 @@ from oklnumba.protocol.warming import NO_FOLDER
 
 ABOUT = "Online kernel learning with regret guarantees."
 REFUSED, INTERRUPTED = 2, 130
-COLUMNS = {  # options that take names of columns
-    "--columns": "the inputs; without it all other columns",
-    "--drop": "columns to leave out",
-    "--encode": "columns of text: a column of 0 and 1 for each value",
-}
-TEXT = {  # options of CSV files
-    "delimiter": "between two values of a CSV, such as ';'",
-    "decimal": "the decimal point of a CSV, such as ','",
-    "encoding": "of the text of a CSV, such as latin-1",
-}
 ERRORS = (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError, RuntimeError)
 
 
+def option(what: str, metavar: str | None = None, **more: Any) -> dict[str, Any]:
+    """Return the arguments of argparse for an option that takes a value."""
+    return {"help": what, "metavar": metavar} | more
+
+
 def data(args: argparse.Namespace) -> None:
-    """List the data sets, or fetch one."""
+    """List the data sets that have a name, or fetch one."""
     if args.what == "fetch":
         X, y = (data := datasets.load(args.name, scale=None)).X, data.y
         labels = f"labels {y.min():g} to {y.max():g}"
@@ -46,7 +41,7 @@ def data(args: argparse.Namespace) -> None:
 
 
 def warm_up(args: argparse.Namespace) -> None:
-    """Fill the cache of compiled code and print how long it took."""
+    """Compile beforehand, and keep it on disk."""
     learners = [one if one.isidentifier() else spelling.parse_learner(one) for one in args.learners]
     folder = cache_folder()
     if folder is None:
@@ -57,84 +52,71 @@ def warm_up(args: argparse.Namespace) -> None:
     print(f"{sum(seconds.values()):7.2f} s  in all; stored in {folder}")
 
 
-def table_options() -> argparse.ArgumentParser:
-    """Return the options of a command that reads a table."""
-    table = argparse.ArgumentParser(add_help=False)
-    add = table.add_argument
-    add("file", metavar="FILE", help=f"{FORMS}; or a data set of `oklnumba data list`")
-    add("--label", metavar="COLUMN", help="the column of the labels")
-    add("--no-header", action="store_true", help="a CSV has no names: columns are 0, 1, ...")
-    add("--format", help="csv, tsv, parquet, ...; without it the suffix decides")
-    for name, what in COLUMNS.items():
-        add(name, metavar="A,B,C", default=[], type=lambda text: text.split(","), help=what)
-    for name, what in TEXT.items():
-        add(f"--{name}", metavar=name.upper(), help=what)
-    add("--skip", type=int, metavar="N", help="lines before the first of a CSV")
-    return table
-
-
-def add_run(commands: Any, both: list[argparse.ArgumentParser]) -> None:
-    """Add the command ``run``."""
-    what = "Play a learner: forecast, see the label, learn."
-    one = commands.add_parser("run", parents=both, help="play a learner", description=what)
-    named = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)' (default: SelfTuning)"
-    one.add_argument("--learner", default="SelfTuning", metavar="NAME", help=named)
-    what = "an argument of the learner: lam=0.1, kernel='Gaussian(2)'"
-    one.add_argument("--set", action="append", default=[], metavar="K=V", help=what)
-    one.add_argument("--lags", type=int, metavar="K", help="a time series: show it K last labels")
-    one.add_argument("--season", type=int, metavar="K", help="and those of K rows ago")
-    one.add_argument("--save", metavar="MODEL.npz", help="write the learner, for oklnumba.load")
-    one.set_defaults(call=run)
+CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"
+SEVERAL, FLAG = {"action": "append", "default": []}, {"action": "store_true"}
+NAMES = {"metavar": "A,B,C", "default": [], "type": lambda text: text.split(",")}
+TASKS, LABELS = ("classification", "regression"), ("required", "optional")
+TABLE = {  # options of the commands that read a table
+    "file": option(f"{FORMS}; or a data set of `oklnumba data list`", "FILE"),
+    "--label": option("the column of the labels", "COLUMN"),
+    "--no-header": FLAG | {"help": "a CSV has no names: columns are 0, 1, ..."},
+    "--format": option("csv, tsv, parquet, ...; without it the suffix decides"),
+    "--columns": option("the inputs; without it all other columns", **NAMES),
+    "--drop": option("columns to leave out", **NAMES),
+    "--encode": option("columns of text: a column of 0 and 1 for each value", **NAMES),
+    "--delimiter": option("between two values of a CSV, such as ';'"),
+    "--decimal": option("the decimal point of a CSV, such as ','"),
+    "--encoding": option("of the text of a CSV, such as latin-1"),
+    "--skip": option("lines before the first of a CSV", "N", type=int),
+}
+PLAY = TABLE | {  # of those that play it
+    "--task": option("without it the labels decide", choices=TASKS),
+    "--rows": option("play the first N rows only", "N", type=int),
+    "--permute": option("permute the rows of a data set or .npz", "SEED", type=int),
+    "--labels": option(
+        "optional: rows without a label are forecast only", choices=LABELS, default=LABELS[0]
+    ),
+}
+COMMANDS = {
+    demo: {"--output": option("of the picture (default: here)", "DIR", default=".")},
+    run: PLAY
+    | {
+        "--learner": option(f"{CALL} (default: SelfTuning)", "NAME", default="SelfTuning"),
+        "--set": option("an argument of it: lam=0.1, kernel='Gaussian(2)'", "K=V", **SEVERAL),
+        "--lags": option("a time series: show it K last labels", "K", type=int),
+        "--season": option("and those of K rows ago", "K", type=int),
+        "--save": option("write the learner, for oklnumba.load", "MODEL.npz"),
+    },
+    compare: PLAY | {"--learner": option(CALL, "NAME", **SEVERAL)},
+    predict: {"model": option("what run --save wrote", "MODEL")}
+    | TABLE
+    | {
+        "--output": option("without it standard output", "FILE", default="-"),
+        "--learn": FLAG | {"help": "learn each label that is there after its forecast; save MODEL"},
+    },
+    data: {
+        "what": option("the sets there are, or one of them", choices=("list", "fetch")),
+        "name": option("of the set", "NAME", nargs="?"),
+    },
+    warm_up: {
+        "learners": option("as in run; all if none is named", "NAME", nargs="*"),
+        "--progress": FLAG | {"help": "a bar on stderr"},
+    },
+}
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(prog="oklnumba", description=ABOUT)
     top.add_argument("--version", action="version", version=f"oklnumba {okl.__version__}")
-    commands, table = top.add_subparsers(metavar="COMMAND", required=True), table_options()
-    played = argparse.ArgumentParser(add_help=False)
-    add = played.add_argument
-    add("--task", choices=("classification", "regression"), help="without it the labels decide")
-    add("--rows", type=int, metavar="N", help="play the first N rows only")
-    add("--permute", type=int, metavar="SEED", help="permute the rows of a data set or .npz")
-    what = "optional: rows without a label are forecast only"
-    add("--labels", choices=("required", "optional"), default="required", help=what)
-    one = commands.add_parser("demo", help="see in half a minute what it does, on data it brings")
-    one.add_argument("--output", default=".", metavar="DIR", help="of the picture (default: here)")
-    one.set_defaults(call=demo)
-
-    both = [table, played]
-    add_run(commands, both)
-    what = "Play learners side by side on one stream; a dozen if none is named."
-    one = commands.add_parser("compare", parents=both, help=what[:-1], description=what)
-    named = "play this one, as in run; several times for several"
-    one.add_argument("--learner", action="append", default=[], metavar="NAME", help=named)
-    one.set_defaults(call=compare)
-
-    add_predict(commands, table)
-    one = commands.add_parser("data", help="the named data sets")
-    one.add_argument("what", choices=("list", "fetch"))
-    one.add_argument("name", nargs="?", metavar="NAME")
-    one.set_defaults(call=data)
-
-    one = commands.add_parser("warm-up", help="compile beforehand, and keep it on disk")
-    one.add_argument("learners", nargs="*", metavar="NAME", help="as in run; all if none is named")
-    one.add_argument("--progress", action="store_true", help="a bar on stderr")
-    one.set_defaults(call=warm_up)
+    parsers = top.add_subparsers(metavar="COMMAND", required=True)
+    for call, options in COMMANDS.items():
+        what, name = call.__doc__, call.__name__.replace("_", "-")
+        one = parsers.add_parser(name, help=what, description=what)
+        one.set_defaults(call=call, permute=None)
+        for flag, arguments in options.items():
+            one.add_argument(flag, **arguments)
     return top
-
-
-def add_predict(commands: Any, table: argparse.ArgumentParser) -> None:
-    """Add the command that forecasts by a saved model."""
-    what = "Write the forecasts of a saved model for each row of a file, as CSV."
-    model = argparse.ArgumentParser(add_help=False)
-    model.add_argument("model", metavar="MODEL", help="what run --save wrote")
-    both = [model, table]
-    one = commands.add_parser("predict", parents=both, help=what[:-1], description=what)
-    one.add_argument("--output", default="-", metavar="FILE", help="without it standard output")
-    what = "learn the labels that are there, each after its forecast, and save MODEL"
-    one.add_argument("--learn", action="store_true", help=what)
-    one.set_defaults(call=predict, permute=None)  # in the order of the file
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,11 +13,11 @@ from oklnumba.command.run import print_warnings
 from oklnumba.command.source import find_table
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import find_labels
-from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
+from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 
 
 def predict(args: argparse.Namespace) -> None:
-    """Write the forecasts; with --learn, learn the labels that are there, and save the model."""
+    """Write the forecasts of a saved model for each row of a file, as CSV."""
     learner = okl.load(args.model)
     require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
@@ -40,7 +40,7 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     if y is None:
         forecasts = learner.predict(X)
         if isinstance(learner, okl.Intervals):
-            intervals = learner.predict_interval(X)
+            intervals = learner._intervals_around(forecasts)
     else:
         run = okl.run(learner, X, y, labels="optional")
         if run.interrupted:

@@ -87,7 +87,7 @@ def print_warnings() -> Iterator[None]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Play a file or a data set."""
+    """Play a learner on a file or a data set: forecast, see the label, learn."""
     learner = spelling.parse_learner(args.learner, args.set)
     if args.lags is not None or args.season is not None:
         learner = okl.Lags(learner, lags=3 if args.lags is None else args.lags, season=args.season)

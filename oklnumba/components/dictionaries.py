@@ -14,7 +14,7 @@ from oklnumba.components.features import NystromFeatures
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
-from oklnumba.core.inputs import as_rows, cut_blocks, scale_columns
+from oklnumba.core.inputs import as_rows, dense_blocks, scale_columns
 from oklnumba.core.params import Params, field_in, field_with, positive, random_seed
 from oklnumba.core.state import (
     INTERRUPTED,
@@ -74,7 +74,7 @@ class _Sampler(State, Transformer, Params):
             self._remember_columns(X, rows.shape[1])
         self._fault = INTERRUPTED
         scales = self._hyper.kernel._scales
-        for _, block in cut_blocks(rows, BLOCK_ROWS):
+        for block in dense_blocks(rows, BLOCK_ROWS):
             out = hot.Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
             seen, status = self._play(scale_columns(block, scales), out)
             new = np.flatnonzero(out.joins[:seen])

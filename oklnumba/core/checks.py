@@ -178,10 +178,13 @@ def as_path(value: Any, name: str = "path") -> Path:
 
 def import_optional(module: str, what: str) -> Any:
     """Return a module; where its library is not installed, an ImportError says what needs it."""
+    library = module.split(".")[0]
     try:
         return import_module(module)
-    except ImportError as error:
-        project = module.split(".")[0].replace("sklearn", "scikit-learn")
+    except ModuleNotFoundError as error:
+        if error.name not in (library, module):  # it is there, but lacks what it needs
+            raise
+        project = library.replace("sklearn", "scikit-learn")
         raise ImportError(f"{what}: this needs {project}, pip install {project}") from error
 
 

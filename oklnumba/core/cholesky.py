@@ -11,6 +11,7 @@ second one, whose threads would slow those of SciPy's. A row-major (m, k) array 
 """
 
 import ctypes
+import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -150,14 +151,22 @@ class _OneThread:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)
             if self._inside == 0:
                 _let_all_set(force=True)
                 self._limit.restore_original_limits()
                 _let_all_set(force=True)
 
+    def leave_all(self) -> None:
+        """Leave it for the threads that a forked child does not have."""
+        if self._inside:
+            self._inside = 1
+            self.__exit__()
+
 
 one_blas_thread = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_blas_thread.leave_all)
 
 
 # ---- a factor that grows: L (cap, cap), row-major, whose first t rows are in use ----

@@ -20,13 +20,15 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
 # docs/for_sklearn_users.md, "Frames as they are"
 ENCODE = (
-    "; drop, encode or impute such columns, for instance by okl.stream(frame, label=..., "
-    "encode=[...]), by skrub.tabular_pipeline(model) or scikit-learn's ColumnTransformer"
+    "; drop, encode or impute such columns, by okl.stream(data, label=..., drop=[...], "
+    "encode=[...]) (--drop A,B --encode A,B), by skrub.tabular_pipeline(model) or scikit-learn's "
+    "ColumnTransformer"
 )
 FILL = ", for instance each column of a pandas frame by column.fillna(column.median())"
 FOR_TEXTS = "they are texts of numbers: pass numbers, np.asarray(y).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 LONGEST = 2000  # characters of columns in a message
+LOOK_ROWS = 100_000  # in which texts are looked for
 
 
 # ---- X ----
@@ -56,9 +58,8 @@ def as_rows(
     rows = X.tocsr().astype(np.float64, copy=False)
     finite = np.isfinite(rows.data)
     if not finite.all():
-        bad = rows.tocoo()
-        first = finite.argmin()
-        raise _not_finite(bad.data[first], name, f"row {bad.row[first]}, column {bad.col[first]}")
+        row = int(rows.tocoo().row[finite.argmin()])
+        refuse_not_finite(rows[[row]].toarray(), name, row=row)
     return rows
 
 
@@ -111,24 +112,22 @@ def refuse_not_finite(
     """
     for start in range(0, len(array), CHECKED_ROWS):
         finite = np.isfinite(array[start : start + CHECKED_ROWS])
-        if not finite.all():
-            at, *column = np.argwhere(~finite)[0].tolist()
-            names = given if isinstance(given, tuple) else column_names(given)
-            where = f"row {row + start + at}"
-            if column:
-                bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
-                bad.sort(key=column[0].__ne__)  # this one first
-                first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
-                where += f", {first}"
-                where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
-            raise _not_finite(array[start + at, *column], name, where, how if names else "")
-
-
-def _not_finite(value: float, name: str, where: str, how: str = "") -> ValueError:
-    if name == "y" and not how:
-        how = "; okl.run(..., labels='optional') forecasts rows without a label"
-        how += "; where only some of a row are missing play a learner for each" * ("col" in where)
-    return ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
+        if finite.all():
+            continue
+        at, *column = np.argwhere(~finite)[0].tolist()
+        names = given if isinstance(given, tuple) else column_names(given)
+        where, how = f"row {row + start + at}", how if names else ""
+        if name == "y" and not names:
+            how = "; okl.run(..., labels='optional') forecasts rows without a label"
+            how += "; where only some of a row are missing play a learner for each" * len(column)
+        if column:
+            bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
+            bad.sort(key=column[0].__ne__)  # this one first
+            first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
+            where += f", {first}"
+            where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
+        value = array[start + at, *column]
+        raise ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
 # ---- y ----
@@ -158,7 +157,10 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     if y is None:
         raise ValueError("labels are missing: pass y, one number for each row of X")
     array = as_values(y, n, "y", "label")
-    if _holds_bools(y):
+    kind = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
+    if kind in ("object", "list", "tuple"):
+        kind = "bool" * (n > 0 and all(isinstance(one, bool | np.bool_) for one in y))
+    if kind.startswith("bool"):
         array = 2.0 * array - 1.0
     if classes:
         outside = (array != 1.0) & (array != -1.0)
@@ -170,14 +172,6 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
                 "regression"
             )
     return make_dense(array)
-
-
-def _holds_bools(y: Any) -> bool:
-    """Say whether labels are False and True, which are the classes -1 and +1."""
-    kind = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
-    if kind in ("object", "list", "tuple"):
-        return len(y) > 0 and all(isinstance(one, bool | np.bool_) for one in y)
-    return kind.startswith("bool")
 
 
 def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
@@ -215,23 +209,6 @@ def find_labels(y: np.ndarray) -> np.ndarray:
     if y.dtype == object:
         is_label &= np.not_equal(y, None).astype(bool)
     return is_label.any(axis=tuple(range(1, y.ndim)))
-
-
-def as_classes(values: Any, name: str) -> Any:
-    """Return a column, or a frame of one column, as an array; ValueError if a label is missing.
-
-    Anything else is returned unchanged.
-    """
-    if is_frame(values) and len(column_names(values)) == 1:
-        return as_classes(_columns(values)[0], name).reshape(-1, 1)
-    if not _is_column(values):
-        return values
-    labels = as_label_array(values)  # scikit-learn would make floats of nullable integers
-    there = find_labels(labels)
-    if not there.all():
-        row = there.argmin()
-        raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
-    return labels
 
 
 def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
@@ -346,18 +323,19 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
         try:
             out[:, k] = _column_as_floats(column, f"column {names[k]!r} of {name}")
         except ValueError as error:
-            odd.append(str(error).removesuffix(ENCODE))
+            odd.append(str(error))
     if odd:
         gaps = np.flatnonzero(~np.isfinite(out).all(axis=0))
-        odd += [f"column {names[k]!r} of {name} has nan or infinity" for k in gaps]
-        raise ValueError(cut("; ".join(odd), LONGEST) + ENCODE)
+        odd += [f"column {names[k]!r} of {name} has nan or infinity{ENCODE}" for k in gaps]
+        faults = "; ".join(one.removesuffix(ENCODE) for one in odd)
+        raise ValueError(cut(faults, LONGEST) + ENCODE * any(one.endswith(ENCODE) for one in odd))
     return out
 
 
 def _column_as_floats(column: Any, where: str) -> np.ndarray:
     """Return the numbers of a column, (n,), with NaN for missing values."""
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
-    texts = [v for v in column if isinstance(v, str | bytes)] if dtype == "object" else []
+    texts = dtype == "object" and any(isinstance(one, str | bytes) for one in column)
     if not texts and dtype.startswith(("object", *NUMBERS)):
         try:
             if hasattr(column, "isna"):
@@ -365,13 +343,31 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    what = f"text, {repr_short(texts[0])}" if texts else f"{dtype}, not real numbers"
-    if dtype.startswith(("timedelta", "duration")):
-        what = "durations (their numbers are column.dt.total_seconds()), not real numbers"
-    advice = ENCODE
+    raise ValueError(f"{where} holds {_describe(column, dtype, where)}")
+
+
+def _describe(column: Any, dtype: str, where: str) -> str:
+    """Return what a column that does not hold numbers holds, and what to do about it."""
+    advice, values = ENCODE, np.asarray(column)[:LOOK_ROWS].tolist()
     if where == "y":
-        advice = f"; {FOR_TEXTS if are_numbers(column) else FOR_CLASSES}"
-    raise ValueError(f"{where} holds {what}{advice}")
+        advice = f"; {FOR_TEXTS if are_numbers(values) else FOR_CLASSES}"
+    if dtype.startswith(("timedelta", "duration")):
+        dtype = "durations (their numbers are column.dt.total_seconds())"
+    elif dtype.startswith(("date", "timestamp")):
+        dtype = "dates (numbers of them are column.dt.hour or column.dt.day_of_week)"
+    texts = {row: one for row, one in enumerate(values) if isinstance(one, str) and one}
+    odd = {row: one for row, one in texts.items() if not are_numbers([one])} or texts
+    if not odd:
+        return f"{dtype}, not real numbers{advice}"
+    row, text = next(iter(odd.items()))
+    plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
+    if len(plain) == len(odd) and are_numbers(plain):
+        advice = "; pass decimal=',' (--decimal ,)"
+        if any("." in one for one in odd.values()):  # as in 1.234,56
+            advice += ", and take the points of thousands out"
+    elif 2 * len(odd) < len(values):
+        advice = ", among numbers; correct such values or leave out their rows"
+    return f"text, {repr_short(text)} in row {row}{advice}"
 
 
 # ---- blocks of rows for the compiled loops ----
@@ -424,3 +420,8 @@ def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, n
         part = slice(start, min(start + most, n))
         rows = make_dense(X[part])
         yield part, rows if scales is None else scale_columns(rows, scales)
+
+
+def dense_blocks(X: Any, most: int) -> Iterator[np.ndarray]:
+    """Yield the rows of X as ``cut_blocks`` does, without their places."""
+    return (rows for part, rows in cut_blocks(X, most))

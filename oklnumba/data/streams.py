@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import NUMBERS, are_numbers, cut_blocks, is_frame
+from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, is_frame
 from oklnumba.core.schema import Schema, as_texts, encode_labels, find_values, list_names
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
@@ -34,7 +34,6 @@ COMPRESSED = ".gz", ".bz2"
 PACKED = ".zip", ".xz", ".7z", ".zst"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
-LOOK_ROWS = 100_000  # that give the values of labels and encoded columns
 TEXTS = "string", "large_string", "string_view", "dictionary"
 FILL = f"{inputs.FILL}, or leave such columns out: drop=[...] (--drop A,B)"
 
@@ -303,7 +302,7 @@ def _find_schema(
     of_texts = classes is None and kind.startswith(TEXTS)
     categories = {}
     if encode or of_texts:
-        types = _choose_types(dataset, Schema((), dict.fromkeys(encode, ())))
+        types = _choose_types(dataset, "", Schema((), dict.fromkeys(encode, ())))
         first = _read_first(dataset, types, [*encode, label])
         categories = {one: find_values(first.column(one)) for one in encode}
     if of_texts:
@@ -330,51 +329,28 @@ def _match_schema(dataset: Any, schema: Schema, label: Any, drop: Any) -> Schema
     return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
 
-def _choose_types(dataset: Any, schema: Schema) -> Any:
-    """Return the Arrow schema in which a dataset is read."""
-    types, arrow, odd = dataset.schema, import_module("pyarrow"), []
-    of_texts = _format_of(dataset) == "csv"
-    targets = [schema.label] if schema.label in types.names else []
-    for name in (*schema.names, *targets):
-        kind = str(types.field(name).type)
-        if not kind.startswith(NUMBERS):
-            if name != schema.label or schema.classes is None:
-                odd.append(_say_no_numbers(dataset, name, kind))
-        elif of_texts and kind != "bool":  # whole numbers may have fractions later
-            place = types.get_field_index(name)
-            types = types.set(place, types.field(name).with_type(arrow.float64()))
-    for name in schema.categories if of_texts else ():  # 01 is a text there
-        types = types.set(types.get_field_index(name), arrow.field(name, arrow.string()))
+def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
+    """Return the Arrow schema in which a dataset is read; refuse columns without numbers."""
+    types, arrow = dataset.schema, import_module("pyarrow")
+    kinds = {one.name: str(one.type) for one in types}
+    given = [one for one in (*schema.names, schema.label) if one in kinds]
+    odd = [one for one in given if not kinds[one].startswith(NUMBERS)]
+    if schema.classes is not None and schema.label in odd:
+        odd.remove(schema.label)
     if odd:
-        columns, advice = zip(*odd, strict=True)
-        classes = ["classes=[...] names those of a label"] if schema.classes is None else []
-        advice = dict.fromkeys([*advice, "drop=[...] (--drop A,B) leaves columns out", *classes])
-        raise ValueError(f"{', '.join(columns)}, no numbers; {', '.join(filter(None, advice))}")
+        inputs.as_inputs(_read_first(dataset, types, odd), name=name)  # which says what they hold
+    if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
+        numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
+        wanted = dict.fromkeys(numbers, arrow.float64())
+        for one, kind in (wanted | dict.fromkeys(schema.categories, arrow.string())).items():
+            types = types.set(types.get_field_index(one), arrow.field(one, kind))
     return types
-
-
-def _say_no_numbers(dataset: Any, name: str, kind: str) -> tuple[str, str]:
-    """Return what a column holds, with its first text that is not a number, and what to do."""
-    fault = f"column {name!r} holds {kind}"
-    if not kind.startswith(TEXTS):
-        cure = f"make numbers of dates, as pandas' frame[{name!r}].dt.hour or .dt.day_of_week"
-        return fault, cure if kind.startswith(("date", "timestamp")) else ""
-    texts = as_texts(_read_first(dataset, dataset.schema, [name]).column(0)).to_pylist()
-    odd = [row for row, text in enumerate(texts) if text and not are_numbers([text])]
-    if not odd:
-        return fault, "write numbers as numbers"
-    fault += f", {texts[odd[0]]!r} in row {odd[0]}"
-    if are_numbers([texts[row].replace(",", ".") for row in odd]):
-        return fault, "pass decimal=',' (--decimal ,)"
-    if 2 * len(odd) < len(texts):
-        return f"{fault}, among numbers", "correct such values or leave out their rows"
-    return fault, "encode=[...] (--encode A,B) takes texts"
 
 
 def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     """Return the rows of a dataset; refuse columns that it lacks, or that hold no numbers."""
     schema.refuse_other_names(dataset.schema.names, name)
-    return _read_batches(dataset, name, schema, _choose_types(dataset, schema))
+    return _read_batches(dataset, name, schema, _choose_types(dataset, name, schema))
 
 
 def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
@@ -393,16 +369,11 @@ def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces
         try:
             for batch in fragment.scanner(schema=here, columns=names, **options).to_batches():
                 if batch.num_rows:
-                    yield where, _as_numbers(batch, schema), _as_labels(batch, label)
+                    floats = [batch.column(one).cast("float64", safe=False) for one in schema.names]
+                    X = np.column_stack([*floats, *schema.encode(batch)])  # NaN if missing
+                    yield where, X, _as_labels(batch, label)
         except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
             raise ValueError(f"{where}: {error}") from error
-
-
-def _as_numbers(batch: Any, schema: Schema) -> np.ndarray:
-    """Return the inputs of a batch, NaN where a value is missing."""
-    numbers = [batch.column(name).cast("float64", safe=False) for name in schema.names]
-    numbers = [column.to_numpy(zero_copy_only=False) for column in numbers]
-    return np.column_stack([*numbers, *schema.encode(batch)])
 
 
 def _as_labels(batch: Any, label: str | None) -> np.ndarray:

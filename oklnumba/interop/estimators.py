@@ -13,17 +13,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from oklnumba.core.checks import require, require_flag
-from oklnumba.core.inputs import as_classes, as_label_array, as_rows, is_frame
+from oklnumba.core.checks import require_flag
+from oklnumba.core.inputs import as_label_array, as_rows, find_labels, is_frame
 from oklnumba.core.schema import Schema, encode_labels
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 from oklnumba.protocol.online_to_batch import OnlineToBatch
-from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run, join_runs
 from oklnumba.protocol.several import MultiOutput, OneVsRest
@@ -145,12 +145,16 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
     return True
 
 
-def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
-    """Return labels; ValueError unless all are texts, all numbers or all bools.
+def read_labels(values: Any, name: str = "y") -> np.ndarray:
+    """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools.
 
     Integers or bools in an array of objects become an array of integers or bools.
     """
-    require(labels.ndim == 1, name, labels, "a 1-D array of labels")
+    labels = column_or_1d(as_label_array(values), warn=True)
+    there = find_labels(labels)
+    if not there.all():
+        row = there.argmin()
+        raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
     if labels.dtype.kind in "biufU":
         return labels
     plain = [one.item() if isinstance(one, np.generic) else one for one in labels.tolist()]
@@ -158,8 +162,7 @@ def check_label_type(labels: np.ndarray, name: str = "y") -> np.ndarray:
         if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
             raise ValueError(
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-                "labels must be all texts, all integers or all bools; drop rows without a label, "
-                "or convert labels to texts by y.astype(str)"
+                "labels must be all texts, all integers or all bools; y.astype(str) makes texts"
             )
     return labels if not plain or isinstance(plain[0], str) else np.array(plain)
 
@@ -228,8 +231,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         with self._undo_on_error():
             player = self._clone_learner()
-            X, y = self._validate(X, as_classes(y, "y"), reset=True)
-            y = check_label_type(y)
+            X, y = self._validate(X, read_labels(y), reset=True)
             check_classification_targets(y)
             classes = np.unique(y)
             if len(classes) < 2:
@@ -250,8 +252,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
-            classes = as_label_array(as_classes(classes, "classes"))
-            classes = np.unique(check_label_type(classes, "classes"))
+            classes = np.unique(read_labels(classes, "classes"))
             if first and len(classes) < 2:
                 raise ValueError(
                     "classes must be all labels that may ever come, at least two, but they are "
@@ -263,8 +264,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                     "first call; leave them out, or call fit to start again"
                 )
         with self._undo_on_error():
-            X, y = self._validate(X, as_classes(y, "y"), reset=first)
-            y = check_label_type(y)
+            X, y = self._validate(X, read_labels(y), reset=first)
             if first and classes is None and y.dtype.kind == "b":
                 classes = np.array([False, True])
             if first and classes is not None:
@@ -293,7 +293,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                 if player is None:
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
-                    player._take_class(label, spare)
+                    player._name_spare(label, spare)
         self.classes_, self._grows = np.unique(classes), True
         return player
 
@@ -455,14 +455,15 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         With ``return_interval``, if ``learner`` is an ``Intervals``, also these, (n, 2), (n, K, 2).
         """
         check_is_fitted(self)
-        X, player = self._validate(X), self.learner_
-        forecasts = player.predict(X)
+        player = self.learner_
+        forecasts = player.predict(self._validate(X))
         if not return_interval:
             return forecasts
         outputs = player.learners_ if isinstance(player, MultiOutput) else [player]
         if not isinstance(outputs[0], Intervals):
             raise ValueError(NO_INTERVALS)
-        intervals = [one.predict_interval(X) for one in outputs]
+        columns = zip(outputs, np.atleast_2d(forecasts.T), strict=True)
+        intervals = [one._intervals_around(column) for one, column in columns]
         return forecasts, np.stack(intervals, axis=1) if forecasts.ndim == 2 else intervals[0]
 
     def __sklearn_tags__(self) -> Tags:

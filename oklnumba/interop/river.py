@@ -18,7 +18,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.schema import as_named_numbers
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
-from oklnumba.protocol.probabilities import LOSSES, compute_probabilities
+from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 from oklnumba.protocol.several import OneVsRest
 
 FRAMES = "pandas", "polars"
@@ -266,11 +266,11 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         if bools:
             self._fix_classes(classes)
         for label in new:
+            code = self._codes[label] = len(self._codes)
             if self._player is None:
                 self._player = OneVsRest(self._clone_learner(), [0, 1])
             else:
-                self._player._add_class(len(self._player.classes))
-            self._codes[label] = len(self._codes)
+                self._player._name_spare(code, code + 1)
         return np.array([self._codes[label] for label in labels])
 
     def _learn(self, keys: Keys, rows: np.ndarray, labels: Iterable[Any]) -> None:

@@ -86,7 +86,11 @@ class Intervals(Wrapper):
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:
         """Return the intervals for the rows of X, (n, d), against the current state, as (n, 2)."""
-        return self.predict(X)[:, None] + self.half_width * np.array([-1.0, 1.0])
+        return self._intervals_around(self.predict(X))
+
+    def _intervals_around(self, forecasts: np.ndarray) -> np.ndarray:
+        """Return the intervals around forecasts, (n,), of the present state, as (n, 2)."""
+        return forecasts[:, None] + self.half_width * np.array([-1.0, 1.0])
 
     def _start(self, d: int) -> None:
         super()._start(d)

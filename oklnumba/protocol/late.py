@@ -79,8 +79,8 @@ class LateLabels:
             else:
                 part = X[start:stop]
                 trace = Trace(forecast(part), np.full(stop - start, learner.size))
-                if hasattr(learner, "predict_interval"):
-                    trace = trace._replace(intervals=learner.predict_interval(part))
+                if hasattr(learner, "_intervals_around"):
+                    trace = trace._replace(intervals=learner._intervals_around(trace.predictions))
                 if self.rounds % batch == 0:
                     self.learn_until(self.rounds - self.delay)
                     trace.sizes[-1] = learner.size

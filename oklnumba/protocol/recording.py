@@ -13,7 +13,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.files import read_npz, refuse_damage, write_npz
-from oklnumba.core.inputs import cut_blocks, make_dense
+from oklnumba.core.inputs import dense_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
@@ -25,6 +25,7 @@ SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 COMPARED_ROWS, FEWEST_DIFFERENT = 32, 8
 READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
+KEPT = "rounds", "seconds", "interrupted", "record", "first", "digest", "opening"
 PIECE_ROWS = 4096  # stored pieces that are shorter are joined
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 
@@ -42,7 +43,7 @@ def sum_rounds(before: Any, values: np.ndarray) -> np.ndarray:
 def add_digest(before: Digest, X: Any, y: np.ndarray) -> Digest:
     """Return the CRC-32 of all inputs and labels after more rows: the same however they are cut."""
     inputs, labels = before
-    for block in (rows for part, rows in cut_blocks(X, PLAY_ROWS)):
+    for block in dense_blocks(X, PLAY_ROWS):
         inputs = zlib.crc32(block, inputs)
     return inputs, zlib.crc32(np.ascontiguousarray(y, dtype=np.float64), labels)
 
@@ -146,34 +147,21 @@ class Recorder:
 
     def meta(self, finished: bool) -> dict[str, Any]:
         """Return what the run is, apart from its rounds."""
-        return {
-            "seconds": self.seconds,
+        return {name: getattr(self, name) for name in KEPT} | {
             "finished": finished,
-            "interrupted": self.interrupted,
             "loss": self.loss.name,
             "own_loss": self.learner._loss().name,
             "learner": self.learner._repr_with(self.learner._params_in_force()),
             "space": self.learner._space() if self.rounds else None,
             "member": self.learner._member() if self.rounds else None,
             "outputs": self.learner._output_names,
-            "record": self.record,
-            "rounds": self.rounds,
             "late": getattr(self.late, "words", ""),
-            "first": self.first,
             "played": self.learner.rounds,
             "outliers": self.learner._outliers() if self.rounds else (0, 0.0),
             "schema": self.schema and self.schema.to_json(),
-            "digest": self.digest,
-            "opening": self.opening,
         }
 
     # ---- checkpoints ----
-
-    def find_rows(self) -> tuple[int | None, Schema | None]:
-        """Return width and schema of the rows so far, of the checkpoint or of the learner."""
-        if self.saved:
-            return self.saved[0]["width"], Schema.from_json(self.saved[0].get("schema"))
-        return self.learner._width, self.learner._schema
 
     def due(self) -> bool:
         """Say whether it is time for a checkpoint."""
@@ -209,9 +197,9 @@ class Recorder:
             self._restore_run(meta["run"], select_prefix("run_", state))
 
     def _restore_run(self, run: dict[str, Any], rows: Rows) -> None:
-        self.rounds = self.saved_rounds = run["rounds"]
-        self.seconds, self.first, self.opening = run["seconds"], run["first"], run["opening"]
-        self.digest = tuple(run["digest"])
+        for name in ("rounds", "seconds", "first", "digest", "opening"):
+            setattr(self, name, run[name])
+        self.saved_rounds = self.rounds
         clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
         self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
         if not self.rounds:
@@ -254,21 +242,21 @@ class Recorder:
                 "resume=True, only what comes after these rounds)"
             )
 
-    def keep_opening(self, X: Any, y: np.ndarray) -> None:
-        """Keep the digest of the first rows of a run with a checkpoint, if many of them differ."""
-        if self.path is not None and not self.rounds:
-            X, y = X[:COMPARED_ROWS], y[:COMPARED_ROWS]
-            rows = np.column_stack([make_dense(X), np.nan_to_num(y)])
-            if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
-                self.opening = len(y), add_digest(NO_ROWS, X, y)
-
     def compare_past(self, X: Any, y: np.ndarray, resume: bool) -> int:
-        """Return how many of these rows the checkpoint has; ValueError if they are others."""
+        """Return how many of these rows the checkpoint has; ValueError if they are others.
+
+        The first rows of all are kept, if many differ: with ``resume`` they must not come again.
+        """
+        if self.path is not None and not self.rounds:
+            first = X[:COMPARED_ROWS], y[:COMPARED_ROWS]
+            rows = np.column_stack([make_dense(first[0]), np.nan_to_num(first[1])])
+            if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
+                self.opening = len(rows), add_digest(NO_ROWS, *first)
         past = min(self.past, len(y))
         self.past -= past
         if past:
             self.digest_again = add_digest(self.digest_again, X[:past], y[:past])
-        if past and not self.past and self.digest_again != self.digest:
+        if past and not self.past and self.digest_again != tuple(self.digest):
             other = "inputs" if self.digest_again[1] == self.digest[1] else "labels"
             self._refuse(
                 f"is of other data: the {other} of rounds 1 to {self.rounds} are not those of the "

@@ -21,7 +21,7 @@ from oklnumba.core.display import Bar
 from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import to_spec
-from oklnumba.core.schema import schema_of
+from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.learners.outside import adapt
@@ -46,7 +46,9 @@ def _pieces(
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
     as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
-    width, schema = recorder.find_rows()
+    width, schema = recorder.learner._width, recorder.learner._schema
+    if recorder.saved:
+        width, schema = recorder.saved[0]["width"], Schema.from_json(recorder.saved[0]["schema"])
     warned = bool(recorder.saved or recorder.learner.rounds)  # of the first rounds only
     first = 0
     if isinstance(X, Stream):
@@ -203,7 +205,6 @@ def run(
             part, y = part[past:], y[past:]
             if not len(y):
                 continue
-            recorder.keep_opening(part, y)
             if recorder.saved:
                 recorder.restore_learner()
             learner._advise(part, y)

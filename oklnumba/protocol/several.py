@@ -17,7 +17,6 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import field_with
-from oklnumba.core.schema import schema_of
 from oklnumba.core.state import State, axes_of
 from oklnumba.hot import softmax as hot
 from oklnumba.hot.primitives.jit import enter
@@ -66,13 +65,10 @@ class Several(RowWrapper):
             each._open(d, self._outputs if self._together else 1)
 
     def _trace(self, n: int) -> Trace:
-        shape = n, self._outputs or self._count_outputs()  # columns, even for one output
+        names = self._output_names or (0,)  # columns, even for one output
+        shape = n, self._outputs or len(names)
         proof = [np.empty(shape) for _ in range(self._certificate_rows)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
-
-    def _count_outputs(self) -> int:
-        """Return K where the hyper-parameters say it; 1 before the labels do."""
-        return 1
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if self._together:
@@ -80,18 +76,15 @@ class Several(RowWrapper):
             scaled = inputs.scale_columns(X, self._learners[0]._scales)
             self._learners[0]._play(scaled, np.stack(columns, axis=1), trace)
         else:
-            self._play_each(X, y, trace)
+            trace.sizes[:] = 0
+            for k, one in enumerate(self._learners):
+                output = one._trace(len(X))
+                one._play(inputs.scale_columns(X, one._scales), self._column(y, k), output)
+                trace.sizes[:] += output.sizes
+                for name in NUMBERS:
+                    if getattr(output, name) is not None:
+                        getattr(trace, name)[:, k] = getattr(output, name)
         self._played += len(X)
-
-    def _play_each(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        trace.sizes[:] = 0
-        for k, one in enumerate(self._learners):
-            output = one._trace(len(X))
-            one._play(inputs.scale_columns(X, one._scales), self._column(y, k), output)
-            trace.sizes[:] += output.sizes
-            for name in NUMBERS:
-                if getattr(output, name) is not None:
-                    getattr(trace, name)[:, k] = getattr(output, name)
 
     def _set_leads(self, leads: np.ndarray) -> None:
         for one in self._learners:
@@ -99,9 +92,11 @@ class Several(RowWrapper):
 
     @locked
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts of all outputs for the rows of X, (n, K), after some data."""
+        """Return the forecasts of all outputs for the rows of X, (n, K); 0 before any data."""
         self._refuse_fault()
-        X = inputs.as_rows(X, self._width, schema=self._schema, least=0)
+        X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
+        if not self._learners:
+            return np.zeros((X.shape[0], len(self._output_names)))
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
@@ -232,21 +227,16 @@ class OneVsRest(Several):
     def _names(self) -> np.ndarray:
         return np.array(self._hyper.classes)
 
-    def _add_class(self, name: Any) -> None:
-        """Add a class that has had no rounds; the last class must have had none either.
+    def _name_spare(self, name: Any, spare: Any) -> None:
+        """Give the last class, which has had no rounds, this name; add a spare one after it.
 
         The new scorer is a copy of the last one, which has seen -1 only: as if it had been there
         from the start.
         """
-        self.classes = *self.classes, name
+        self.classes = *self.classes[:-1], name, spare
         if self._width is not None:
             self._hyper.classes = self.classes
         self._add_output()
-
-    def _take_class(self, name: Any, spare: Any) -> None:
-        """Give the last class, which has had no rounds, this name; add a spare one after it."""
-        self.classes = *self.classes[:-1], name
-        self._add_class(spare)
 
     def _recorded(self, loss: str | None) -> ZeroOne:
         checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
@@ -275,11 +265,8 @@ class OneVsRest(Several):
     def _output_names(self) -> list[Any]:
         return self._names().tolist()
 
-    def _count_outputs(self) -> int:
-        return len(self._names())
-
     def _begin(self, d: int, outputs: int = 1) -> None:
-        super()._begin(d, self._count_outputs())
+        super()._begin(d, len(self._names()))
 
     def _start(self, d: int) -> None:
         super()._start(d)
@@ -289,9 +276,10 @@ class OneVsRest(Several):
         super()._play(X, y, trace)
         self._softmax.play(trace.predictions, y.astype(np.int64))  # late ones are doubles
 
+    @locked
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
-        with self._lock:
-            return self._softmax.forecast(super()._forecast_outputs(X))
+        scores = super()._forecast_outputs(X)
+        return self._softmax.forecast(scores) if self._learners else scores
 
     def _add_output(self) -> None:
         super()._add_output()
@@ -312,17 +300,13 @@ class OneVsRest(Several):
         """Return the class forecast if ``x`` came next; nothing changes."""
         return super().predict_one(x).item()
 
-    @locked
     def scores(self, X: ArrayLike) -> np.ndarray:
         """Return the scores of the rows of X, shape (n, K), one column per class.
 
         exp(scores), divided by their sum, are the probabilities. After n rounds none is less than
         1 / (n + K), which Laplace's rule gives a class that never came.
         """
-        if self._learners:
-            return self._forecast_outputs(X)
-        rows = inputs.as_rows(X, schema=schema_of(X), least=0)
-        return np.zeros((rows.shape[0], len(self._names())))
+        return self._forecast_outputs(X)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the classes forecast for the rows of X, (n,); nothing changes."""
