@@ -98,13 +98,14 @@ def print_comparison(courses: dict[str, Course]) -> None:
     """Print the table: the least loss first, of classes the least log loss, if there is one."""
     ranked: list[tuple[Any, dict]] = []
     for name, course in courses.items():
-        row, rank = {"mean loss": course.mean, "loss": course.name}, course.mean
+        row, rank = {"mean loss": course.mean, "loss": course.last.loss}, course.mean
         if course.classes:
             scores = course.score_classes()
             row = {"log loss": scores.log_loss, "mistakes %": course.mean}
             row |= {"balanced %": 100 * scores.balanced_accuracy, "AUC": scores.auc}
             rank = scores.log_loss is None, scores.log_loss or course.mean
-        speed = {"rounds/s": course.rate, "size": course.size, "rounds": course.rounds}
+        size = int(course.last.sizes[-1])
+        speed = {"rounds/s": course.rate, "size": size, "rounds": course.rounds}
         ranked.append((rank, {"learner": name} | row | speed))
     rows = [row for rank, row in sorted(ranked, key=itemgetter(0))]
     if courses and course.classes:

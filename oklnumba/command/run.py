@@ -23,7 +23,6 @@ class Course:
     def __init__(self, learner: Any, classes: bool, labels: str = "required"):
         self.learner, self.classes, self.labels = learner, classes, labels
         self.rounds, self.labelled, self.wrong, self.total, self.seconds = 0, 0, 0, 0.0, 0.0
-        self.certificate, self.size = None, 0
         self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
@@ -37,18 +36,16 @@ class Course:
         self.seconds += run.seconds
         if (rounds := run.class_rounds) is not None:
             self.parts.append(rounds)
-            self.score_loss = self.learner._loss().name
         if run.rounds:
-            self.size, self.certificate, self.name = int(run.sizes[-1]), run.certificate, run.loss
-            self.labelled += int(run.labelled[-1])
-            self.outliers = run.outliers
+            self.last, self.labelled = run, self.labelled + int(run.labelled[-1])
         if run.interrupted:
             raise KeyboardInterrupt
         return run
 
     def score_classes(self) -> ClassScores:
         """Return how the forecasts of classes stand beside rules of thumb."""
-        return score_classes(*map(np.concatenate, zip(*self.parts, strict=True)), self.score_loss)
+        rounds = map(np.concatenate, zip(*self.parts, strict=True))
+        return score_classes(*rounds, self.learner._loss().name)
 
     @property
     def sum(self) -> float:
@@ -142,7 +139,7 @@ def print_table(course: Course, pieces: source.Pairs) -> None:
             label, forecast = (f"{v:.5g}" if isinstance(v, float) else f"{v!s:.12}" for v in last)
             print(
                 f"{course.mean:12.5g} {since:12.5g} {course.rounds:12d} {label:>12} "
-                f"{forecast:>12} {course.size:8d}",
+                f"{forecast:>12} {course.last.sizes[-1]:8d}",
                 flush=True,
             )
             last_rounds, last_labels, last_sum = course.rounds, course.labelled, course.sum
@@ -158,15 +155,15 @@ def summarise(course: Course) -> None:
         scores = course.score_classes()
         print(f"mistakes  {course.mean:.4g} % ({course.wrong})")
         print(f"          {scores.rules}\n          {scores}")
-    if course.name != "zero-one" and course.labelled:
-        print(f"loss      {course.total / course.labelled:.6g} ({course.name}, mean)")
+    if course.last.loss != "zero-one" and course.labelled:
+        print(f"loss      {course.total / course.labelled:.6g} ({course.last.loss}, mean)")
     print(f"time      {course.seconds:.3g} s in the learner, {course.rate:,} rounds per second")
-    print(f"size      {course.size}")
-    if course.outliers:
-        print(f"outliers  {course.outliers}")
+    print(f"size      {course.last.sizes[-1]}")
+    if course.last.outliers:
+        print(f"outliers  {course.last.outliers}")
     if hasattr(course.learner, "leader"):
         print(f"leader    {course.learner.leader}")
-    if (certificate := course.certificate) is not None:
+    if (certificate := course.last.certificate) is not None:
         regret, bound = (np.max(a[-1]) for a in (certificate.regret, certificate.bound))
         each = ", the largest of all classes" if certificate.regret.ndim > 1 else ""
         within = f", bound {bound:.5g}" if np.isfinite(bound) else ""

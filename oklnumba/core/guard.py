@@ -37,18 +37,6 @@ def new_lock(owner: Any) -> Any:
     return threading.RLock()
 
 
-def _free_locks() -> None:
-    """Renew locks held by other threads: a forked child has none of them.
-
-    An object that such a thread was changing has its fault set, and says that it was interrupted.
-    """
-    for owner in list(_locked):
-        if owner._lock.acquire(blocking=False):
-            owner._lock.release()
-        else:
-            owner._lock = threading.RLock()
-
-
 # ---- Ctrl-C ----
 
 
@@ -96,26 +84,25 @@ def count_cores() -> int:
 
 _pool: ThreadPoolExecutor | None = None  # made when first needed
 _pool_lock = threading.Lock()
+_this = threading.local()  # ``is_inside``: whether this thread is in a call of ``run_chains``
 
 
-class _Thread(threading.local):
-    """What is known of this thread."""
+def _forget_threads() -> None:
+    """Drop the pool and renew locks that other threads hold: a forked child has none of them.
 
-    is_inside = False  # a call of ``run_chains``
-
-
-_this = _Thread()
-
-
-def _forget_pool() -> None:
-    """Drop the pool: in a forked child its threads are gone, and its lock may be held."""
+    An object that such a thread was changing has its fault set, and says that it was interrupted.
+    """
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
-    _free_locks()
+    for owner in list(_locked):
+        if owner._lock.acquire(blocking=False):
+            owner._lock.release()
+        else:
+            owner._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 Chain = Sequence[Sequence[Callable[[], Any]]]  # phases: calls that do not change the same data
@@ -136,7 +123,7 @@ def run_chains(chains: Sequence[Chain], rounds: int = FEWEST_ROUNDS) -> list[lis
     """
     global _pool
     helpers = 0
-    if not (_this.is_inside or rounds < FEWEST_ROUNDS):
+    if not (getattr(_this, "is_inside", False) or rounds < FEWEST_ROUNDS):
         most = sum(max(map(len, chain)) for chain in chains)  # calls at once
         helpers = min(count_cores(), most) - 1
     if helpers < 1:

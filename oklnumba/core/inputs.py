@@ -24,7 +24,10 @@ ENCODE = (
     "encode=[...]) (--drop A,B --encode A,B), by skrub.tabular_pipeline(model) or scikit-learn's "
     "ColumnTransformer"
 )
-FILL = ", for instance each column of a pandas frame by column.fillna(column.median())"
+FILL = (
+    ", for instance each column of a pandas frame by column.fillna(column.median()), or leave such "
+    "columns out, by okl.stream(data, label=..., drop=[...]) (--drop A,B)"
+)
 FOR_TEXTS = "they are texts of numbers: pass numbers, np.asarray(y).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 LONGEST = 2000  # characters of columns in a message
@@ -103,9 +106,7 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
         )
 
 
-def refuse_not_finite(
-    array: np.ndarray, name: str, given: Any = None, row: int = 0, how: str = FILL
-) -> None:
+def refuse_not_finite(array: np.ndarray, name: str, given: Any = None, row: int = 0) -> None:
     """Raise at the first NaN or infinity.
 
     given : the user's object, or names of columns; row : the number of the first row.
@@ -116,7 +117,7 @@ def refuse_not_finite(
             continue
         at, *column = np.argwhere(~finite)[0].tolist()
         names = given if isinstance(given, tuple) else column_names(given)
-        where, how = f"row {row + start + at}", how if names else ""
+        where, how = f"row {row + start + at}", FILL if names else ""
         if name == "y" and not names:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
             how += "; where only some of a row are missing play a learner for each" * len(column)

@@ -1,6 +1,6 @@
 """Named data sets: find, download, check, scale and permute.
 
-A name always stands for the same numbers: the arrays are compared with the table in originals.py
+A name always stands for the same numbers: the arrays are compared with originals.toml
 before `load` returns them. Sources, in this order:
 
 1. the folder in the environment variable ``OKLNUMBA_DATA`` (files ``NAME.npz``);
@@ -16,7 +16,9 @@ float32 targets) and ``n_train``.
 import hashlib
 import os
 import tempfile
+import tomllib
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,12 +28,43 @@ from numpy.typing import ArrayLike, NDArray
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core.checks import as_float, repr_short, require, require_seed, suggest
 from oklnumba.core.inputs import as_numbers, cut_blocks
-from oklnumba.data.originals import SPECS, Spec
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
 BUNDLED = Path(__file__).parent
 _BLOCK_ROWS = 10_000  # rows scaled at once
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Description of a data set and of its public original."""
+
+    shape: Sequence[int]
+    dtype: str  # of X as stored
+    n_train: int
+    digest: str | None = None  # sha256 of the bytes of X, then y, both as stored
+    positives: int | None = None  # rows labelled +1; None: a regression set
+    slack: int = 0  # allowed error of `positives`
+    urls: Sequence[str] = ()  # the files of the original, rows in this order
+    form: str = "svmlight"  # or "csv", "space"
+    labels: Sequence[float] = (-1, 1)  # the original's labels for -1 and +1
+    columns: Sequence[int] = ()  # of X in the original; empty: all (svmlight only)
+    target: int = 0  # column of y in the original (csv, space)
+    header: int = 0  # lines to skip (csv, space)
+    unit: float = 1.0  # the original stores X times this
+    advice: str = ""  # if there is no url: how to get the set
+
+    @property
+    def task(self) -> str:
+        """Either "regression" or "classification"."""
+        return "regression" if self.positives is None else "classification"
+
+
+_TABLE = tomllib.loads(Path(__file__).with_name("originals.toml").read_text("utf-8"))
+SPECS = {
+    name: Spec(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    for name, fields in _TABLE.items()
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

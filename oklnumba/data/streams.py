@@ -35,7 +35,6 @@ PACKED = ".zip", ".xz", ".7z", ".zst"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 TEXTS = "string", "large_string", "string_view", "dictionary"
-FILL = f"{inputs.FILL}, or leave such columns out: drop=[...] (--drop A,B)"
 
 Block = tuple[np.ndarray, np.ndarray]
 Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, their labels
@@ -210,7 +209,7 @@ class Stream:
         """Yield blocks of equal size, made of pieces of any size."""
         row, count, held = 0, 0, []
         for where, X, y in self._read(self.schema):
-            inputs.refuse_not_finite(X, where, self.columns, row, FILL)
+            inputs.refuse_not_finite(X, where, self.columns, row)
             plain = self.classes is None
             y = y.astype(np.float64) if plain else encode_labels(y, self.classes, where, row)
             row += len(y)

@@ -58,13 +58,12 @@ class OnlineEstimator(BaseEstimator):
         return tags
 
     def _clone_learner(self) -> Learner:
-        if isinstance(self.learner, OneVsRest | MultiOutput):
+        if isinstance(self.learner, OneVsRest | MultiOutput | OnlineToBatch):
             raise ValueError(
                 f"learner is a {type(self.learner).__name__}; pass its inner learner, because "
-                f"{type(self).__name__} handles several classes or labels itself"
+                f"{type(self).__name__} handles several classes or labels itself (OnlineToBatch "
+                "has a method fit: use it without estimator)"
             )
-        if isinstance(self.learner, OnlineToBatch):
-            raise ValueError("OnlineToBatch has a method fit itself; use it without estimator")
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _validate(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:

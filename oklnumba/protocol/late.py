@@ -1,6 +1,5 @@
 """Labels that come late, in batches, or not at all."""
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -35,7 +34,7 @@ class LateLabels:
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.rounds = self.learned = self.labelled = 0  # rounds so far, learned, with a label
-        self.X = self.y = None  # the rounds after those learned
+        self.X = self.y = None  # the rounds after those learned, unless labels come at once
         # Of each, how many had been learned when it was forecast.
         self.known = np.empty(0, dtype=np.int64)
 
@@ -64,44 +63,44 @@ class LateLabels:
                 "Lags counts labels, not rows: after rows without one its season comes late. Fill "
                 "such labels by those of a season before, y.fillna(y.shift(season)) in pandas"
             )
-        # Copies: the caller may refill its arrays while rows wait here.
-        self.X = X.copy() if self.X is None else np.concatenate([self.X, X])
-        self.y = y.copy() if self.y is None else np.concatenate([self.y, y])
+        if not at_once:  # copies: the caller may refill its arrays while rows wait here
+            self.X = X.copy() if self.X is None else np.concatenate([self.X, X])
+            self.y = y.copy() if self.y is None else np.concatenate([self.y, y])
         # Labels at once: rows with one, which are played in one go, and rows without take turns.
         gaps = np.flatnonzero(np.diff(there)) + 1
         ends = gaps if at_once else range(batch - before % batch, n, batch)
         traces = []
         for start, stop in pairwise([0, *ends, n]):
-            self.rounds = before + stop
-            self.known = np.append(self.known, np.full(stop - start, learner.rounds))
+            self.rounds, part = before + stop, X[start:stop]
             if at_once and there[start]:
-                trace = self.learn_until(self.rounds, learner._play_rows)
-            else:
-                part = X[start:stop]
-                trace = Trace(forecast(part), np.full(stop - start, learner.size))
-                if hasattr(learner, "_intervals_around"):
-                    trace = trace._replace(intervals=learner._intervals_around(trace.predictions))
+                traces.append(learner._play_rows(part, y[start:stop]))
+                continue
+            trace = Trace(forecast(part), np.full(stop - start, learner.size))
+            if hasattr(learner, "_intervals_around"):
+                trace = trace._replace(intervals=learner._intervals_around(trace.predictions))
+            traces.append(trace)
+            if not at_once:
+                self.known = np.append(self.known, np.full(stop - start, learner.rounds))
                 if self.rounds % batch == 0:
                     self.learn_until(self.rounds - self.delay)
                     trace.sizes[-1] = learner.size
-            traces.append(trace)
         all_of = Trace._make(zip(*traces, strict=True))
         intervals = None if all_of.intervals[0] is None else np.concatenate(all_of.intervals)
         predictions, sizes = map(np.concatenate, all_of[:2])
         return Trace(predictions, sizes, intervals=intervals)
 
-    def learn_until(self, last: int, play: Callable | None = None) -> Trace | None:
+    def learn_until(self, last: int) -> None:
         """Learn the labels that there are of the rounds up to ``last``."""
+        if self.X is None:  # labels that came at once
+            return
         count = max(0, last - self.learned)
         X, y, known = self.X[:count], self.y[:count], self.known[:count]
         self.X, self.y, self.known = self.X[count:], self.y[count:], self.known[count:]
         self.learned += count
         there = find_labels(y)
-        X, y, known = X[there], y[there], known[there]
-        if play is None and len(y):
-            rounds = self.learner.rounds + np.arange(len(y))
-            return self.learner._learn_rows(X, y, rounds - known)
-        return play(X, y) if len(y) else None
+        if there.any():
+            rounds = self.learner.rounds + np.arange(np.count_nonzero(there))
+            self.learner._learn_rows(X[there], y[there], rounds - known[there])
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
         """Return what a run stores; without a label the loss is NaN and there is no mistake."""
@@ -124,6 +123,7 @@ class LateLabels:
     def restore(self, rounds: int, arrays: dict[str, np.ndarray]) -> None:
         """Go on after so many rounds of a checkpoint with these arrays."""
         if rounds:
+            self.rounds, self.labelled = rounds, int(arrays["run_labelled"][-1])
+        if "late_X" in arrays:
             self.X, self.y, self.known = (arrays[f"late_{one}"] for one in ("X", "y", "known"))
-            self.rounds, self.learned = rounds, rounds - len(self.y)
-            self.labelled = int(arrays["run_labelled"][-1])
+            self.learned = rounds - len(self.y)

@@ -190,26 +190,21 @@ class Recorder:
         if "spec" not in meta or "run" not in meta:
             self._refuse("is not a checkpoint of a run; delete it")
         self._refuse_other_run(meta, state)
-        self.saved = meta, state
+        run, rows, self.saved = meta["run"], select_prefix("run_", state), (meta, state)
         with refuse_damage(self.path):
+            for name in ("rounds", "seconds", "first", "digest", "opening"):
+                setattr(self, name, run[name])
+            self.saved_rounds = self.rounds
             if self.late:
-                self.late.restore(meta["run"]["rounds"], state)
-            self._restore_run(meta["run"], select_prefix("run_", state))
-
-    def _restore_run(self, run: dict[str, Any], rows: Rows) -> None:
-        for name in ("rounds", "seconds", "first", "digest", "opening"):
-            setattr(self, name, run[name])
-        self.saved_rounds = self.rounds
-        clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
-        self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
-        if not self.rounds:
-            return
-        self.counted = "mistakes" in rows
-        if self.record == "all":
-            self._append(rows)
-            return
-        self._append_recorded(rows)
-        self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
+                self.late.restore(self.rounds, state)
+            clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
+            self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
+            self.counted = "mistakes" in rows or not self.rounds
+            if self.rounds and self.record == "all":
+                self._append(rows)
+            elif self.rounds:
+                self._append_recorded(rows)
+                self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
 
     def _refuse(self, what: str) -> None:
         """Raise ValueError: the checkpoint is not for this call, because it ...; do ..."""
