@@ -11,9 +11,11 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
-from numba.core import caching, codegen, compiler
+from numba.core import analysis, caching, codegen, compiler
 from numba.core.base import BaseContext
 from numba.core.dispatcher import Dispatcher
+from numba.core.lowering import Lower
+from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
 from numba.np import linalg
@@ -229,6 +231,10 @@ PARTS = {  # names, with the number of parameters of functions
         "enable_object_caching": 1,
     },
     BaseFunction: {"get_call_type": 4},
+    type(cpu_target.target_context): {"load_additional_registries": 1},
+    Lower: {"_find_singly_assigned_variable": 1, "alloca_lltype": 4},
+    analysis: {"compute_cfg_from_blocks": 1, "compute_use_defs": 1},
+    llvm.ffi.lib._lock: {"_cblist": None},
     linalg: {"ensure_blas": 0},
     Dispatcher: {"add_overload": 2, "get_overload": 2, "get_call_template": 3},
     numba.types: {"unliteral": 1},
@@ -277,12 +283,31 @@ def test_a_callee_is_part_of_its_caller_and_nobody_else_sees_it(empty_cache, dec
 
 
 @needs_own_compiler
+def test_a_variable_is_memory_only_if_it_is_assigned_twice_or_not_always(empty_cache):
+    @jit.hot
+    def choose(x, n):
+        first = x[0]
+        if n > 3:
+            second = x[1]
+        for i in range(n):
+            last = x[i]
+            first += last
+        if n > 3:
+            first += second
+        return first + last
+
+    assert choose(np.arange(5.0), 5) == 15.0 and choose(np.arange(5.0), 2) == 2.0
+
+
+@needs_own_compiler
 def test_compiling_leaves_numba_and_the_collector_as_they_were(empty_cache):
-    before = BaseFunction.get_call_type, linalg.ensure_blas
+    target, listeners = cpu_target.target_context, llvm.ffi.lib._lock._cblist
+    before, told = (BaseFunction.get_call_type, linalg.ensure_blas), listeners.copy()
     assert jit.hot(lambda x: x + x)(2.0) == 4.0
     with pytest.raises(numba.TypingError):
         jit.hot(lambda x: x.no_such_thing)(2.0)
     assert (BaseFunction.get_call_type, linalg.ensure_blas) == before and gc.isenabled()
+    assert listeners == told and "load_additional_registries" not in vars(target)
     gc.disable()
     try:
         assert jit.hot(lambda x: x - x)(2.0) == 0.0 and not gc.isenabled()
