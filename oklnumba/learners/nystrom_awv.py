@@ -163,9 +163,9 @@ class NystromAWV(Learner):
                 "pending": make_pending((), cap), "pass_work": make_pass_work(U),
                 "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
-        k, b, q, border = rows = aligned_zeros(4, cap)
+        k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[hot.PAST]))
-        work = hot.Work(np.zeros(1), k, b, q, rows[2:3], border, column, weights)
+        work = hot.Work(np.zeros(1), k, b, q, q[None], border, column, weights)
         return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
 
     def _bind(self) -> None:
