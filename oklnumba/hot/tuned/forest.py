@@ -21,7 +21,7 @@ For K labels a round, sums and means have K entries, and gains add up.
 from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import Array, hot, unbind
+from oklnumba.hot.primitives.jit import Array, exact, hot, unbind
 
 NODES = 0  # entry of the counts: nodes of all trees
 SEEN, RANDOM = range(2)  # entries of the progress
@@ -150,7 +150,10 @@ def grow_nodes(growth, numbers):
     return numbers
 
 
-@hot
+# Exact: sums over outputs or trees in another order would give outputs other bits than alone.
+
+
+@exact
 def write_means(node, trees, shrinkages, means):
     """Replace the means of a node's parent, (E, K), by those of the node."""
     for e in range(shrinkages.shape[0]):
@@ -160,7 +163,7 @@ def write_means(node, trees, shrinkages, means):
             means[e, k] = (trees.sums[node, k] + c * means[e, k]) * scale
 
 
-@hot
+@exact
 def add_label(node, y, trees):
     """Let a node learn a label, (K,)."""
     trees.rounds[node] += 1.0
@@ -168,7 +171,7 @@ def add_label(node, y, trees):
         trees.sums[node, k] += (y[k] - trees.offset[k]) / trees.unit[k]
 
 
-@hot
+@exact
 def forest_rounds(X, Y, learns, bound, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
