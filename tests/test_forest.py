@@ -20,6 +20,8 @@ def stream(name, K=1, n=N):
         X = X[np.argsort(X[:, 0])]
     if name == "repeated":
         X = X[rng.integers(0, 30, n)]
+    if name == "binary":
+        X = np.where(X > np.median(X, axis=0), 1.0, -1.0)
     if name == "codes":  # equal and complementary columns, whose gains are equal
         X = rng.integers(0, 3, (n, 4)).astype(float)
         X[:, 1], X[:, 2] = X[:, 0], 2.0 - X[:, 0]
@@ -61,7 +63,7 @@ def naive_forecasts(X, Y, lags, most, seed=0):
 
 
 @pytest.mark.parametrize(("K", "lags"), [(1, 0), (1, 3), (3, 0)])
-@pytest.mark.parametrize("name", ["plain", "sorted", "repeated", "codes", "constant", "wild"])
+@pytest.mark.parametrize("name", ["plain", "sorted", "repeated", "codes", "constant", "wild", "binary"])
 def test_forecasts_are_those_of_the_definition(name, K, lags, monkeypatch):
     monkeypatch.setattr(settings, "MOST_GROWN", 130)
     monkeypatch.setattr(settings, "TREES", 3)

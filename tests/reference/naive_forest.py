@@ -18,7 +18,7 @@ class Node:
             yield from self.children[int(x[column] > threshold)].path(x)
 
 
-def best_split(X, Y, state):
+def best_split(X, only_two, Y, state):
     """The split of the largest gain, rows below it, and the state of the random numbers."""
     best, below = None, None
     for j, x in enumerate(X.T):
@@ -31,7 +31,7 @@ def best_split(X, Y, state):
             threshold = x.min()
         under = x <= threshold
         apart = Y[under].mean(axis=0) - Y[~under].mean(axis=0)
-        gain = under.sum() * (~under).sum() * (apart**2).sum()
+        gain = under.sum() * (~under).sum() * (apart**2).sum() * (u if only_two else 1.0)
         if best is None or gain > best[0] * (1 + 1e-9):
             best, below = (gain, j, threshold), under
     return best, below, state
@@ -41,8 +41,9 @@ def grow(X, Y, state):
     """A tree on all rows, Y : (n, K)."""
     root = Node(Y)
     waiting = [(root, np.arange(len(X)))]
+    only_two = all(len(set(x)) <= 2 for x in X.T)
     for node, rows in waiting:
-        best, below, state = best_split(X[rows], Y[rows], state)
+        best, below, state = best_split(X[rows], only_two, Y[rows], state)
         if best:
             node.split = best[1:]
             sides = rows[below], rows[~below]

@@ -5,7 +5,8 @@ A tree is grown on past rows, on all inputs and down to single rows:
     split a node whose labels differ:
         for each input that differs in the node:
             threshold = low + u (high - low), low and high of its values there, u random
-            gain = (mean label below - mean label above)^2 (rows below) (rows above)
+            gain = (mean label below - mean label above)^2 (rows below) (rows above),
+                times u if all inputs have only two values: else all trees would be equal
         take the input with the largest gain, the first of those whose gains are equal
 
 Then the splits stay, and the means go on:
@@ -48,6 +49,7 @@ class Growth(NamedTuple):
 
     X: Array  # (d, n)
     Y: Array  # (K, n)
+    only_two: bool  # whether each input has at most two values
     tree: Trees  # of up to 2 n nodes
     progress: Array  # nodes that were looked at; state of the random numbers
     starts: Array  # (2 n,): a node has rows[start:stop]
@@ -143,6 +145,8 @@ def grow_nodes(growth, numbers):
             threshold, differ = draw_threshold(growth.X[j], node, growth)
             if differ:
                 gain = measure_gain(threshold, node, growth)
+                if growth.only_two:
+                    gain *= progress[RANDOM] / PRIME
                 if column < 0 or gain > best * SAME_GAIN:
                     best, column, chosen = gain, j, threshold
         if column >= 0:

@@ -156,9 +156,11 @@ def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> hot.Trees:
 
 def make_growth(X: np.ndarray, Y: np.ndarray, tree: hot.Trees, seed: int) -> hot.Growth:
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
+    low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
+    only_two = bool(((X == low) | (X == high)).all())
     n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.columns)), dtype=np.int64)
     starts_and_stops[1, 0] = n
     return hot.Growth(
-        X, Y, tree, np.array([0, seed]), *starts_and_stops, np.arange(n),
+        X, Y, only_two, tree, np.array([0, seed]), *starts_and_stops, np.arange(n),
         np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)),
     )  # fmt: skip
