@@ -63,7 +63,9 @@ def naive_forecasts(X, Y, lags, most, seed=0):
 
 
 @pytest.mark.parametrize(("K", "lags"), [(1, 0), (1, 3), (3, 0)])
-@pytest.mark.parametrize("name", ["plain", "sorted", "repeated", "codes", "constant", "wild", "binary"])
+@pytest.mark.parametrize(
+    "name", ["plain", "sorted", "repeated", "codes", "binary", "constant", "wild"]
+)
 def test_forecasts_are_those_of_the_definition(name, K, lags, monkeypatch):
     monkeypatch.setattr(settings, "MOST_GROWN", 130)
     monkeypatch.setattr(settings, "TREES", 3)
