@@ -18,6 +18,7 @@ from numba.core.lowering import Lower
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
+from numba.core.typing.templates import RegistryLoader
 from numba.np import linalg
 
 import oklnumba as okl
@@ -231,8 +232,10 @@ PARTS = {  # names, with the number of parameters of functions
         "enable_object_caching": 1,
     },
     BaseFunction: {"get_call_type": 4},
-    type(cpu_target.target_context): {"load_additional_registries": 1},
-    Lower: {"_find_singly_assigned_variable": 1, "alloca_lltype": 4},
+    cpu_target.target_context: {"refresh": 0, "typing_context": None, "_registries": None},
+    cpu_target.typing_context: {"refresh": 0, "_registries": None},
+    RegistryLoader: {"registry_items": None},
+    Lower: {"_find_singly_assigned_variable": 1, "alloca_lltype": 4, "getvar": 2},
     analysis: {"compute_cfg_from_blocks": 1, "compute_use_defs": 1},
     llvm.ffi.lib._lock: {"_cblist": None},
     linalg: {"ensure_blas": 0},
@@ -307,7 +310,7 @@ def test_compiling_leaves_numba_and_the_collector_as_they_were(empty_cache):
     with pytest.raises(numba.TypingError):
         jit.hot(lambda x: x.no_such_thing)(2.0)
     assert (BaseFunction.get_call_type, linalg.ensure_blas) == before and gc.isenabled()
-    assert listeners == told and "load_additional_registries" not in vars(target)
+    assert listeners == told and "refresh" not in vars(target) | vars(target.typing_context)
     gc.disable()
     try:
         assert jit.hot(lambda x: x - x)(2.0) == 0.0 and not gc.isenabled()

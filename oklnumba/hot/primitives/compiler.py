@@ -144,7 +144,6 @@ class _Lower(Lower):
     """
 
     def _find_singly_assigned_variable(self):
-        super()._find_singly_assigned_variable()
         blocks, assigned = self.func_ir.blocks, {}
         for at, block in blocks.items():
             for one in block.find_insts(ir.Assign):
@@ -153,7 +152,7 @@ class _Lower(Lower):
         before = analysis.compute_cfg_from_blocks(blocks).dominators()
         for at, names in analysis.compute_use_defs(blocks).usemap.items():  # of other blocks
             once -= {n for n in names & once if not at > assigned[n][0] in before[at]}
-        self._singly_assigned_vars |= once
+        self._singly_assigned_vars, self._blk_local_varmap = once, {}
 
     def alloca_lltype(self, name, lltype, datamodel=None):
         """Reserve memory for a variable, without its size, which only debuggers want."""
@@ -222,36 +221,53 @@ def _load_tables() -> None:
         linalg.ensure_blas = look
 
 
+ANSWERS = {}  # of numba: what functions return, by the types of their arguments
+
+
 @contextmanager
 def _compiling(target) -> Iterator[None]:
     """Let numba remember what a function returns for given types, and collect no garbage.
 
     It goes through all versions of ``+`` at each sum. Together that is a third of the time. Nor
-    does it look for new tables at each function, or tell listeners of each call of LLVM.
+    does it read its tables at each array, unless they have grown, or tell listeners of each call of
+    LLVM.
     """
-    look_up, answers, collects = BaseFunction.get_call_type, {}, gc.isenabled()
-    listeners = llvm.ffi.lib._lock._cblist
-    told = listeners.copy()
+    look_up, collects = BaseFunction.get_call_type, gc.isenabled()
+    listeners, contexts = llvm.ffi.lib._lock._cblist, (target.typing_context, target)
+    told, loaders = listeners.copy(), [one._registries.items() for one in contexts]
+    tables = [
+        getattr(registry, name)
+        for some in loaders for registry, loader in some for name in loader.registry_items
+    ]  # fmt: skip
+    read = 0
 
     def remember(called, context, args, keywords):
         asked = id(called), args, tuple(keywords.items())
-        if asked not in answers:
-            answers[asked] = called, look_up(called, context, args, keywords)
-        return answers[asked][1]
+        if asked not in ANSWERS:
+            ANSWERS[asked] = called, look_up(called, context, args, keywords)
+        return ANSWERS[asked][1]
+
+    def refresh():
+        nonlocal read
+        if read != (read := sum(map(len, tables))):
+            for one in contexts:
+                type(one).refresh(one)
 
     timer = threading.Timer(SILENT_SECONDS, _say_that_it_compiles)
     timer.daemon = True
     timer.start()
     BaseFunction.get_call_type = remember  # one thread at a time is here: numba's lock
     gc.disable()
-    target.load_additional_registries = lambda: None  # they are loaded
+    for one in contexts:
+        one.refresh = refresh
     listeners.clear()
     try:
         yield
     finally:
         timer.cancel()
         listeners[:] = told
-        del target.load_additional_registries
+        for one in contexts:
+            del one.refresh
         BaseFunction.get_call_type = look_up
         if collects:
             gc.enable()
