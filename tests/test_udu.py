@@ -21,7 +21,7 @@ from oklnumba.hot.primitives.udu import (
 from tests.checks import COMPILED, Factor, close
 from tests.reference import naive
 
-FACTORS = list(itertools.product((1, 4, 8, 11, 20), (1.0, 1e-3), (False, True)))
+FACTORS = list(itertools.product((1, 4, 8, 11, 20, 110), (1.0, 1e-3), (False, True)))
 
 
 @pytest.mark.parametrize("r, lam, ridge", FACTORS)
@@ -127,7 +127,7 @@ def test_rows_that_share_a_line_are_apart(cap):
     assert_array_equal(unpack(U, 5), unpack(U, cap)[:5, :5])
 
 
-@pytest.mark.parametrize(("cap", "r"), [(8, 8), (16, 8), (16, 16), (40, 40), (72, 64)])
+@pytest.mark.parametrize(("cap", "r"), [(8, 8), (16, 8), (16, 16), (40, 40), (72, 64), (120, 112)])
 def test_a_packed_factor_has_the_bits_of_a_square_one(cap, r):
     shapes, results = ((cap, cap), (count_lines(cap), cap)), []
     for shape in shapes:

@@ -47,6 +47,7 @@ def _digest_of_folder() -> str:
 # file that defines the function: after an edit in linalg.py, loops in other files would keep the
 # old machine code.
 STAMP = _digest_of_folder()
+WIDE = set()  # functions apart that have vectors of 64 bytes, where the processor has them
 SILENT_SECONDS = 1.0  # of compiling, before it is said
 
 
@@ -102,6 +103,8 @@ class _Part(JITCodeLibrary):
             for function in ir_module.functions:
                 if not function.is_declaration:
                     function.attributes.add("noinline")
+                    if self.wide:  # llvmlite has no name for it
+                        set.add(function.attributes, '"prefer-vector-width"="512"')
         super().add_ir_module(ir_module)
 
     def finalize(self):
@@ -201,6 +204,7 @@ class _Called(_Short):
         self.state.library = library = _Part(target.codegen(), func.__qualname__)
         # The arrays of a function apart never overlap.
         library.apart = flags.noalias = not flags.forceinline
+        library.wide = func in WIDE
         result = super().compile_extra(func)._replace(entry_point=object())
         target.insert_user_function(result.entry_point, result.fndesc, [library])
         return result

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.jit import exact, exact_apart, hot
+from oklnumba.hot.primitives.jit import exact, exact_apart, exact_wide, hot
 
 # A = lam I + sum z z' = U' D U with U unit upper triangular. Adding z z' (Gill, Golub, Murray and
 # Saunders 1974, method C1) runs down the rows k of U with a running a = 1 + sum_{i<k} p_i^2 / D_i:
@@ -38,6 +38,7 @@ SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
+WIDE = 96  # columns from which on vectors of 64 bytes pay
 
 
 class Forgetting(NamedTuple):
@@ -229,29 +230,50 @@ def learn_columns(rows, z, p, beta, n):
         u0[j], u1[j], u2[j], u3[j] = u
 
 
-@exact_apart
-def learn_sweeps(rows, rounds, betas, k, count, r):
-    """Take whole sweeps of three rounds through the columns right of the triangle at k.
+@exact
+def cut_columns(rows, rounds, start, n):
+    """Return n columns, from ``start`` on, of four rows and three rounds."""
+    (u0, u1, u2, u3), (z0, z1, z2), stop = rows, rounds, start + n
+    rows = u0[start:stop], u1[start:stop], u2[start:stop], u3[start:stop]
+    return rows, (z0[start:stop], z1[start:stop], z2[start:stop])
 
-    rows : k to k + 3 of the factor, from column k + 4 on; rounds, betas : as in factor_rounds.
-    """
-    i = k + TILE
-    n = r - i
-    for s in range(0, count, SWEEP):
-        p0, p1, p2 = four(rounds[s], k), four(rounds[s + 1], k), four(rounds[s + 2], k)
-        b0, b1, b2 = four(betas[s], k), four(betas[s + 1], k), four(betas[s + 2], k)
-        start = 0
-        for stop in (n & TILE, n):  # half a vector, if there is one, first: slow at the end
-            u0, u1, u2 = rows[0][start:stop], rows[1][start:stop], rows[2][start:stop]
-            u3, z0 = rows[3][start:stop], rounds[s][i + start : i + stop]
-            z1, z2 = rounds[s + 1][i + start : i + stop], rounds[s + 2][i + start : i + stop]
-            for j in range(stop - start):
-                u = u0[j], u1[j], u2[j], u3[j]
-                u, z0[j] = learn_column(u, z0[j], p0, b0)
-                u, z1[j] = learn_column(u, z1[j], p1, b1)
-                u, z2[j] = learn_column(u, z2[j], p2, b2)
-                u0[j], u1[j], u2[j], u3[j] = u
-            start = stop
+
+@exact
+def learn_three(rows, rounds, p, beta, start, n):
+    """Take three rounds through n columns, from ``start`` on, of four rows."""
+    (u0, u1, u2, u3), (z0, z1, z2) = cut_columns(rows, rounds, start, n)
+    (p0, p1, p2), (b0, b1, b2) = p, beta
+    for j in range(n):
+        u = u0[j], u1[j], u2[j], u3[j]
+        u, z0[j] = learn_column(u, z0[j], p0, b0)
+        u, z1[j] = learn_column(u, z1[j], p1, b1)
+        u, z2[j] = learn_column(u, z2[j], p2, b2)
+        u0[j], u1[j], u2[j], u3[j] = u
+
+
+@exact
+def read_three(rounds, betas):
+    """Return p and beta of three rounds, given from the triangle on, and what is right of it."""
+    (z0, z1, z2), (b0, b1, b2) = rounds, betas
+    p, beta = (four(z0, 0), four(z1, 0), four(z2, 0)), (four(b0, 0), four(b1, 0), four(b2, 0))
+    return p, beta, (z0[TILE:], z1[TILE:], z2[TILE:])
+
+
+@exact_apart
+def learn_columns_3(rows, rounds, betas, n):
+    """Take three rounds through n columns of four rows; rounds, betas : from the triangle on."""
+    p, beta, columns = read_three(rounds, betas)
+    learn_three(rows, columns, p, beta, 0, n)
+
+
+@exact_wide
+def learn_wide_columns(rows, rounds, betas, n):
+    """Do what learn_columns_3 does; half a vector first, if there is one, of known length."""
+    p, beta, columns = read_three(rounds, betas)
+    half = n & TILE
+    if half > 0:
+        learn_three(rows, columns, p, beta, 0, TILE)
+    learn_three(rows, columns, p, beta, half, n - half)
 
 
 @exact_apart
@@ -262,16 +284,30 @@ def solve_columns(rows, z, p, n):
         z[j] = solve_column((u0[j], u1[j], u2[j], u3[j]), z[j], p)
 
 
-@exact_apart
-def solve_columns_3(rows, rounds, p, n):
-    """Take three rounds through n columns of four rows without learning."""
-    u0, u1, u2, u3 = rows
-    z0, z1, z2 = rounds
+@exact
+def solve_three(rows, rounds, p, start, n):
+    """Take three rounds through n columns, from ``start`` on, of four rows without learning."""
+    (u0, u1, u2, u3), (z0, z1, z2) = cut_columns(rows, rounds, start, n)
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
         z0[j] = solve_column(u, z0[j], p[0])
         z1[j] = solve_column(u, z1[j], p[1])
         z2[j] = solve_column(u, z2[j], p[2])
+
+
+@exact_wide
+def solve_wide_columns(rows, rounds, p, n):
+    """Take three rounds through n columns of four rows without learning."""
+    half = n & TILE
+    if half > 0:
+        solve_three(rows, rounds, p, 0, TILE)
+    solve_three(rows, rounds, p, half, n - half)
+
+
+@exact_apart
+def solve_columns_3(rows, rounds, p, n):
+    """Do what solve_wide_columns does, for few columns."""
+    solve_three(rows, rounds, p, 0, n)
 
 
 @exact_apart
@@ -327,10 +363,15 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
             a[s], triangle = learn_triangle(rounds[s], betas[s], k, a[s], triangle, forgetting)
         write_triangle(U, inv_d, k, triangle)
         if count == 1:
-            i, z, beta = k + TILE, rounds[0], betas[0]
-            learn_columns(rows, z[i:r], four(z, k), four(beta, k), r - i)
-        else:
-            learn_sweeps(rows, rounds, betas, k, count, r)
+            i, z0, b0 = k + TILE, rounds[0], betas[0]
+            learn_columns(rows, z0[i:r], four(z0, k), four(b0, k), r - i)
+        for s in range(0, count - 1, SWEEP):
+            z = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
+            beta = betas[s][k:r], betas[s + 1][k:r], betas[s + 2][k:r]
+            if r - k < WIDE:
+                learn_columns_3(rows, z, beta, r - k - TILE)
+            else:
+                learn_wide_columns(rows, z, beta, r - k - TILE)
 
 
 @exact_apart
@@ -349,4 +390,7 @@ def solve_rounds(U, rounds, count, r):
             solve_triangle(U, z1, k)
             solve_triangle(U, z2, k)
             p = four(z0, k), four(z1, k), four(z2, k)
-            solve_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)
+            if r - k < WIDE:
+                solve_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)
+            else:
+                solve_wide_columns(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)
