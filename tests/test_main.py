@@ -369,8 +369,8 @@ def test_errors_take_one_line(capsys, table, folder, argv, words):
             "has inf at row 1, column 1 ('b'), and some in column 0 ('a'); remove or impute",
         ),
         ("1,2,1\n,,-1\n", "has nan at row 1, column 0 ('a'), and some in column 1 ('b'); "),
-        ("1,2,1\n1,3,\n", "row 1 (the first is 0) has no label in 'y'"),
-        ("1,2,yes\n1,3,\n2,3,no\n", "row 1 (the first is 0) has no label in 'y'"),
+        ("1,2,1\n1,3,\n", "row 1 (the first is 0) has no label in column 'y'"),
+        ("1,2,yes\n1,3,\n2,3,no\n", "row 1 (the first is 0) has no label in column 'y'"),
     ],
 )
 def test_bad_rows_are_named(capsys, tmp_path, rows, words):

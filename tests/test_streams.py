@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba.core import schema
+from oklnumba.core import checks, schema
 from oklnumba.data import streams
 from tests.battery import assert_same_run
 
@@ -406,6 +406,13 @@ def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypa
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match="pip install (pyarrow|scikit-learn)$"):
         okl.stream(path, **options)
+
+
+def test_a_library_that_is_there_and_broken_says_so_itself(tmp_path, monkeypatch):
+    (tmp_path / "halfthere.py").write_text("import a_library_that_it_needs")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="No module named 'a_library_that_it_needs'$"):
+        checks.import_optional("halfthere", "this")
 
 
 def test_progress_is_in_percent_where_files_know_their_rows(tmp_path, capsys):

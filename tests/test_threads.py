@@ -176,3 +176,29 @@ threading.Thread(target=play).start()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("[0, 1, 2]\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_blas_is_limited_is_not():
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hold():
+        with one_blas_thread:
+            inside.set()
+            go_on.wait(20)
+
+    def count(queue):
+        queue.put([one["num_threads"] for one in find_blas().info() if one["user_api"] == "blas"])
+
+    with find_blas().limit(limits=2, user_api="blas"):
+        thread, context = threading.Thread(target=hold), multiprocessing.get_context("fork")
+        thread.start()
+        inside.wait(20)
+        queue = context.Queue()
+        process = context.Process(target=count, args=(queue,))
+        process.start()
+        assert set(queue.get(timeout=20)) == {2}
+        go_on.set()
+        thread.join()
+        process.join(20)

@@ -107,25 +107,20 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
     regression, with classes None, if args.task does not say it. The number of rows is None if there
     are more.
     """
-    values: set = set()
-    rows, numbers, total, label, task = 0, True, None, args.label or "y", args.task
-    for raw in table.labels():
-        numbers = raw.dtype.kind in "iufb"
-        there = find_labels(raw)
-        if args.labels == "required" and not there.all():
-            raise ValueError(
-                f"row {rows + there.argmin()} (the first is 0) has no label in {label!r}; "
-                "drop it, or let such rows be forecast by --labels optional"
-            )
-        values.update(np.unique(raw[there]).tolist())
-        rows += len(raw)
-        if rows >= LOOK_ROWS:
-            break
-    else:
-        total = rows
-    column = f"column {label!r}"
-    if not rows:
+    pieces, more = [], table.labels()
+    while sum(map(len, pieces)) < LOOK_ROWS and (piece := next(more, None)) is not None:
+        pieces.append(piece)
+    if not any(map(len, pieces)):
         raise ValueError(f"{args.file} has no rows")
+    labels, column, task = np.concatenate(pieces), f"column {args.label or 'y'!r}", args.task
+    there, numbers = find_labels(labels), labels.dtype.kind in "iufb"
+    if args.labels == "required" and not there.all():
+        raise ValueError(
+            f"row {there.argmin()} (the first is 0) has no label in {column}; drop it, or let such "
+            "rows be forecast by --labels optional"
+        )
+    values = np.unique(labels[there]).tolist()
+    total = len(labels) if len(labels) < LOOK_ROWS else None
     if task == "regression" or task is None and numbers and len(values) > 2:
         if not numbers:
             raise ValueError(f"{column} holds text: no regression on it")
