@@ -28,10 +28,10 @@ FILL = (
     ", for instance each column of a pandas frame by column.fillna(column.median()), or leave such "
     "columns out, by okl.stream(data, label=..., drop=[...]) (--drop A,B)"
 )
-FOR_TEXTS = "they are texts of numbers: pass numbers, np.asarray(y).astype(float)"
+FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 LONGEST = 2000  # characters of columns in a message
-LOOK_ROWS = 100_000  # in which texts are looked for
+LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 
 
 # ---- X ----
@@ -270,7 +270,7 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
 def are_numbers(texts: Any) -> bool:
     """Say whether all values are texts of numbers."""
     try:
-        return np.asarray(texts).astype(np.str_).astype(np.float64).ndim > 0
+        return [float(one) for one in texts] != []
     except (TypeError, ValueError):
         return False
 
@@ -351,22 +351,27 @@ def _describe(column: Any, dtype: str, where: str) -> str:
     """Return what a column that does not hold numbers holds, and what to do about it."""
     advice, values = ENCODE, np.asarray(column)[:LOOK_ROWS].tolist()
     if where == "y":
-        advice = f"; {FOR_TEXTS if are_numbers(values) else FOR_CLASSES}"
+        advice = f"; {FOR_CLASSES}"
     if dtype.startswith(("timedelta", "duration")):
         dtype = "durations (their numbers are column.dt.total_seconds())"
     elif dtype.startswith(("date", "timestamp")):
         dtype = "dates (numbers of them are column.dt.hour or column.dt.day_of_week)"
-    texts = {row: one for row, one in enumerate(values) if isinstance(one, str) and one}
-    odd = {row: one for row, one in texts.items() if not are_numbers([one])} or texts
-    if not odd:
+    for part in (values[:FEW_ROWS], values):  # the first ones tell where most are texts
+        texts = {row: one for row, one in enumerate(part) if isinstance(one, str) and one}
+        odd = {row: one for row, one in texts.items() if not are_numbers([one])}
+        if 2 * len(odd) >= len(part):
+            break
+    if not texts:
         return f"{dtype}, not real numbers{advice}"
-    row, text = next(iter(odd.items()))
+    row, text = next(iter((odd or texts).items()))
     plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
-    if len(plain) == len(odd) and are_numbers(plain):
+    if not odd:
+        advice = f"; {FOR_TEXTS}"
+    elif len(plain) == len(odd) and are_numbers(plain):
         advice = "; pass decimal=',' (--decimal ,)"
         if any("." in one for one in odd.values()):  # as in 1.234,56
             advice += ", and take the points of thousands out"
-    elif 2 * len(odd) < len(values):
+    elif 2 * len(odd) < len(part):
         advice = ", among numbers; correct such values or leave out their rows"
     return f"text, {repr_short(text)} in row {row}{advice}"
 

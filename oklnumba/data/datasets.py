@@ -95,24 +95,12 @@ class Dataset:
 
 
 def names() -> list[str]:
-    """Return the names that `load` knows.
-
-    Examples
-    --------
-    >>> "magic04" in okl.datasets.names()
-    True
-    """
+    """Return the names that `load` knows."""
     return list(SPECS)
 
 
 def found(name: str) -> bool:
-    """Return whether `load` can read a data set without downloading it.
-
-    Examples
-    --------
-    >>> okl.datasets.found("magic04")
-    True
-    """
+    """Return whether `load` can read a data set without downloading it."""
     _get_spec(name)
     return any(path.exists() for path in _list_places(name))
 
