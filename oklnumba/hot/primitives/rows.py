@@ -6,7 +6,7 @@ x : (d,); atoms : (d, cap), of which the first m are in use; out : (cap,) or (n,
 import math
 
 from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
-from oklnumba.hot.primitives.jit import hot, hot_apart
+from oklnumba.hot.primitives.jit import hot, hot_wide
 
 GAUSSIAN, LAPLACIAN, LAPLACIAN_L1, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR, MATRIX = range(8)
 # Entries of a kernel's numbers: of the radial ones; of Polynomial. Of MATRIX: n, then n^2 values.
@@ -78,7 +78,7 @@ def matrix_value(par, i, j):
     return par[1 + int(i) * int(n) + int(j)]
 
 
-@hot_apart
+@hot_wide
 def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 
