@@ -25,6 +25,10 @@ from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import Array, exact, hot, unbind
 
 NODES = 0  # entry of the counts: nodes of all trees
+# Numbers of a node: the input that it splits; the threshold beyond which inputs go to the second
+# child; the first child, counted from the root, 0 if none; its rounds.
+COLUMN, THRESHOLD, CHILD, ROUNDS = range(4)
+NUMBERS = 4
 SEEN, RANDOM = range(2)  # entries of the progress
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
 SAME_GAIN = 1.0 + 1e-9  # gains that differ by less are equal: rounding chooses no input
@@ -35,10 +39,7 @@ class Trees(NamedTuple):
 
     counts: Annotated[Array, "counts"]
     roots: Annotated[Array, "trees"]
-    columns: Annotated[Array, NODES]  # the input that a node splits
-    thresholds: Annotated[Array, NODES]  # beyond it an input goes to the second child
-    children: Annotated[Array, NODES]  # the first child, counted from the root; 0: none
-    rounds: Annotated[Array, NODES]  # in the node
+    nodes: Annotated[Array, NODES, "numbers"]  # COLUMN, ..., ROUNDS: together in memory
     sums: Annotated[Array, NODES, "outputs"]  # of the labels of these rounds
     offset: Annotated[Array, "outputs"]  # labels y count as (y - offset) / unit
     unit: Annotated[Array, "outputs"]
@@ -64,7 +65,7 @@ class Growth(NamedTuple):
 def gather_labels(node, growth):
     """Write labels, sums and number of a node's rows; return whether its labels differ."""
     start, stop, tree, differ = growth.starts[node], growth.stops[node], growth.tree, False
-    tree.rounds[node] = stop - start
+    tree.nodes[node, ROUNDS] = stop - start
     for k in range(growth.Y.shape[0]):
         y, labels, total = growth.Y[k], growth.labels[k], 0.0
         for i in range(stop - start):
@@ -96,7 +97,8 @@ def draw_threshold(x, node, growth):
 @hot
 def measure_gain(threshold, node, growth):
     """Return the gain of splitting the values that draw_threshold wrote."""
-    values, tree, count, gain = growth.values, growth.tree, growth.tree.rounds[node], 0.0
+    values, tree, gain = growth.values, growth.tree, 0.0
+    count = tree.nodes[node, ROUNDS]
     below = 0.0
     for i in range(int(count)):
         below += 1.0 if values[i] <= threshold else 0.0
@@ -124,7 +126,8 @@ def split_node(node, column, threshold, growth):
             others += 1
     for i in range(others):
         rows[middle + i] = growth.above[i]
-    tree.columns[node], tree.thresholds[node], tree.children[node] = column, threshold, child
+    split = tree.nodes[node]
+    split[COLUMN], split[THRESHOLD], split[CHILD] = column, threshold, child
     growth.starts[child], growth.stops[child] = start, middle
     growth.starts[child + 1], growth.stops[child + 1] = middle, stop
     tree.counts[NODES] = child + 2
@@ -162,7 +165,7 @@ def write_means(node, trees, shrinkages, means):
     """Replace the means of a node's parent, (E, K), by those of the node."""
     for e in range(shrinkages.shape[0]):
         c = shrinkages[e]
-        scale = 1.0 / (trees.rounds[node] + c)
+        scale = 1.0 / (trees.nodes[node, ROUNDS] + c)
         for k in range(means.shape[1]):
             means[e, k] = (trees.sums[node, k] + c * means[e, k]) * scale
 
@@ -170,7 +173,7 @@ def write_means(node, trees, shrinkages, means):
 @exact
 def add_label(node, y, trees):
     """Let a node learn a label, (K,)."""
-    trees.rounds[node] += 1.0
+    trees.nodes[node, ROUNDS] += 1.0
     for k in range(y.shape[0]):
         trees.sums[node, k] += (y[k] - trees.offset[k]) / trees.unit[k]
 
@@ -187,13 +190,14 @@ def forest_rounds(X, Y, learns, bound, forecasts):
         for t in range(X.shape[0]):
             for e in range(means.shape[0]):
                 for k in range(means.shape[1]):
-                    means[e, k] = trees.sums[root, k] / larger(trees.rounds[root], 1.0)
+                    means[e, k] = trees.sums[root, k] / larger(trees.nodes[root, ROUNDS], 1.0)
             if learns:
                 add_label(root, Y[t], trees)
             node = root
-            while trees.children[node] > 0:
-                beyond = X[t, trees.columns[node]] > trees.thresholds[node]
-                node = root + trees.children[node] + (1 if beyond else 0)
+            while trees.nodes[node, CHILD] > 0.0:
+                split = trees.nodes[node]
+                beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
+                node = root + int(split[CHILD]) + (1 if beyond else 0)
                 write_means(node, trees, shrinkages, means)
                 if learns:
                     add_label(node, Y[t], trees)

@@ -13,7 +13,7 @@ from oklnumba.core.paced import Paced, finish
 from oklnumba.core.state import State, axes_of
 from oklnumba.hot.primitives.jit import bind, enter
 from oklnumba.hot.tuned import forest as hot
-from oklnumba.hot.tuned.forest import NODES, PRIME, SEEN
+from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.members import Member
@@ -33,7 +33,7 @@ class Forest(State):
     """
 
     _STATE = axes_of(hot.Trees)
-    _INTEGERS = frozenset({"counts", "roots", "columns", "children"})
+    _INTEGERS = frozenset({"counts", "roots"})
 
     def __init__(self, outputs: int, lags: int, seed: int):
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in settings.GROWTHS}
@@ -41,7 +41,7 @@ class Forest(State):
         self._shrinkages = np.array(settings.SHRINKAGES)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
         self._means = np.zeros((len(self.members), outputs))
-        self._make_state(counts=1, trees=settings.TREES, outputs=outputs)
+        self._make_state(counts=1, trees=settings.TREES, outputs=outputs, numbers=NUMBERS)
         self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
         self._work: Paced[None] | None = None  # on the next trees, where begun
         self._grown: list[hot.Trees] = []  # the next trees, where the work is done
@@ -134,7 +134,7 @@ class Forest(State):
 
     def _take(self, grown: list[hot.Trees]) -> None:
         """Exchange the trees."""
-        sizes = [len(tree.columns) for tree in grown]
+        sizes = [len(tree.nodes) for tree in grown]
         total = sum(sizes)
         self._free(NODES)
         self._reserve({NODES: total})
@@ -147,18 +147,16 @@ class Forest(State):
 
 def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> hot.Trees:
     """Return a tree that is a root without rounds, with room for so many nodes."""
-    columns, children = np.zeros((2, nodes), dtype=np.int64)
-    thresholds, rounds = np.zeros((2, nodes))
     counts, roots = np.array([[1], [0]])
     sums = np.zeros((nodes, len(unit)))
-    return hot.Trees(counts, roots, columns, thresholds, children, rounds, sums, offset, unit)
+    return hot.Trees(counts, roots, np.zeros((nodes, NUMBERS)), sums, offset, unit)
 
 
 def make_growth(X: np.ndarray, Y: np.ndarray, tree: hot.Trees, seed: int) -> hot.Growth:
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
     low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
     only_two = bool(((X == low) | (X == high)).all())
-    n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.columns)), dtype=np.int64)
+    n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
     starts_and_stops[1, 0] = n
     return hot.Growth(
         X, Y, only_two, tree, np.array([0, seed]), *starts_and_stops, np.arange(n),

@@ -161,7 +161,7 @@ def median_distance(X: np.ndarray, scales: np.ndarray | float, norm: int = 2) ->
     X = X[spread_rows(len(X), settings.MEDIAN_ROWS)] * scales
     distances = np.empty((len(X), len(X)))
     distance_block(norm, X, np.ascontiguousarray(X.T), distances)
-    distances = distances[np.triu_indices(len(X), 1)]
+    distances = np.concatenate([row[i + 1 :] for i, row in enumerate(distances)])
     distances = distances[distances > 0.0]
     if len(distances) == 0:
         return 0.0
