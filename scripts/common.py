@@ -200,11 +200,14 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
 
 
 def sample_forecasts() -> np.ndarray:
-    """Return a few forecasts of SelfTuning on two small streams: other ones, another version."""
+    """Return a few forecasts of SelfTuning on two small streams: other ones, another version.
+
+    In the second, inputs have two values, so rows repeat.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2200, 3))
     y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2200)
-    runs = [okl.run(okl.SelfTuning(), X, labels) for labels in (y, np.sign(y))]
+    runs = [okl.run(okl.SelfTuning(), *data) for data in ((X, y), (np.sign(X), np.sign(y)))]
     return np.concatenate([run.predictions[[40, 200, 600, 1400, 2199]] for run in runs])
 
 
