@@ -5,6 +5,8 @@ x : (d,); atoms : (d, cap), of which the first m are in use; out : (cap,) or (n,
 
 import math
 
+import numpy as np
+
 from oklnumba.hot.primitives.elementary import FAR, exp_nonpositive, smaller
 from oklnumba.hot.primitives.jit import hot, hot_wide
 
@@ -64,7 +66,7 @@ def distance_block(norm, X, atoms, out):
 def integer_power(x, degree):
     """Return x**degree for an integer degree >= 1 held in a float."""
     power = x
-    for _ in range(int(degree) - 1):
+    for _ in range(np.int64(degree) - 1):  # numba takes 50 ms to compile int()
         power *= x
     return power
 
@@ -73,9 +75,9 @@ def integer_power(x, degree):
 def matrix_value(par, i, j):
     """Return entry (i, j) of the matrix of a precomputed kernel; NaN outside it."""
     n = par[0]
-    if not (0.0 <= i < n and 0.0 <= j < n and i == int(i) and j == int(j)):
+    if not (0.0 <= i < n and 0.0 <= j < n and i == np.int64(i) and j == np.int64(j)):
         return math.nan
-    return par[1 + int(i) * int(n) + int(j)]
+    return par[1 + np.int64(i) * np.int64(n) + np.int64(j)]
 
 
 @hot_wide

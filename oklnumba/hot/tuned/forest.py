@@ -21,6 +21,8 @@ For K labels a round, sums and means have K entries, and gains add up.
 
 from typing import Annotated, NamedTuple
 
+import numpy as np
+
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import Array, exact, hot, unbind
 
@@ -100,11 +102,11 @@ def measure_gain(threshold, node, growth):
     values, tree, gain = growth.values, growth.tree, 0.0
     count = tree.nodes[node, ROUNDS]
     below = 0.0
-    for i in range(int(count)):
+    for i in range(np.int64(count)):
         below += 1.0 if values[i] <= threshold else 0.0
     for k in range(growth.labels.shape[0]):
         labels, total = growth.labels[k], 0.0
-        for i in range(int(count)):
+        for i in range(np.int64(count)):
             total += labels[i] if values[i] <= threshold else 0.0
         apart = total / below - (tree.sums[node, k] - total) / (count - below)
         gain += apart * apart

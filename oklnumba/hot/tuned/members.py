@@ -138,12 +138,10 @@ def regression_rounds(share, learns, rows, regressions, results):
 
 
 @hot
-def unsort_increments(first, leaf, group):
+def unsort_increments(first, stop, order, certificates, latest, out):
     """Write the increments of a leaf's certificates in the order of the rounds."""
-    rows, latest, out = group.block.rows, group.sums.latest[leaf], group.results.certificates
-    certificates = group.row_results.certificates
-    for s in range(first, rows.ends[leaf]):
-        t = rows.order[s]
+    for s in range(first, stop):
+        t = order[s]
         for i in range(certificates.shape[0]):
             for part in range(certificates.shape[1]):
                 for k in range(certificates.shape[3]):
@@ -163,14 +161,14 @@ def sum_increments(n, total, certificates):
 
 
 @hot
-def sum_sizes(n, counts, block):
+def sum_sizes(n, counts, atoms):
     """Replace the increments of sizes by their sums, which end with what the counts are now."""
     size = 0
     for leaf in range(counts.shape[0]):
         size += counts[leaf, ATOMS]
     for t in range(n - 1, -1, -1):
-        increment = block.atoms[t]
-        block.atoms[t] = size
+        increment = atoms[t]
+        atoms[t] = size
         size -= increment
 
 
@@ -190,8 +188,9 @@ def play_rules(learns, rules, rows, results):
 
 
 @hot
-def unsort_results(n, learns, group):
+def unsort_results(n, learns, bound):
     """Write all results in the order of the rounds."""
+    group = unbind(bound)
     first, rows, rounds, forecasts = 0, group.block.rows, group.results, group.row_results.forecasts
     for s in range(n):
         for k in range(forecasts.shape[2]):
@@ -199,10 +198,12 @@ def unsort_results(n, learns, group):
                 rounds.forecasts[i, rows.order[s], k] = forecasts[i, s, k]
     if learns:
         for leaf in range(rows.ends.shape[0]):
-            unsort_increments(first, leaf, group)
-            first = rows.ends[leaf]
+            stop, latest = rows.ends[leaf], group.sums.latest[leaf]
+            certificates = group.row_results.certificates
+            unsort_increments(first, stop, rows.order, certificates, latest, rounds.certificates)
+            first = stop
         sum_increments(n, group.sums.total, rounds.certificates)
-        sum_sizes(n, group.maps.counts, group.block)
+        sum_sizes(n, group.maps.counts, group.block.atoms)
 
 
 @hot
@@ -227,5 +228,5 @@ def group_rounds(phase, X, Y, coins, is_forecast_point, share, bound):
     if status == DONE and (phase == FINISH or phase == ALL):
         failed, status = play_rules(learns, group.rules, rows, group.row_results)
         if status == DONE:
-            unsort_results(X.shape[0], learns, group)
+            unsort_results(X.shape[0], learns, bound)
     return failed, status
