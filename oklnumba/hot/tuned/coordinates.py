@@ -94,9 +94,9 @@ class Share(NamedTuple):
 
 
 @hot
-def sort_by_leaf(X, tree, block):
-    """Write the inputs, scaled, leaf after leaf, each leaf's in the order of the rounds."""
-    inner, order, ends = tree.columns.shape[0], block.rows.order, block.rows.ends
+def sort_rounds(X, Y, coins, tree, block):
+    """Sort rounds by leaf, each leaf's in their order: inputs, scaled, labels and coins."""
+    inner, rows, ends = tree.columns.shape[0], block.rows, block.rows.ends
     for leaf in range(ends.shape[0]):
         ends[leaf] = 0
     for t in range(X.shape[0]):
@@ -112,10 +112,15 @@ def sort_by_leaf(X, tree, block):
     for t in range(X.shape[0]):
         leaf = block.leaf[t]
         s = ends[leaf]
-        order[s] = t
+        rows.order[s] = t
         ends[leaf] = s + 1
         for j in range(X.shape[1]):
             block.X[s, j] = X[t, j] * tree.scales[j]
+    for s in range(Y.shape[0]):
+        for k in range(Y.shape[1]):
+            rows.Y[s, k] = Y[rows.order[s], k]
+    for s in range(coins.shape[0]):
+        block.coins[s] = coins[rows.order[s]]
 
 
 @hot
@@ -262,18 +267,6 @@ def write_sizes(first, stop, size, block):
     for s in range(first, stop):
         block.atoms[block.rows.order[s]] = block.sizes[s] - size
         size = block.sizes[s]
-
-
-@hot
-def sort_rounds(X, Y, coins, tree, block):
-    """Sort rounds by leaf, with their labels and coins."""
-    sort_by_leaf(X, tree, block)
-    rows = block.rows
-    for s in range(Y.shape[0]):
-        for k in range(Y.shape[1]):
-            rows.Y[s, k] = Y[rows.order[s], k]
-    for s in range(coins.shape[0]):
-        block.coins[s] = coins[rows.order[s]]
 
 
 @hot

@@ -205,7 +205,7 @@ def first_layer_rounds(n, Y, learns, k, layers):
         if learns:
             new_B = work.bounds[t + 1]
             rows.Y[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
-            grown += (new_B - B) * (new_B - B)
+            grown += (new_B - B) * (new_B - B)  # theory.experts_bound with B=None
             work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
     return n, DONE
 

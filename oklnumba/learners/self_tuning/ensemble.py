@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
-from oklnumba.core.guard import run_chains, run_together
+from oklnumba.core.guard import run_chains
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
@@ -142,14 +141,8 @@ class Ensemble(State):
         self._write_recorded(rounds.recorded)
         if self._are_experts.any():
             self._certify_experts(rounds)
-        self._play_layers(rounds.Y - self.scales.offsets, trace)
-
-    def _play_layers(self, Y: np.ndarray, trace: Trace) -> None:
-        """Play the layers on what the members have just forecast; learn Y if it is not empty."""
-        run_together([
-            partial(self.layers.play, self._keys, k, Y, offset, trace)
-            for k, offset in enumerate(self.scales.offsets.tolist())
-        ], len(self._keys))  # fmt: skip
+        offsets = self.scales.offsets
+        self.layers.play(self._keys, rounds.Y - offsets, offsets, trace)
 
     def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
         """Play the rounds of the past that were not replayed yet, so many rows at a time."""
@@ -223,7 +216,8 @@ class Ensemble(State):
         for group, Z in self._views:
             group.forecast(Z)
         self._add_last(known.last)
-        self._play_layers(NO_LABELS, Trace(out, NO_SIZES, *[out] * 4))
+        trace = Trace(out, NO_SIZES, *[out] * 4)
+        self.layers.play(self._keys, NO_LABELS, self.scales.offsets, trace)
 
     # ---- what members are and lost, and saving ----
 

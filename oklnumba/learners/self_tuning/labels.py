@@ -143,6 +143,7 @@ class Labels(State):
         first, limits = max(SHORT_WINDOW - played, -played % every), self._limits[:, None]
         if first < n and self._are_judged:
             labels = np.concatenate([self._recent, Y])
+            # Of the LONG_WINDOW labels before round first, first + every, ... of this block.
             windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:n:every]
             size = max(1, WINDOWS // Y.shape[1])
             some = [windows[i : i + size] for i in range(0, len(windows), size)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
+from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
@@ -23,7 +24,7 @@ from oklnumba.learners.self_tuning.regressions import (
     make_regressions,
     make_results,
     measure_regressions,
-    play,
+    run_loop,
     settle_regressions,
     take_idle,
 )
@@ -38,10 +39,8 @@ from oklnumba.learners.self_tuning.settings import (
     STACKS,
 )
 
-# What layer_rounds plays, and the regressions that follow it.
-LAYERS = (
-    (hot.FIRST, 0, len(STACKS)), (hot.CORRECTIONS, len(STACKS), len(STACKS) + len(CORRECTIONS)),
-)  # fmt: skip
+STACK_RANGE = 0, len(STACKS)  # of all regressions
+CORRECTION_RANGE = len(STACKS), len(STACKS) + len(CORRECTIONS)
 
 
 class Layers(State):
@@ -54,7 +53,8 @@ class Layers(State):
     also from what it lacked in earlier rounds with the very same inputs.
 
     results, member_rows : of the members, and where they are there; certified : the regressions of
-    those that have a certificate; like : any group, for all that its loop takes but does not use.
+    those that have a certificate; like : any group, whose loop plays the regressions too, so that
+    they are compiled once; it uses nothing else of the group.
     """
 
     _STATE = axes_of(hot.LayerState) | {
@@ -110,22 +110,29 @@ class Layers(State):
         )  # fmt: skip
         return bind(arguments), bind(hot.LayerArguments(*self._arguments, work))
 
-    def play(
+    def play(self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, trace: Trace) -> None:
+        """Play n <= BLOCK_ROWS rounds; nothing is learned without labels.
+
+        x_keys : (n,), by ``find_keys``; Y : (n, K), labels less their offsets, or empty.
+        """
+        run_together([
+            partial(self._play_output, x_keys, k, Y, offset, trace)
+            for k, offset in enumerate(offsets.tolist())
+        ], len(x_keys))  # fmt: skip
+
+    def _play_output(
         self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, trace: Trace
     ) -> None:  # fmt: skip
-        """Play n <= BLOCK_ROWS rounds of output k; nothing is learned without labels.
-
-        x_keys : (n,), by ``find_keys``; Y : (n, K), labels less their offsets, or empty. Threads
-        may play several outputs at once.
-        """
+        """Play the layers of output k; each writes what the next one plays."""
         work = take_idle(self._idle, self._make_work)
-        (regressions, layers), learns = work, len(Y) > 0
-        rounds = x_keys, Y, learns, k, offset, layers, trace
-        for layer, first, stop in LAYERS:
-            play(hot.layer_rounds, layer, *rounds)  # writes what the regressions play
-            share = Share(k, k + 1, 0, len(x_keys), first, stop)
-            play(group_rounds, REGRESS, NO_INPUTS, Y, NO_COINS, False, share, regressions)
-        play(hot.layer_rounds, hot.FINAL, *rounds)
+        regressions, layers = work
+        rounds = x_keys, Y, len(Y) > 0, k, offset, layers, trace
+        written, rows = (NO_INPUTS, Y, NO_COINS, False), (k, k + 1, 0, len(x_keys))
+        run_loop(hot.layer_rounds, hot.FIRST, *rounds)
+        run_loop(group_rounds, REGRESS, *written, Share(*rows, *STACK_RANGE), regressions)
+        run_loop(hot.layer_rounds, hot.CORRECTIONS, *rounds)
+        run_loop(group_rounds, REGRESS, *written, Share(*rows, *CORRECTION_RANGE), regressions)
+        run_loop(hot.layer_rounds, hot.FINAL, *rounds)
         self._idle.append(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:

@@ -1,22 +1,34 @@
-"""SelfTuning: a learner that tunes itself.
+"""SelfTuning: a learner that tunes itself. settings.py has all constants, and says why.
 
-    ensemble = linear members and the last label               # ensemble.py
-    for t = 1, 2, ...:
-        z = x_t, standardised; or its normal scores            # scales.py
-        f = the members' forecasts, each on its coordinates    # members.py, hot/tuned/members.py
-            and those of trees and the user's experts          # forest.py, experts.py
-        yhat_t = aggregate of (aggregates of f, regressions on these and f)     # layers.py
-        y = y_t, or the median of the last labels if y_t is an outlier          # labels.py
-        members and layers learn y; those with lags, which tell outliers, learn y_t
-        if PERIOD divides t: forget ranges that labels no longer fill
-        if t is in RESTARTS:                                   # restarts.py
-            past = the first 15/16 of the t rounds
-            scales, metrics, trees = measured in the past      # scales.py
-            ensemble = members whose dictionaries chose among the past
-            ensemble plays all t rounds again; trees and experts forecast as they did
-        if t is in GROWTHS: new trees, grown on the past       # forest.py
+A round is ``_play_block``. It calls, in this order:
 
-settings.py has all constants, and says what each member is for.
+    labels.measure, take_known    limits of usual labels; the last labels              labels.py
+    ensemble.play_lags            members with lags: they learn y even if it is an outlier
+        _find_views               x standardised; its normal scores; x with lags       scales.py
+        Group.play                group_rounds of each such space: members.py, hot/tuned/members.py
+            sort_rounds           x goes to its leaf                   hot/tuned/coordinates.py
+            map_share             z, the coordinates of x there; x may join the dictionary
+            regression_rounds     ridge and AWV on z, and certificates               hot/awv.py
+            play_rules            PA-I and descent on z                      hot/tuned/rules.py
+            unsort_results        all these, in the order of the rounds
+    labels.judge                  the median in place of an outlier that nobody foretold
+    Expert.play, Forest.play      the user's models; trees                experts.py, forest.py
+    ensemble.play_others          Group.play of the other spaces
+    ensemble.play_layers          one forecast of all these                           layers.py
+        first_layer_rounds        aggregations of the members               hot/tuned/layers.py
+        regression_rounds         regressions on members and aggregations
+        correction_rounds         what the corrections play
+        regression_rounds         corrections: regressions on the forecasts so far
+        final_layer_rounds        aggregation of all these; the certificate
+    labels.add_price              what outliers cost
+    restarts.record               the round joins the past                          restarts.py
+    _restart                      after GROWTHS rounds new trees, after RESTARTS a new ensemble:
+        Scales.measure            scales, metrics, leaves: of the first 15/16 of the rounds
+        choose, replay            dictionaries choose among these; members play all rounds again
+    ensemble.end_period           forget ranges that labels no longer fill
+
+``_forecast`` does the same without labels. Blocks of many rounds are divided among threads, and
+restarts are spread over single rounds: read a round without ``divide`` and ``Paced``.
 """
 
 from __future__ import annotations
@@ -52,20 +64,15 @@ class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
 
     Many members forecast: ridge regression and AWV with Gaussian kernels, with Laplacian kernels in
-    learned metrics, and linear, also on the last 14 labels, with several lam and half-lives;
-    passive-aggressive learners; gradient descent; extra-random trees; and the last label. Two
-    layers of aggregation, with ridge regression on all forecasts between them, make one forecast.
-    It has a guarantee, follows drift and time series, learns fast where there is hardly any noise,
-    and beats its best member where members differ in their errors.
+    learned metrics, and linear, also on the last 14 labels; passive-aggressive learners; gradient
+    descent; extra-random trees; and the last label. Two layers of aggregation, with regressions on
+    all forecasts between them, make one forecast. It has a guarantee, and beats its best member
+    where members differ in their errors.
 
-    After 32, 128, 512, 2048, 8192 and 32,768 rounds new members replace the old ones. Their scales,
-    metrics, trees and dictionaries come from the first 15/16 of these rounds, and they play all of
-    them again. After round 2048 this happens only if the past takes at most 64 MiB. In single
-    rounds the work is spread over the last 1/16. One wild label or input does no lasting harm.
-
-    The extra-random trees are grown on at most the latest 8192 rows after 48, 96, 192, ... rounds.
-    The two forests take at most 7 MB each for one output. Memory does not grow after the last
-    restart. A round takes 70 to 150 us on one core for d <= 60. docs/self_tuning.md says more.
+    After 32, 128, 512, 2048, 8192 and 32,768 rounds (after 2048 only if the past takes at most 64
+    MiB) new members, made of the first 15/16 of these rounds, replace the old ones, and play all
+    rounds again. One wild label or input does no lasting harm. Memory does not grow after the last
+    restart. docs/self_tuning.md says more.
 
     Parameters
     ----------
@@ -79,10 +86,9 @@ class SelfTuning(Learner):
         lags foretold it. False where such labels are no errors: rare large events.
     experts : list of learners
         Your own models as members: learners of this package, of river, with scikit-learn's
-        ``partial_fit``, or ``okl.Refit(model)``. Copies of them play: ours without data, others as
-        they are now. For several outputs each has a copy. They see raw inputs, and labels as
-        learned. Classifiers of other libraries forecast -1 or +1, in ``Refit`` by probabilities.
-        ``certificate`` names them, and ``pickle`` holds them; files hold ours only.
+        ``partial_fit``, or ``okl.Refit(model)``. Copies play, one for each output: ours without
+        data, others as they are now. They see raw inputs, and labels as learned. Classifiers of
+        other libraries forecast -1 or +1, in ``Refit`` by probabilities. Files hold ours only.
 
     Remarks
     -------
@@ -91,20 +97,15 @@ class SelfTuning(Learner):
     1998) for labels of unknown size (Gerchinovitz and Yu 2014), dynamic model averaging (Raftery,
     Karny and Ettler 2010) with the variance of the noise learned, ML-Poly (Gaillard, Stoltz and van
     Erven 2014), and stacking (Breiman 1996) online. The metrics are ``learned_metric`` of two
-    kernels (Radhakrishnan et al. 2024), from round 128 on; several outputs share them. The leaves
-    are those of xRFM (Beaglehole et al. 2025), the trees those of Geurts, Ernst and Wehenkel 2006;
-    that means shrink to those of the parents and go on online is ours.
+    kernels (Radhakrishnan et al. 2024), from round 128 on, for all outputs. The leaves are those of
+    xRFM (Beaglehole et al. 2025), the trees those of Geurts, Ernst and Wehenkel 2006, whose means
+    shrink to those of the parents and go on online.
 
     The certificate compares with the best penalised function of each member that forgets nothing,
-    in the space that was chosen at the last restart. ``member`` has the least comparator, and
-    ``bound`` is for it; ``guaranteed`` is the least comparator + bound of all. The bound is the sum
-    of the member's (pkawv Proposition 1), ``theory.experts_bound`` and ``theory.mlpoly_bound`` of
-    the layers, the gain of atoms that joined later, the loss before the last restart beyond that of
-    the replay, and ``outlier_price``. Comparators are for the labels as learned. Members with lags
-    and trees have no certificate. Labels that come late are learned with the last labels that were
-    known when their rows were forecast. Several outputs see the last 4 of each. Of an expert the
-    comparator is its loss, and the bound is that of the layers: the forecast is never much worse.
-    Against members without a certificate the same holds, with ``member_losses``.
+    in the space of the last restart; of an expert the comparator is its loss. Members with lags and
+    trees have none. ``member`` has the least comparator, and ``bound`` is for it; ``guaranteed`` is
+    the least comparator + bound of all (docs/self_tuning.md). Late labels are learned with the last
+    labels known when their rows were forecast. Several outputs see the last 4 labels of each.
 
     Examples
     --------
@@ -121,8 +122,7 @@ class SelfTuning(Learner):
 
     _REMEDY = "scale the labels"
     _certificate_rows, _outputs_at_once = 4, True
-    _run_rows = 2048
-    _block_rows = settings.BLOCK_ROWS
+    _run_rows, _block_rows = 2048, settings.BLOCK_ROWS
     _compiles = COMPILES  # whether this process has yet to compile its loops
     _needs_each_label = from_any("experts", "_needs_each_label")
     _needs_last_label = from_any("experts", "_needs_last_label")

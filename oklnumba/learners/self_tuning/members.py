@@ -40,7 +40,7 @@ from oklnumba.learners.self_tuning.regressions import (
     make_regressions,
     make_results,
     measure_regressions,
-    play,
+    run_loop,
     settle_regressions,
 )
 from oklnumba.learners.self_tuning.settings import (
@@ -167,6 +167,86 @@ class Group(State):
         """Atoms in all leaves."""
         return int(self._counts[:, ATOMS].sum())
 
+    # ---- rounds ----
+
+    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool) -> None:
+        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them.
+
+        joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
+        just had the only one.
+        """
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
+        run_loop(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
+        self._note_full(len(X))
+
+    def forecast(self, X: np.ndarray) -> None:
+        """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
+        rounds = X, NO_LABELS, NO_COINS, False
+        run_loop(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
+
+    def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
+        """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
+        run_loop(hot.group_rounds, SORT, *rounds, self._whole, self._bound)
+        ends = [0, *self.arguments.block.rows.ends.tolist()]
+        n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // SHARES)
+        leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
+        shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
+        shares = [one for one in shares if one[2] < one[3]]
+        call = partial(partial, self._play_phases, workspaces, rounds)
+        if len(Y) == 0:
+            return [[call((MAP,), Share(*one, 0, 0)) for one in shares]]
+        if len(leaves) > 1:  # the coordinates of a share stay in the cache of a core
+            phases = [[call((MAP, REGRESS), Share(*one, 0, count)) for one in shares]]
+        else:
+            rows = MAP_ROWS if self.is_full else n  # they may be cut where none joins
+            cuts = [(start, min(start + rows, n)) for start in range(0, n, rows)]
+            phases = [
+                [call((MAP,), Share(0, 1, *cut, 0, 0)) for cut in cuts],
+                [call((REGRESS,), Share(*shares[0], i, i + 1)) for i in range(count)],
+            ]
+        return [*phases, [call((FINISH,), self._whole)]]
+
+    def _play_phases(
+        self, workspaces: Workspaces, rounds: tuple, phases: tuple[int, ...], share: Share
+    ) -> None:  # fmt: skip
+        """Play phases with workspace that no other thread uses."""
+        work = workspaces.take()
+        for phase in phases:
+            run_loop(hot.group_rounds, phase, *rounds, share, work[self])
+        workspaces.give_back(work)
+        if FINISH in phases:
+            self._note_full(len(rounds[0]))
+
+    def end_choice(self) -> None:
+        """Note what dictionaries are before the first round, when their choice has ended."""
+        self._note_full(0)
+        ranks, before = self._counts[:, RANK], self._counts[:, COMPARED]
+        for leaf in np.flatnonzero(ranks > before):
+            # Written before the regressions read it: a page that is read first takes two faults,
+            # and the second one interrupts all cores.
+            self._U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
+        before[:] = ranks
+
+    def _toss(self, n: int) -> np.ndarray:
+        return NO_COINS if self.is_full else self._coins.take(n)
+
+    def _note_full(self, n: int) -> None:
+        """Free what only dictionaries need that are not full, after n rounds or a choice."""
+        if self.is_full or n == 1 and self.arguments.block.atoms[0] == self._noted:
+            return
+        self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
+        for leaf in np.flatnonzero(full & ~self._leaf_is_full):
+            free_pages(self._kors[leaf])
+        self._leaf_is_full, self.is_full = full, bool(full.all())
+        if self.is_full:
+            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
+
+    def shrink_units(self, recent: np.ndarray) -> None:
+        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
+        unit = self._max_label
+        unit[:] = np.where(recent < unit / FILLED, recent, unit)
+
     # ---- saving ----
 
     def _columns_of_U(self) -> int:
@@ -212,7 +292,7 @@ class Group(State):
                 block.rows.ends[leaf] = n
                 rounds = NO_INPUTS, NO_LABELS, block.coins, False
                 share = Share(leaf, leaf + 1, 0, n, 0, 0)
-                play(hot.group_rounds, MAP, *rounds, share, self._bound)
+                run_loop(hot.group_rounds, MAP, *rounds, share, self._bound)
             if size == self._max_size:
                 free_pages(self._kors[leaf])
 
@@ -231,86 +311,6 @@ class Group(State):
                 self._inv_d[leaf, i, :r] = 1.0 / np.square(pivots)
                 b = U.T @ (self._c[leaf, 0, :, :r] * D).T
                 self._c[leaf, i, :, :r] = np.linalg.solve(L, b).T / pivots
-
-    # ---- rounds ----
-
-    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool) -> None:
-        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them.
-
-        joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
-        just had the only one.
-        """
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
-        play(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
-        self._note_full(len(X))
-
-    def forecast(self, X: np.ndarray) -> None:
-        """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
-        rounds = X, NO_LABELS, NO_COINS, False
-        play(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
-
-    def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
-        """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
-        play(hot.group_rounds, SORT, *rounds, self._whole, self._bound)
-        ends = [0, *self.arguments.block.rows.ends.tolist()]
-        n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // SHARES)
-        leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
-        shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
-        shares = [one for one in shares if one[2] < one[3]]
-        call = partial(partial, self._play_phases, workspaces, rounds)
-        if len(Y) == 0:
-            return [[call((MAP,), Share(*one, 0, 0)) for one in shares]]
-        if len(leaves) > 1:  # the coordinates of a share stay in the cache of a core
-            phases = [[call((MAP, REGRESS), Share(*one, 0, count)) for one in shares]]
-        else:
-            rows = MAP_ROWS if self.is_full else n  # they may be cut where none joins
-            cuts = [(start, min(start + rows, n)) for start in range(0, n, rows)]
-            phases = [
-                [call((MAP,), Share(0, 1, *cut, 0, 0)) for cut in cuts],
-                [call((REGRESS,), Share(*shares[0], i, i + 1)) for i in range(count)],
-            ]
-        return [*phases, [call((FINISH,), self._whole)]]
-
-    def _play_phases(
-        self, workspaces: Workspaces, rounds: tuple, phases: tuple[int, ...], share: Share
-    ) -> None:  # fmt: skip
-        """Play phases with workspace that no other thread uses."""
-        work = workspaces.take()
-        for phase in phases:
-            play(hot.group_rounds, phase, *rounds, share, work[self])
-        workspaces.give_back(work)
-        if FINISH in phases:
-            self._note_full(len(rounds[0]))
-
-    def end_choice(self) -> None:
-        """Note what dictionaries are before the first round, when their choice has ended."""
-        self._note_full(0)
-        ranks, before = self._counts[:, RANK], self._counts[:, COMPARED]
-        for leaf in np.flatnonzero(ranks > before):
-            # Written before the regressions read it: a page that is read first takes two faults,
-            # and the second one interrupts all cores.
-            self._U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
-        before[:] = ranks
-
-    def _toss(self, n: int) -> np.ndarray:
-        return NO_COINS if self.is_full else self._coins.take(n)
-
-    def _note_full(self, n: int) -> None:
-        """Free what only dictionaries need that are not full, after n rounds or a choice."""
-        if self.is_full or n == 1 and self.arguments.block.atoms[0] == self._noted:
-            return
-        self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
-        for leaf in np.flatnonzero(full & ~self._leaf_is_full):
-            free_pages(self._kors[leaf])
-        self._leaf_is_full, self.is_full = full, bool(full.all())
-        if self.is_full:
-            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
-
-    def shrink_units(self, recent: np.ndarray) -> None:
-        """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
-        unit = self._max_label
-        unit[:] = np.where(recent < unit / FILLED, recent, unit)
 
     # ---- health ----
 

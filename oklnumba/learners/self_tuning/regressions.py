@@ -28,8 +28,8 @@ class Trouble(Exception):
     """A compiled loop ended with this status, not DONE, after so many rounds."""
 
 
-def play(loop: Callable, *arguments: Any) -> None:
-    """Play a loop, always with the same types of arguments; raise Trouble if it fails."""
+def run_loop(loop: Callable, *arguments: Any) -> None:
+    """Run a loop of hot/, always with the same types of arguments; raise Trouble if it fails."""
     played, status = enter(loop)(*arguments)
     if status != DONE:
         raise Trouble(status, played)
