@@ -92,6 +92,16 @@ class Ensemble(State):
 
     # ---- rounds ----
 
+    def _find_views(self, X: np.ndarray, known: Known) -> None:
+        """Find keys of inputs, and each group's view: standardised, by normal scores, with lags."""
+        self._keys = find_keys(X)
+        scales, Z = self.scales, self.scales.transform(X)
+        scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
+        lagged = scales.add_lags(Z, known)
+        spaces = [group.space for group in self.groups]
+        views = [lagged if one.lags else scores if one.normal_scores else Z for one in spaces]
+        self._views = list(zip(self.groups, views, strict=True))
+
     def play_lags(
         self, rounds: Rounds, joins: bool, is_forecast_point: bool = False
     ) -> np.ndarray:  # fmt: skip
@@ -144,6 +154,54 @@ class Ensemble(State):
         offsets = self.scales.offsets
         self.layers.play(self._keys, rounds.Y - offsets, offsets, trace)
 
+    def _write_recorded(self, recorded: np.ndarray) -> None:
+        """Write the forecasts of lasting members, (n, E, K), beside those of the groups."""
+        forecasts = recorded.swapaxes(0, 1) - self.scales.offsets
+        self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
+
+    def _certify_experts(self, rounds: Rounds) -> None:
+        """Write the losses of experts as certificates behind those of the regressions.
+
+        An expert's loss is its comparator. What the layers add is all that is lost more.
+        """
+        losses = np.square(rounds.recorded[:, self._are_experts] - rounds.Y[:, None])
+        losses[0] += self._lost
+        losses = np.add.accumulate(losses)
+        self._lost[:] = losses[-1]
+        # The bounds stay 0.
+        certificates = self._results.certificates[-len(self._lost) :, :2, : len(losses)]
+        certificates[:] = losses.swapaxes(0, 1)[:, None]
+
+    def forecast(self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray) -> None:
+        """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K).
+
+        recorded : (n, E, K), the forecasts of lasting members.
+        """
+        self._find_views(X, known)
+        self._write_recorded(recorded)
+        for group, Z in self._views:
+            group.forecast(Z)
+        self._add_last(known.last)
+        trace = Trace(out, NO_SIZES, *[out] * 4)
+        self.layers.play(self._keys, NO_LABELS, self.scales.offsets, trace)
+
+    def end_period(self) -> None:
+        """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
+        recent = self.layers.end_period(self.scales.signs)
+        for group in self.groups:
+            group.shrink_units(recent)
+
+    # ---- the past ----
+
+    def choose(self, rounds: Rounds) -> None:
+        """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
+        self._find_views(rounds.X, rounds.known)
+        open_views = [(group, Z) for group, Z in self._views if not group.is_full]
+        choices = [group.divide(Z, NO_LABELS, True, self._workspaces) for group, Z in open_views]
+        run_chains(choices, len(rounds.X))
+        for group in self.groups:
+            group.end_choice()
+
     def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
         """Play the rounds of the past that were not replayed yet, so many rows at a time."""
         while self.replayed < len(past.X):
@@ -162,62 +220,6 @@ class Ensemble(State):
             self.play_layers(rounds, trace)
             self.replayed = stop
             yield
-
-    def end_period(self) -> None:
-        """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
-        recent = self.layers.end_period(self.scales.signs)
-        for group in self.groups:
-            group.shrink_units(recent)
-
-    def choose(self, rounds: Rounds) -> None:
-        """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        self._find_views(rounds.X, rounds.known)
-        open_views = [(group, Z) for group, Z in self._views if not group.is_full]
-        choices = [group.divide(Z, NO_LABELS, True, self._workspaces) for group, Z in open_views]
-        run_chains(choices, len(rounds.X))
-        for group in self.groups:
-            group.end_choice()
-
-    def _find_views(self, X: np.ndarray, known: Known) -> None:
-        """Find keys of inputs, and each group's view: standardised, by normal scores, with lags."""
-        self._keys = find_keys(X)
-        scales, Z = self.scales, self.scales.transform(X)
-        scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
-        lagged = scales.add_lags(Z, known)
-        spaces = [group.space for group in self.groups]
-        views = [lagged if one.lags else scores if one.normal_scores else Z for one in spaces]
-        self._views = list(zip(self.groups, views, strict=True))
-
-    def _certify_experts(self, rounds: Rounds) -> None:
-        """Write the losses of experts as certificates behind those of the regressions.
-
-        An expert's loss is its comparator. What the layers add is all that is lost more.
-        """
-        losses = np.square(rounds.recorded[:, self._are_experts] - rounds.Y[:, None])
-        losses[0] += self._lost
-        losses = np.add.accumulate(losses)
-        self._lost[:] = losses[-1]
-        # The bounds stay 0.
-        certificates = self._results.certificates[-len(self._lost) :, :2, : len(losses)]
-        certificates[:] = losses.swapaxes(0, 1)[:, None]
-
-    def _write_recorded(self, recorded: np.ndarray) -> None:
-        """Write the forecasts of lasting members, (n, E, K), beside those of the groups."""
-        forecasts = recorded.swapaxes(0, 1) - self.scales.offsets
-        self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
-
-    def forecast(self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K).
-
-        recorded : (n, E, K), the forecasts of lasting members.
-        """
-        self._find_views(X, known)
-        self._write_recorded(recorded)
-        for group, Z in self._views:
-            group.forecast(Z)
-        self._add_last(known.last)
-        trace = Trace(out, NO_SIZES, *[out] * 4)
-        self.layers.play(self._keys, NO_LABELS, self.scales.offsets, trace)
 
     # ---- what members are and lost, and saving ----
 

@@ -262,12 +262,12 @@ class SelfTuning(Learner):
         limits, raw = labels.measure(Y, self._played)
         leads, known = labels.take_known(n, is_point)
         rounds = Rounds(X, Y, raw, known)
-        foretold = ensemble.play_lags(rounds, True, is_point)  # first: they tell outliers
+        foretold = ensemble.play_lags(rounds, joins=True, is_forecast_point=is_point)
         rounds = Rounds(X, labels.judge(Y, limits, foretold), raw, known)
         of_experts = [one.play(rounds) for one in self._experts]
-        forests = [partial(one.play, rounds) for one in self._forests]
-        recorded = ensemble.play_others(rounds, True, is_point, beside=forests) + of_experts
-        rounds = Rounds(*rounds[:4], np.concatenate(recorded, axis=1))
+        trees = [partial(one.play, rounds) for one in self._forests]
+        others = ensemble.play_others(rounds, joins=True, is_forecast_point=is_point, beside=trees)
+        rounds = Rounds(*rounds[:4], np.concatenate(others + of_experts, axis=1))
         predictions, *sums = (a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6]))
         out = Trace(predictions, trace.sizes, *sums)
         ensemble.play_layers(rounds, out)

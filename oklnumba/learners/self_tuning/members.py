@@ -159,7 +159,7 @@ class Group(State):
             ),
             self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
         )  # fmt: skip
-        self._bound = bind(self.arguments)
+        self._bound = bind(self.arguments)  # as single rounds give them to the loop
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
 
     @property
