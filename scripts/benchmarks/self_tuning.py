@@ -216,9 +216,8 @@ def measure(args) -> list[dict]:
         rivals.play_all(own, missing, args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
-    path = args.output / f"{args.stem}_so_far.csv"
+    path = so_far(args)
     rows = read_csv(path) if args.resume else []
-    rows = [{k: read_cell(v) for k, v in row.items()} for row in rows]
     played = {row["stream"] for row in rows}
     for stream in tqdm(streams(args.most), unit=" stream", disable=None):
         if stream.name in played:
@@ -229,8 +228,13 @@ def measure(args) -> list[dict]:
             continue
         rows.append(summarise(stream, run, others))
         write_csv(path, rows)
-    path.unlink(missing_ok=True)
-    return rows
+    # Read again, so that numbers are numbers in those of an earlier call too.
+    return [{k: read_cell(v) for k, v in row.items()} for row in read_csv(path)]
+
+
+def so_far(args):
+    """Return the path of the rows so far, for ``--resume``."""
+    return args.output / f"{args.stem}_so_far.csv"
 
 
 def main() -> None:
@@ -244,6 +248,7 @@ def main() -> None:
     table = okl.Table(rows)[list(SHOWN)]
     whole = here.issuperset(SETS) and args.most >= ROWS
     publish(draw(rows), rows, args, table, legend=2, partial=not whole)
+    so_far(args).unlink(missing_ok=True)
     print(*verdicts(rows), sep="\n")
 
 
