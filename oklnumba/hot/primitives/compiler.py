@@ -23,7 +23,6 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import numba
-import numpy as np
 from numba import types
 from numba.core import analysis, caching, cgutils, compiler, ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
@@ -31,7 +30,6 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
-from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
 
 def _digest_of_folder() -> str:
@@ -229,21 +227,12 @@ ANSWERS = {}  # of numba: what functions return, by the types of their arguments
 
 
 @contextmanager
-def _compiling(target) -> Iterator[None]:
+def _compiling() -> Iterator[None]:
     """Let numba remember what a function returns for given types, and collect no garbage.
 
-    It goes through all versions of ``+`` at each sum. Together that is a third of the time. Nor
-    does it read its tables at each array, unless they have grown, or tell listeners of each call of
-    LLVM.
+    It goes through all versions of ``+`` at each sum. Together that is a third of the time.
     """
     look_up, collects = BaseFunction.get_call_type, gc.isenabled()
-    listeners, contexts = llvm.ffi.lib._lock._cblist, (target.typing_context, target)
-    told, loaders = listeners.copy(), [one._registries.items() for one in contexts]
-    tables = [
-        getattr(registry, name)
-        for some in loaders for registry, loader in some for name in loader.registry_items
-    ]  # fmt: skip
-    read = 0
 
     def remember(called, context, args, keywords):
         asked = id(called), args, tuple(keywords.items())
@@ -251,27 +240,15 @@ def _compiling(target) -> Iterator[None]:
             ANSWERS[asked] = called, look_up(called, context, args, keywords)
         return ANSWERS[asked][1]
 
-    def refresh():
-        nonlocal read
-        if read != (read := sum(map(len, tables))):
-            for one in contexts:
-                type(one).refresh(one)
-
     timer = threading.Timer(SILENT_SECONDS, _say_that_it_compiles)
     timer.daemon = True
     timer.start()
     BaseFunction.get_call_type = remember  # one thread at a time is here: numba's lock
     gc.disable()
-    for one in contexts:
-        one.refresh = refresh
-    listeners.clear()
     try:
         yield
     finally:
         timer.cancel()
-        listeners[:] = told
-        for one in contexts:
-            del one.refresh
         BaseFunction.get_call_type = look_up
         if collects:
             gc.enable()
@@ -289,7 +266,7 @@ class _Entered(_Short):
         self.state.flags.no_cfunc_wrapper = True
         self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()  # keeps the machine code for the cache
-        with _compiling(self.state.targetctx):
+        with _compiling():
             return super().compile_extra(func)
 
 
@@ -318,65 +295,3 @@ def compile_whole(function, inlined, options):
         except RuntimeError:  # no folder is writable: compile in every process
             pass
     return entered
-
-
-# ---- arguments that are looked at once, not at each call, which takes 30 ns for each array ----
-
-
-class Bound(int):
-    """The address of arguments as compiled code sees them; ``arguments`` stay alive with it."""
-
-
-class BoundType(types.Type):
-    """What numba knows of Bound arguments."""
-
-    def __init__(self, arguments: types.Type):
-        self.arguments = arguments
-        super().__init__(f"Bound({arguments})")
-
-
-register_model(BoundType)(models.OpaqueModel)
-
-
-@typeof_impl.register(Bound)
-def _type_of_bound(bound, context):
-    return BoundType(numba.typeof(bound.arguments))
-
-
-@unbox(BoundType)
-def _unbox_bound(kind, bound, call):
-    address = call.pyapi.long_as_ulonglong(bound)
-    return NativeValue(call.builder.inttoptr(address, call.context.get_value_type(kind)))
-
-
-def _find_words(value) -> list[int]:
-    """Return a tuple of arrays, integers and such tuples as numba lays it out in memory."""
-    if isinstance(value, tuple):
-        return [word for one in value for word in _find_words(one)]
-    if isinstance(value, np.ndarray):
-        return [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
-    return [int(value)]
-
-
-def bind(arguments: tuple) -> Bound:
-    """Return arguments of a loop that ``unbind`` takes; nobody may resize their arrays."""
-    words = np.array(_find_words(arguments), dtype=np.int64)
-    bound = Bound(words.ctypes.data)
-    bound.arguments, bound.words = arguments, words
-    return bound
-
-
-@intrinsic
-def unbind(typing_context, bound):
-    """Return the arguments, in compiled code."""
-
-    def load(context, builder, signature, values):
-        kind = signature.return_type
-        in_memory, value = context.get_data_type(kind), context.get_value_type(kind)
-        pointer = builder.bitcast(values[0], in_memory.as_pointer())
-        # One load of all: LLVM finds what is used of it in less time than numba lists all.
-        if in_memory == value:
-            return builder.load(pointer)
-        return context.unpack_value(builder, kind, pointer)
-
-    return bound.arguments(bound), load

@@ -55,7 +55,8 @@ def _compile_plain(function, options):
 
 
 try:
-    from oklnumba.hot.primitives.compiler import WIDE, bind, compile_whole, unbind
+    from oklnumba.hot.primitives.bound import bind, unbind
+    from oklnumba.hot.primitives.compiler import WIDE, compile_whole
 except Exception:  # whatever this numba lacks
     compile_whole = None
 _version = tuple(map(int, re.findall(r"\d+", numba.__version__)[:2]))
