@@ -251,7 +251,7 @@ def draw(rows):
             label = row["learner"].replace("half-life 500", "forgets")
             point = float(row["microseconds, bulk"]), float(row["error"])
             ax.plot(*point, marker, linestyle="", mfc="none", label=label, **style)
-        ax.set(ymargin=0.08, xlim=(0.015, 3e3))
+        ax.set(ymargin=0.08, xlim=(0.015, 1e4))
         below = "time of a round in bulk (\N{MICRO SIGN}s)" if ax in axes[-1] else ""
         what, title = here[0]["measure"], f"{name}, d = {here[0]['d']}"
         plots.tidy(ax, below, what, "", log="x", font=plots.FONT - 1, small=1.0)

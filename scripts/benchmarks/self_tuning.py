@@ -5,7 +5,7 @@ Reproduces: nothing published; loss against its best member in hindsight, and mi
     anew now and then, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
     compared. Their settings are their defaults, except for what the csv names.
-Time: eight minutes; --most 5000 (10000, 20000) plays fewer rows, --resume goes on where it ended.
+Time: ten minutes; --most 5000 (10000, 20000) plays fewer rows, --resume goes on where it ended.
     --rivals first plays what self_tuning_rivals.csv lacks: two hours if it is empty; it can be
     stopped and called again.
 Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
