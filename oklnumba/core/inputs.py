@@ -270,7 +270,7 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
 def are_numbers(texts: Any) -> bool:
     """Say whether all values are texts of numbers."""
     try:
-        return [float(one) for one in texts] != []
+        return [float(one if isinstance(one, bytes) else str(one)) for one in texts] != []
     except (TypeError, ValueError):
         return False
 

@@ -94,8 +94,8 @@ class Ensemble(State):
 
     def _find_views(self, X: np.ndarray, known: Known) -> None:
         """Find keys of inputs, and each group's view: standardised, by normal scores, with lags."""
-        self._keys = find_keys(X)
         scales, Z = self.scales, self.scales.transform(X)
+        self._keys = find_keys(X[:, : len(scales.mean)])  # columns that came later wait here, too
         scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
         lagged = scales.add_lags(Z, known)
         spaces = [group.space for group in self.groups]
