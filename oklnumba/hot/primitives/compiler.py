@@ -133,7 +133,7 @@ class _Whole(JITCodeLibrary):
 @functools.cache  # once a process
 def _say_that_it_compiles() -> None:
     # The times are those of figures/benchmark_first_use.csv.
-    what = "oklnumba compiles loops at their first use: about 13 s for SelfTuning, 2 s for PKAWV"
+    what = "oklnumba compiles loops at their first use: about 15 s for SelfTuning, 3 s for PKAWV"
     logging.getLogger("oklnumba").warning(f"{what} (okl.warm_up: beforehand)")
 
 
