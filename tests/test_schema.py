@@ -397,8 +397,11 @@ def test_masked_labels_are_missing_or_refused():
         with pytest.raises(ValueError, match="None at row 0|has masked entries"):
             one.partial_fit(A, MASKED)
     masked = np.ma.array(A, mask=A > 2)
-    for one in (okl.interop.OnlineClassifier(), okl.interop.OnlineRegressor()):
-        with pytest.raises(ValueError, match="masked|y has no label at row 0"):
+    for one, words in (
+        (okl.interop.OnlineClassifier(), "^y has no label at row 0"),
+        (okl.interop.OnlineRegressor(), "masked"),
+    ):
+        with pytest.raises(ValueError, match=words):
             one.fit(A, MASKED)
         with pytest.raises(ValueError, match="masked"):
             one.fit(masked, SIGNS)
