@@ -25,7 +25,7 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
-from oklnumba import datasets, plots  # noqa: E402
+from oklnumba import datasets  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -181,7 +181,7 @@ def has_marks(axes) -> bool:
 def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
-        plots.shared_legend(figure, columns=legend)
+        okl.plots.shared_legend(figure, columns=legend)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     empty = [i for i, axes in enumerate(shown, start=1) if not has_marks(axes)]
     if empty:

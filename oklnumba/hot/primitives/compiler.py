@@ -28,7 +28,6 @@ from numba.core import analysis, caching, cgutils, compiler, ir, typed_passes, u
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
-from numba.core.runtime import rtsys
 from numba.core.types.functions import BaseFunction
 
 
@@ -80,7 +79,6 @@ class FolderCache(caching.FunctionCache):
 
     def load_overload(self, sig, target_context):
         """Load machine code without numba's tables for compiling, which take 0.25 s to fill."""
-        rtsys.initialize(target_context)
         try:
             loaded = self._load_overload(sig, target_context)
         except AttributeError:  # old machine code, of a class that is gone
@@ -128,6 +126,17 @@ class _Whole(JITCodeLibrary):
         options.loop_unrolling = False
         passes = llvm.create_pass_builder(self._codegen._tm, options)
         passes.getModulePassManager().run(self._final_module, passes)
+
+    def _get_module_for_linking(self):
+        """Return what the cache keeps beside the machine code: only names, as nothing links it."""
+        module, text = self._final_module, []
+        for one in module.functions:
+            if one.linkage == llvm.Linkage.external and not one.is_declaration:
+                text.append(f'define void @"{one.name}"() {{ ret void }}')
+        for one in module.global_variables:
+            if not one.is_declaration:
+                text.append(f'@"{one.name}" = global i8 0')
+        return llvm.parse_assembly("\n".join(text))
 
 
 @functools.cache  # once a process

@@ -239,7 +239,7 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> P
     piece = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_PIECES)
     nodes, numbers = [Z], piece
     for node in range(leaves - 1):
-        rows = nodes[node]
+        rows, nodes[node] = nodes[node], None  # frees the rows of the levels above
         if numbers >= piece:
             yield
             numbers = 0
