@@ -153,6 +153,7 @@ class BOGDWork(NamedTuple):
 class BOGDRules(NamedTuple):
     """Hyper-parameters of BOGD, and of BOGD++ where it is weighted; infinite gamma for no cap."""
 
+    loss: int
     eta: float
     lam: float
     budget: float
@@ -199,7 +200,7 @@ def cap_coefficients(alpha, cap, m):
 
 
 @hot
-def bogd_rounds(X, y, coins, first, kernel, loss, rules, state, work, out):
+def bogd_rounds(X, y, coins, first, kernel, rules, state, work, out):
     """Play BOGD or BOGD++. coins : (n,), uniform draws."""
     alpha, diagonal = state.alpha, state.diagonal
     k, p = work
@@ -212,7 +213,7 @@ def bogd_rounds(X, y, coins, first, kernel, loss, rules, state, work, out):
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         out.forecasts[t] = forecast
-        slope = loss_derivative(loss, forecast, y[t])
+        slope = loss_derivative(rules.loss, forecast, y[t])
         if shrink < 1.0:
             multiply(alpha, shrink, m)  # f <- (1 - eta lam) f
         if slope != 0.0:

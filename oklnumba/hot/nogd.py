@@ -51,6 +51,7 @@ class Work(NamedTuple):
 class Rules(NamedTuple):
     """Hyper-parameters; an infinite period for one map."""
 
+    loss: int
     eta: float
     budget: float
     period: float
@@ -65,7 +66,7 @@ def mapped_step(alpha, W, k, step, m, r):
 
 
 @hot
-def mapped_gradient_rounds(X, y, first, kernel, loss, rules, state, work, out):
+def mapped_gradient_rounds(X, y, first, kernel, rules, state, work, out):
     """Play NOGD or SkeGD.
 
     On NEED_MAP with ``waits``, round ``rounds played`` has its forecast, and the caller makes its
@@ -80,7 +81,7 @@ def mapped_gradient_rounds(X, y, first, kernel, loss, rules, state, work, out):
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
         out.forecasts[t] = forecast
-        slope = loss_derivative(loss, forecast, y[t])
+        slope = loss_derivative(rules.loss, forecast, y[t])
         out.sizes[t] = larger(m, counts[STORED])
         if slope == 0.0:
             continue

@@ -202,7 +202,7 @@ def switch_to_omdr(rules, state, now, grown):
 
 
 @hot
-def pomdr_rounds(X, y, first, played, kernel, rules, state, work, out):
+def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
     """Play POMDR (pomdr Algorithm 1); ``played`` rounds came before X.
 
     ``now`` is the paper's t, ``rate`` lambda_t, m = |S| before the round; f_x, p_x and p_u are

@@ -8,9 +8,8 @@ from oklnumba.core.checks import require
 from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins, axes_of
 from oklnumba.hot import kernel_ogd as hot
-from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.expansion import Expansion
-from oklnumba.learners.base.learner import Trace, loss_field
+from oklnumba.learners.base.learner import loss_field
 
 
 class _Shrinking(Expansion):
@@ -114,7 +113,7 @@ class BOGD(_Shrinking):
     """
 
     _STATE, _LAYOUT, _WORK = axes_of(hot.BOGDState), hot.BOGDState, hot.BOGDWork
-    _COINS = ("coins",)
+    _loop, _COINS = staticmethod(hot.bogd_rounds), ("coins",)
 
     _: KW_ONLY
     budget: int = count(2, 400)
@@ -124,13 +123,10 @@ class BOGD(_Shrinking):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._rules = hot.BOGDRules(p.eta, p.lam, float(p.budget), p.gamma or np.inf, p.weighted)
+        budget, gamma = float(p.budget), p.gamma or np.inf
+        self._rules = hot.BOGDRules(self._loss_code, p.eta, p.lam, budget, gamma, p.weighted)
         self._coins = Coins(p.seed)
-        self._start_expansion(d, float(p.budget))
+        self._start_expansion(d, budget)
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss, out = enter(hot.bogd_rounds), self._loss_code, Out(*trace[:2])
-        coins = self._coins.take(len(X))
-        self._play_rounds(len(X), lambda first: loop(
-            X, y, coins, first, self._kernel, loss, self._rules, self._arrays, self._work, out,
-        ))  # fmt: skip
+    def _beside_labels(self, n: int) -> tuple:
+        return (self._coins.take(n),)

@@ -42,7 +42,7 @@ class _Mapped(Expansion):
 
     def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:
         p = self._hyper
-        self._rules = hot.Rules(p.eta, float(p.budget), period, self._waits)
+        self._rules = hot.Rules(self._loss_code, p.eta, float(p.budget), period, self._waits)
         self._start_expansion(d, float(p.budget), counts=4, **lengths)
 
     @property
@@ -54,13 +54,12 @@ class _Mapped(Expansion):
         return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, loss = enter(hot.mapped_gradient_rounds), self._loss_code
-        out = Out(*trace[:2])
+        loop, rules, out = enter(hot.mapped_gradient_rounds), self._rules, Out(*trace[:2])
 
         def rounds(first: int) -> tuple[int, int]:
             while True:
                 arrays = self._arrays, self._work
-                first, status = loop(X, y, first, self._kernel, loss, self._rules, *arrays, out)
+                first, status = loop(X, y, first, self._kernel, rules, *arrays, out)
                 if status != NEED_MAP:
                     return first, status
                 first = self._make_map(X, y, first, trace)

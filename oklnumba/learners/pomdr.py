@@ -14,9 +14,8 @@ from oklnumba.core.params import count, nonnegative, positive
 from oklnumba.core.state import axes_of
 from oklnumba.hot import pomdr as hot
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
-from oklnumba.hot.primitives.jit import Out, enter
+from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.expansion import OnSpan
-from oklnumba.learners.base.learner import Trace
 
 
 class Diary(NamedTuple):
@@ -47,6 +46,7 @@ class OptimisticDescent(OnSpan):
     """What POMD and POMDR share: optimistic mirror descent on a dictionary."""
 
     _STATE, _LAYOUT, _WORK = axes_of(hot.POMDRState), hot.POMDRState, hot.Work
+    _loop = staticmethod(hot.pomdr_rounds)
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
     _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
@@ -80,11 +80,8 @@ class OptimisticDescent(OnSpan):
         self._start_expansion(d, self._rules.budget, counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = enter(hot.pomdr_rounds), Out(*trace[:2])
-        self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._played, self._kernel, self._rules, self._arrays, self._work, out,
-        ))  # fmt: skip
+    def _beside_labels(self, n: int) -> tuple:
+        return (self._played,)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts, rules = np.empty(len(X)), self._rules

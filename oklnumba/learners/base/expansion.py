@@ -16,14 +16,14 @@ from oklnumba.learners.base.learner import Learner, Trace
 class Expansion(Learner):
     """A learner whose function is sum_j alpha_j k(x_j, .) over the atoms x_j of a dictionary.
 
-    A subclass declares its state, with ``counts``, ``atoms`` and ``alpha``, and its workspace by
-    the NamedTuples of its loop. In ``_start`` it calls ``_start_expansion`` and sets ``_rules``,
-    which the loop takes. The loop asks for room where the buffers are full.
+    A subclass has ``_loop`` of hot/, and the NamedTuples of its state, with ``counts``, ``atoms``
+    and ``alpha``, and of its workspace. In ``_start`` it sets ``_rules``, which the loop takes, and
+    calls ``_start_expansion``. The loop asks for room where the buffers are full.
     """
 
     _LAYOUT: ClassVar[type]  # the NamedTuple of the state
     _WORK: ClassVar[type]  # the NamedTuple of the workspace: rows, among them ``k``
-    _loop: ClassVar[Callable]  # of hot/
+    _loop: ClassVar[Callable]
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
 
@@ -55,8 +55,7 @@ class Expansion(Learner):
         self._make_state(d=d, counts=counts, **lengths)
         self._reserve({ATOMS: 1})
 
-    def _reserve(self, needed: dict[int, int]) -> None:
-        super()._reserve(needed)
+    def _bind(self) -> None:
         self._arrays = self._gather(self._LAYOUT)
 
     def _choose_room(self, axis: int, least: int) -> int:
@@ -69,9 +68,14 @@ class Expansion(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, rules, out = enter(self._loop), self._rules, Out(*trace[:2])
+        beside = self._beside_labels(len(X))
         self._play_rounds(len(X), lambda first: loop(
-            X, y, first, self._kernel, rules, self._arrays, self._work, out,
+            X, y, *beside, first, self._kernel, rules, self._arrays, self._work, out,
         ))  # fmt: skip
+
+    def _beside_labels(self, n: int) -> tuple:
+        """Return what the loop takes beside the labels of n rounds, such as coins."""
+        return ()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         single, loop = self._single, expansion_forecasts
