@@ -63,6 +63,14 @@ class Growth(NamedTuple):
     labels: Array  # (K, n)
 
 
+class Walks(NamedTuple):
+    """Where up to n rounds are in a tree."""
+
+    below: Array  # (n,): the rounds that may go down further, in their order
+    node: Array  # (n,)
+    means: Array  # (n, E, K): of these nodes
+
+
 @hot
 def gather_labels(node, growth):
     """Write labels, sums and number of a node's rows; return whether its labels differ."""
@@ -181,32 +189,50 @@ def add_label(node, y, trees):
 
 
 @exact
+def walk_down(root, X, Y, learns, trees, shrinkages, walks):
+    """Let all rounds go down a tree, a level at a time, so that they wait for memory together.
+
+    In each node they come in their order, as if each round went down by itself.
+    """
+    below, node, count = walks.below, walks.node, X.shape[0]
+    while count > 0:
+        rounds, count = count, 0
+        for i in range(rounds):
+            t = below[i]
+            split = trees.nodes[node[t]]
+            if split[CHILD] > 0.0:
+                beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
+                node[t] = root + int(split[CHILD]) + (1 if beyond else 0)
+                write_means(node[t], trees, shrinkages, walks.means[t])
+                if learns:
+                    add_label(node[t], Y[t], trees)
+                below[count] = t
+                count += 1
+
+
+@exact
 def forest_rounds(X, Y, learns, bound, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read; bound : Trees, shrinkages, (E,), and workspace, (E, K).
+    learns : else Y, (n, K), is not read; bound : Trees, shrinkages, (E,), and Walks.
     """
-    trees, shrinkages, means = unbind(bound)
+    trees, shrinkages, walks = unbind(bound)
+    means = walks.means
     forecasts[:] = 0.0
     for root in trees.roots:
         for t in range(X.shape[0]):
-            for e in range(means.shape[0]):
-                for k in range(means.shape[1]):
-                    means[e, k] = trees.sums[root, k] / larger(trees.nodes[root, ROUNDS], 1.0)
+            walks.below[t], walks.node[t] = t, root
+            for e in range(means.shape[1]):
+                for k in range(means.shape[2]):
+                    means[t, e, k] = trees.sums[root, k] / larger(trees.nodes[root, ROUNDS], 1.0)
             if learns:
                 add_label(root, Y[t], trees)
-            node = root
-            while trees.nodes[node, CHILD] > 0.0:
-                split = trees.nodes[node]
-                beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
-                node = root + int(split[CHILD]) + (1 if beyond else 0)
-                write_means(node, trees, shrinkages, means)
-                if learns:
-                    add_label(node, Y[t], trees)
-            for e in range(means.shape[0]):
-                for k in range(means.shape[1]):
-                    forecasts[t, e, k] += means[e, k] / trees.roots.shape[0]
+        walk_down(root, X, Y, learns, trees, shrinkages, walks)
+        for t in range(X.shape[0]):
+            for e in range(means.shape[1]):
+                for k in range(means.shape[2]):
+                    forecasts[t, e, k] += means[t, e, k] / trees.roots.shape[0]
     for t in range(X.shape[0]):
-        for e in range(means.shape[0]):
-            for k in range(means.shape[1]):
+        for e in range(means.shape[1]):
+            for k in range(means.shape[2]):
                 forecasts[t, e, k] = forecasts[t, e, k] * trees.unit[k] + trees.offset[k]

@@ -40,7 +40,8 @@ class Forest(State):
         self._lags, self._seed = lags, seed
         self._shrinkages = np.array(settings.SHRINKAGES)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
-        self._means = np.zeros((len(self.members), outputs))
+        means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
+        self._walks = hot.Walks(*np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64), means)
         self._make_state(counts=1, trees=settings.TREES, outputs=outputs, numbers=NUMBERS)
         self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
         self._work: Paced[None] | None = None  # on the next trees, where begun
@@ -58,7 +59,7 @@ class Forest(State):
         return self._forecast(self._find_inputs(X, known), NO_LABELS, False, known)
 
     def _forecast(self, X: np.ndarray, Y: np.ndarray, learns: bool, known: Known) -> np.ndarray:
-        F = np.empty((len(X), *self._means.shape))
+        F = np.empty((len(X), *self._walks.means.shape[1:]))
         enter(hot.forest_rounds)(X, Y, learns, self._bound, F)
         return F + known.last[:, None] if self._lags else F
 
@@ -75,7 +76,7 @@ class Forest(State):
         return np.concatenate([known.last, differences, X], axis=1)
 
     def _bind(self) -> None:
-        self._bound = bind((self._gather(hot.Trees), self._shrinkages, self._means))
+        self._bound = bind((self._gather(hot.Trees), self._shrinkages, self._walks))
 
     # ---- growth ----
 
