@@ -377,7 +377,7 @@ def test_outliers_are_those_of_the_definition(name):
         assert_array_equal(raw[:, 0], cut[rows])
         assert_array_equal(learned[:, 0], expected[rows])
     replaced = (np.array(expected) != y).sum()
-    assert labels.replaced == replaced
+    assert labels._replaced == replaced
     if name == "plain":
         alone = [naive_self_tuning.learned_label(y[t], [], *limits[t]) for t in range(1500)]
         assert 5 < replaced < (np.array(alone) != y).sum()

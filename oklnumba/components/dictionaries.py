@@ -285,9 +285,3 @@ def check_sampler(name: str, value: Any) -> str | float:
 
 
 sampler_field = partial(field_with, check_sampler)
-
-
-def joining_rule(sampler: str | float, mu: float, beta: float, eps: float) -> hot.Rule:
-    """Return the rule with which points join the dictionary of a learner with a sampler."""
-    uniform = 0.0 if isinstance(sampler, str) else sampler
-    return hot.Rule(mu, beta, eps, uniform, sampler == "kors_listed")

@@ -32,32 +32,42 @@ from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound
 
-REMEDY = "raise lam, or scale the inputs and labels"
 FORECASTERS = "awv", "ridge"
 TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
 
-def name_space(space: str, discount: float) -> str:
-    """Return the name of a certificate's space, with the discount where there is one."""
-    return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
+class Ridge(Learner):
+    """What all AWV and ridge learners share: certificates, and several labels per round."""
+
+    _UNBOUNDED = frozenset({"totals"})
+    _REMEDY = "raise lam, or scale the inputs and labels"
+    _certificate_rows, _outputs_at_once = 3, True
+
+    def _start_ridge(self, forecaster: str, **lengths: int) -> None:
+        """Make the state, with the totals of certificates."""
+        self._make_state(outputs=self._outputs, totals=TOTALS, **lengths)
+        self._is_ridge = forecaster == "ridge"
+        self._totals[:, hot.RIDGE] = self._is_ridge
+
+    def _make_workspace(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return room for the ridge forecasts, shrinks and growth (0) of n rounds."""
+        return np.empty((n, self._outputs)), np.empty(n), np.zeros((n, self._outputs))
+
+    def _bind_outputs(
+        self, trace: Trace, workspace: tuple[np.ndarray, ...]
+    ) -> tuple[AWVResults, Certificate]:
+        """Return where rounds and their certificate write: into a trace and workspace."""
+        results = trace.predictions, trace.loss, trace.comparator, trace.bound
+        forecasts, *sums = [a.reshape(-1, self._outputs) for a in results]
+        return AWVResults(forecasts, *workspace), Certificate(self._totals, *sums)
+
+    def _name_space(self, space: str) -> str:
+        """Return the name of a certificate's space, with the discount where there is one."""
+        discount = self._hyper.discount
+        return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-def make_workspace(n: int, outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return room for the ridge forecasts, shrinks and growth (0) of n rounds."""
-    return np.empty((n, outputs)), np.empty(n), np.zeros((n, outputs))
-
-
-def bind_outputs(
-    trace: Trace, workspace: tuple[np.ndarray, ...], totals: np.ndarray
-) -> tuple[AWVResults, Certificate]:
-    """Return where AWV rounds and their certificate write: into a trace and workspace."""
-    outputs = len(totals)
-    results = trace.predictions, trace.loss, trace.comparator, trace.bound
-    forecasts, *sums = [a.reshape(-1, outputs) for a in results]
-    return AWVResults(forecasts, *workspace), Certificate(totals, *sums)
-
-
-class KernelAWV(GrowingFactor):
+class KernelAWV(GrowingFactor, Ridge):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast
@@ -88,9 +98,6 @@ class KernelAWV(GrowingFactor):
     """
 
     _STATE = axes_of(KernelAWVState)  # _past, _u, _totals and _counts; _L is a GrowingFactor's
-    _UNBOUNDED = frozenset({"totals"})
-    _REMEDY = REMEDY
-    _certificate_rows, _outputs_at_once = 3, True
     _run_rows, _block_rows = 1024, cholesky.BLOCK
     _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
@@ -101,10 +108,8 @@ class KernelAWV(GrowingFactor):
     def _start(self, d: int) -> None:
         self._lam, kernel = self._hyper.lam, self._hyper.kernel
         self._kernel = kernel._code() if isinstance(kernel, Compiled) else None
-        self._make_state(d=d, outputs=self._outputs, totals=TOTALS, counts=1)
-        self._is_ridge = self._forecaster == "ridge"
-        self._totals[:, hot.RIDGE] = self._is_ridge
-        self._one_round = make_workspace(1, self._outputs)
+        self._start_ridge(self._forecaster, d=d, counts=1)
+        self._one_round = self._make_workspace(1)
 
     def _space(self) -> str:
         return f"the RKHS of {self._params_in_force()['kernel']!r}"
@@ -113,8 +118,8 @@ class KernelAWV(GrowingFactor):
         self._reserve_ahead()
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b + 1})  # the last one is for forecasts
-        workspace = self._one_round if b == 1 else make_workspace(b, self._outputs)
-        out, certificate = bind_outputs(trace, workspace, self._totals)
+        workspace = self._one_round if b == 1 else self._make_workspace(b)
+        out, certificate = self._bind_outputs(trace, workspace)
         if status := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, status - 1)  # rows count from 1
         Y = y.reshape(b, self._outputs)
@@ -199,15 +204,12 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
-class FeatureRidge(Learner):
+class FeatureRidge(Ridge):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _STATE = axes_of(Factor, Certificate)
     _PADDED = frozenset({"U"})
-    _UNBOUNDED = frozenset({"totals"})
-    _REMEDY = REMEDY
-    _certificate_rows, _outputs_at_once, _runs_in_threads = 3, True, True
-    _block_rows = BLOCK_ROWS
+    _runs_in_threads, _block_rows = True, BLOCK_ROWS
 
     @property
     def size(self) -> int:
@@ -223,7 +225,7 @@ class FeatureRidge(Learner):
         self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
         room = self._room
         try:
-            self._make_state(r=room, outputs=self._outputs, totals=TOTALS, **lengths)
+            self._start_ridge(forecaster, r=room, **lengths)
         except MemoryError as error:
             raise MemoryError(
                 f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
@@ -232,11 +234,9 @@ class FeatureRidge(Learner):
         np.fill_diagonal(self._U, 1.0)
         self._inv_d[:] = 1.0 / lam
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
-        self._is_ridge = forecaster == "ridge"
-        self._totals[:, hot.RIDGE] = self._is_ridge
         self._pending, self._pass_work = make_pending((), room), make_pass_work(self._U)
         self._factor, self._forgetting = self._gather(Factor), make_forgetting(discount, lam)
-        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
+        self._workspace = self._make_workspace(BLOCK_ROWS)
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
@@ -246,7 +246,7 @@ class FeatureRidge(Learner):
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
         if single.arguments is None:
-            out, certificate = bind_outputs(single.trace, self._workspace, self._totals)
+            out, certificate = self._bind_outputs(single.trace, self._workspace)
             forecast = *self._arguments(1), out
             single.arguments = forecast, (*forecast, certificate)
         return single.arguments
@@ -260,7 +260,7 @@ class FeatureRidge(Learner):
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
-            arguments = *self._arguments(n), *bind_outputs(trace, self._workspace, self._totals)
+            arguments = *self._arguments(n), *self._bind_outputs(trace, self._workspace)
             trace.sizes.fill(self._r)
         play = enter(hot.awv_certified_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
@@ -364,7 +364,7 @@ class PKAWV(FeatureRidge):
         return self._hyper.features
 
     def _space(self) -> str:
-        return name_space(f"the {self._r} {self._hyper.features.kind}", self._hyper.discount)
+        return self._name_space(f"the {self._r} {self._hyper.features.kind}")
 
 
 class LinearAWV(Game, FeatureRidge):
@@ -406,7 +406,7 @@ class LinearAWV(Game, FeatureRidge):
         self._start_features((write, d), self._forecaster)
 
     def _space(self) -> str:
-        return name_space(f"the linear functions of {self.size} inputs", self._hyper.discount)
+        return self._name_space(f"the linear functions of {self.size} inputs")
 
     @property
     def w(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import choice, clone, count, discount_factor, field_with, positive
 from oklnumba.core.state import BLOCK_ROWS
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
-from oklnumba.learners.awv import FORECASTERS, FeatureRidge, name_space
+from oklnumba.learners.awv import FORECASTERS, FeatureRidge
 from oklnumba.learners.base.learner import Trace
 
 PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
@@ -89,12 +89,12 @@ class GrowingPKAWV(FeatureRidge):
         p = self._hyper
         features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
         self._start_features(features._writer(d), p.forecaster, counts=2, d=d)
-        self._counts[DEGREE], self._kind = degree, features.kind
+        self._counts[DEGREE] = degree
         if self._single is not None:
             self._single.arguments = None  # they hold the arrays of the smaller degree
 
     def _space(self) -> str:
-        return name_space(f"the {self._r} {self._kind}", self._hyper.discount)
+        return self._name_space(f"the {self._r} Taylor features of degree {self._counts[DEGREE]}")
 
     def _may_grow(self) -> bool:
         d, degree = self._lengths["d"], int(self._counts[DEGREE]) + 1

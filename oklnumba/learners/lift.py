@@ -8,7 +8,7 @@ from oklnumba.components.features import Features, features_field
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, field_with
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros
-from oklnumba.learners.awv import LinearAWV, name_space
+from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
@@ -66,8 +66,7 @@ class WithFeatures(Wrapper):
     def _space(self) -> str | None:
         if not self._padded:
             return None
-        space = f"the {self.size} {self._hyper.features.kind}"
-        return name_space(space, self._inner._hyper.discount)
+        return self._inner._name_space(f"the {self.size} {self._hyper.features.kind}")
 
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)

@@ -6,39 +6,31 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from oklnumba.components.dictionaries import joining_rule, sampler_field
+from oklnumba.components.dictionaries import sampler_field
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
-from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.health import Part
 from oklnumba.core.params import choice, count, discount_factor, field_in, positive, random_seed
 from oklnumba.core.state import (
     BLOCK_ROWS,
-    Coins,
     aligned_zeros,
     axes_of,
     pad_row_length,
     round_up_to_vector,
 )
 from oklnumba.hot import nystrom_awv as hot
-from oklnumba.hot.awv import LARGEST, RIDGE, Certificate
+from oklnumba.hot.awv import LARGEST, Certificate
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, enter
-from oklnumba.learners.awv import (
-    FORECASTERS,
-    REMEDY,
-    TOTALS,
-    bind_outputs,
-    make_workspace,
-    name_space,
-)
-from oklnumba.learners.base.expansion import measure_span
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.awv import FORECASTERS, Ridge
+from oklnumba.learners.base.learner import Trace, empty_per_round
+from oklnumba.learners.base.sampled_span import SampledSpan
 
 GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
-class NystromAWV(Learner):
+class NystromAWV(SampledSpan, Ridge):
     """PKAWV on a growing Nystrom subspace, chosen by KORS (pkawv Algorithm 2, section 3.2).
 
     At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
@@ -101,13 +93,7 @@ class NystromAWV(Learner):
     _STATE = axes_of(Dictionary, hot.Past, Certificate) | {
         "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),  # Factor, on the span
     }  # fmt: skip
-    _INTEGERS = frozenset({"counts", "span"})
-    _UNBOUNDED = frozenset({"totals"})
-    _COINS = ("coins",)
-    _SHARES_ROOM = {RANK: ATOMS}
-    _REMEDY = REMEDY
-    _certificate_rows, _outputs_at_once, _runs_in_threads = 3, True, True
-    _block_rows = BLOCK_ROWS
+    _runs_in_threads, _block_rows = True, BLOCK_ROWS
 
     kernel: Kernel = kernel_field()
     _: KW_ONLY
@@ -121,28 +107,19 @@ class NystromAWV(Learner):
     seed: int = random_seed(0)
     discount: float = discount_factor(1.0)
 
-    def _check_params(self) -> None:
-        if not isinstance(self.sampler, str):
-            why = "uniform sampling does not use it; leave it out, or take sampler='kors'"
-            self._refuse_unused(why, "mu", "beta", "eps")
-
     def _start(self, d: int) -> None:
         p = self._hyper
         max_size = np.inf if p.max_size is None else float(p.max_size)
-        joining = joining_rule(p.sampler, p.mu, p.beta, p.eps)
+        self._ridge, joining = p.lam, self._start_sampling()
         self._growth = hot.GrowthRule(joining, max_size, p.discount)
-        self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
-        self._make_state(d=d, counts=3, outputs=self._outputs, totals=TOTALS)
+        self._start_ridge(p.forecaster, d=d, counts=3)
         self._forgetting = make_forgetting(p.discount, p.lam)
-        self._is_ridge = p.forecaster == "ridge"
-        self._totals[:, RIDGE] = self._is_ridge
-        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
+        self._workspace = self._make_workspace(BLOCK_ROWS)
         self._pending, self._pass_work = make_pending((), 0), make_pass_work(self._U)
         self._reserve({ATOMS: 1, hot.PAST: 1})
 
     def _space(self) -> str:
-        space = f"the span of the {self.size} atoms of the dictionary"
-        return name_space(space, self._hyper.discount)
+        return self._name_space(f"the span of the {self.size} atoms of the dictionary")
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == hot.PAST:
@@ -154,13 +131,10 @@ class NystromAWV(Learner):
         self._settle()
         buffers, cap = super()._make_buffers(rooms), rooms[ATOMS]
         if cap > self._rooms[ATOMS]:
-            old, U = len(self._inv_d), buffers["U"]
-            np.fill_diagonal(U[old:, old:], 1.0)  # A = lam I where there is no direction yet
-            buffers["inv_d"][old:] = 1.0 / self._hyper.lam
             ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
             borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
             buffers |= {
-                "pending": make_pending((), cap), "pass_work": make_pass_work(U),
+                "pending": make_pending((), cap), "pass_work": make_pass_work(buffers["U"]),
                 "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
         k, b, q, border = aligned_zeros(4, cap)
@@ -177,7 +151,7 @@ class NystromAWV(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out, certificate = bind_outputs(trace, self._workspace, self._totals)
+        out, certificate = self._bind_outputs(trace, self._workspace)
         play = enter(hot.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
@@ -205,16 +179,4 @@ class NystromAWV(Learner):
 
     def _matrices(self) -> list[Part]:
         self._settle()
-        p, m, rank = self._hyper, self.size, int(self._counts[RANK])
-        if rank == 0:
-            return []
-        atoms, scales = self._used("atoms").T, self._totals[:, LARGEST]
-        matrix = Factored(self._U, rank, 1.0 / self._inv_d[:rank])
-        ws = [matrix.half_solve(c) for c in self._c]
-        parts = [
-            measure_part("lam I + sum z z'", matrix, ws, scales),
-            measure_span(p.kernel, atoms[self._used("span")], self._R, ws, scales),
-        ]
-        if isinstance(p.sampler, str):
-            parts.append(measure_part("the matrix of KORS", Factored(self._kors, m)))
-        return parts
+        return self._measure_span("lam I + sum z z'", self._totals[:, LARGEST])

@@ -4,21 +4,21 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 
-from oklnumba.components.dictionaries import joining_rule, sampler_field
-from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.components.dictionaries import sampler_field
+from oklnumba.core.health import Part
 from oklnumba.core.params import field_in, flag, positive, random_seed
-from oklnumba.core.state import Coins, aligned_zeros, axes_of, round_up_to_vector
+from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import pros_n_kons as hot
 from oklnumba.hot.newton import Step
-from oklnumba.hot.primitives.dictionary import RANK, Dictionary
+from oklnumba.hot.primitives.dictionary import Dictionary
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
-from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.base.sampled_span import SampledSpan
 from oklnumba.learners.kons import Curved
 from oklnumba.learners.newton import NEWTON
 
 
-class ProsNKONS(Curved):
+class ProsNKONS(SampledSpan, Curved):
     """Pros-N-KONS and CON-KONS: the online Newton step on the span of a KORS dictionary.
 
     Calandriello, Lazaric and Valko 2017, "Efficient second-order online kernel learning with
@@ -34,13 +34,8 @@ class ProsNKONS(Curved):
         As in KONS with the constant schedule.
     eta : float > 0, optional
         Curvature to use; None: that of the loss on [-C, C].
-    mu > 0, beta > 0, eps in (0, 1) : float
-        Regularisation (alpha), oversampling and accuracy of KORS. The smaller mu, the closer the
-        span comes to the RKHS.
-    sampler : {"kors", "kors_listed"} or float in (0, 1]
-        How points join the dictionary. "kors_listed" has the weights 1/p on both sides as in the
-        printed code (errata 16): smaller dictionaries. A number is the probability of uniform
-        sampling, which has no mu, beta and eps.
+    mu, beta, eps, sampler
+        Of KORS, as in NystromAWV. The smaller mu, the closer the span comes to the RKHS.
     restart : bool
         False: CON-KONS.
     seed : int
@@ -62,9 +57,6 @@ class ProsNKONS(Curved):
     """
 
     _STATE = axes_of(Dictionary, hot.Factor)
-    _INTEGERS = frozenset({"counts", "span"})
-    _COINS = ("coins",)
-    _SHARES_ROOM = {RANK: ATOMS}
     _FIRST_ROOM = 32
     _REMEDY = "raise alpha or mu, lower eta, or scale the inputs"
 
@@ -83,17 +75,14 @@ class ProsNKONS(Curved):
 
     def _check_params(self) -> None:
         self._require_curvature("or FOGD, a first-order learner")
-        if not isinstance(self.sampler, str):
-            why = "uniform sampling has no use for it; leave it out, or take sampler='kors'"
-            self._refuse_unused(why, "mu", "beta", "eps")
+        super()._check_params()
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        joining = joining_rule(p.sampler, p.mu, p.beta, p.eps)
+        self._ridge, joining = p.alpha, self._start_sampling()
         self._growth = hot.GrowthRule(joining, p.alpha, p.restart)
         eta = p.eta or self._loss().curvature(p.C)
         self._step = Step(self._loss_code, 0.5 * eta, p.C)
-        self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         self._make_state(d=d, counts=3)
         self._reserve({ATOMS: 1})
 
@@ -101,12 +90,8 @@ class ProsNKONS(Curved):
         return round_up_to_vector(super()._choose_room(axis, least))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        buffers, old = super()._make_buffers(rooms), self._rooms[ATOMS]
-        np.fill_diagonal(buffers["U"][old:, old:], 1.0)  # A = alpha I where there is no direction
-        buffers["inv_d"][old:] = 1.0 / self._hyper.alpha
-        rows = aligned_zeros(7, rooms[ATOMS])
-        work = hot.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
-        return buffers | {"work": work}
+        buffers, rows = super()._make_buffers(rooms), aligned_zeros(7, rooms[ATOMS])
+        return buffers | {"work": hot.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])}
 
     def _bind(self) -> None:
         state = hot.State(self._gather(Dictionary), self._gather(hot.Factor))
@@ -123,16 +108,4 @@ class ProsNKONS(Curved):
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        m, rank = int(self._counts[ATOMS]), int(self._counts[RANK])
-        if rank == 0:
-            return []
-        p, spanning = self._hyper, self._used("atoms").T[self._used("span")]
-        matrix = Factored(self._U, rank, 1.0 / self._inv_d[:rank])
-        w = matrix.half_solve(self._c)
-        parts = [
-            measure_part(NEWTON, matrix, [w], [p.C]),
-            measure_span(p.kernel, spanning, self._R, [w], [p.C]),
-        ]
-        if isinstance(p.sampler, str):
-            parts.append(measure_part("the matrix of KORS", Factored(self._kors, m)))
-        return parts
+        return self._measure_span(NEWTON, [self._hyper.C])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,19 @@ from oklnumba.core.guard import run_chains
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
+from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.tuned.members import Results
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers, find_keys
 from oklnumba.learners.self_tuning.members import Group, Member, name_forecasters
-from oklnumba.learners.self_tuning.regressions import NO_LABELS, Workspaces, make_results
+from oklnumba.learners.self_tuning.regressions import (
+    NO_LABELS,
+    Workspaces,
+    bind_groups,
+    make_results,
+)
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
 
@@ -84,11 +91,11 @@ class Ensemble(State):
         certified = np.append(np.flatnonzero(have_proof), experts)
         like = self.groups[-1].arguments
         self.layers = Layers(self._results, rows, certified, outputs, like)
-        self._workspaces = Workspaces(self.groups)
+        self._workspaces = Workspaces(partial(bind_groups, self.groups))
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
-        self.groups, self._views, self._workspaces = [], [], Workspaces([])
+        self.groups, self._views, self._workspaces = [], [], None
 
     # ---- rounds ----
 
@@ -180,7 +187,7 @@ class Ensemble(State):
         self._find_views(X, known)
         self._write_recorded(recorded)
         for group, Z in self._views:
-            group.forecast(Z)
+            group.play(Z, NO_LABELS, joins=False)
         self._add_last(known.last)
         trace = Trace(out, NO_SIZES, *[out] * 4)
         self.layers.play(self._keys, NO_LABELS, self.scales.offsets, trace)
@@ -236,11 +243,11 @@ class Ensemble(State):
         """Return who has the least comparator in each output's certificate."""
         awv = [one for one in self.members if one.forecaster == "awv" and not one.lags]
         certified = [*awv, *(one for one in self.members if one.expert is not None)]
-        return [str(certified[i]) for i in self.layers.best]
+        return [str(certified[i]) for i in self.layers._best]
 
     def measure(self) -> list[Part]:
         """Return the parts of all matrices."""
-        scales = self.layers.max_labels()
+        scales = self.layers._tally[:, 0, LARGEST]  # the largest label of each output
         parts = [(f"group {g}", group.measure(scales)) for g, group in enumerate(self.groups)]
         return name_members([*parts, ("layers", self.layers.measure())])
 

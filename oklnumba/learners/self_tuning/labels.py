@@ -72,12 +72,6 @@ class Past(NamedTuple):
         known = look_back(self.raw, self.counts[rows])
         return Rounds(self.X[rows], self.Y[rows], self.raw[rows], known, self.recorded[rows])
 
-    @classmethod
-    def none(cls, d: int, outputs: int) -> Past:
-        """Return the past of no rounds."""
-        counts, recorded = np.empty(0, dtype=np.int64), np.empty((0, 0, outputs))
-        return cls(np.empty((0, d)), *np.empty((2, 0, outputs)), counts, recorded)
-
 
 class Labels(State):
     """The last labels, and the limits of usual ones, measured every few rounds.
@@ -189,21 +183,6 @@ class Labels(State):
         prices = np.add.accumulate(more)
         self._price[:] = prices[-1]
         return prices
-
-    @property
-    def recent(self) -> np.ndarray:
-        """The last labels, NaN before there were any, (LONG_WINDOW, K)."""
-        return self._recent
-
-    @property
-    def replaced(self) -> np.ndarray:
-        """How many outliers there were, (K,)."""
-        return self._replaced.copy()
-
-    @property
-    def price(self) -> np.ndarray:
-        """What outliers cost so far, (K,)."""
-        return self._price.copy()
 
 
 def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:

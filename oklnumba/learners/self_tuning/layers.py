@@ -14,19 +14,25 @@ from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
 from oklnumba.hot.tuned.coordinates import Rows, Share
-from oklnumba.hot.tuned.members import REGRESS, GroupArguments, Results, group_rounds
+from oklnumba.hot.tuned.members import (
+    REGRESS,
+    GroupArguments,
+    Regressions,
+    Results,
+    group_rounds,
+)
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
     NO_INPUTS,
+    Workspaces,
     make_buffers,
     make_regressions,
     make_results,
     measure_regressions,
     run_loop,
     settle_regressions,
-    take_idle,
 )
 from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
@@ -79,36 +85,13 @@ class Layers(State):
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
-        state = self._gather(hot.LayerState)
-        chosen = np.array(FINAL_LAYER)
-        self._arguments = (
-            kinds, shares, len(STACKS), chosen, results, member_rows, certified, state,
+        layers = (
+            kinds, shares, len(STACKS), np.array(FINAL_LAYER), results, member_rows, certified,
+            self._gather(hot.LayerState),
         )  # fmt: skip
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
-        self._like = like
-        self._idle = [self._make_work()]  # as many as threads play at once
-
-    def _make_work(self) -> tuple:
-        """Return what the loops take, with workspace that no other thread uses."""
-        n, (outputs, final), r = BLOCK_ROWS, self._final_totals.shape, self._U.shape[-1]
-        rows = Rows(
-            np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
-            np.zeros((n, 1)), np.full(outputs, r),
-        )  # fmt: skip
-        count, regressions = self._member_losses.shape[1], self._U.shape[1]
-        regressed = make_results(2 * regressions, regressions, 1)
-        work = hot.LayerWork(
-            np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
-            np.zeros(n + 1), np.zeros(n), rows, regressed, np.zeros((n, final)), np.zeros(final),
-            np.zeros(n), np.zeros(n),
-        )  # fmt: skip
-        arguments = self._like._replace(
-            block=self._like.block._replace(rows=rows),
-            regressions=self._regressions._replace(**make_buffers(self._U[0, 0], 1)),
-            row_results=regressed,
-        )  # fmt: skip
-        return bind(arguments), bind(hot.LayerArguments(*self._arguments, work))
+        self._workspaces = Workspaces(partial(bind_layers, layers, self._regressions, like))
 
     def play(self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, trace: Trace) -> None:
         """Play n <= BLOCK_ROWS rounds; nothing is learned without labels.
@@ -124,8 +107,7 @@ class Layers(State):
         self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, trace: Trace
     ) -> None:  # fmt: skip
         """Play the layers of output k; each writes what the next one plays."""
-        work = take_idle(self._idle, self._make_work)
-        regressions, layers = work
+        regressions, layers = work = self._workspaces.take()
         rounds = x_keys, Y, len(Y) > 0, k, offset, layers, trace
         written, rows = (NO_INPUTS, Y, NO_COINS, False), (k, k + 1, 0, len(x_keys))
         run_loop(hot.layer_rounds, hot.FIRST, *rounds)
@@ -133,7 +115,7 @@ class Layers(State):
         run_loop(hot.layer_rounds, hot.CORRECTIONS, *rounds)
         run_loop(group_rounds, REGRESS, *written, Share(*rows, *CORRECTION_RANGE), regressions)
         run_loop(hot.layer_rounds, hot.FINAL, *rounds)
-        self._idle.append(work)
+        self._workspaces.give_back(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that are far larger than that of the labels of the last two periods.
@@ -172,15 +154,6 @@ class Layers(State):
         return weights
 
     @property
-    def best(self) -> np.ndarray:
-        """The certified member of each output with the least comparator, (K,)."""
-        return self._best
-
-    def max_labels(self) -> np.ndarray:
-        """Return the largest |y| so far of each output, (K,)."""
-        return self._tally[:, 0, LARGEST]
-
-    @property
     def loss(self) -> np.ndarray:
         """The loss of the forecasts, on the labels as learned, (K,)."""
         return self._loss + self._replay_gap
@@ -210,6 +183,27 @@ class Layers(State):
         for k in range(len(self._U)):
             parts += measure_regressions(names, self._regressions, k, self._columns, [1.0])[0]
         return parts
+
+
+def bind_layers(layers: tuple, regressions: Regressions, like: GroupArguments) -> tuple:
+    """Return what the loops of regressions and layers take, with new workspace."""
+    state, U, n = layers[-1], regressions.U, BLOCK_ROWS
+    outputs, final, count, r = *state.final_totals.shape, state.member_losses.shape[1], U.shape[-1]
+    rows = Rows(
+        np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
+        np.zeros((n, 1)), np.full(outputs, r),
+    )  # fmt: skip
+    regressed = make_results(2 * U.shape[1], U.shape[1], 1)
+    work = hot.LayerWork(
+        np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
+        np.zeros(n + 1), np.zeros(n), rows, regressed, np.zeros((n, final)), np.zeros(final),
+        np.zeros(n), np.zeros(n),
+    )  # fmt: skip
+    arguments = like._replace(
+        block=like.block._replace(rows=rows),
+        regressions=regressions._replace(**make_buffers(U[0, 0], 1)), row_results=regressed,
+    )  # fmt: skip
+    return bind(arguments), bind(hot.LayerArguments(*layers, work))
 
 
 def find_keys(X: np.ndarray) -> np.ndarray:

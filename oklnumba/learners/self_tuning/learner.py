@@ -53,7 +53,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
 from oklnumba.learners.self_tuning.forest import Forest
-from oklnumba.learners.self_tuning.labels import Labels, Past, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import Labels, Rounds, check_sizes
 from oklnumba.learners.self_tuning.members import Member
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
@@ -184,7 +184,7 @@ class SelfTuning(Learner):
     def outliers_replaced(self) -> int | np.ndarray:
         """How many labels were outliers, in whose place a median was learned; (K,) for K."""
         self._ensemble_now()
-        return self._of_outputs(self._labels.replaced)
+        return self._of_outputs(self._labels._replaced.copy())
 
     @property
     def outlier_price(self) -> float | np.ndarray:
@@ -193,7 +193,7 @@ class SelfTuning(Learner):
         The sum of (y - p)^2 - (c - p)^2, p the forecast, c the median; part of the bound.
         """
         self._ensemble_now()
-        return self._of_outputs(self._labels.price)
+        return self._of_outputs(self._labels._price.copy())
 
     @property
     def _lasting(self) -> list[Forest | Expert]:
@@ -202,8 +202,8 @@ class SelfTuning(Learner):
 
     def _outliers(self) -> tuple[int, float]:
         labels, loss = self._labels, self._ensemble.layers.loss.sum()
-        total = loss + labels.price.sum()
-        return int(labels.replaced.sum()), float(1.0 - loss / total) if total > 0.0 else 0.0
+        total = loss + labels._price.sum()
+        return int(labels._replaced.sum()), float(1.0 - loss / total) if total > 0.0 else 0.0
 
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
@@ -223,7 +223,7 @@ class SelfTuning(Learner):
 
     def _check_labels(self, y: np.ndarray) -> None:
         check_labels(self._hyper.experts, y)
-        check_sizes(y, self._labels.recent if self._played else None)
+        check_sizes(y, self._labels._recent if self._played else None)
 
     def _start(self, d: int) -> None:
         if SelfTuning._compiles:
@@ -238,7 +238,7 @@ class SelfTuning(Learner):
         self._restarts = Restarts(d, self._outputs, members, p.budget, p.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()
-        scales = finish(Scales.measure(Past.none(d, self._outputs), 0, False))
+        scales = Scales.of_no_rounds(d, self._outputs)
         self._ensemble = finish(self._restarts.make_ensemble(scales, 0))
 
     @property

@@ -169,20 +169,18 @@ class Group(State):
 
     # ---- rounds ----
 
-    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool) -> None:
-        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them.
+    def play(
+        self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool = False
+    ) -> None:  # fmt: skip
+        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them; without labels do not.
 
-        joins : whether points may join dictionaries; is_forecast_point : whether ``forecast`` has
-        just had the only one.
+        joins : whether points may join dictionaries; is_forecast_point : whether the last call was
+        the forecast of the only one.
         """
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
         run_loop(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
-        self._note_full(len(X))
-
-    def forecast(self, X: np.ndarray) -> None:
-        """Write the forecasts of up to BLOCK_ROWS single rounds; nothing is learned."""
-        rounds = X, NO_LABELS, NO_COINS, False
-        run_loop(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
+        if joins:
+            self._note_full(len(X))
 
     def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
         """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -65,43 +65,35 @@ def make_points(cap: int) -> tuple[np.ndarray, ...]:
     return aligned_zeros(cap), aligned_zeros(cap), aligned_zeros(TOGETHER, cap)
 
 
-def take_idle(idle: list[T], make: Callable[[], T]) -> T:
-    """Return workspace that no other thread uses: one of the idle ones, or a new one."""
-    try:
-        return idle.pop()
-    except IndexError:
-        return make()
+class Workspaces(Generic[T]):
+    """Workspace of threads: one is made when no other is idle, so as many as play at once."""
 
+    def __init__(self, make: Callable[[], T]):
+        self._make, self._idle = make, []
 
-class Workspaces:
-    """Workspace of threads that play the groups of an ensemble: as many as play at once."""
+    def take(self) -> T:
+        """Return workspace that no other thread uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._make()
 
-    def __init__(self, groups: Sequence[Any]):
-        self._groups = {group: group.arguments for group in groups}
-        self._idle: list[dict] = []
-
-    def take(self) -> dict:
-        """Return the bound arguments of each group, with workspace that no other thread uses."""
-        return take_idle(self._idle, self._make)
-
-    def give_back(self, work: dict) -> None:
+    def give_back(self, work: T) -> None:
         """Leave workspace to other threads."""
         self._idle.append(work)
 
-    def _make(self) -> dict:
-        groups, names = self._groups.values(), Maps._fields[-3:]
-        points = make_points(max(len(one.maps.k) for one in groups))
-        widest = max((one.regressions for one in groups), key=lambda one: one.U.shape[-1])
-        buffers = make_buffers(widest.U[0, 0], widest.c.shape[2])
-        return {
-            group: bind(
-                one._replace(
-                    maps=one.maps._replace(**dict(zip(names, points, strict=True))),
-                    regressions=one.regressions._replace(**buffers),
-                )
-            )
-            for group, one in self._groups.items()
-        }
+
+def bind_groups(groups: Sequence[Any]) -> dict[Any, Any]:
+    """Return the bound arguments of each group, with workspace that all of them share."""
+    arguments, names = [group.arguments for group in groups], Maps._fields[-3:]
+    points = make_points(max(len(one.maps.k) for one in arguments))
+    widest = max((one.regressions for one in arguments), key=lambda one: one.U.shape[-1])
+    buffers, bound = make_buffers(widest.U[0, 0], widest.c.shape[2]), {}
+    for group, one in zip(groups, arguments, strict=True):
+        maps = one.maps._replace(**dict(zip(names, points, strict=True)))
+        regressions = one.regressions._replace(**buffers)
+        bound[group] = bind(one._replace(maps=maps, regressions=regressions))
+    return bound
 
 
 def settle_regressions(regressions: hot.Regressions) -> None:

@@ -45,19 +45,21 @@ class Scales(NamedTuple):
     scores: np.ndarray = np.empty((0, 0))  # (d, 33)
 
     @classmethod
+    def of_no_rounds(cls, d: int, outputs: int) -> Scales:
+        """Return the scales before any data."""
+        zeros, of_lags = np.zeros(outputs), np.zeros((outputs, count_lags(outputs) - 1))
+        return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, of_lags, of_lags + np.inf)
+
+    @classmethod
     def measure(cls, past: Past, rounds: int, at_once: bool) -> Paced[Scales]:
         """Return the scales of past rounds; trees grow as deep as ``rounds`` allow.
 
         at_once : whether all cores may take part.
         """
-        X, Y, (n, d) = past.X, past.Y, past.X.shape
-        lags = settings.LAGS if Y.shape[1] == 1 else settings.SHARED_LAGS
-        changes = look_back(past.raw, past.counts).differences[..., : lags - 1]
-        if n == 0:
-            zeros, of_lags = np.zeros(Y.shape[1]), np.zeros(changes.shape[1:])
-            return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, of_lags, of_lags + np.inf)
+        X, Y = past.X, past.Y
+        changes = look_back(past.raw, past.counts).differences[..., : count_lags(Y.shape[1]) - 1]
         mean, scale = yield from measure_moments(X)
-        of_lags = yield from measure_moments(changes.reshape(n, -1))
+        of_lags = yield from measure_moments(changes.reshape(len(X), -1))
         of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]
         scales = cls(mean, scale, *measure_labels(Y), *of_lags)
         yield
@@ -71,7 +73,7 @@ class Scales(NamedTuple):
         works = [measure_metric(kernel, Z, Y, rounds) for kernel in settings.PASSES]
         metrics = dict(zip(settings.PASSES, (yield from do_each(works, at_once)), strict=True))
         works = [
-            measure_tree(normal if one.normal_scores else Z, metrics[one.metric], one, rounds)
+            grow_tree(normal if one.normal_scores else Z, metrics[one.metric], one, rounds)
             for one in find_trees()
         ]
         trees, widths = zip(*(yield from do_each(works, at_once)), strict=True)
@@ -113,6 +115,11 @@ class Scales(NamedTuple):
         """Return sigma of the kernel of a space."""
         median = self.median if space.metric is None else self.widths[find_trees().index(space)]
         return space.width * float(median)
+
+
+def count_lags(outputs: int) -> int:
+    """Return how many last labels of each output the members with a memory see."""
+    return settings.LAGS if outputs == 1 else settings.SHARED_LAGS
 
 
 def find_trees() -> list[Space]:
@@ -228,16 +235,17 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Pa
     return w
 
 
-def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> Paced[Tree]:
-    """Return the tree of a space, which splits the widest input at its median.
+def grow_tree(
+    Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int
+) -> Paced[tuple[Tree, float]]:
+    """Return the tree of a space, and the median distance of the scaled inputs.
 
-    The number of leaves is a power of 2.
+    It splits the widest input at its median, down to a power of 2 leaves.
     """
     leaves = 1 << max(min(rounds, settings.DEEPEST) // space.leaf_rounds, 1).bit_length() - 1
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
-    Z = Z * scales
     piece = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_PIECES)
-    nodes, numbers = [Z], piece
+    nodes, numbers = [Z * scales], piece
     for node in range(leaves - 1):
         rows, nodes[node] = nodes[node], None  # frees the rows of the levels above
         if numbers >= piece:
@@ -255,13 +263,5 @@ def grow_tree(Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int) -> P
             middle = column[column < middle].max()
         columns[node], thresholds[node] = widest, middle
         nodes[-2:] = rows[column <= middle], rows[column > middle]
-    return Tree(scales, columns, thresholds)
-
-
-def measure_tree(
-    Z: np.ndarray, scales: np.ndarray, space: Space, rounds: int
-) -> Paced[tuple[Tree, float]]:
-    """Return the tree of a space, and the median distance of the scaled inputs."""
-    tree = yield from grow_tree(Z, scales, space, rounds)
     yield
-    return tree, median_distance(Z, scales, norm=1)
+    return Tree(scales, columns, thresholds), median_distance(Z, scales, norm=1)
