@@ -120,8 +120,8 @@ def test_what_was_lacking_where_inputs_were_the_same_is_added(monkeypatch):
     rows = rng.standard_normal((1000, 6))
     labels = np.sin(rows[:, 0]) + rows[:, 1] + rng.standard_normal(1000)  # of each row its own
     drawn, losses = rng.integers(0, 1000, 3000), []
-    for slots in (layers.REMEMBERED, 1):  # control: each row takes the place of the last
-        monkeypatch.setattr(layers, "REMEMBERED", slots)
+    for slots in (constants.REMEMBERED, 1):  # control: each row takes the place of the last
+        monkeypatch.setattr(constants, "REMEMBERED", slots)
         run = okl.run(okl.SelfTuning(), rows[drawn], labels[drawn])
         losses.append(run.losses[1000:].mean())
     assert losses[0] < 0.9 * losses[1]

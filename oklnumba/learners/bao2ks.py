@@ -101,7 +101,7 @@ class BAO2KS(Learner):
     @property
     def restarts(self) -> int:
         """Times that a function started again from 0."""
-        return int(self._counts[hot.RESTARTS]) if self._width is not None else 0
+        return int(self._counts[hot.RESTARTS])
 
     @property
     def probabilities(self) -> np.ndarray:

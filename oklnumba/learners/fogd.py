@@ -1,7 +1,6 @@
 """Online gradient descent on Fourier (or other) features."""
 
 from dataclasses import KW_ONLY
-from typing import Any
 
 import numpy as np
 
@@ -75,10 +74,11 @@ class FOGD(Learner):
         self._counts[ATOMS] = r  # features are what this learner has for atoms
 
     def _feature_map(self) -> Features:
-        return choose_features(self._hyper)
+        p = self._hyper
+        return p.features or FourierFeatures(p.n_frequencies, sigma=p.sigma, seed=p.seed)
 
     def _advice(self, X: np.ndarray) -> str | None:
-        return choose_features(self._checked_params()).advice(X)
+        return self._feature_map().advice(X)
 
     def _play(
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
@@ -104,10 +104,3 @@ class FOGD(Learner):
         loop(rows, *self._fourier, Z, self._w, forecasts)
         self._forecast_point = self._single_input(X)
         return forecasts
-
-
-def choose_features(params: Any) -> Features:
-    """Return the features of these hyper-parameters of FOGD."""
-    if params.features is not None:
-        return params.features
-    return FourierFeatures(params.n_frequencies, sigma=params.sigma, seed=params.seed)

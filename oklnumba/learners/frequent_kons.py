@@ -78,7 +78,7 @@ class FrequentKONS(Curved):
     @property
     def drops(self) -> int:
         """Atoms dropped so far."""
-        return int(self._counts[DROPS]) if self._width is not None else 0
+        return int(self._counts[DROPS])
 
     @locked
     def regret_bound(self, norm: float) -> float:

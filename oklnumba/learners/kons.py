@@ -74,7 +74,7 @@ class _KernelForm(GrowingFactor, Curved):
     @property
     def stopped(self) -> bool:
         """Whether a Newton decrement below ``stop`` has ended the learning."""
-        return self._width is not None and bool(self._counts[ENDED])
+        return bool(self._counts[ENDED])
 
     def _check_params(self) -> None:
         if self.schedule == "constant":
@@ -261,7 +261,7 @@ class SketchedKONS(_KernelForm):
     @property
     def sketch_size(self) -> int:
         """Points in the inverse."""
-        return int(self._counts[IN_A]) if self._width is not None else 0
+        return int(self._counts[IN_A])
 
     def _start(self, d: int) -> None:
         p, shared = self._hyper, self._hyper.sampling == "shared"

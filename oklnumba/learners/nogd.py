@@ -48,7 +48,7 @@ class _Mapped(Expansion):
     @property
     def size(self) -> int:
         """Atoms that are stored; 0 before any data."""
-        return int(max(self._counts[[ATOMS, STORED]])) if self._width is not None else 0
+        return int(max(self._counts[[ATOMS, STORED]]))
 
     def _choose_room(self, axis: int, least: int) -> int:
         return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)

@@ -60,9 +60,8 @@ class OptimisticDescent(OnSpan):
     @property
     def diary(self) -> Diary:
         """Switch round, size, sum of delta, removals and projections so far."""
-        if self._width is None:
-            return Diary(None, 0, 0.0, 0, 0)
-        alignment, counts = float(self._sums[ALL_DELTA]), self._counts.tolist()
+        alignment = float(self._sums[ALL_DELTA]) if self._width is not None else 0.0
+        counts = self._counts.tolist()
         switch_round = counts[SWITCH] or None
         return Diary(switch_round, self.size, alignment, counts[REMOVALS], counts[PROJECTIONS])
 

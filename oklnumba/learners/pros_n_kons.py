@@ -71,7 +71,7 @@ class ProsNKONS(SampledSpan, Curved):
     @property
     def restarts(self) -> int:
         """How often a new atom made w and A start again (the first atom does not count)."""
-        return int(self._counts[hot.RESTARTS]) if self._width is not None else 0
+        return int(self._counts[hot.RESTARTS])
 
     def _check_params(self) -> None:
         self._require_curvature("or FOGD, a first-order learner")

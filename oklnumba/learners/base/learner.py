@@ -102,6 +102,7 @@ class Learner(State, Params):
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels per round
     _output_names = None  # of the K outputs, plain JSON data; None: 0 to K - 1
+    _counts = np.zeros(8, dtype=np.int64)  # before any data
     _played = 0
     _expected = 0  # rounds in all, as far as the caller has said
     _single = None  # buffers of single rounds
@@ -123,7 +124,7 @@ class Learner(State, Params):
     @property
     def size(self) -> int:
         """Atoms in the dictionary, or number of features; 0 before any data."""
-        return int(getattr(self, "_counts", (0,))[jit.ATOMS])
+        return int(self._counts[jit.ATOMS])
 
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data.
@@ -216,9 +217,7 @@ class Learner(State, Params):
             else:
                 fixed = self._needs_each_label or self._needs_last_label
                 require(not fixed, "known", known, f"None: {fixed} needs each label at once")
-                leads = inputs.as_leads(known, self.rounds, len(y))  # refused before it begins
-                self._begin(X.shape[1], *y.shape[1:])
-                self._learn_rows(X, y, leads)
+                self._learn_rows(X, y, inputs.as_leads(known, self.rounds, len(y)))
             self._schema = schema
         return self
 
@@ -333,6 +332,7 @@ class Learner(State, Params):
 
     def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
         """Learn late labels; leads : (n,), of rounds before a row's own, those it did not know."""
+        self._begin(X.shape[1], *y.shape[1:])
         self._set_leads(leads)
         self._play_rows(X, y)
 

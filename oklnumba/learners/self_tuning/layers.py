@@ -13,16 +13,11 @@ from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, wr
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as hot
+from oklnumba.hot.tuned import members
 from oklnumba.hot.tuned.coordinates import Rows, Share
-from oklnumba.hot.tuned.members import (
-    REGRESS,
-    GroupArguments,
-    Regressions,
-    Results,
-    group_rounds,
-)
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
     NO_INPUTS,
@@ -34,16 +29,7 @@ from oklnumba.learners.self_tuning.regressions import (
     run_loop,
     settle_regressions,
 )
-from oklnumba.learners.self_tuning.settings import (
-    BLOCK_ROWS,
-    CORRECTIONS,
-    FILLED,
-    FINAL_LAYER,
-    FIRST_LAYER,
-    POSTERIOR,
-    REMEMBERED,
-    STACKS,
-)
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, CORRECTIONS, FIRST_LAYER, STACKS
 
 STACK_RANGE = 0, len(STACKS)  # of all regressions
 CORRECTION_RANGE = len(STACKS), len(STACKS) + len(CORRECTIONS)
@@ -71,8 +57,8 @@ class Layers(State):
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(
-        self, results: Results, member_rows: np.ndarray, certified: np.ndarray, outputs: int,
-        like: GroupArguments,
+        self, results: members.Results, member_rows: np.ndarray, certified: np.ndarray,
+        outputs: int, like: members.GroupArguments,
     ):  # fmt: skip
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
@@ -80,14 +66,14 @@ class Layers(State):
         r, regressions = round_up_to_vector(self._columns), STACKS + CORRECTIONS
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
-            final=len(FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r, targets=1,
-            periods=2, slots=REMEMBERED, sums=2,
+            final=len(settings.FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r,
+            targets=1, periods=2, slots=settings.REMEMBERED, sums=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         layers = (
-            kinds, shares, len(STACKS), np.array(FINAL_LAYER), results, member_rows, certified,
-            self._gather(hot.LayerState),
+            kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), results, member_rows,
+            certified, self._gather(hot.LayerState),
         )  # fmt: skip
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
@@ -109,11 +95,12 @@ class Layers(State):
         """Play the layers of output k; each writes what the next one plays."""
         regressions, layers = work = self._workspaces.take()
         rounds = x_keys, Y, len(Y) > 0, k, offset, layers, trace
-        written, rows = (NO_INPUTS, Y, NO_COINS, False), (k, k + 1, 0, len(x_keys))
+        rows, written = (k, k + 1, 0, len(x_keys)), (NO_INPUTS, Y, NO_COINS, False)
+        regress = partial(run_loop, members.group_rounds, members.REGRESS, *written)
         run_loop(hot.layer_rounds, hot.FIRST, *rounds)
-        run_loop(group_rounds, REGRESS, *written, Share(*rows, *STACK_RANGE), regressions)
+        regress(Share(*rows, *STACK_RANGE), regressions)
         run_loop(hot.layer_rounds, hot.CORRECTIONS, *rounds)
-        run_loop(group_rounds, REGRESS, *written, Share(*rows, *CORRECTION_RANGE), regressions)
+        regress(Share(*rows, *CORRECTION_RANGE), regressions)
         run_loop(hot.layer_rounds, hot.FINAL, *rounds)
         self._workspaces.give_back(work)
 
@@ -125,7 +112,7 @@ class Layers(State):
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
-        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / FILLED):
+        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / settings.FILLED):
             self._begin_anew(k, 0.5 * low[k] + 0.5 * high[k], radius[k])
         for ends, nothing in ((self._lowest, np.inf), (self._highest, -np.inf)):
             ends[:, 1], ends[:, 0] = ends[:, 0], nothing
@@ -138,7 +125,7 @@ class Layers(State):
         not depend on it, and the regressions go on.
         """
         for first in (self._totals, self._squares, self._tally):
-            first[k, :POSTERIOR] = 0.0
+            first[k, : settings.POSTERIOR] = 0.0
         for final in (self._final_totals, self._final_squares, self._final_tally):
             final[k] = 0.0
         self._centre[k], self._tally[k, :, LARGEST] = centre, radius
@@ -148,8 +135,9 @@ class Layers(State):
 
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
-        (kind, share), weights = FIRST_LAYER[POSTERIOR], np.empty(self._member_losses.shape[1])
-        state = ExpertsState._make(array[k, POSTERIOR] for array in self._gather(ExpertsState))
+        at, weights = settings.POSTERIOR, np.empty(self._member_losses.shape[1])
+        kind, share = FIRST_LAYER[at]
+        state = ExpertsState._make(array[k, at] for array in self._gather(ExpertsState))
         write_weights(Rule(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
 
@@ -185,7 +173,9 @@ class Layers(State):
         return parts
 
 
-def bind_layers(layers: tuple, regressions: Regressions, like: GroupArguments) -> tuple:
+def bind_layers(
+    layers: tuple, regressions: members.Regressions, like: members.GroupArguments
+) -> tuple:
     """Return what the loops of regressions and layers take, with new workspace."""
     state, U, n = layers[-1], regressions.U, BLOCK_ROWS
     outputs, final, count, r = *state.final_totals.shape, state.member_losses.shape[1], U.shape[-1]

@@ -286,7 +286,7 @@ class SelfTuning(Learner):
             self._ensemble.end_period()
 
     def _set_leads(self, leads: np.ndarray) -> None:
-        if self._width is not None:
+        if self._width is not None:  # else it stands for the learners of the leaves of a Tree
             self._labels.set_leads(leads)
 
     def _restart(self, single: bool) -> None:

@@ -31,6 +31,7 @@ from oklnumba.hot.tuned.members import ALL, FINISH, MAP, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
+from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
     NO_INPUTS,
@@ -43,13 +44,7 @@ from oklnumba.learners.self_tuning.regressions import (
     run_loop,
     settle_regressions,
 )
-from oklnumba.learners.self_tuning.settings import (
-    BLOCK_ROWS,
-    FILLED,
-    MAP_ROWS,
-    SHARES,
-    Space,
-)
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 
 
 class Member(NamedTuple):
@@ -187,7 +182,7 @@ class Group(State):
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
         run_loop(hot.group_rounds, SORT, *rounds, self._whole, self._bound)
         ends = [0, *self.arguments.block.rows.ends.tolist()]
-        n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // SHARES)
+        n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // settings.SHARES)
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
         shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
         shares = [one for one in shares if one[2] < one[3]]
@@ -197,7 +192,7 @@ class Group(State):
         if len(leaves) > 1:  # the coordinates of a share stay in the cache of a core
             phases = [[call((MAP, REGRESS), Share(*one, 0, count)) for one in shares]]
         else:
-            rows = MAP_ROWS if self.is_full else n  # they may be cut where none joins
+            rows = settings.MAP_ROWS if self.is_full else n  # they may be cut where none joins
             cuts = [(start, min(start + rows, n)) for start in range(0, n, rows)]
             phases = [
                 [call((MAP,), Share(0, 1, *cut, 0, 0)) for cut in cuts],
@@ -243,7 +238,7 @@ class Group(State):
     def shrink_units(self, recent: np.ndarray) -> None:
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
         unit = self._max_label
-        unit[:] = np.where(recent < unit / FILLED, recent, unit)
+        unit[:] = np.where(recent < unit / settings.FILLED, recent, unit)
 
     # ---- saving ----
 
