@@ -112,13 +112,16 @@ class Forest(State):
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
         X = np.ascontiguousarray(X.T)
+        low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
+        only_two = bool(((X == low) | (X == high)).all())
         offset, unit = Y.mean(axis=0), Y.std(axis=0)
         unit[unit == 0.0] = 1.0
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
         growths = []
         for i in range(settings.TREES):
             seed = np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME)
-            growths.append(make_growth(X, Y, make_tree(2 * n, offset, unit), seed))
+            tree = make_tree(2 * n, offset, unit)
+            growths.append(make_growth(X, Y, only_two, tree, seed))
         if pieces == 1:
             run_together([partial(enter(hot.grow_nodes), one, ALL) for one in growths])
         piece = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / pieces)
@@ -153,10 +156,10 @@ def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> hot.Trees:
     return hot.Trees(counts, roots, np.zeros((nodes, NUMBERS)), sums, offset, unit)
 
 
-def make_growth(X: np.ndarray, Y: np.ndarray, tree: hot.Trees, seed: int) -> hot.Growth:
+def make_growth(
+    X: np.ndarray, Y: np.ndarray, only_two: bool, tree: hot.Trees, seed: int
+) -> hot.Growth:
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
-    low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
-    only_two = bool(((X == low) | (X == high)).all())
     n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
     starts_and_stops[1, 0] = n
     return hot.Growth(
