@@ -74,8 +74,7 @@ class KernelAWV(GrowingFactor, Ridge):
     f_t(x_t). Its regret against every f is at most lam |f|^2 + B^2 log det(I + K / lam) for labels
     in [-B, B], without knowing B beforehand (Proposition 1).
 
-    O(t^2) time per round, 4 t^2 bytes after t rounds (8 t^2 of address space); whole runs go at the
-    speed of BLAS-3.
+    O(t^2) time per round, 4 t^2 bytes after t rounds (8 t^2 of address space).
 
     Parameters
     ----------
@@ -236,7 +235,7 @@ class FeatureRidge(Ridge):
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
         self._pending, self._pass_work = make_pending((), room), make_pass_work(self._U)
         self._factor, self._forgetting = self._gather(Factor), make_forgetting(discount, lam)
-        self._workspace = self._make_workspace(BLOCK_ROWS)
+        self._workspace, self._kept = self._make_workspace(BLOCK_ROWS), None
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
@@ -245,11 +244,11 @@ class FeatureRidge(Ridge):
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
-        if single.arguments is None:
+        if self._kept is None:
             out, certificate = self._bind_outputs(single.trace, self._workspace)
             forecast = *self._arguments(1), out
-            single.arguments = forecast, (*forecast, certificate)
-        return single.arguments
+            self._kept = forecast, (*forecast, certificate)
+        return self._kept
 
     def _play(
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
@@ -375,16 +374,13 @@ class LinearAWV(Game, FeatureRidge):
 
     Parameters
     ----------
-    lam : float > 0
-        Regularisation.
-    discount : float in (0, 1]
+    lam, discount
         As in PKAWV.
 
     Remarks
     -------
     PKAWV with the identity for features. Its point depends on x_t, which a gradient does not tell:
-    ``w`` is the ridge estimate so far, and ``update(g)`` is refused. Where labels have little noise
-    LinearRidge loses less (docs/awv_or_ridge.md).
+    ``w`` is the ridge estimate so far, and ``update(g)`` is refused.
 
     Examples
     --------

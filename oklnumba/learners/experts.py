@@ -57,33 +57,30 @@ class Experts(Learner):
         With one loss. Their hyper-parameters are used; they are not changed themselves.
     B : float > 0 or None
         "aggregating" and "average": a bound on |y|; None: the largest |y| so far, to which the
-        forecasts of the learners are cut (Gerchinovitz and Yu 2014). "hedge": a bound on the
-        losses. "mlpoly" needs none.
+        forecasts of the learners are cut (Gerchinovitz and Yu 2014), for at most 2 max y^2 more
+        regret (theory.experts_bound). "hedge": a bound on the losses. "mlpoly" needs none.
     kind : {"aggregating", "average", "hedge", "mlpoly"}
         "aggregating": Vovk's aggregating algorithm for the squared loss, regret <= 2 B^2 log N
         against the best learner. "average": the exponentially weighted average for the squared
         loss, 8 B^2 log N. "hedge": any convex loss with values in [0, B], with a rate that falls
         with t: B (sqrt(2 T log N) + sqrt(log N / 8)). "mlpoly": ML-Poly (Gaillard, Stoltz and van
-        Erven 2014), any convex loss, no bound needed, weights (R_i)_+ / (max r^2 + sum r_i^2) with
-        R_i the sum of r_i = l'(p) (p - f_i); about sqrt(N log(T) sum r_i^2), theory.mlpoly_bound.
-        For the first two, B=None adds at most 2 max y^2: theory.experts_bound.
+        Erven 2014), any convex loss, weights (R_i)_+ / (max r^2 + sum r_i^2) with R_i the sum of
+        r_i = l'(p) (p - f_i); about sqrt(N log(T) sum r_i^2), theory.mlpoly_bound.
     share : float in [0, 1)
         Fixed share (Herbster and Warmuth 1998): after each round w_i <- (1 - share) w_i + share /
-        N. With it the regret is bounded against sequences of learners that switch k times:
-        2 B^2 (log N + k log(N / share) + (T - 1 - k) log(1 / (1 - share))), about best for a share
-        of k / T; theory.fixed_share_bound. Not for "mlpoly", which has no such bound.
+        N. It bounds the regret against sequences of learners that switch k times, best for a share
+        of about k / T (theory.fixed_share_bound). Not for "mlpoly", which has no such bound.
 
     Remarks
     -------
     For the squared loss, forecasts of a learner beyond [-B, B] count as -B or B: it can only gain
     by that, so the bounds hold against the learners as they are. For "hedge" nothing is cut, and
-    where a loss exceeds B there is no bound. Labels are checked before any learner sees them.
+    where a loss exceeds B there is no bound.
 
-    With B=None the forecast is 0 until the first label other than 0. In the update of the weights a
-    label larger than all before it counts as the largest before it, which costs at most the
-    2 max y^2. Weights are stored as logarithms, so with a share a learner comes back from any loss.
-    "mlpoly" forecasts the mean where no R_i is positive. Its max r^2 is the largest so far, as in
-    the authors' R package opera; the paper has losses in [0, 1] and 1 for max r^2.
+    With B=None the forecast is 0 until the first label other than 0, and in the update of the
+    weights a label larger than all before it counts as the largest before it. "mlpoly" forecasts
+    the mean where no R_i is positive. Its max r^2 is the largest so far, as in the authors' R
+    package opera; the paper has losses in [0, 1] and 1 for max r^2.
 
     Take "aggregating" with a small share for bounded labels, "mlpoly" for labels with outliers.
 

@@ -28,37 +28,31 @@ class GrowingPKAWV(FeatureRidge):
     """PKAWV on Taylor features that gain a degree whenever the rounds have doubled.
 
     Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so
-    for n beforehand; section 3.1 has it "increased slowly over time". After ``first``, 2 ``first``,
-    4 ``first``, ... rounds the degree grows by one, while there are at most ``max_size`` features.
-    From then on forecasts are, bit for bit, those of PKAWV (Algorithm 1) with the larger degree on
-    the same rounds from the start.
+    for n beforehand. Here the degree grows by one after ``first``, 2 ``first``, 4 ``first``, ...
+    rounds. From then on forecasts are, bit for bit, those of PKAWV (Algorithm 1) with the larger
+    degree on the same rounds from the start.
 
-    O(r^2) time per round for r features. A growth after t rounds plays them again on the new
-    features, in O(t r^2), the time of the t rounds until the next growth. While the basis may grow,
-    the past takes 8 t (d + 1) bytes (up to twice that in buffers); then memory is O(r^2).
+    O(r^2) time per round for r features. A growth after t rounds plays them again, in about the
+    time of the t rounds until the next growth. While the basis may grow, the past takes 8 t (d + 1)
+    bytes (up to twice that in buffers); then memory is O(r^2).
 
     Parameters
     ----------
     features : TaylorFeatures
         With the degree to begin with.
-    lam : float > 0
-        Regularisation.
-    forecaster : {"awv", "ridge"}
+    lam, forecaster, discount
         As in PKAWV.
     first : int >= 1
         Rounds before the first growth.
     max_size : int >= 1
         Most features.
-    discount : float in (0, 1]
-        As in PKAWV.
 
     Remarks
     -------
-    Ours; the paper says neither when nor how. One degree per doubling is 1.44 log n; Theorem 4 has
-    2 log n. The certificate is against the best function of the present space on each prefix. Its
-    bound includes the loss that each growth took off that function. ``size`` and ``run.sizes``
-    after a round that ends with a growth are of the larger space. Against the whole RKHS:
-    ``theory.growing_bound``. Where labels have little noise, "ridge" loses less, as in PKAWV.
+    Ours; section 3.1 has the degree "increased slowly over time" and says neither when nor how. One
+    degree per doubling is 1.44 log n; Theorem 4 has 2 log n. The certificate is against the best
+    function of the present space on each prefix. Its bound includes the loss that each growth took
+    off that function. Against the whole RKHS: ``theory.growing_bound``.
 
     Examples
     --------
@@ -90,8 +84,6 @@ class GrowingPKAWV(FeatureRidge):
         features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
         self._start_features(features._writer(d), p.forecaster, counts=2, d=d)
         self._counts[DEGREE] = degree
-        if self._single is not None:
-            self._single.arguments = None  # they hold the arrays of the smaller degree
 
     def _space(self) -> str:
         return self._name_space(f"the {self._r} Taylor features of degree {self._counts[DEGREE]}")

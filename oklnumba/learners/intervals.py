@@ -21,14 +21,13 @@ class Intervals(Wrapper):
     The interval is [f - h, f + h], f the learner's forecast and h = exp(Q + eta E) from the errors
     |y - f| so far: Q follows the ``coverage``-quantile of their logs, E is how many labels were
     outside beyond the share 1 - coverage. This is quantile tracking (Angelopoulos, Candes and
-    Tibshirani 2023, after Gibbs and Candes 2021). Before the first error h is infinite,
-    after forecasts that were all exact 0.
+    Tibshirani 2023, after Gibbs and Candes 2021). Before the first round h is infinite, and 0 as
+    long as all forecasts were exact.
 
     The guarantee, for drift and adversarial labels too: after n rounds the share of labels inside
     differs from ``coverage`` by at most (B / eta + 1) / n, ``coverage_bound``. B is the largest
-    |log |y - f| - Q| so far. Rounds whose label is forecast exactly are inside any interval, and do
-    not count in n. After an error they do not narrow the next interval, or many labels could be
-    outside in a row later.
+    |log |y - f| - Q| so far. Rounds whose label is forecast exactly are inside any interval, do not
+    count in n, and do not narrow the next interval.
 
     Parameters
     ----------

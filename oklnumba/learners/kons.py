@@ -159,14 +159,14 @@ class KONS(_KernelForm):
     -------
     ``stop`` is for batch optimisation, where all rounds have the same loss: there the excess loss
     in the last round of learning is at most sqrt(stop R / (1 - eta stop)) with R = alpha |w*|^2 +
-    R_G + R_D. On an ordinary stream one good forecast ends the learning.
+    R_G + R_D. On an ordinary stream learning ends after the first good forecast.
 
     Errata 1 to 3: our kernel form holds for zero gradients too, where a projection may still move
     w. Coefficients are updated in the coordinates of the factor, where nothing of order 1 / alpha
     cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1.
 
-    Where a loss has its kink at the forecast C (the hinge with C = 1, the absolute loss with |y| =
-    C), rounding decides its gradient at a repeated point, and may differ with the cut of a run.
+    Where a loss has its kink at the forecast C, as the hinge with C = 1, rounding decides its
+    gradient at a repeated point, and may differ with the cut of a run.
 
     Examples
     --------

@@ -43,16 +43,11 @@ class NystromAWV(SampledSpan, Ridge):
     Parameters
     ----------
     kernel : Kernel
-    lam : float > 0
-        Regularisation of the regressor.
-    mu : float > 0
-        Regularisation (alpha) of KORS: the accuracy of the subspace. Theorem 6 wants mu <= lam.
-    beta : float > 0
-        Oversampling of KORS.
-    eps : float in (0, 1)
-        Accuracy of KORS.
-    forecaster : {"awv", "ridge"}
-        As in PKAWV.
+    lam, forecaster, discount
+        As in PKAWV. KORS forgets nothing.
+    mu > 0, beta > 0, eps in (0, 1) : float
+        Regularisation (alpha), oversampling and accuracy of KORS. The smaller mu, the closer the
+        subspace comes to the RKHS; Theorem 6 wants mu <= lam.
     sampler : {"kors", "kors_listed"} or float in (0, 1]
         What joins the dictionary. "kors_listed" has the weights 1/p on both sides of the printed
         code (errata 16) and so smaller dictionaries; a number is the probability of uniform
@@ -61,8 +56,6 @@ class NystromAWV(SampledSpan, Ridge):
         Largest dictionary.
     seed : int
         Of the coins.
-    discount : float in (0, 1]
-        As in PKAWV. KORS forgets nothing.
 
     Remarks
     -------
@@ -79,8 +72,6 @@ class NystromAWV(SampledSpan, Ridge):
     adds the penalty lam v^2, as if it had stood at the floor all the time; penalties of earlier
     floors do not involve v. So A is exact in every round, and the forecast is the argmin of the
     discounted loss over the whole past with the penalties so far.
-
-    Where labels have little noise, "ridge" loses less (docs/awv_or_ridge.md).
 
     Examples
     --------

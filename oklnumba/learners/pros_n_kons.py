@@ -35,7 +35,7 @@ class ProsNKONS(SampledSpan, Curved):
     eta : float > 0, optional
         Curvature to use; None: that of the loss on [-C, C].
     mu, beta, eps, sampler
-        Of KORS, as in NystromAWV. The smaller mu, the closer the span comes to the RKHS.
+        Of KORS, as in NystromAWV.
     restart : bool
         False: CON-KONS.
     seed : int

@@ -127,10 +127,7 @@ class Learner(State, Params):
         return int(self._counts[jit.ATOMS])
 
     def predict_one(self, x: ArrayLike) -> float:
-        """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data.
-
-        It is the forecast of ``okl.run`` in that round, to rounding.
-        """
+        """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data."""
         with self._lock:
             single = self._single
             if single is not None and self._fault is None and single.take_point(x):
@@ -225,8 +222,8 @@ class Learner(State, Params):
     def health(self) -> Health:
         """Return the condition of the learner's matrices and the digits of its forecasts.
 
-        Warns, and says what to change, if fewer than six digits are left. Nothing changes. Takes a
-        few dozen sweeps over each factor, O(m^2) for m rows. See docs/numerics.md.
+        Warns, and says what to change, if fewer than six digits are left. Takes O(m^2) for factors
+        of m rows. See docs/numerics.md.
 
         Examples
         --------
@@ -502,14 +499,8 @@ class Learner(State, Params):
         ``oklnumba.load(path)`` goes on bit for bit where this learner stands. Only ``SelfTuning``
         leaves out what it can derive, and goes on to rounding, unless ``exact``.
 
-        Parameters
-        ----------
-        path : str or path
-        compact : bool
-            Whether factors U of AWV and ridge regression are in single precision. Forecasts of
-            ``SelfTuning`` change by at most 1e-6 of the labels' deviation.
-        exact : bool
-            Whether nothing is left out.
+        compact : whether factors U of AWV and ridge regression are in single precision. Forecasts
+        of ``SelfTuning`` change by at most 1e-6 of the labels' deviation.
         """
         compact, exact = require_flag("compact", compact), require_flag("exact", exact)
         require(not (compact and exact), "exact", exact, "False with compact=True")

@@ -16,15 +16,13 @@ class SingleRound:
 
     Plain points and labels are checked and copied here; ``core.inputs`` says what is wrong with the
     rest. ``inputs`` counts the different inputs: features of an input are valid until it changes.
-    ``arguments`` are those of the learner's loops.
     """
 
-    __slots__ = "X", "arguments", "classes", "inputs", "scales", "trace", "x", "y"
+    __slots__ = "X", "classes", "inputs", "scales", "trace", "x", "y"
 
     def __init__(self, d: int, classes: bool, trace: Any, scales: np.ndarray | None):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
-        self.x, self.classes, self.arguments, self.inputs = self.X[0], classes, None, 0
-        self.scales = scales
+        self.x, self.classes, self.scales, self.inputs = self.X[0], classes, scales, 0
 
     def take_point(self, x: Any) -> bool:
         """Copy a finite float64 vector of the learner's width; return False for anything else."""

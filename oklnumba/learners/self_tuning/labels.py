@@ -78,16 +78,16 @@ class Labels(State):
 
     Outliers are far from the last LONG_WINDOW labels and from the last SHORT_WINDOW ones. So labels
     that move elsewhere, or to another scale, are outliers for at most SHORT_WINDOW rounds.
-
-    recent, raw : the last labels, NaN before there were any, as they came and cut to [least, most];
-    limits : least, low, median, high, most: outliers are outside [low, high], where foretold only
-    outside [least, most]; replaced, price : outliers, and what they cost so far.
     """
 
     _STATE = {
-        "recent": ("window", "outputs"), "raw": ("memory", "outputs"),
-        "limits": ("limits", "outputs"), "replaced": ("outputs",), "price": ("outputs",),
-    }  # fmt: skip
+        "recent": ("window", "outputs"),  # the last labels, NaN before there were any
+        "raw": ("memory", "outputs"),  # the same, cut to [LEAST, MOST]
+        # Outliers are outside [LOW, HIGH], where foretold only outside [LEAST, MOST].
+        "limits": ("limits", "outputs"),
+        "replaced": ("outputs",),  # how many outliers there were
+        "price": ("outputs",),  # what they cost
+    }
     _INTEGERS = frozenset({"replaced"})
     _UNBOUNDED = frozenset({"recent", "raw", "price"})
     _late: tuple[np.ndarray, Known] | None = None  # leads that set_leads took, and what was known
