@@ -194,7 +194,7 @@ def test_nothing_changes(cls):
     half = len(X) // 2
     for learner in (asked, other):
         okl.run(learner, X[:half], y[:half])
-    found = [health(asked) for _ in range(2)]
+    found = [(repr(asked), asked._repr_html_(), health(asked))[-1] for _ in range(2)]
     assert found[0] == found[1] and found[0].rounds == half
     runs = [okl.run(learner, X[half:], y[half:]) for learner in (asked, other)]
     np.testing.assert_array_equal(runs[0].predictions, runs[1].predictions)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import oklnumba as okl
-from tests.battery import BAD_X, HARD, HOLDERS, SAMPLERS, WIDTHS, N, bad_values, hard_stream, stream
+from tests.battery import HARD, HOLDERS, SAMPLERS, N, bad_values, hard_stream, stream
 from tests.checks import COMPILED
 from tests.reference import naive
 from tests.streams import KERNELS, SPACES, draws, every_space, newton_stream, smooth
@@ -96,22 +96,6 @@ def test_samplers_on_hard_streams(cls, name):
     assert np.isfinite(sampler.probabilities_).all() and np.isfinite(sampler.transform(X)).all()
     if name in ("repeated", "zero"):
         assert sampler.size < 30
-
-
-@every_sampler
-@pytest.mark.parametrize("rounds", [0, 50])
-def test_a_sampler_refuses_bad_input_and_stays_as_it_was(cls, rounds):
-    X = kors_stream(90)
-    sampler, twin = sampled(cls), sampled(cls)
-    for one in (sampler, twin):
-        if rounds:
-            one.partial_fit(X[:rounds])
-    for name, bad in (BAD_X | (WIDTHS if rounds else {})).items():
-        with pytest.raises(ValueError, match=r"\bX\b"):
-            sampler.partial_fit(bad(X[:5]))
-            raise AssertionError(f"accepted: {name}")
-        assert sampler.size == twin.size
-    assert dictionary(sampler.partial_fit(X[rounds:])) == dictionary(twin.partial_fit(X[rounds:]))
 
 
 @pytest.mark.parametrize(

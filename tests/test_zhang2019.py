@@ -194,6 +194,17 @@ def test_footnote_1_is_tight_to_less_than_a_factor_of_two():
     assert 0.5 < max(ratios) <= 1.0
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0, 1.5, 8.0])
+def test_lemmas_7_and_9_with_the_one_of_errata_50(rate):
+    a = rate ** np.arange(30)
+    A = np.cumsum(a)
+    assert (a / np.sqrt(A)).sum() <= 2 * np.sqrt(A[-1])
+    assert (a / A).sum() <= 1 + np.log(A[-1] / a[0])
+    for printed in ([1.0], [1.0, 0.0], [1.0, 1.0]):  # as printed Lemma 9 is false
+        A = np.cumsum(printed)
+        assert np.sum(printed / A) > np.log(A[-1] / A[0]) + 0.5
+
+
 labelled = st.tuples(st.lists(entries, min_size=3, max_size=3), st.booleans(), st.integers(1, 4))
 
 
