@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
@@ -180,7 +179,6 @@ class KORS(_Sampler):
     _COINS = ("coins",)
     _REMEDY = "raise alpha or scale the inputs"
 
-    _: KW_ONLY
     alpha: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
@@ -220,7 +218,6 @@ class UniformSampling(_Sampler):
     _STATE = {"counts": ("counts",), "atoms": ("d", ATOMS)}
     _COINS = ("coins",)
 
-    _: KW_ONLY
     probability: float = field_in("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
@@ -265,7 +262,6 @@ class ALD(_Sampler):
     _STATE = axes_of(hot.ALDState)
     _REMEDY = "raise threshold or scale the inputs"
 
-    _: KW_ONLY
     threshold: float = positive(0.1)
 
     def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY
 from functools import lru_cache, partial
 from itertools import combinations_with_replacement
 from math import comb, sqrt
@@ -126,7 +125,6 @@ class TaylorFeatures(Features):
     HEAD = 500  # inputs looked at for advice
 
     degree: int = count(0, 2)
-    _: KW_ONLY
     sigma: float = width(1.0)
     center: ArrayLike | None = field_with(_check_center, None, optional=True)
 
@@ -233,7 +231,6 @@ class FourierFeatures(Features):
     """
 
     n_frequencies: int = count(1, 400)
-    _: KW_ONLY
     sigma: float = width(1.0)
     seed: int = random_seed(0)
 
@@ -323,7 +320,6 @@ class NystromFeatures(Features):
 
     landmarks: ArrayLike = field_with(_check_landmarks)
     kernel: Kernel = kernel_field()
-    _: KW_ONLY
     rank: int | None = count(1, None, optional=True)
 
     def _writer(self, d: int):

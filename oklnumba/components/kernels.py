@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -225,7 +224,6 @@ class Laplacian(_Radial):
     """
 
     sigma: float = width(1.0)
-    _: KW_ONLY
     norm: int = field_with(_check_norm, 2)
 
     def _code(self) -> tuple[int, np.ndarray]:
@@ -257,7 +255,6 @@ class Matern(_Radial):
     """
 
     nu: float = field_with(_check_smoothness, 1.5)
-    _: KW_ONLY
     sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
@@ -282,7 +279,6 @@ class Polynomial(Compiled):
     """
 
     degree: int = count(1, 2)
-    _: KW_ONLY
     scale: float = positive(1.0)
     coef0: float = nonnegative(1.0)
 

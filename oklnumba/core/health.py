@@ -153,6 +153,8 @@ def measure_part(
     ``scales`` : of the labels of each output; 0 before any label.
     ``reach`` : about the largest |p|.
     """
+    if matrix.m == 0:
+        return NO_MATRIX
     largest = largest_eigenvalue(matrix.product, matrix.m)
     condition = largest * largest_eigenvalue(matrix.solve, matrix.m)
     errors = [UNIT]

@@ -76,14 +76,20 @@ class Params:
 
     Every subclass is a dataclass with a field for each hyper-parameter and its domain, such as
     ``lam: float = positive(1.0)``. ``__init__``, the checks, ``get_params``, the repr and the file
-    follow from the fields. They hold what the user gives, so scikit-learn's ``clone`` works.
+    follow from the fields. They hold what the user gives, so scikit-learn's ``clone`` works. Fields
+    with a default are given by keyword only, except the very first field of a class.
     """
 
     __signature__: ClassVar[inspect.Signature]
-    _declared: ClassVar[tuple[Field, ...]]
+    _declared: ClassVar[tuple[Field, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        inherited = any(base._declared for base in cls.__mro__[1:] if issubclass(base, Params))
+        for i, name in enumerate(inspect.get_annotations(cls)):
+            one = vars(cls).get(name)
+            if isinstance(one, Field) and one.default is not MISSING and (inherited or i > 0):
+                one.kw_only = True
         dataclass(eq=False, repr=False)(cls)
         cls._declared = fields(cls)
         parameters = list(inspect.signature(cls.__init__).parameters.values())

@@ -7,7 +7,6 @@ large scale problems" (pkawv below).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY
 from typing import Self
 
 import numpy as np
@@ -26,6 +25,7 @@ from oklnumba.hot.awv import AWVResults, Certificate, KernelAWVState, Stretch
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
+from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -101,7 +101,6 @@ class KernelAWV(GrowingFactor, Ridge):
     _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
     kernel: Kernel = kernel_field()
-    _: KW_ONLY
     lam: float = positive(1.0)
 
     def _start(self, d: int) -> None:
@@ -172,7 +171,7 @@ class KernelAWV(GrowingFactor, Ridge):
 
     def _matrices(self) -> list[Part]:
         matrix, past = Factored(self._L, self._played, lower=True), self._used("past").T
-        reach = float(np.sqrt(self._hyper.kernel.diag(past).max()))  # |L^-1 k| <= |k(x, .)|
+        reach = largest_norm(self._hyper.kernel, past)  # |L^-1 k| <= |k(x, .)|
         solutions = [matrix.half_solve(u) for u in self._u]
         return [measure_part("K + lam I", matrix, solutions, self._totals[:, hot.LARGEST], reach)]
 
@@ -331,7 +330,6 @@ class PKAWV(FeatureRidge):
     """
 
     features: Features = features_field()
-    _: KW_ONLY
     lam: float = positive(1.0)
     forecaster: str = choice(FORECASTERS, "awv")
     discount: float = discount_factor(1.0)
@@ -392,7 +390,6 @@ class LinearAWV(Game, FeatureRidge):
     _forecaster, _can_widen = "awv", True
 
     lam: float = positive(1.0)
-    _: KW_ONLY
     discount: float = discount_factor(1.0)
 
     def _start(self, d: int) -> None:

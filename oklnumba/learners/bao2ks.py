@@ -1,6 +1,5 @@
 """B(AO)2KS: budgeted optimistic kernel learning with a reservoir as its hint."""
 
-from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -89,7 +88,6 @@ class BAO2KS(Learner):
     _REMEDY = "lower eta or radius, or scale the inputs"
 
     kernels: Any = field_with(check_kernels)
-    _: KW_ONLY
     radius: float = positive(30.0)
     eta: float | None = positive(None, optional=True)
     budget: int = count(2, 400)

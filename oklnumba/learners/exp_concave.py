@@ -1,6 +1,5 @@
 """FTRL for exp-concave losses (oco section 4, Theorem 6)."""
 
-from dataclasses import KW_ONLY
 from math import inf
 
 import numpy as np
@@ -95,7 +94,6 @@ class ExpConcaveFTRL(EitherLearner):
     _block_rows = NewtonLearner._block_rows
 
     alpha_tilde: float = positive(0.1)
-    _: KW_ONLY
     lipschitz: float = field_in("(1e-150, 1e150)", 1.0)
     domain: str = choice(("all", *_DOMAINS), "all")
     radius: float | None = positive(None, optional=True)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -101,7 +100,6 @@ class Experts(Learner):
     _needs_last_label = from_any("learners", "_needs_last_label")
 
     learners: Sequence[Learner] = field_with(_check_learners)
-    _: KW_ONLY
     B: float | None = positive(1.0, optional=True)
     kind: str = choice(KINDS, "aggregating")
     share: float = field_in("[0, 1)", 0.0)

@@ -5,7 +5,6 @@ After Zhang 2019, "CSC 665: Online convex optimization" (oco below); and coin be
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from math import inf
 
 import numpy as np
@@ -86,7 +85,6 @@ class OGD(_FirstOrder):
     _rule = hot.GRADIENT_STEP
 
     eta: float = positive(0.1)
-    _: KW_ONLY
     schedule: str = choice(POWERS, "constant")
     lam: float | None = positive(None, optional=True)
     radius: float | None = positive(None, optional=True)
@@ -134,7 +132,6 @@ class LazyOGD(_FirstOrder):
     _rule = hot.LAZY_BALL
 
     eta: float = positive(0.1)
-    _: KW_ONLY
     radius: float = positive(1.0)
     loss: str = loss_field("squared")
 
@@ -164,7 +161,6 @@ class PNorm(_FirstOrder):
     _rule = hot.P_NORM
 
     eta: float = positive(0.1)
-    _: KW_ONLY
     p: float = field_with(check_p, 1.5)
     loss: str = loss_field("squared")
 
@@ -198,7 +194,6 @@ class ExponentiatedGradient(_FirstOrder):
     _rule = hot.ENTROPY
 
     eta: float = positive(0.1)
-    _: KW_ONLY
     scale: float = positive(1.0)
     loss: str = loss_field("squared")
 
@@ -284,7 +279,6 @@ class AdaptiveFTRL(EitherLearner):
     _RULES = {"sqrt": hot.SQRT_STEPS, "gradient": hot.LENGTH_STEPS, "adagrad": hot.ADAGRAD}
 
     kind: str = choice((*_RULES, "adagrad_full"), "sqrt")
-    _: KW_ONLY
     eta: float = positive(0.5)
     sigma: float = positive(1.0)
     loss: str = loss_field("squared")
@@ -327,7 +321,6 @@ class StronglyConvexFTRL(_FirstOrder):
     _REMEDY = "raise lam, or scale the inputs and labels"
 
     lam: float = positive(1.0)
-    _: KW_ONLY
     loss: str = loss_field("hinge")
 
     def _choose_steps(self) -> hot.Steps:
@@ -367,7 +360,6 @@ class CoinBetting(LinearLearner):
     _STATE = axes_of(coin_betting.CoinState)
 
     lipschitz: float | None = positive(None, optional=True)
-    _: KW_ONLY
     wealth: float = positive(1.0)
     loss: str = loss_field("hinge")
 

@@ -1,7 +1,5 @@
 """Online gradient descent on Fourier (or other) features."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.components.features import Features, FourierFeatures, features_field
@@ -46,7 +44,6 @@ class FOGD(Learner):
     _REMEDY = "lower eta, or scale the labels"
 
     features: Features | None = features_field(None, optional=True)
-    _: KW_ONLY
     loss: str = loss_field("hinge")
     eta: float = positive(0.1)
     sigma: float = width(1.0)

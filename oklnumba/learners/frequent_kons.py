@@ -1,7 +1,5 @@
 """KONS with a bounded dictionary, which drops atoms, and a sketch by Frequent Directions."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 import scipy
 
@@ -65,7 +63,6 @@ class FrequentKONS(Curved):
     _STATE = axes_of(hot.State)
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
-    _: KW_ONLY
     rank: int = count(1, 25)
     budget: int = count(1, 100)
     threshold: float = field_in("[0, 1)", 1e-3)
@@ -188,11 +185,8 @@ class FrequentKONS(Curved):
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        m, rows = self.size, int(self._counts[hot.SKETCH_ROWS])
-        if m == 0:
-            return super()._matrices()
-        p, atoms = self._hyper, self._used("atoms").T
-        parts = [measure_span(p.kernel, atoms, self._R, [self._w], [p.C])]
-        if rows > 0:
-            parts.append(measure_part("alpha I + S S'", Factored(self._L, rows)))
-        return parts
+        p, sketch = self._hyper, Factored(self._L, int(self._counts[hot.SKETCH_ROWS]))
+        return [
+            measure_span(p.kernel, self._used("atoms").T, self._R, [self._w], [p.C]),
+            measure_part("alpha I + S S'", sketch),
+        ]

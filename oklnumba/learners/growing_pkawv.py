@@ -1,6 +1,5 @@
 """PKAWV on Taylor features whose degree grows with the logarithm of the rounds."""
 
-from dataclasses import KW_ONLY
 from math import comb
 from typing import Any
 
@@ -68,7 +67,6 @@ class GrowingPKAWV(FeatureRidge):
     }  # fmt: skip
 
     features: TaylorFeatures = field_with(_check_taylor)
-    _: KW_ONLY
     lam: float = positive(1.0)
     forecaster: str = choice(FORECASTERS, "awv")
     first: int = count(1, 64)

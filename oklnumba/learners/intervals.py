@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -64,7 +62,6 @@ class Intervals(Wrapper):
     _outputs_at_once, _needs_last_label = False, "Intervals"
 
     learner: Learner = learner_field()
-    _: KW_ONLY
     coverage: float = field_in("(0, 1)", 0.9)
     eta: float = positive(0.1)
 

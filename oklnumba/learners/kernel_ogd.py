@@ -1,7 +1,5 @@
 """Kernel online gradient descent (NORMA), and BOGD with a random budget."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.core.checks import require
@@ -15,7 +13,6 @@ from oklnumba.learners.base.learner import loss_field
 class _Shrinking(Expansion):
     """Kernel gradient descent whose function shrinks by 1 - eta lam each round."""
 
-    _: KW_ONLY
     loss: str = loss_field("hinge")
     eta: float = positive(0.1)
     lam: float = nonnegative(0.0)
@@ -63,7 +60,6 @@ class KernelOGD(_Shrinking):
     _STATE, _LAYOUT, _WORK = axes_of(hot.NORMAState), hot.NORMAState, hot.NORMAWork
     _loop = staticmethod(hot.norma_rounds)
 
-    _: KW_ONLY
     budget: int | None = count(2, None, optional=True)
     radius: float | None = positive(None, optional=True)
 
@@ -115,7 +111,6 @@ class BOGD(_Shrinking):
     _STATE, _LAYOUT, _WORK = axes_of(hot.BOGDState), hot.BOGDState, hot.BOGDWork
     _loop, _COINS = staticmethod(hot.bogd_rounds), ("coins",)
 
-    _: KW_ONLY
     budget: int = count(2, 400)
     gamma: float | None = positive(None, optional=True)
     seed: int = random_seed(0)

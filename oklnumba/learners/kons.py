@@ -4,14 +4,12 @@ After Calandriello, Lazaric and Valko 2017, "Second-order kernel online convex o
 adaptive sketching" (kons below).
 """
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, kernel_field
 from oklnumba.core import cholesky
-from oklnumba.core.health import NO_MATRIX, Factored, Part, measure_part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, field_in, nonnegative, positive, random_seed, width
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as hot
@@ -19,6 +17,7 @@ from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import Rule
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
 from oklnumba.hot.primitives.rows import kernel_block
+from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
 from oklnumba.learners.newton import BoundedForecasts
@@ -34,7 +33,6 @@ class Curved(BoundedForecasts):
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     kernel: Kernel = kernel_field()
-    _: KW_ONLY
     loss: str = loss_field("squared")
     C: float = width(1.0)
     alpha: float = positive(1.0)
@@ -54,7 +52,6 @@ class _KernelForm(GrowingFactor, Curved):
     _run_rows = _block_rows = LARGE_BLOCK
     _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
-    _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
     stop: float = nonnegative(0.0)
 
@@ -116,12 +113,9 @@ class _KernelForm(GrowingFactor, Curved):
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        r = int(self._counts[IN_A])
-        if r == 0:
-            return [NO_MATRIX]
-        p, matrix = self._hyper, Factored(self._L, r, lower=True)
+        p, matrix = self._hyper, Factored(self._L, int(self._counts[IN_A]), lower=True)
         inside = self._used("atoms").T[self._used("index")]
-        reach = float(np.sqrt(p.kernel.diag(inside).max()))  # |L^-1 D k| <= |k(x, .)|
+        reach = largest_norm(p.kernel, inside)  # |L^-1 D k| <= |k(x, .)|
         return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(self._z)], [p.C], reach)]
 
 
@@ -251,7 +245,6 @@ class SketchedKONS(_KernelForm):
     _STATE = axes_of(hot.State, hot.Sketch)
     _COINS = ("kors_coins", "coins")
 
-    _: KW_ONLY
     gamma: float = field_in("(0, 1]", 0.1)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)

@@ -1,7 +1,5 @@
 """Kernel recursive least squares on an ALD dictionary."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
@@ -43,7 +41,6 @@ class KRLS(Expansion):
     _loop = staticmethod(krls_rounds)
     _REMEDY = "raise threshold, or scale the inputs and labels"
 
-    _: KW_ONLY
     threshold: float = nonnegative(0.01)
 
     def _start(self, d: int) -> None:
@@ -52,8 +49,6 @@ class KRLS(Expansion):
 
     def _matrices(self) -> list[Part]:
         m = self.size
-        if m == 0:
-            return super()._matrices()
         squares = Factored(self._Q, m)
         w = squares.half_solve(self._z)
         scale = float(np.linalg.norm(self._z[:m])) / np.sqrt(self._played)  # of fitted forecasts

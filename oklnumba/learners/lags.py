@@ -1,7 +1,5 @@
 """Time series: the last labels as inputs of any learner."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -54,7 +52,6 @@ class Lags(Wrapper):
     _needs_last_label = "Lags"
 
     learner: Learner = learner_field()
-    _: KW_ONLY
     lags: int = count(1, 3)
     difference: bool = flag(True)
     season: int | None = count(2, None, optional=True)

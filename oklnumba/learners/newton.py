@@ -1,6 +1,5 @@
 """The online Newton step in the primal, exact and with a sketch of its matrix."""
 
-from dataclasses import KW_ONLY
 from math import inf
 
 import numpy as np
@@ -154,7 +153,6 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     """
 
     loss: str = loss_field("squared")
-    _: KW_ONLY
     C: float = width(1.0)
     alpha: float = positive(1.0)
     eta: float | None = positive(None, optional=True)
@@ -193,7 +191,6 @@ class SketchedONS(_ProjectedStep):
     _STATE = axes_of(hot.SketchState)
 
     rank: int = count(1, 10)
-    _: KW_ONLY
     alpha: float = positive(1.0)
     eta: float | None = positive(None, optional=True)
     C: float = width(1.0)
@@ -219,10 +216,7 @@ class SketchedONS(_ProjectedStep):
         return first, status
 
     def _matrices(self) -> list[Part]:
-        m = int(self._counts[hot.SKETCH_ROWS])
-        if m == 0:
-            return super()._matrices()
-        part = measure_part("alpha I + S S'", Factored(self._R, m))
+        part = measure_part("alpha I + S S'", Factored(self._R, int(self._counts[hot.SKETCH_ROWS])))
         # x - S' (alpha I + S S')^-1 S x cancels by as much.
         return [part._replace(error=UNIT * part.condition)]
 

@@ -1,6 +1,5 @@
 """Gradient descent on a feature map of a full dictionary: NOGD and SkeGD."""
 
-from dataclasses import KW_ONLY
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -32,7 +31,6 @@ class _Mapped(Expansion):
     _STATE, _LAYOUT, _WORK = axes_of(hot.MappedState), hot.MappedState, hot.Work
     _waits = False  # whether the first map is made in the next round with a loss
 
-    _: KW_ONLY
     loss: str = loss_field("hinge")
     eta: float = positive(0.1)
     budget: int = count(2, 400)
@@ -123,7 +121,6 @@ class NOGD(_Mapped):
     (True, 50)
     """
 
-    _: KW_ONLY
     rank: int = count(1, 80)
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
@@ -193,7 +190,6 @@ class SkeGD(_Mapped):
     _INTEGERS = _Mapped._INTEGERS | {"sampled"}
     _waits = True
 
-    _: KW_ONLY
     sketch: int = count(1, 300)
     columns: int = count(1, 60)
     blocks: int = count(1, 4)

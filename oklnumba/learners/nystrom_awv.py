@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
@@ -87,7 +85,6 @@ class NystromAWV(SampledSpan, Ridge):
     _runs_in_threads, _block_rows = True, BLOCK_ROWS
 
     kernel: Kernel = kernel_field()
-    _: KW_ONLY
     lam: float = positive(1.0)
     mu: float = positive(1.0)
     beta: float = positive(1.0)

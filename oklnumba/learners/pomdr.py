@@ -4,7 +4,6 @@ After Li and Liao 2023, "Improved kernel alignment regret bound for online kerne
 below).
 """
 
-from dataclasses import KW_ONLY
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +50,6 @@ class OptimisticDescent(OnSpan):
     _fixed_loss = "hinge"
     _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
 
-    _: KW_ONLY
     radius: float = positive(25.0)
     hints: int = count(1, 15)
     zeta: float = nonnegative(1.0)
@@ -130,7 +128,6 @@ class POMD(OptimisticDescent):
     (True, True)
     """
 
-    _: KW_ONLY
     horizon: int | None = count(1, None, optional=True)
 
 
@@ -169,7 +166,6 @@ class POMDR(OptimisticDescent):
     (True, True)
     """
 
-    _: KW_ONLY
     zeta: float = nonnegative(2 / 3)
     ald_scale: float = nonnegative(10.0)
     switch_size: int | None = count(1, None, optional=True)

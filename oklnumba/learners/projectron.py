@@ -1,7 +1,5 @@
 """Projectron and Projectron++: the kernel perceptron on a dictionary that ALD keeps small."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.core.params import count, flag, nonnegative
@@ -48,7 +46,6 @@ class Projectron(OnSpan):
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
 
-    _: KW_ONLY
     threshold: float = nonnegative(0.1)
     budget: int | None = count(2, None, optional=True)
     aggressive: bool = flag(False)

@@ -1,7 +1,5 @@
 """Pros-N-KONS and CON-KONS: the online Newton step on the span of a KORS dictionary."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
@@ -60,7 +58,6 @@ class ProsNKONS(SampledSpan, Curved):
     _FIRST_ROOM = 32
     _REMEDY = "raise alpha or mu, lower eta, or scale the inputs"
 
-    _: KW_ONLY
     mu: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,6 @@ class Refit(Foreign):
     """
 
     estimator: Any = field_with(_check_estimator)
-    _: KW_ONLY
     every: int = count(1, 1000)
     growth: float | str | None = field_with(_check_growth, None, optional=True)
     first: int | None = count(1, None, optional=True)

@@ -1,7 +1,5 @@
 """Any learner behind an online standardiser."""
 
-from dataclasses import KW_ONLY
-
 import numpy as np
 
 from oklnumba.components.scaling import LARGEST, Standardizer
@@ -43,7 +41,6 @@ class Standardized(Wrapper):
     """
 
     learner: Learner = learner_field()
-    _: KW_ONLY
     clip: float | None = positive(5.0, optional=True)
 
     def _space(self) -> str | None:

@@ -1,7 +1,6 @@
 """A tree of median splits with a learner in each leaf."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,6 @@ class Tree(Wrapper):
     size = Learner.size
 
     learner: Learner = learner_field()
-    _: KW_ONLY
     leaf_rows: int = count(2, 2000)
     max_leaves: int = count(1, 64)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -62,7 +61,6 @@ class OnlineToBatch(RowWrapper):
     _needs_each_label = "OnlineToBatch"
 
     learner: Learner = learner_field()
-    _: KW_ONLY
     draws: int = count(1, 1)
     seed: int = random_seed(0)
 

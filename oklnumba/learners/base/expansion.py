@@ -94,13 +94,15 @@ class OnSpan(Expansion):
     _factored = property(lambda self: int(self._counts[ATOMS]))
 
     def _matrices(self) -> list[Part]:
-        m = self._factored
-        if m == 0:
-            return super()._matrices()
-        w = self._R[:m, :m] @ self.coefficients  # of norm |f|, which is the scale of forecasts
-        diagonal = self._hyper.kernel.diag(self.atoms)
-        scale = float(np.linalg.norm(w)) * float(np.sqrt(diagonal.max()))
-        return [measure_span(self._hyper.kernel, self.atoms, self._R, [w], [scale])]
+        m, kernel = self._factored, self._hyper.kernel
+        w = self._R[:m, :m] @ self.coefficients[:m]  # of norm |f|, which is the scale of forecasts
+        scale = float(np.linalg.norm(w)) * largest_norm(kernel, self.atoms)
+        return [measure_span(kernel, self.atoms[:m], self._R, [w], [scale])]
+
+
+def largest_norm(kernel: Kernel, points: np.ndarray) -> float:
+    """Return the largest |k(x, .)| of points, (m, d), and so of |R^-T k(x, points)|; 0 of none."""
+    return float(np.sqrt(kernel.diag(points).max())) if len(points) else 0.0
 
 
 def measure_span(
@@ -111,7 +113,6 @@ def measure_span(
 
     functions : (m,), one for each output, in the coordinates R^-T k; scales : of its labels.
     """
-    matrix = Factored(R, len(atoms))
-    reach = float(np.sqrt(kernel.diag(atoms).max()))  # |R^-T k(x, atoms)| <= |k(x, .)|
+    matrix, reach = Factored(R, len(atoms)), largest_norm(kernel, atoms)
     solutions = [matrix.half_solve(w) for w in functions]
     return measure_part("the kernel matrix of the dictionary", matrix, solutions, scales, reach)

@@ -45,8 +45,6 @@ class SampledSpan(Learner):
     def _measure_span(self, name: str, scales: Sequence[float]) -> list[Part]:
         """Return the parts of A, the kernel matrix and KORS; scales : of each output's labels."""
         rank, p = int(self._counts[RANK]), self._hyper
-        if rank == 0:
-            return []
         matrix, atoms = Factored(self._U, rank, 1.0 / self._inv_d[:rank]), self._used("atoms").T
         ws = [matrix.half_solve(c) for c in np.atleast_2d(self._c)]
         parts = [

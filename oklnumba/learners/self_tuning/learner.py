@@ -34,7 +34,6 @@ restarts are spread over single rounds: read a round without ``divide`` and ``Pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -128,7 +127,6 @@ class SelfTuning(Learner):
     _needs_last_label = from_any("experts", "_needs_last_label")
 
     budget: int = count(1, 300)
-    _: KW_ONLY
     seed: int = random_seed(0)
     outliers: bool = flag(True)
     experts: Sequence[Any] = field_with(check_experts, ())
