@@ -110,6 +110,15 @@ def plain(cls, n=N):
     return okl.run(learner, *stream(learner, n)), contents(learner)
 
 
+def in_pieces(X, y, cut, upto):
+    """Yield the rounds before ``upto`` in pieces; there a stream with more of them breaks off."""
+    for start in range(0, upto, cut):
+        rows = slice(start, min(start + cut, upto))
+        yield X[rows], y[rows]
+    if upto < len(y):
+        raise OSError("the stream broke off")
+
+
 def contents(learner):
     """Return all that save writes, as something that can be compared."""
     meta, arrays = learner._contents()

@@ -8,6 +8,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numba
@@ -72,6 +73,16 @@ def python(code, cwd=ROOT, **environment):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def peak_of(call):
+    """Return the most bytes that Python holds during a call, and what it returns."""
+    tracemalloc.start()
+    try:
+        result = call()
+        return tracemalloc.get_traced_memory()[1], result
+    finally:
+        tracemalloc.stop()
 
 
 # ---- how numbers are compared ----

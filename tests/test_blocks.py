@@ -1,7 +1,5 @@
 """Sparse rows: the bits of the dense array, block by block, and never all rows dense at once."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,6 +15,7 @@ from tests.battery import (
     far_from_the_origin,
     make,
 )
+from tests.checks import peak_of
 
 N, D = 300, 7
 RNG = np.random.default_rng(0)
@@ -173,15 +172,6 @@ def test_samplers_of_sparse_rows(cls, monkeypatch):
 
 
 # ---- memory ----
-
-
-def peak_of(call):
-    tracemalloc.start()
-    try:
-        result = call()
-        return tracemalloc.get_traced_memory()[1], result
-    finally:
-        tracemalloc.stop()
 
 
 def test_all_rows_are_never_dense_at_once():

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import threading
-import tracemalloc
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import datasets
+from tests.checks import peak_of
 
 # name: n, d, rows labelled +1 (None: regression), n_train; from the README of the data folder
 TABLE = {
@@ -502,10 +502,5 @@ def test_susy_loads_in_at_most_twice_its_memory(home, add):
     y = np.where(np.arange(n) % 2, 1, -1).astype("|i1")
     np.savez(home / "cache" / "susy.npz", X=rng.normal(size=(n, d)).astype("<f4"), y=y, n_train=n)
     datasets.load("susy")  # whatever is imported late
-    tracemalloc.start()
-    try:
-        data = datasets.load("susy", permute=1)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak, data = peak_of(lambda: datasets.load("susy", permute=1))
     assert peak < 2 * data.X.nbytes

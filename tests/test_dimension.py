@@ -1,12 +1,11 @@
 """Log determinants, effective dimensions and leverage scores against dense linear algebra."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
 import oklnumba as okl
 from oklnumba import theory
+from tests.checks import peak_of
 from tests.streams import KERNEL, SIGNS, K, X, Y
 
 
@@ -118,13 +117,7 @@ def test_one_matrix_of_all_pairs_is_enough(function, monkeypatch):
     monkeypatch.setattr("oklnumba.components.kernels.ROWS", 8)  # of 600 rows as 256 are of 20,000
     many = np.random.default_rng(0).uniform(-1, 1, (600, 2))
     function(many)
-    tracemalloc.start()
-    try:
-        function(many)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert 600 * 600 * 8 < peak < 1.1 * 600 * 600 * 8
+    assert 600 * 600 * 8 < peak_of(lambda: function(many))[0] < 1.1 * 600 * 600 * 8
 
 
 # ---- the meter ----

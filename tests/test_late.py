@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.core.params import clone
 from tests import battery
-from tests.battery import LEARNERS, assert_same_run, contents, make
+from tests.battery import LEARNERS, assert_same_run, contents, in_pieces, make
 
 N = 160
 every_learner = pytest.mark.parametrize(
@@ -280,14 +280,9 @@ def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
     given = {"delay": delay, "batch": batch, "labels": "optional"}
     whole = okl.run(make(cls), X, y, **given)
     for cut in (1, 7, 64):
-        pairs = [(X[i : i + cut], y[i : i + cut]) for i in range(0, N, cut)]
-        run = okl.run(make(cls), pairs, **given)
+        run = okl.run(make(cls), in_pieces(X, y, cut, N), **given)
         assert_forecasts(cls, run.predictions, whole.predictions)
         assert_array_equal(run.labelled, whole.labelled)
-
-
-class Stopped(Exception):
-    """Ends a stream as a crash would."""
 
 
 WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
@@ -302,12 +297,8 @@ def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path
     path, learner = tmp_path / "run.npz", make(cls)
     whole = okl.run(learner, X, y, every=11, **given)
 
-    def crashing():
-        yield X[:60], y[:60]
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        okl.run(make(cls), crashing(), checkpoint=path, every=11, **given)
+    with pytest.raises(OSError, match="broke off"):
+        okl.run(make(cls), in_pieces(X, y, 60, 60), checkpoint=path, every=11, **given)
     done = okl.Run.load(path).rounds
     assert 0 < done < 61 and done % 11 == 0
     for rest in ((X, y, False), (X[done:], y[done:], True)):

@@ -6,7 +6,17 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.protocol import recording
-from tests.battery import N, assert_same_run, contents, every_learner, make, plain, proofs, stream
+from tests.battery import (
+    N,
+    assert_same_run,
+    contents,
+    every_learner,
+    in_pieces,
+    make,
+    plain,
+    proofs,
+    stream,
+)
 
 
 def kept_rounds(record, n):
@@ -71,7 +81,7 @@ def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
     with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
         okl.run(make(okl.PKAWV), X, y, record=N // 2).regret(okl.Gaussian(1.0), 1.0)
     for cut in (1, 13, N):
-        pairs = [(X[i : i + cut], y[i : i + cut]) for i in range(0, N, cut)]
+        pairs = list(in_pieces(X, y, cut, N))
         together = okl.run(make(okl.PKAWV), pairs)  # cuts change the last bits of forecasts
         run = okl.run(make(okl.PKAWV), pairs, record=record)
         assert_rounds_of(run, together, record)
@@ -137,25 +147,18 @@ def test_the_clock_of_a_long_run_is_thinned(monkeypatch):
 # ---- checkpoints ----
 
 
-def broken(X, y, upto, cut=10):
-    """Yield rounds until the stream breaks off."""
-    for i in range(0, upto, cut):
-        yield X[i : i + cut], y[i : i + cut]
-    raise OSError("the stream broke off")
-
-
 @pytest.mark.parametrize("record", ["all", 7, 40, "none"])
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_that_broke_off_goes_on_with_or_without_its_past(record, resume, tmp_path):
     X, y = stream(make(okl.PKAWV), 300)
-    cut = [(X[i : i + 10], y[i : i + 10]) for i in range(0, 300, 10)]
+    cut = list(in_pieces(X, y, 10, 300))
     options = {"every": 10, "record": record}
     whole = make(okl.PKAWV)
     expected = okl.run(whole, cut, checkpoint=tmp_path / "whole.npz", **options)
     path = tmp_path / "run.npz"
     start = 0
     for upto in (30, 140, 200):
-        data = broken(X[start:], y[start:], upto - start)
+        data = in_pieces(X[start:], y[start:], 10, upto - start)
         with pytest.raises(OSError, match="broke off"):
             okl.run(make(okl.PKAWV), data, checkpoint=path, resume=resume, **options)
         half = okl.Run.load(path)

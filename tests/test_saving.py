@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import re
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,7 @@ from tests.battery import (
     contents,
     every_learner,
     every_state,
+    in_pieces,
     make,
     plain,
     rounds,
@@ -128,13 +130,7 @@ def test_wherever_a_time_limit_stops_a_run_it_resumes_to_the_run_without_one(
 
 @every_learner
 def test_a_run_over_chunks_resumes_in_the_middle_of_a_chunk(cls, tmp_path):
-    def chunks(upto):
-        X, y = stream(make(cls), 200)
-        for start in range(0, upto, 45):
-            yield X[start : min(start + 45, upto)], y[start : min(start + 45, upto)]
-        if upto < 200:
-            raise OSError("the stream broke off")
-
+    chunks = partial(in_pieces, *stream(make(cls), 200), 45)
     path = tmp_path / "run.npz"
     with pytest.raises(OSError, match="broke off"):
         okl.run(make(cls), chunks(170), checkpoint=path, every=30)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests.battery import assert_same_proofs, assert_same_run, every_learner, labels, make
+from tests.battery import (
+    assert_same_proofs,
+    assert_same_run,
+    every_learner,
+    in_pieces,
+    labels,
+    make,
+)
 from tests.reference import naive
 
 CLASSES = "red", "green", "blue"
@@ -186,12 +193,8 @@ def test_a_run_that_broke_off_goes_on_bit_for_bit(name, tmp_path):
     whole, path = player(name), tmp_path / "run.npz"
     expected = okl.run(whole, X, y)
 
-    def broken_stream():
-        yield X[:130], y[:130]
-        raise OSError("the stream broke off")
-
     with pytest.raises(OSError, match="broke off"):
-        okl.run(player(name), broken_stream(), checkpoint=path, every=64)
+        okl.run(player(name), in_pieces(X, y, 130, 130), checkpoint=path, every=64)
     stopped = okl.run(player(name), X, y, checkpoint=tmp_path / "clock.npz", time_limit=1e-9)
     assert not stopped.finished and 0 < stopped.rounds < 200
     for file in (path, tmp_path / "clock.npz"):
