@@ -392,18 +392,12 @@ def test_cross_validation_in_processes():
     assert P.shape == (150, 3)
 
 
-def test_pickles_and_files(tmp_path):
-    X, f, y = moderate(100)
-    for model in (classifier().fit(X, f > 0), classifier(SQUARED).fit(X / 100, y)):
-        twin = pickle.loads(pickle.dumps(model))
-        assert_array_equal(twin.decision_function(X), model.decision_function(X))
-        assert_array_equal(twin.run_.predictions, model.run_.predictions)
-        model.learner_.save(tmp_path / "learner.npz", exact=True)
-        again = okl.load(tmp_path / "learner.npz")
-        scores = again.predict(X) if len(model.classes_) == 2 else again.scores(X)
-        assert_array_equal(scores, model.decision_function(X))
-    with pytest.raises(ValueError, match="does not hold its data"):  # which pickles go without
-        regressor(SQUARED).fit(X / 100, f).run_.regret(okl.Gaussian(1.0), 1.0)
+def test_pickles_hold_the_run_but_not_its_data():
+    X, f, _ = moderate(100)
+    run = regressor(SQUARED).fit(X / 100, f).run_
+    assert_array_equal(pickle.loads(pickle.dumps(run)).predictions, run.predictions)
+    with pytest.raises(ValueError, match="does not hold its data"):
+        run.regret(okl.Gaussian(1.0), 1.0)
 
 
 # ---- classes that come late ----

@@ -356,9 +356,10 @@ def test_one_warning_of_labels_that_are_two_whole_numbers(name, play, wrap):
 
 
 @every_entry
-@pytest.mark.parametrize("kind", ["signs", "real", "whole", "one"])
+@pytest.mark.parametrize("kind", ["signs", "real", "whole", "one", "zero", "one fraction"])
 def test_no_warning_of_other_labels(play, kind):
-    y = {"signs": SIGNS, "real": Y, "whole": Y.round(), "one": np.ones(80)}[kind]
+    y = {"signs": SIGNS, "real": Y, "whole": Y.round(), "one": np.ones(80), "zero": np.zeros(80)}
+    y = y.get(kind, np.where(np.arange(80) == 7, 0.5, SIGNS > 0))
     with warnings.catch_warnings(action="error"):
         warnings.filterwarnings("ignore", "rows .* all have the same label")
         play(okl.LinearRidge(), y)

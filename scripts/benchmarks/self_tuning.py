@@ -5,7 +5,7 @@ Reproduces: nothing published; loss against its best member in hindsight, and mi
     anew now and then, on the same rows in the same order.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
     compared. Their settings are their defaults, except for what the csv names.
-Time: ten minutes; --most 5000 (10000, 20000) plays fewer rows, --resume goes on where it ended.
+Time: ten minutes; --most 5000 (10000, 20000) plays fewer rows.
     --rivals first plays what self_tuning_rivals.csv lacks: two hours if it is empty; it can be
     stopped and called again.
 Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
@@ -23,7 +23,7 @@ from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
-from scripts.common import FIGURES, parse_args, publish, read_cell, read_csv, write_csv
+from scripts.common import FIGURES, parse_args, publish, read_cell, read_csv
 from scripts.looks import explain
 
 RIVALS = "self_tuning_rivals"
@@ -216,30 +216,19 @@ def measure(args) -> list[dict]:
         rivals.play_all(own, missing, args.limit)
     others = read_csv(own if own.exists() else FIGURES / own.name)
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
-    path = so_far(args)
-    rows = read_csv(path) if args.resume else []
-    played = {row["stream"] for row in rows}
+    rows = []
     for stream in tqdm(streams(args.most), unit=" stream", disable=None):
-        if stream.name in played:
-            continue
         run = play_seeds(stream, args.limit, 1 if args.quick else SEEDS)
         if len(run.losses) < len(stream.y):
             print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
             continue
-        rows.append(summarise(stream, run, others))
-        write_csv(path, rows)
-    # Read again, so that numbers are numbers in those of an earlier call too.
-    return [{k: read_cell(v) for k, v in row.items()} for row in read_csv(path)]
-
-
-def so_far(args):
-    """Return the path of the rows so far, for ``--resume``."""
-    return args.output / f"{args.stem}_so_far.csv"
+        row = summarise(stream, run, others)
+        rows.append({k: read_cell(str(v)) for k, v in row.items()})  # as with --redraw
+    return rows
 
 
 def main() -> None:
-    flag = {"action": "store_true"}
-    args = parse_args(__doc__, 120.0, 20.0, rivals=flag, resume=flag,
+    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"},
                       most={"type": int, "default": ROWS})  # fmt: skip
     if args.quick:
         args.most = min(args.most, QUICK_ROWS)
@@ -248,7 +237,6 @@ def main() -> None:
     table = okl.Table(rows)[list(SHOWN)]
     whole = here.issuperset(SETS) and args.most >= ROWS
     publish(draw(rows), rows, args, table, legend=2, partial=not whole)
-    so_far(args).unlink(missing_ok=True)
     print(*verdicts(rows), sep="\n")
 
 
