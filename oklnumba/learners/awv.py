@@ -4,8 +4,6 @@ After Jezequel, Gaillard and Rudi 2019, "Efficient online learning with kernels 
 large scale problems" (pkawv below).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Self
 

@@ -3,8 +3,6 @@
 After Zhang 2019, "CSC 665: Online convex optimization" (oco below); and coin betting.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How sure a forecast is: intervals around any learner that keep their coverage."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

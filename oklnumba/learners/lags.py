@@ -97,10 +97,7 @@ class Lags(Wrapper):
         return super()._forecast(Z) + last
 
     def _add_labels(self, X: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the learner's inputs, and what its forecasts are added to, (n,).
-
-        past : (n, lags), the labels before each row, the last one last.
-        """
+        """Return inputs with past labels, (n, lags), and what to add to the learner's forecasts."""
         lagged = past[:, [-lag for lag in self._used_lags]].copy()
         last = lagged[:, 0].copy() if self._hyper.difference else np.zeros(len(X))
         lagged[:, 1:] -= last[:, None]

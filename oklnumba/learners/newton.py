@@ -22,10 +22,7 @@ NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is
 
 
 def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
-    """Make room in a full sketch by frequent directions, from S S'; return its rows in use.
-
-    S : (rows, d); R : (rows, rows), upper factor of alpha I + S S'; both written.
-    """
+    """Shrink a full sketch S and R, R' R = alpha I + S S', in place; return the rows in use."""
     square, vectors = np.linalg.eigh(S @ S.T)
     square, vectors = np.maximum(square[::-1], 0.0), vectors[:, ::-1]
     shrunk = square[:rank] - square[rank]

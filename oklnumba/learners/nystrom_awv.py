@@ -1,7 +1,5 @@
 """AWV and ridge regression on a growing Nystrom subspace (pkawv Algorithm 2)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field

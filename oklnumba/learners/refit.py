@@ -1,7 +1,5 @@
 """A batch model as an online learner: fitted anew on its past, again and again."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

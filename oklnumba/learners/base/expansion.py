@@ -109,10 +109,7 @@ def measure_span(
     kernel: Kernel, atoms: np.ndarray, R: np.ndarray, functions: Iterable[np.ndarray],
     scales: Iterable[float],
 ) -> Part:  # fmt: skip
-    """Return the part of R' R = K, the kernel matrix of atoms (m, d).
-
-    functions : (m,), one for each output, in the coordinates R^-T k; scales : of its labels.
-    """
+    """Return the part of R' R = K of atoms, (m, d); functions of each output are in R^-T k."""
     matrix, reach = Factored(R, len(atoms)), largest_norm(kernel, atoms)
     solutions = [matrix.half_solve(w) for w in functions]
     return measure_part("the kernel matrix of the dictionary", matrix, solutions, scales, reach)

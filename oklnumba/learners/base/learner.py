@@ -19,8 +19,6 @@ If ``_outputs_at_once``, the learner plays K labels per round on one state, as K
 after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K).
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import os
@@ -151,10 +149,7 @@ class Learner(State, Params):
             return forecast
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X against the current state, (n,).
-
-        X : (n, d), dense or sparse.
-        """
+        """Return the forecasts for the rows of X, (n, d), against the current state, (n,)."""
         with self._lock:
             X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
             self._check_points(X)
@@ -308,10 +303,7 @@ class Learner(State, Params):
         return self._width is not None
 
     def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
-        """Play checked rows, dense or sparse, block by block; return their results.
-
-        coming : all the rounds that the caller is going to play, if more than these.
-        """
+        """Play checked rows, the first of ``coming``, block by block; return their results."""
         n = X.shape[0]
         with self._lock:
             self._begin(X.shape[1], *y.shape[1:])

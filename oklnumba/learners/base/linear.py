@@ -6,8 +6,6 @@
   round. Compiled, through ``okl.run``.
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What each restart makes: scales, members in groups, and the layers that weigh them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -112,11 +110,7 @@ class Ensemble(State):
     def play_lags(
         self, rounds: Rounds, joins: bool, is_forecast_point: bool = False
     ) -> np.ndarray:  # fmt: skip
-        """Play the members with a memory, which learn raw labels; return their forecasts.
-
-        rounds : up to BLOCK_ROWS. joins : whether inputs may join dictionaries; is_forecast_point :
-        whether ``forecast`` has just had the only round. Returns (E, n, K).
-        """
+        """Play the members with a memory, by raw labels; return their forecasts, (E, n, K)."""
         if not is_forecast_point:  # else the views are those of the forecast
             self._find_views(rounds.X, rounds.known)
         last = rounds.known.last
@@ -136,10 +130,7 @@ class Ensemble(State):
         self, rounds: Rounds, joins: bool, is_forecast_point: bool = False,
         beside: Sequence[Callable] = (),
     ) -> list[Any]:  # fmt: skip
-        """Play the other members in the rounds that ``play_lags`` has just had.
-
-        beside : calls to make at the same time, whose results are returned.
-        """
+        """Play the other members in the same rounds; return the results of calls ``beside``."""
         Y = rounds.Y - self.scales.offsets
         views = [(group, Z) for group, Z in self._views if not group.space.lags]
         if len(Y) < FEWEST_DIVIDED:
@@ -151,10 +142,7 @@ class Ensemble(State):
         return run_chains([[beside], *divided])[0]
 
     def play_layers(self, rounds: Rounds, trace: Trace) -> None:
-        """Play the layers on what all members have just forecast.
-
-        trace : arrays of shape (n, K).
-        """
+        """Play the layers on what all members have just forecast; trace : arrays (n, K)."""
         self._write_recorded(rounds.recorded)
         if self._are_experts.any():
             self._certify_experts(rounds)
@@ -167,10 +155,7 @@ class Ensemble(State):
         self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
 
     def _certify_experts(self, rounds: Rounds) -> None:
-        """Write the losses of experts as certificates behind those of the regressions.
-
-        An expert's loss is its comparator. What the layers add is all that is lost more.
-        """
+        """Write the losses of experts, as comparators too, behind the regressions' certificates."""
         losses = np.square(rounds.recorded[:, self._are_experts] - rounds.Y[:, None])
         losses[0] += self._lost
         losses = np.add.accumulate(losses)
@@ -180,10 +165,7 @@ class Ensemble(State):
         certificates[:] = losses.swapaxes(0, 1)[:, None]
 
     def forecast(self, X: np.ndarray, known: Known, recorded: np.ndarray, out: np.ndarray) -> None:
-        """Write the forecasts of single rounds, up to BLOCK_ROWS; out : (n, K).
-
-        recorded : (n, E, K), the forecasts of lasting members.
-        """
+        """Write the forecasts of single rounds, (n, K), with those ``recorded``, (n, E, K)."""
         self._find_views(X, known)
         self._write_recorded(recorded)
         for group, Z in self._views:

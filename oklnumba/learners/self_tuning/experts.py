@@ -1,7 +1,5 @@
 """Experts of the user in SelfTuning: learners that no restart makes anew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Extra-random trees on past rows, which go on learning: members that no restart makes anew."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import log2

@@ -1,9 +1,7 @@
 """The last labels: inputs of members that have a memory, and the measure of what is an outlier."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -27,9 +25,9 @@ class Known(NamedTuple):
     differences: np.ndarray  # (n, K, LAGS - 1): how those before differ from it
     there: np.ndarray  # (n, K): whether there was any
 
-    def rows(self, start: int, stop: int | None = None) -> Known:
+    def rows(self, start: int, stop: int | None = None) -> Self:
         """Return those of rounds start to stop (views)."""
-        return Known(*[array[start:stop] for array in self])
+        return self._make(array[start:stop] for array in self)
 
     def change_to(self, Y: np.ndarray) -> np.ndarray:
         """Return labels, (n, K), less the last ones; 0 where there was none: no jump is learned."""
@@ -102,10 +100,8 @@ class Labels(State):
     # ---- what is known ----
 
     def _look_back(self, unknown: np.ndarray) -> Known:
-        """Return what is known in n rounds if so many of the last labels, (n,), are not.
-
-        Where not even the first ones remembered are known, these are returned.
-        """
+        """Return what is known in n rounds if so many of the last labels, (n,), are not."""
+        # Where not even the first ones remembered are known, these count as known.
         return look_back(self._raw, np.maximum(MEMORY - unknown, settings.LAGS))
 
     def know_all(self, n: int) -> Known:
@@ -118,10 +114,7 @@ class Labels(State):
         self._late = leads, self._look_back(leads - np.arange(len(leads)))
 
     def take_known(self, n: int, is_forecast_point: bool) -> tuple[np.ndarray, Known]:
-        """Return the leads of the n rounds that ``measure`` took last, and what was known.
-
-        is_forecast_point : whether the only round is that of the last forecast.
-        """
+        """Return the leads of the n rounds that ``measure`` took last, and what was known."""
         if self._late is None:
             known = self._latest if is_forecast_point else self._look_back(np.arange(n, 0, -1))
             return np.zeros(n, dtype=np.int64), known
@@ -153,10 +146,7 @@ class Labels(State):
         return limits, raw
 
     def judge(self, Y: np.ndarray, limits: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return the labels to learn: the median in place of outliers that nobody foretold.
-
-        forecasts : (E, n, K), of members that learn labels as they come.
-        """
+        """Return labels with the median for outliers that no forecast, (E, n, K), foretold."""
         if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MIDDLE])

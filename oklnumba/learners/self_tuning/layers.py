@@ -1,8 +1,7 @@
 """How SelfTuning makes one forecast of those of its members: aggregation, ridge, aggregation."""
 
-from __future__ import annotations
-
 from functools import cache, partial
+from typing import Self
 
 import numpy as np
 
@@ -80,10 +79,7 @@ class Layers(State):
         self._workspaces = Workspaces(partial(bind_layers, layers, self._regressions, like))
 
     def play(self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, trace: Trace) -> None:
-        """Play n <= BLOCK_ROWS rounds; nothing is learned without labels.
-
-        x_keys : (n,), by ``find_keys``; Y : (n, K), labels less their offsets, or empty.
-        """
+        """Play rounds with labels less their offsets, (n, K); empty ones are only forecasts."""
         run_together([
             partial(self._play_output, x_keys, k, Y, offset, trace)
             for k, offset in enumerate(offsets.tolist())
@@ -105,10 +101,7 @@ class Layers(State):
         self._workspaces.give_back(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
-        """Forget ranges that are far larger than that of the labels of the last two periods.
-
-        Returns the largest |y| of these labels, (K,). signs : (K,), 1 where -1 and +1 are expected.
-        """
+        """Forget ranges that the last two periods do not fill; return their largest |y|, (K,)."""
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
@@ -119,11 +112,8 @@ class Layers(State):
         return np.maximum(np.abs(low), np.abs(high))
 
     def _begin_anew(self, k: int, centre: float, radius: float) -> None:
-        """Let the aggregations of output k begin anew in this range of labels; bounds add up.
-
-        Rates of aggregations may fall but not rise with the range. The posterior, whose rate does
-        not depend on it, and the regressions go on.
-        """
+        """Let the aggregations of output k begin anew in this range of labels; bounds add up."""
+        # Their rates may fall but not rise. The posterior's rate does not depend on the range.
         for first in (self._totals, self._squares, self._tally):
             first[k, : settings.POSTERIOR] = 0.0
         for final in (self._final_totals, self._final_squares, self._final_tally):
@@ -146,7 +136,7 @@ class Layers(State):
         """The loss of the forecasts, on the labels as learned, (K,)."""
         return self._loss + self._replay_gap
 
-    def take_losses(self, other: Layers) -> None:
+    def take_losses(self, other: Self) -> None:
         """Take for the losses of rounds replayed here those of the layers that played them."""
         total = other.loss
         same = other._member_losses.shape == self._member_losses.shape
@@ -197,11 +187,8 @@ def bind_layers(
 
 
 def find_keys(X: np.ndarray) -> np.ndarray:
-    """Return a number for each row, (n,): the same for equal rows, by chance (2^-44) for others.
-
-    A column of zeros more changes none.
-    """
-    bits = (X + 0.0).view(np.int64)  # so -0.0 is 0.0
+    """Return a number for each row: the same for equal rows, by chance (2^-44) for others."""
+    bits = (X + 0.0).view(np.int64)  # so -0.0 is 0.0; a column of zeros more changes no number
     keys = ((bits ^ bits >> 32) * odd_numbers(X.shape[1])).sum(axis=1)
     return keys ^ keys >> 32  # low bits of the sum are those of the smallest digits only
 

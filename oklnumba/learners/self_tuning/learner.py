@@ -31,8 +31,6 @@ A round is ``_play_block``. It calls, in this order:
 restarts are spread over single rounds: read a round without ``divide`` and ``Paced``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

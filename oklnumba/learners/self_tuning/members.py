@@ -1,7 +1,5 @@
 """The members of SelfTuning: spaces, with ridge regressions and rules on their coordinates."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -88,9 +86,8 @@ class Member(NamedTuple):
 
 
 def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
-    """Return who makes each forecast of a group.
+    """Return who makes each forecast: ridge and AWV of each regression in turn, PA-I, descent.
 
-    These are the ridge and the AWV forecast of each regression in turn, then PA-I and descent.
     None: AWV forecasts of regressions that forget never led, and have no certificate.
     """
     how = {"metric": space.metric, "scores": space.normal_scores, "lags": space.lags}

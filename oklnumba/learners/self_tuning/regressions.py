@@ -1,7 +1,5 @@
 """Ridge regressions of SelfTuning's spaces and layers, and workspace: memory for the loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 

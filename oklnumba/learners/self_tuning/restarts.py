@@ -1,7 +1,5 @@
 """When a new ensemble is made of the past, by a generator that pauses between single rounds."""
 
-from __future__ import annotations
-
 import sys
 from bisect import bisect
 from itertools import islice
@@ -102,11 +100,7 @@ class Restarts(State):
         return ensemble
 
     def pays(self, played: int) -> bool:
-        """Return whether a restart now, before predictions, is worth its time.
-
-        It is where the last one was more than a sixteenth of the rounds ago. The past must still
-        be in memory.
-        """
+        """Return whether a restart pays: the last one is over a sixteenth of the rounds ago."""
         recent = (played - self.last) * settings.RESTART_SHARE <= played
         return played >= settings.RESTARTS[0] and not recent and not self.are_over(played)
 
@@ -134,10 +128,7 @@ class Restarts(State):
         return ensemble
 
     def _build(self, end: int, rows: int) -> Paced[Ensemble]:
-        """Return the ensemble that begins after round ``end``, once this round is played.
-
-        rows : how many are replayed in one go.
-        """
+        """Return the ensemble that begins after round ``end``; ``rows`` are replayed in one go."""
         built = end - end // settings.RESTART_SHARE
         past = self.past(built)
         scales = yield from Scales.measure(past, end, rows == BLOCK_ROWS)

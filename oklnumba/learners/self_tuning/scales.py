@@ -3,10 +3,8 @@
 Each function that reads many rows pauses now and then: a restart is spread over single rounds.
 """
 
-from __future__ import annotations
-
 from math import erfc, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -45,13 +43,13 @@ class Scales(NamedTuple):
     scores: np.ndarray = np.empty((0, 0))  # (d, 33)
 
     @classmethod
-    def of_no_rounds(cls, d: int, outputs: int) -> Scales:
+    def of_no_rounds(cls, d: int, outputs: int) -> Self:
         """Return the scales before any data."""
         zeros, of_lags = np.zeros(outputs), np.zeros((outputs, count_lags(outputs) - 1))
         return cls(np.zeros(d), np.full(d, np.inf), zeros, zeros, of_lags, of_lags + np.inf)
 
     @classmethod
-    def measure(cls, past: Past, rounds: int, at_once: bool) -> Paced[Scales]:
+    def measure(cls, past: Past, rounds: int, at_once: bool) -> Paced[Self]:
         """Return the scales of past rounds; trees grow as deep as ``rounds`` allow.
 
         at_once : whether all cores may take part.

@@ -3,8 +3,6 @@
 docs/self_tuning.md tells how they were chosen. Times and memories are in rounds.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
