@@ -345,9 +345,9 @@ class CoinBetting(LinearLearner):
 
     Remarks
     -------
-    Rounds without a gradient are not counted. With lipschitz=None a gradient longer than those
-    before, at most L_t, counts as one of length L_t, which costs at most (|g_t| - L_t) (|w_t| +
-    |u|), as in Cutkosky 2019; without the constraint on |w_t| of that paper it can be large.
+    Rounds without a gradient are not counted. With lipschitz=None a gradient longer than all those
+    before counts as one of their length L_t, which costs at most (|g_t| - L_t) (|w_t| + |u|), as in
+    Cutkosky 2019; without the constraint on |w_t| of that paper it can be large.
 
     Examples
     --------

@@ -26,12 +26,10 @@ class FrequentKONS(Curved):
 
     x_t joins the dictionary if its gradient leads out of the span. If there are more than
     ``budget`` atoms, the one of the least price goes: its direction is taken out of w and of the
-    sketch. ``regret_bound`` bounds the regret after every round. For m = budget a round takes
-    O(m d + m^2 + m rank) time, and O(m^3 + m^2 rank) where an atom goes or every ``rank`` rounds.
-    Memory is 8 (m (d + m + 2 rank) + 4 rank^2) bytes, however long the stream.
-
-    Theorem and proof are in docs/frequent_kons.md; it answers a question of Calandriello, Lazaric
-    and Valko 2017 (ICML), section 6. The sketch is that of Luo et al. 2016.
+    sketch (Luo et al. 2016). ``regret_bound`` bounds the regret after every round; theorem and
+    proof are in docs/frequent_kons.md. For m = budget a round takes O(m d + m^2 + m rank) time, and
+    O(m^3 + m^2 rank) where an atom goes or every ``rank`` rounds. Memory is 8 (m (d + m + 2 rank) +
+    4 rank^2) bytes, however long the stream.
 
     Parameters
     ----------

@@ -17,19 +17,15 @@ class Intervals(Wrapper):
     The interval is [f - h, f + h], f the learner's forecast and h = exp(Q + eta E) from the errors
     |y - f| so far: Q follows the ``coverage``-quantile of their logs, E is how many labels were
     outside beyond the share 1 - coverage. This is quantile tracking (Angelopoulos, Candes and
-    Tibshirani 2023, after Gibbs and Candes 2021). Before the first round h is infinite, and 0 as
-    long as all forecasts were exact.
-
-    The guarantee, for drift and adversarial labels too: after n rounds the share of labels inside
-    differs from ``coverage`` by at most (B / eta + 1) / n, ``coverage_bound``. B is the largest
-    |log |y - f| - Q| so far. Rounds whose label is forecast exactly are inside any interval, do not
-    count in n, and do not narrow the next interval.
+    Tibshirani 2023, after Gibbs and Candes 2021). For drift and adversarial labels too, after n
+    rounds the share of labels inside differs from ``coverage`` by at most (B / eta + 1) / n,
+    ``coverage_bound``. B is the largest |log |y - f| - Q| so far (docs/intervals.md).
 
     Parameters
     ----------
     learner : Learner
-        Its hyper-parameters are used; it is not played itself. Its forecasts stay the same. For
-        classes see ``interop.OnlineClassifier``.
+        Its hyper-parameters are used; it is not played itself. For classes see
+        ``interop.OnlineClassifier``.
     coverage : float in (0, 1)
         Share of the labels to be inside.
     eta : float > 0
@@ -40,7 +36,8 @@ class Intervals(Wrapper):
     -------
     The papers track the error itself, whose B / eta is ruined by one wild label; logarithms have no
     unit. The steps of Q are 2 / sqrt(t), but at least eta, to follow drift. The width follows time,
-    not the input. As a member of another learner its intervals are not recorded by a run.
+    not the input. Before the first error h is infinite, or 0 after exact forecasts. Rounds that are
+    forecast exactly do not count in n, and do not narrow the next interval.
 
     Examples
     --------

@@ -221,8 +221,7 @@ class SketchedKONS(_KernelForm):
     sampling : {"independent", "shared", "weighted"}
         "independent": KORS has other coins, and rounds in A have weight 1, as in the listing.
         "shared": one coin, with probability p, decides about both, and KORS's weight is 1/p
-        (section 5, Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p (A^w
-        of section 6): A is unbiased, and no theorem holds.
+        (Corollary 1). "weighted": as "independent", but rounds in A have weight 1/p (section 6).
     seed : int
         Of the coins: ``[seed, 0]`` of KORS, ``[seed, 1]`` of the inverse.
 

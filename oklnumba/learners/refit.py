@@ -29,9 +29,6 @@ def _check_growth(name: str, value: Any) -> float:
 class Refit(Foreign):
     """A batch model in the online protocol: fitted anew on its past every so many rows.
 
-    ``Refit(LGBMRegressor())`` is what many users of LightGBM do with a stream. ``okl.run``,
-    ``okl.sweep`` and ``okl.Experts`` play it beside ours, with late labels and in batches too.
-
     Parameters
     ----------
     estimator : object with fit(X, y) and predict(X)

@@ -13,10 +13,9 @@ from oklnumba.learners.base.wrapper import Wrapper
 class Standardized(Wrapper):
     """A learner on inputs that are standardised by past inputs (Welford 1962).
 
-    Each input is brought to mean 0 and scale 1 by the mean and the deviation of the inputs before
-    it, without outliers, as ``Standardizer.stream`` does, then the learner plays it; the first
-    input is 0. So kernel widths and learning rates are in units of the data's scale, without a
-    first pass.
+    Each input is brought to mean 0 and scale 1 by the inputs before it, without outliers, as
+    ``Standardizer.stream`` does; the first input is 0. So kernel widths and learning rates are in
+    units of the data's scale, without a first pass.
 
     Parameters
     ----------
@@ -27,9 +26,8 @@ class Standardized(Wrapper):
 
     Remarks
     -------
-    The certificate passes through: its functions are of the standardised inputs z_t, each by the
-    statistics of its round, f(z_1), ..., f(z_n). Where the early statistics are far from the late
-    ones, a fixed f of the inputs themselves is not among these functions.
+    The functions of the certificate are of the standardised inputs z_t, each by the statistics of
+    its round. A fixed f of the inputs themselves is not among these functions.
 
     Examples
     --------

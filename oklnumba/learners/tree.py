@@ -38,11 +38,8 @@ class Tree(Wrapper):
 
     A row goes to its leaf, whose learner forecasts and learns it. A leaf that has seen
     ``leaf_rows`` rows splits them at the median of their widest input, and two new learners play
-    their shares of these rows again, in order. So capacity grows with the rounds, and the time of a
-    round does not.
-
-    It grows for at most ``leaf_rows * max_leaves`` rounds. Meanwhile it keeps all rows, 8 (d + 1)
-    bytes each, up to twice that in buffers; then memory is that of the learners.
+    their shares of these rows again, in order. It grows for at most ``leaf_rows * max_leaves``
+    rounds. Meanwhile it keeps all rows, 8 (d + 1) bytes each, up to twice that in buffers.
 
     Parameters
     ----------

@@ -107,16 +107,14 @@ class Ensemble(State):
         views = [lagged if one.lags else scores if one.normal_scores else Z for one in spaces]
         self._views = list(zip(self.groups, views, strict=True))
 
-    def play_lags(
-        self, rounds: Rounds, joins: bool, is_forecast_point: bool = False
-    ) -> np.ndarray:  # fmt: skip
+    def play_lags(self, rounds: Rounds) -> np.ndarray:
         """Play the members with a memory, by raw labels; return their forecasts, (E, n, K)."""
-        if not is_forecast_point:  # else the views are those of the forecast
+        if not rounds.is_point:  # else the views are those of the forecast
             self._find_views(rounds.X, rounds.known)
-        last = rounds.known.last
+        last, changes = rounds.known.last, rounds.known.change_to(rounds.raw)
         for group, Z in self._views:
             if group.space.lags:
-                group.play(Z, rounds.known.change_to(rounds.raw), joins, is_forecast_point)
+                group.play(Z, changes, rounds.joins, rounds.is_point)
         self._add_last(last)
         return self._results.forecasts[self._lagged_rows, : len(last)] + self.scales.offsets
 
@@ -126,19 +124,16 @@ class Ensemble(State):
         base = np.subtract(last, self.scales.offsets, out=forecasts[-1, :n])
         forecasts[self._lagged_rows, :n] += base
 
-    def play_others(
-        self, rounds: Rounds, joins: bool, is_forecast_point: bool = False,
-        beside: Sequence[Callable] = (),
-    ) -> list[Any]:  # fmt: skip
+    def play_others(self, rounds: Rounds, beside: Sequence[Callable] = ()) -> list[Any]:
         """Play the other members in the same rounds; return the results of calls ``beside``."""
         Y = rounds.Y - self.scales.offsets
         views = [(group, Z) for group, Z in self._views if not group.space.lags]
         if len(Y) < FEWEST_DIVIDED:
             for group, Z in views:
-                group.play(Z, Y, joins, is_forecast_point)
+                group.play(Z, Y, rounds.joins, rounds.is_point)
             return [call() for call in beside]
         views.sort(key=lambda view: view[0].space.metric is not None)  # small calls come last
-        divided = [group.divide(Z, Y, joins, self._workspaces) for group, Z in views]
+        divided = [group.divide(Z, Y, rounds.joins, self._workspaces) for group, Z in views]
         return run_chains([[beside], *divided])[0]
 
     def play_layers(self, rounds: Rounds, trace: Trace) -> None:
@@ -201,11 +196,11 @@ class Ensemble(State):
             size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
             end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
             stop = min(start + size, end, len(past.X))
-            rounds = past.rounds(slice(start, stop))
+            rounds = past.rounds(slice(start, stop))._replace(joins=joins)
             sizes = np.empty(len(rounds.Y), dtype=np.int64)
             trace = Trace(np.empty(rounds.Y.shape), sizes, *np.empty((4, *rounds.Y.shape)))
-            self.play_lags(rounds, joins)
-            self.play_others(rounds, joins)
+            self.play_lags(rounds)
+            self.play_others(rounds)
             self.play_layers(rounds, trace)
             self.replayed = stop
             yield

@@ -54,6 +54,8 @@ class Rounds(NamedTuple):
     raw: np.ndarray  # (n, K), labels as they came, but cut
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what lasting members forecast
+    joins: bool = False  # whether inputs may join dictionaries
+    is_point: bool = False  # whether the last forecast was of the only round
 
 
 class Past(NamedTuple):

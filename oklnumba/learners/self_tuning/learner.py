@@ -84,8 +84,8 @@ class SelfTuning(Learner):
     experts : list of learners
         Your own models as members: learners of this package, of river, with scikit-learn's
         ``partial_fit``, or ``okl.Refit(model)``. Copies play, one for each output: ours without
-        data, others as they are now. They see raw inputs, and labels as learned. Classifiers of
-        other libraries forecast -1 or +1, in ``Refit`` by probabilities. Files hold ours only.
+        data, others as they are now. They see raw inputs, and labels as learned. Files hold ours
+        only.
 
     Remarks
     -------
@@ -98,11 +98,10 @@ class SelfTuning(Learner):
     xRFM (Beaglehole et al. 2025), the trees those of Geurts, Ernst and Wehenkel 2006, whose means
     shrink to those of the parents and go on online.
 
-    The certificate compares with the best penalised function of each member that forgets nothing,
-    in the space of the last restart; of an expert the comparator is its loss. Members with lags and
-    trees have none. ``member`` has the least comparator, and ``bound`` is for it; ``guaranteed`` is
-    the least comparator + bound of all (docs/self_tuning.md). Late labels are learned with the last
-    labels known when their rows were forecast. Several outputs see the last 4 labels of each.
+    The certificate is against the best penalised function of each member that forgets nothing, and
+    against each expert: ``bound`` is for ``member``, which has the least comparator, ``guaranteed``
+    for all (docs/self_tuning.md). Late labels are learned with the last labels known when their
+    rows were forecast. Several outputs see the last 4 labels of each.
 
     Examples
     --------
@@ -144,10 +143,9 @@ class SelfTuning(Learner):
 
     @property
     def weights(self) -> np.ndarray:
-        """The posterior of the members in the next round, (N,), or (K, N) for K outputs.
+        """How likely each member is to be the best one now, (N,), or (K, N) for K outputs.
 
-        By dynamic model averaging: how likely each is to be the best one now. (The forecast has
-        other weights, by the regressions also negative ones.)
+        By dynamic model averaging; the forecast has other weights, also negative ones.
         """
         return self._of_outputs(self._ensemble_now().weights())
 
@@ -160,10 +158,9 @@ class SelfTuning(Learner):
 
     @property
     def member_losses(self) -> np.ndarray:
-        """Squared losses of the members, summed, (N,), or (K, N) for K outputs.
+        """Squared losses of the members on labels as learned, (N,), or (K, N) for K outputs.
 
-        As they forecast at the time, cut to the largest label, on the labels as learned. For the
-        first 32 rounds, before there were these members, the learner's own losses.
+        For the first 32 rounds, before there were these members, the learner's own losses.
         """
         return self._of_outputs(self._ensemble_now().layers.member_losses())
 
@@ -171,8 +168,7 @@ class SelfTuning(Learner):
     def importance(self) -> np.ndarray:
         """How much the labels depend on each input, by the learned metrics, (d,); the sum is 1.
 
-        The mean of the squared scales of both metrics, so of expected squared gradients by inputs
-        of deviation 1. The same for all before round 128.
+        The mean of the squared scales of both metrics; the same for all before round 128.
         """
         return self._ensemble_now().scales.importance(self._width)
 
@@ -257,13 +253,13 @@ class SelfTuning(Learner):
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits, raw = labels.measure(Y, self._played)
         leads, known = labels.take_known(n, is_point)
-        rounds = Rounds(X, Y, raw, known)
-        foretold = ensemble.play_lags(rounds, joins=True, is_forecast_point=is_point)
-        rounds = Rounds(X, labels.judge(Y, limits, foretold), raw, known)
+        rounds = Rounds(X, Y, raw, known, joins=True, is_point=is_point)
+        foretold = ensemble.play_lags(rounds)
+        rounds = rounds._replace(Y=labels.judge(Y, limits, foretold))
         of_experts = [one.play(rounds) for one in self._experts]
         trees = [partial(one.play, rounds) for one in self._forests]
-        others = ensemble.play_others(rounds, joins=True, is_forecast_point=is_point, beside=trees)
-        rounds = Rounds(*rounds[:4], np.concatenate(others + of_experts, axis=1))
+        others = ensemble.play_others(rounds, beside=trees)
+        rounds = rounds._replace(recorded=np.concatenate(others + of_experts, axis=1))
         predictions, *sums = (a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6]))
         out = Trace(predictions, trace.sizes, *sums)
         ensemble.play_layers(rounds, out)

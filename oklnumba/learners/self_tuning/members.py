@@ -161,15 +161,9 @@ class Group(State):
 
     # ---- rounds ----
 
-    def play(
-        self, X: np.ndarray, Y: np.ndarray, joins: bool, is_forecast_point: bool = False
-    ) -> None:  # fmt: skip
-        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them; without labels do not.
-
-        joins : whether points may join dictionaries; is_forecast_point : whether the last call was
-        the forecast of the only one.
-        """
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_forecast_point
+    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_point: bool = False) -> None:
+        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them if there are labels."""
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_point
         run_loop(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
         if joins:
             self._note_full(len(X))
