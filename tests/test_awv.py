@@ -51,6 +51,7 @@ def test_known_inputs_is_pkawv_on_the_span_of_a_kors_dictionary():
     values, vectors = np.linalg.eigh(naive.gaussian(atoms, atoms))
     F = K @ vectors / np.sqrt(values)
     assert_close(run.predictions, naive.feature_forecasts(F, y, 0.1, True), rtol=1e-8)
+    assert okl.PKAWV.known_inputs(kernel, X, discount=0.9).discount == 0.9
 
 
 # ---- exactness of the bulk calls ----
@@ -176,14 +177,17 @@ def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
     assert (ridge.regret > awv.bound).any()
 
 
-def test_certificate_goes_on_from_the_rounds_before_the_run():
+def test_certificate_goes_on_from_the_rounds_before_the_run(tmp_path):
     X, y = smooth(n=90)
     learner = okl.PKAWV(okl.TaylorFeatures(2, sigma=1.0))
     whole = okl.run(okl.PKAWV(okl.TaylorFeatures(2, sigma=1.0)), X, y).certificate
     learner.partial_fit(X[:50], y[:50])
-    rest = okl.run(learner, X[50:], y[50:]).certificate
+    run = okl.run(learner, X[50:], y[50:], record=10)
+    run.save(tmp_path / "run.npz")
+    rest = okl.Run.load(tmp_path / "run.npz").certificate
     for a, b in zip(whole[:4], rest[:4], strict=True):
-        assert_array_equal(a[50:], b)
+        assert_array_equal(a[59::10], b)
+    assert rest.rounds == whole.rounds == 90 and repr(rest) == repr(whole)
 
 
 # ---- trouble ----
@@ -352,11 +356,3 @@ def test_columns_behind_those_in_use_are_left_alone():
     assert_allclose(
         wide.forecasts, np.array(wide.ridge_forecasts) / np.array(wide.shrinks)[:, None], rtol=1e-14
     )
-
-
-def test_known_inputs_takes_a_discount():
-    X, y = STREAMS["uniform"]
-    learner = okl.PKAWV.known_inputs(okl.Gaussian(1.0), X, discount=0.9)
-    assert learner.discount == 0.9
-    fixed = okl.PKAWV(learner.features, discount=0.9)
-    assert_array_equal(okl.run(learner, X, y).predictions, okl.run(fixed, X, y).predictions)

@@ -62,15 +62,6 @@ def test_a_run_that_keeps_some_rounds_has_the_numbers_of_the_one_that_keeps_all(
         assert contents(learner) == state
 
 
-def test_the_certificate_is_of_all_rounds_of_the_learner(tmp_path):
-    X, y = stream(make(okl.PKAWV))
-    whole, learner = okl.run(make(okl.PKAWV), X, y).certificate, make(okl.PKAWV)
-    okl.run(learner, X[:40], y[:40])
-    okl.run(learner, X[40:], y[40:], record=7).save(tmp_path / "run.npz")
-    found = okl.Run.load(tmp_path / "run.npz").certificate
-    assert found.rounds == whole.rounds == len(y) and repr(found) == repr(whole)
-
-
 @pytest.mark.parametrize("record", [1, 7, N, N + 5, "none"])
 def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
     X, y = stream(make(okl.PKAWV))

@@ -368,9 +368,6 @@ def test_a_table_is_saved_and_loaded(tmp_path):
     assert again.columns == table.columns and isinstance(again.rows[0]["d"], int)
     table.to_csv(tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text() == table.to_csv() == "a,b,c,d\nx,1.5,,1\n,,,2\n"
-    okl.run(okl.FOGD(), X, Y).save(tmp_path / "r.npz")
-    with pytest.raises(ValueError, match="holds a run, not a table"):
-        okl.Table.load(tmp_path / "r.npz")
     np.testing.assert_array_equal(table["b"], [1.5, np.nan])
     with pytest.raises(ValueError, match="no column 'e'"):
         _ = table["e"]

@@ -30,7 +30,9 @@ def test_one_vs_rest_around_every_learner(cls):
     X, y = stream()
     learner = okl.OneVsRest(make(cls), CLASSES)
     assert (learner.rounds, learner.size, learner.predict_one(X[0])) == (0, 0, "red")
+    assert learner.learners_ == []
     run = okl.run(learner, X, y)
+    assert len(learner.learners_) == (1 if learner.learners_[0]._outputs_at_once else 3)
     # The definition: a binary learner a class, softmax regression on their forecasts.
     signs = np.where(y[:, None] == CLASSES, 1.0, -1.0)
     forecasts = okl.run(okl.MultiOutput(make(cls)), X, signs).predictions
@@ -253,17 +255,6 @@ def test_the_certificate_of_classes_is_that_of_their_scores():
     for several_outputs in (run, okl.run(okl.MultiOutput(okl.OGD()), *several(okl.OGD()))):
         with pytest.raises(ValueError, match="several outputs.*Hindsight"):
             several_outputs.regret(okl.Gaussian(), 1.0)
-
-
-def test_the_scorers_are_shown_as_they_are():
-    X, y = stream()
-    shared = okl.OneVsRest(okl.PKAWV(TAYLOR), CLASSES)
-    apart = okl.OneVsRest(okl.FOGD(), CLASSES)
-    assert shared.learners_ == apart.learners_ == []
-    for one in (shared, apart):
-        one.partial_fit(X, y)
-    assert len(apart.learners_) == 3
-    assert len(shared.learners_) == 1 and shared.size == shared.learners_[0].size == 6
 
 
 # ---- online to batch ----
