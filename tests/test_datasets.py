@@ -20,25 +20,6 @@ import oklnumba as okl
 from oklnumba import datasets
 from tests.checks import peak_of
 
-# name: n, d, rows labelled +1 (None: regression), n_train; from the README of the data folder
-TABLE = {
-    "ijcnn1": (141691, 22, 13565, 49990),
-    "cod-rna": (331152, 8, 110384, 59535),
-    "casp": (45730, 9, None, 45730),
-    "magic04": (19020, 10, 12332, 19020),
-    "mushrooms": (8124, 112, 3916, 8124),
-    "w8a": (49749, 300, 1479, 49749),
-    "a9a": (48842, 123, 11687, 32561),
-    "susy30k": (30000, 18, 13815, 30000),
-    "mnist12": (14867, 784, 7877, 12700),
-    "phishing": (11055, 68, 6157, 11055),
-    "german": (1000, 24, 300, 1000),
-    "spambase": (4601, 57, 1813, 4601),
-    "svmguide3": (1243, 22, 296, 1243),
-    "cadata": (20640, 8, None, 20640),
-    "abalone": (4177, 8, None, 4177),
-    "parkinsons": (5875, 20, None, 5875),
-}
 OWN = ("magic04", "mushrooms", "casp")
 DATA = os.environ.get("OKLNUMBA_DATA")
 
@@ -129,37 +110,37 @@ def left_in_cache(home):
 # --- the real sets --------------------------------------------------------------------------------
 
 
-def check_real(name):
-    n, d, positives, n_train = TABLE[name]
-    data = datasets.load(name)
-    assert data.X.shape == (n, d) and data.y.shape == (n,)
+def check_real(name, folder):
+    """The archive, whose digest is known, agrees with the table of sets; inputs are scaled."""
+    data, spec = datasets.load(name), datasets.SPECS[name]
+    with np.load(Path(folder, f"{name}.npz")) as file:
+        assert data.X.shape == file["X"].shape == spec.shape
+        assert (data.name, data.n_train) == (name, spec.n_train) == (name, file["n_train"])
+        assert np.array_equal(data.y, file["y"])
     assert data.X.dtype == data.y.dtype == np.float64
     assert data.X.flags.c_contiguous and data.X.flags.writeable and data.y.flags.writeable
-    assert (data.name, data.n_train) == (name, n_train)
     low, high = data.X.min(axis=0), data.X.max(axis=0)
     varies = low < high
     assert np.all(low[varies] == -1) and np.all(high[varies] == 1)
     assert np.all(low[~varies] == 0)
-    if positives is None:
-        assert data.task == "regression"
-    else:
-        assert data.task == "classification"
+    assert data.task == ("regression" if spec.positives is None else "classification")
+    if spec.positives is not None:
         assert np.array_equal(np.unique(data.y), [-1, 1])
-        assert np.count_nonzero(data.y == 1) == positives
+        assert np.count_nonzero(data.y == 1) == spec.positives
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_bundled_sets_need_nothing(name):
-    check_real(name)
+    check_real(name, datasets.BUNDLED)
 
 
 @pytest.mark.skipif(DATA is None, reason="OKLNUMBA_DATA is not set")
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", [name for name in datasets.names() if datasets.SPECS[name].digest])
 def test_sets_of_the_data_folder(name, monkeypatch):
     if not Path(DATA, f"{name}.npz").exists():
         pytest.skip(f"{name}.npz is not in OKLNUMBA_DATA")
     monkeypatch.setenv("OKLNUMBA_DATA", DATA)
-    check_real(name)
+    check_real(name, DATA)
 
 
 def test_every_set_but_susy_and_higgs_has_a_digest_and_a_way_to_get_it():

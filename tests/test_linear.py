@@ -10,32 +10,22 @@ import oklnumba as okl
 from oklnumba import losses
 from oklnumba.components.potentials import check_simplex
 from tests.checks import COMPILED
-from tests.streams import ADAPTIVE, FAMILY, NEWTON, D, linear_stream
+from tests.streams import FAMILY, NEWTON, D, linear_stream
 
 # ---- two faces, one learner ----
 
 
 def two_faced(loss):
     """Return every learner with both faces, with a loss for the other face."""
-    found = [
-        okl.OGD(eta=0.2, loss=loss),
-        okl.OGD(eta=0.5, schedule="sqrt", radius=0.8, loss=loss),
-        okl.OGD(schedule="strong", lam=2.0, loss=loss),
-        okl.OGD(eta=0.5, schedule="gradient", radius=0.8, loss=loss),
-        okl.LazyOGD(eta=0.2, radius=0.7, loss=loss),
-        okl.PNorm(eta=0.2, p=1.3, loss=loss),
-        okl.ExponentiatedGradient(eta=0.3, scale=2.0, loss=loss),
-        *(okl.AdaptiveFTRL(kind, loss=loss) for kind in ADAPTIVE),
-        okl.StronglyConvexFTRL(lam=2.0, loss=loss),
-        okl.CoinBetting(loss=loss),
-        okl.ExpConcaveFTRL(alpha_tilde=0.2, loss=loss),
-        okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="ball", radius=0.5, loss=loss),
-        okl.ExpConcaveFTRL(alpha_tilde=0.2, domain="simplex", loss=loss),
-        okl.OnlineNewtonStep(C=100.0, eta=0.1, loss=loss),
-        okl.SketchedONS(rank=2, C=100.0, eta=0.1, loss=loss),
-    ]
-    if loss == "hinge":
-        found += [okl.Perceptron(eta=0.4), okl.Winnow(eta=0.4)]
+    found = []
+    for one in FAMILY:
+        params = one.get_params()
+        if "loss" in params:
+            found.append(type(one)(**params | {"loss": loss}))
+        elif loss == "hinge":
+            found.append(one)
+    found.append(okl.OnlineNewtonStep(C=100.0, eta=0.1, loss=loss))
+    found.append(okl.SketchedONS(rank=2, C=100.0, eta=0.1, loss=loss))
     return [pytest.param(one, loss, id=f"{one!r}") for one in found]
 
 
