@@ -69,8 +69,8 @@ class BAO2KS(Learner):
     -------
     After the authors' code: without a loss the one-kernel form does not move; the observed loss (1
     - y f) / (1 + U) may be negative; epochs double the accuracy of the weights when eps^2 times the
-    loss in the epoch passes K ln(100 K). A reservoir without a horizon grows with ln t: its sample
-    is nearly uniform. With several kernels each has the budget; the paper has none there.
+    loss in the epoch passes K ln(100 K). Without a horizon the reservoir grows with ln t. With
+    several kernels each has the budget; the paper has none there.
 
     Examples
     --------

@@ -80,8 +80,7 @@ class ExpConcaveFTRL(EitherLearner):
     Remarks
     -------
     Errata 46: the first term has alpha~, not alpha; and the theorem needs points in the domain,
-    which only "ball" and "simplex" guarantee. There the quadratic is minimised exactly. On the
-    simplex the forecast 0 is reported for the first round; see ExponentiatedGradient.
+    which only "ball" and "simplex" guarantee. There the quadratic is minimised exactly.
 
     Examples
     --------

@@ -57,8 +57,8 @@ class OGD(_FirstOrder):
         Step size, of all schedules but "strong".
     schedule : {"constant", "sqrt", "strong", "gradient"}
         eta_t = eta, eta / sqrt(t), 1 / (lam t) or eta / sqrt(sum_{s<=t} |g_s|^2). The last is the
-        mirror descent of oco's footnote 1: AdaptiveFTRL("gradient") without its sigma, for any
-        scale of the gradients. Its bound, ``theory.gradient_steps_bound``, needs a radius.
+        mirror descent of oco's footnote 1, for gradients of any scale. Its bound,
+        ``theory.gradient_steps_bound``, needs a radius.
     lam : float > 0, optional
         Strong convexity of the losses, for the schedule "strong" only.
     radius : float > 0, optional
@@ -68,10 +68,9 @@ class OGD(_FirstOrder):
 
     Remarks
     -------
-    With a constant step and no projection this is FTRL with |w|^2 / (2 eta). The projection is that
-    of the point; LazyOGD projects the sum of gradients. The learner face with the schedule "strong"
-    plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex (example of oco section 3; Pegasos
-    with the hinge loss); l alone is not.
+    With a constant step and no projection this is FTRL with |w|^2 / (2 eta). The learner face with
+    the schedule "strong" plays lam |w|^2 / 2 + l(w.x, y), which is lam-strongly convex (example of
+    oco section 3; Pegasos with the hinge loss); l alone is not.
 
     Examples
     --------
@@ -179,8 +178,8 @@ class ExponentiatedGradient(_FirstOrder):
     Remarks
     -------
     oco Example 6.1 leaves the normalisation out. The learner face reports the forecast 0 in the
-    first round, as every learner here does; the update of that round is at the centre of the
-    simplex, the point of the game. For negative weights give the features (x, -x).
+    first round, whose update is at the centre of the simplex, the point of the game. For negative
+    weights give the features (x, -x).
 
     Examples
     --------
@@ -307,7 +306,7 @@ class StronglyConvexFTRL(_FirstOrder):
 
     Remarks
     -------
-    As published. The learner face plays lam |w|^2 / 2 + l(w.x, y), lam-strongly convex; l is not.
+    As published. The learner face is that of OGD with the schedule "strong".
 
     Examples
     --------

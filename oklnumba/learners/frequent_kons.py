@@ -33,11 +33,8 @@ class FrequentKONS(Curved):
 
     Parameters
     ----------
-    kernel, loss, C, alpha
-        As in KONS with the constant schedule.
-    eta : float > 0, optional
-        Step size. None: the curvature of the loss on [-C, C]. A larger one costs regret, which
-        ``regret_bound`` contains.
+    kernel, loss, C, alpha, eta
+        As in KONS with the constant schedule. A larger eta costs regret (see ``regret_bound``).
     rank : int >= 1
         Directions that the sketch keeps; it has up to 2 rank rows.
     budget : int >= 1

@@ -141,8 +141,7 @@ class KONS(_KernelForm):
         Regularisation.
     eta : float > 0, optional
         Step size. None: the curvature sigma of the loss on [-C, C] or, with the schedule "sqrt", 1
-        / (L C), L the loss's Lipschitz constant; or ``theory.kons_step(loss, C, dimension)`` with
-        the effective dimension of the stream to come.
+        / (L C), L the loss's Lipschitz constant. See also ``theory.kons_step``.
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
     stop : float >= 0

@@ -139,8 +139,8 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
 
     Remarks
     -------
-    KONS with a linear kernel makes the same forecasts. The factor U' D U of A does not drift.
-    ExpConcaveFTRL over the whole space is the same recursion without the projection.
+    KONS with a linear kernel makes the same forecasts. ExpConcaveFTRL over the whole space is the
+    same recursion without the projection.
 
     Examples
     --------

@@ -27,9 +27,8 @@ class Diary(NamedTuple):
     size : int
         Atoms in the dictionary.
     alignment : float
-        The sum of delta_t, the paper's proxy of the kernel alignment A_T; the regret of POMD with
-        zeta = ald_scale = 1 and a horizon is at most 3 U sqrt(this + 3 D) + 9 U sqrt(D)
-        (``theory.pomdr_data_bound`` is sharper).
+        The sum of delta_t, the paper's proxy of the kernel alignment A_T; it bounds the regret of
+        POMD (``theory.pomdr_data_bound``).
     removals, projections : int
         Halves of a dictionary merged into the other; gradients projected on its span.
     """

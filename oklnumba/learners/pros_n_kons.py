@@ -28,10 +28,8 @@ class ProsNKONS(SampledSpan, Curved):
 
     Parameters
     ----------
-    kernel, loss, C, alpha
+    kernel, loss, C, alpha, eta
         As in KONS with the constant schedule.
-    eta : float > 0, optional
-        Curvature to use; None: that of the loss on [-C, C].
     mu, beta, eps, sampler
         Of KORS, as in NystromAWV.
     restart : bool

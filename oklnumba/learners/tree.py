@@ -7,10 +7,9 @@ import numpy as np
 
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import cut_blocks
-from oklnumba.core.params import count
+from oklnumba.core.params import clone, count
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.base import learner as base
-from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, learner_field
 from oklnumba.learners.base.wrapper import Wrapper
 
 PAST, NODES = 1, 2  # entries of the counts: stored rows, leaves and splits
@@ -79,8 +78,7 @@ class Tree(Wrapper):
         "records": (NODES, "record", "outputs"),
     }  # fmt: skip
     _UNBOUNDED = frozenset({"records"})
-    _block_rows = base.PLAY_ROWS
-    size = Learner.size
+    size, _block_rows = Learner.size, Learner._block_rows
 
     learner: Learner = learner_field()
     leaf_rows: int = count(2, 2000)
@@ -121,7 +119,7 @@ class Tree(Wrapper):
         node = int(self._counts[NODES])
         self._reserve({NODES: node + 1})
         self._counts[NODES] += 1
-        self._leaves[node] = clone_learner(self._hyper.learner)
+        self._leaves[node] = clone(self._hyper.learner)
         self._leaves[node]._open(self._lengths["d"], self._outputs)
         return node
 
@@ -211,7 +209,7 @@ class Tree(Wrapper):
         return added
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        out = base.empty_per_round(len(X), self._outputs)
+        out = empty_per_round(len(X), self._outputs)
         for node, rows in group_by_leaf(X, self._splits).items():
             one = self._leaves[node]
             if out.size == 1:
