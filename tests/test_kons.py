@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba.core.params import clone
 from tests.checks import COMPILED, one_by_one
 from tests.reference import naive
 from tests.streams import (
@@ -202,14 +203,19 @@ def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, restart):
 # ---- all learners that use curvature ----
 
 
-@pytest.mark.parametrize(
-    ("make", "more"),
-    [(okl.KONS, {}), (okl.SketchedKONS, {"gamma": 0.3})]
-    + [(okl.ProsNKONS, {"restart": restart}) for restart in (True, False)],
-)
-def test_labels_beyond_C_are_refused_and_change_nothing(make, more):
+LIFTED = okl.WithFeatures(okl.TaylorFeatures(), okl.OnlineNewtonStep(C=0.5))
+CURVED = [
+    okl.KONS(okl.Gaussian(0.7), C=0.5),
+    okl.SketchedKONS(okl.Gaussian(0.7), C=0.5, gamma=0.3),
+    *(okl.ProsNKONS(okl.Gaussian(0.7), C=0.5, restart=restart) for restart in (True, False)),
+    *(okl.OnlineNewtonStep(C=0.5), okl.SketchedONS(C=0.5), LIFTED, okl.Experts([LIFTED])),
+]
+
+
+@pytest.mark.parametrize("learner", CURVED, ids=repr)
+def test_labels_beyond_C_are_refused_and_change_nothing(learner):
     X, y = newton_stream("squared", 0.5)
-    learner, twin = (make(okl.Gaussian(0.7), C=0.5, **more) for _ in range(2))
+    learner, twin = clone(learner), clone(learner)
     for one in (learner, twin):
         one.partial_fit(X[:100], y[:100])
     bad = y[100:].copy()

@@ -75,16 +75,6 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
         assert_array_equal(now, then)
 
 
-@pytest.mark.parametrize("cls", [okl.OnlineNewtonStep, okl.SketchedONS])
-def test_labels_where_the_loss_has_no_curvature_are_refused(cls):
-    X, y = linear_stream()
-    lifted = okl.WithFeatures(okl.TaylorFeatures(), cls(C=0.5))
-    for learner in (cls(C=0.5), lifted, okl.Experts([lifted])):
-        with pytest.raises(ValueError, match=r"outside \[-C, C\] with C = 0.5"):
-            learner.partial_fit(X, 2 * y)
-        assert learner.rounds == 0
-
-
 @pytest.mark.parametrize("directions", [6, 3])  # more than the sketch keeps, and as many
 def test_the_sketch_loses_no_more_than_frequent_directions_may(directions):
     rank, rng = 3, np.random.default_rng(0)
