@@ -89,9 +89,6 @@ class FrequentKONS(Curved):
         square = self._hyper.alpha + T[hot.SQUARE]
         return float(square * F * F + T[hot.LINEAR] * F + T[hot.CONSTANT] + T[hot.R_G]) / 2.0
 
-    def _check_params(self) -> None:
-        self._require_curvature("or FOGD, a first-order learner")
-
     def _advice(self, X: np.ndarray) -> str | None:
         """Say so if no point can reach the threshold: the forecast would stay 0."""
         p, loss = self._checked_params(), self._loss()

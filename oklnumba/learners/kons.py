@@ -38,6 +38,9 @@ class Curved(BoundedForecasts):
     alpha: float = positive(1.0)
     eta: float | None = positive(None, optional=True)
 
+    def _check_params(self) -> None:
+        self._require_curvature("or FOGD, a first-order learner")
+
 
 class _KernelForm(GrowingFactor, Curved):
     """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse.

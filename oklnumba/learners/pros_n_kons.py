@@ -68,10 +68,6 @@ class ProsNKONS(SampledSpan, Curved):
         """How often a new atom made w and A start again (the first atom does not count)."""
         return int(self._counts[hot.RESTARTS])
 
-    def _check_params(self) -> None:
-        self._require_curvature("or FOGD, a first-order learner")
-        super()._check_params()
-
     def _start(self, d: int) -> None:
         p = self._hyper
         self._ridge, joining = p.alpha, self._start_sampling()
