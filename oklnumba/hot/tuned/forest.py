@@ -107,14 +107,15 @@ def draw_threshold(x, node, growth):
 @hot
 def measure_gain(threshold, node, growth):
     """Return the gain of splitting the values that draw_threshold wrote."""
-    values, tree, gain, below = growth.values, growth.tree, 0.0, 0.0
+    values, tree, gain = growth.values, growth.tree, 0.0
     count = tree.nodes[node, ROUNDS]
+    below = 0.0
+    for i in range(np.int64(count)):
+        below += 1.0 if values[i] <= threshold else 0.0
     for k in range(growth.labels.shape[0]):
-        labels, total, below = growth.labels[k], 0.0, 0.0
+        labels, total = growth.labels[k], 0.0
         for i in range(np.int64(count)):
-            inside = 1.0 if values[i] <= threshold else 0.0
-            total += inside * labels[i]
-            below += inside
+            total += labels[i] if values[i] <= threshold else 0.0
         apart = total / below - (tree.sums[node, k] - total) / (count - below)
         gain += apart * apart
     return gain * below * (count - below)
