@@ -1,7 +1,5 @@
 """Streaming dictionaries of points: KORS, uniform sampling, approximate linear dependence."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """RKHS kernels: hyper-parameters and a code; the loops are in hot/primitives/rows.py."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -12,8 +12,6 @@
 The last three take labels -1 and +1. To change the 0.1 or the corner 1 of huber, scale the labels.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Kernels of scaled inputs, and scales learned from data by the mean squares of a gradient."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

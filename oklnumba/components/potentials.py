@@ -1,7 +1,5 @@
 """Regularisers, their conjugates, mirror maps and norms (oco)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log

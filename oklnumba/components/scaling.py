@@ -1,7 +1,5 @@
 """Standardising inputs by the rows seen so far."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Long work in small pieces, between which rounds may be played: generators with a result."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from functools import partial
 from typing import TypeVar

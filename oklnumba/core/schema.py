@@ -4,8 +4,6 @@ The first rows with names give the schema, by which every later row is read. Arr
 and are used as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Base class of pipeline steps: names and widths of columns, frames; without scikit-learn."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Hard streams: a greedy adversary (Jezequel, Gaillard and Rudi 2019) and synthetic ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

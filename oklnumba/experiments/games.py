@@ -1,7 +1,5 @@
 """Games for the linear learners: portfolios and least squares (oco section 4)."""
 
-from __future__ import annotations
-
 from math import log
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Regret against dictionary size on one stream in one call: ``regret_vs_size``."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """scikit-learn estimators over any learner: ``fit`` plays the rows once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce

@@ -3,8 +3,6 @@
 Nothing uses pyplot or changes global settings of matplotlib.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

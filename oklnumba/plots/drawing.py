@@ -1,7 +1,5 @@
 """Parts of all figures: axes, colours and dashes, titles, ticks, legends, labels."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Probabilities of classes, and how forecasts stand beside rules that need no learner."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One fixed function out of an online run."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """The one streaming loop: forecast, see the label, update."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """The result of a run: its rounds, its regret, and the certificate."""
 
-from __future__ import annotations
-
 import os
 from functools import cached_property
 from typing import Any, NamedTuple, Self

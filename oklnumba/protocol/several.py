@@ -4,8 +4,6 @@ One learner plays all outputs on one state where it can (``_outputs_at_once``: t
 learners, whose factor does not depend on the labels), else there is a learner for each output.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Bounds of Experts: exponential weights, fixed share, labels without a given bound, ML-Poly."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import log, sqrt
 

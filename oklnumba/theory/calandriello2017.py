@@ -1,7 +1,5 @@
 """Bounds of Calandriello, Lazaric and Valko 2017 (kons): KONS, its sketches, and KORS."""
 
-from __future__ import annotations
-
 from math import log
 from typing import Any
 

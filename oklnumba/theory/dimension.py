@@ -1,7 +1,5 @@
 """How large a kernel is on a stream: log det, effective dimension, leverage, alignment."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import numpy as np

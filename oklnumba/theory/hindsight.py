@@ -1,7 +1,5 @@
 """The best functions in hindsight, and regret against them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Bounds of Jacobsen and Cutkosky 2024 (ICML): online linear regression with a discount."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

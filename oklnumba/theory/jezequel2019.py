@@ -1,7 +1,5 @@
 """Bounds of Jezequel, Gaillard and Rudi 2019 (pkawv): Kernel-AWV and PKAWV."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import ceil, e, log, log1p
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Bounds of Li and Liao 2023 (pomdr): POMD, POMDR and the size of an ALD dictionary."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import log, sqrt
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Bound of Orabona and Pal 2016 (NIPS): coin betting."""
 
-from __future__ import annotations
-
 from math import e, hypot, log, pi, sqrt
 
 from oklnumba.core.checks import require_positive

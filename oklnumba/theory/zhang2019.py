@@ -1,7 +1,5 @@
 """Bounds of Zhang 2019 (oco): the FTRL family, Perceptron and Winnow."""
 
-from __future__ import annotations
-
 from math import ceil, exp, inf, log, sqrt
 
 import numpy as np

@@ -8,8 +8,6 @@ and optimised with it. For this the file uses internals of numba, which
 tests/test_numba_assumptions.py checks.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import hashlib

@@ -12,8 +12,6 @@ and with ``OKLNUMBA_PLAIN_JIT=1`` in the environment. Numba's cache then sees ed
 that defines a function: after an edit in another file of hot/, delete the cache.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from functools import partial
