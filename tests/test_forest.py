@@ -83,3 +83,10 @@ def test_no_cut_changes_a_bit(cuts):
     assert_array_equal(found, expected)
     known = look_back(Y, np.zeros(5, dtype=np.int64))
     assert_array_equal(forest.forecast(X[:5], known), whole.forecast(X[:5], known))
+
+
+def test_new_trees_learn_more_rows_than_a_block_has(monkeypatch):
+    X, Y = stream("plain")
+    expected = play(X, Y, [])[0]
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 5)  # the trees of round 192 learn 12 rows at once
+    assert_array_equal(play(X, Y, range(0, N, 4))[0], expected)

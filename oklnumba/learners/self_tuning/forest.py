@@ -48,7 +48,10 @@ class Forest(State):
     # ---- rounds ----
 
     def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the forecasts of n rounds, (n, E, K), each before its label is learned."""
+        """Return the forecasts of n rounds, (n, E, K), each before its label is learned.
+
+        n : up to BLOCK_ROWS, as for ``forecast``.
+        """
         X, Y = self._find_pairs(rounds)
         return self._forecast(X, Y, True, rounds.known)
 
@@ -102,7 +105,8 @@ class Forest(State):
         """Exchange the trees for those that the work grows, and let them learn the later rows."""
         finish(work)
         self._take(self._grown)
-        self.play(past.rounds(slice(built, None)))
+        for start in range(built, len(past.X), settings.BLOCK_ROWS):
+            self.play(past.rounds(slice(start, start + settings.BLOCK_ROWS)))
 
     def _build(self, past: Past, end: int, pieces: int) -> Paced[None]:
         """Grow the trees of round ``end`` in about so many pieces."""
