@@ -135,7 +135,7 @@ class State:
     _UNBOUNDED: ClassVar[frozenset[str]] = frozenset()  # arrays that may overflow harmlessly
     _COINS: ClassVar[tuple[str, ...]] = ()
     _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
-    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # arrays of a fixed size, mostly unused
+    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # long arrays, mostly unused, or made anew
     _REMADE: ClassVar[frozenset[str]] = frozenset()  # arrays that are computed again, not saved
     _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
     _FIRST_ROOM = 64  # entries of the first buffers
@@ -224,7 +224,8 @@ class State:
                 for axis, n in zip(axes, old.shape, strict=True)
             ]
             if shape != list(old.shape):
-                larger[name] = aligned_zeros(*shape).astype(old.dtype, copy=False)
+                make = zero_pages if name in self._SPARSE else aligned_zeros
+                larger[name] = make(*shape).astype(old.dtype, copy=False)
                 larger[name][tuple(slice(n) for n in old.shape)] = old
         return larger
 

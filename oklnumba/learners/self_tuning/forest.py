@@ -32,6 +32,7 @@ class Forest(State):
 
     _STATE = axes_of(hot.Trees)
     _INTEGERS = frozenset({"counts", "roots"})
+    _SPARSE = frozenset(OF_NODES)
 
     def __init__(self, outputs: int, lags: int, seed: int):
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in settings.GROWTHS}

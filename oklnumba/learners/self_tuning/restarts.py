@@ -28,6 +28,7 @@ class Restarts(State):
     """
 
     _INTEGERS = frozenset({"counts", "known"})
+    _SPARSE = frozenset({"inputs", "labels", "raw", "recorded"})
     _STATE = {
         "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
         "raw": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "lasting", "outputs"),
