@@ -120,8 +120,8 @@ def test_what_was_lacking_where_inputs_were_the_same_is_added(monkeypatch):
     rows = rng.standard_normal((1000, 6))
     labels = np.sin(rows[:, 0]) + rows[:, 1] + rng.standard_normal(1000)  # of each row its own
     drawn, losses = rng.integers(0, 1000, 3000), []
-    for slots in (constants.REMEMBERED, 1):  # control: each row takes the place of the last
-        monkeypatch.setattr(constants, "REMEMBERED", slots)
+    for slots in (constants.SLOTS, 1):  # control: each row takes the place of the last
+        monkeypatch.setattr(constants, "SLOTS", slots)
         run = okl.run(okl.SelfTuning(), rows[drawn], labels[drawn])
         losses.append(run.losses[1000:].mean())
     assert losses[0] < 0.9 * losses[1]
@@ -277,7 +277,7 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     for k, (last, _) in enumerate(known):
         target, ridges = np.append(0.0, (Y[:, k] - last)[1:]), [(1.0, None), (1.0, 300)]
         ridges = naive_self_tuning.forecasts(Z, target, ridges, every=True)
-        got = ensemble._results.forecasts[ensemble._lagged_rows, 0, k] + ensemble.scales.offsets[k]
+        got = ensemble._results.forecasts[ensemble._lags_rows, 0, k] + ensemble.scales.offsets[k]
         assert_allclose(got, ridges[-1] + last[-1], rtol=1e-9)
 
 
@@ -373,7 +373,8 @@ def test_outliers_are_those_of_the_definition(name):
     labels = Labels(1, are_judged=True)
     for start in range(0, 1500, 77):
         rows = slice(start, start + 77)
-        got, raw = labels.measure(y[rows, None], start)
+        got = labels.measure(y[rows, None], start)
+        raw = labels.remember(y[rows, None], got)
         learned = labels.judge(y[rows, None], got, told[:, rows, None])
         assert_array_equal(raw[:, 0], cut[rows])
         assert_array_equal(learned[:, 0], expected[rows])

@@ -22,7 +22,7 @@ from oklnumba.core.state import (
     round_up_to_vector,
 )
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
-from oklnumba.hot.primitives import dictionary as hot
+from oklnumba.hot.primitives import dictionary as loops
 from oklnumba.hot.primitives.jit import ATOMS, DONE
 
 BLOCK_ROWS = 8192  # points in one call of a loop
@@ -72,7 +72,7 @@ class _Sampler(State, Transformer, Params):
         self._fault = INTERRUPTED
         scales = self._hyper.kernel._scales
         for block in dense_blocks(rows, BLOCK_ROWS):
-            out = hot.Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
+            out = loops.Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
             seen, status = self._play(scale_columns(block, scales), out)
             new = np.flatnonzero(out.joins[:seen])
             self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
@@ -93,13 +93,13 @@ class _Sampler(State, Transformer, Params):
         self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
         self._coins = Coins(getattr(self._hyper, "seed", 0))
-        self._work = hot.Work(np.zeros(0), np.zeros(0))
+        self._work = loops.Work(np.zeros(0), np.zeros(0))
         self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = hot.Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
+        work = loops.Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
         return super()._make_buffers(rooms) | {"work": work}
 
     @property
@@ -173,7 +173,7 @@ class KORS(_Sampler):
     (True, 300)
     """
 
-    _STATE = axes_of(hot.KORSState)
+    _STATE = axes_of(loops.KORSState)
     _COINS = ("coins",)
     _REMEDY = "raise alpha or scale the inputs"
 
@@ -182,11 +182,11 @@ class KORS(_Sampler):
     eps: float = field_in("(0, 1)", 0.5)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: loops.Choices) -> tuple[int, int]:
         coins, p = self._coins.take(len(X)), self._hyper
-        rule = hot.Rule(p.alpha, p.beta, p.eps)
-        return self._play_with_room(lambda first: hot.kors_rounds(
-            X, coins, first, self._kernel, rule, self._gather(hot.KORSState), self._work, out
+        rule = loops.Rule(p.alpha, p.beta, p.eps)
+        return self._play_with_room(lambda first: loops.kors_rounds(
+            X, coins, first, self._kernel, rule, self._gather(loops.KORSState), self._work, out
         ))  # fmt: skip
 
 
@@ -219,7 +219,7 @@ class UniformSampling(_Sampler):
     probability: float = field_in("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
-    def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: loops.Choices) -> tuple[int, int]:
         out.probabilities[:] = self._hyper.probability
         out.joins[:] = self._coins.take(len(X)) < out.probabilities
         m, new = self.size, X[out.joins == 1]
@@ -257,16 +257,16 @@ class ALD(_Sampler):
     15
     """
 
-    _STATE = axes_of(hot.ALDState)
+    _STATE = axes_of(loops.ALDState)
     _REMEDY = "raise threshold or scale the inputs"
 
     threshold: float = positive(0.1)
 
-    def _play(self, X: np.ndarray, out: hot.Choices) -> tuple[int, int]:
+    def _play(self, X: np.ndarray, out: loops.Choices) -> tuple[int, int]:
         out.probabilities[:] = 1.0
         threshold = self._hyper.threshold
-        return self._play_with_room(lambda first: hot.ald_rounds(
-            X, first, self._kernel, threshold, self._gather(hot.ALDState), self._work, out
+        return self._play_with_room(lambda first: loops.ald_rounds(
+            X, first, self._kernel, threshold, self._gather(loops.ALDState), self._work, out
         ))  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import refuses_overflow, repr_short, require_number, require_positive
 from oklnumba.core.inputs import as_numbers
-from oklnumba.hot.primitives import losses as hot
+from oklnumba.hot.primitives import losses as loops
 
 __all__ = ["LOSSES", "Loss", "get"]
 
@@ -59,7 +59,7 @@ class Loss:
     def derivative(self, forecast: float, y: float) -> float:
         """Return the derivative in the forecast, 0 at a kink."""
         forecast, y = require_number("forecast", forecast), require_number("y", y)
-        return float(hot.loss_derivative(self.code, forecast, y))
+        return float(loops.loss_derivative(self.code, forecast, y))
 
     @refuses_overflow
     def curvature(self, C: float) -> float:
@@ -83,7 +83,7 @@ def _squared_hinge_curvature(C: float) -> float:
 
 def _compiled_values(code: int, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
     values = np.empty(len(y))
-    hot.loss_values(code, forecast, y, values)
+    loops.loss_values(code, forecast, y, values)
     return values
 
 
@@ -97,10 +97,10 @@ def _huber_values(forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _make_quantile(level: float, name: str) -> Loss:
-    step = round(level * hot.LEVELS)
-    if not 0 < step < hot.LEVELS:
+    step = round(level * loops.LEVELS)
+    if not 0 < step < loops.LEVELS:
         raise ValueError(f"loss {name!r} must have a level between 0 and 1, such as quantile(0.9)")
-    q, code = step / hot.LEVELS, hot.QUANTILE + step
+    q, code = step / loops.LEVELS, loops.QUANTILE + step
     values = partial(_compiled_values, code)  # compiled loops multiply by 1 / LEVELS
     return Loss(name, code, False, values, lambda C: 0.0, lambda C: max(q, 1.0 - q))
 
@@ -108,21 +108,21 @@ def _make_quantile(level: float, name: str) -> Loss:
 # Values in NumPy, where it has the bits of hot/primitives/losses.py: every run records them, and
 # compiling takes 0.2 s.
 LOSSES = {loss.name: loss for loss in (
-    Loss("squared", hot.SQUARED, False,
+    Loss("squared", loops.SQUARED, False,
          lambda f, y: (y - f) ** 2, lambda C: 1 / (8 * C * C), lambda C: 4 * C),
-    Loss("absolute", hot.ABSOLUTE, False,
+    Loss("absolute", loops.ABSOLUTE, False,
          lambda f, y: np.abs(y - f), lambda C: 0.0, lambda C: 1.0),
-    Loss("epsilon_insensitive", hot.EPSILON_INSENSITIVE, False,
-         lambda f, y: np.maximum(np.abs(y - f) - hot.TUBE, 0.0), lambda C: 0.0, lambda C: 1.0),
-    Loss("huber", hot.HUBER, False, _huber_values,
+    Loss("epsilon_insensitive", loops.EPSILON_INSENSITIVE, False,
+         lambda f, y: np.maximum(np.abs(y - f) - loops.TUBE, 0.0), lambda C: 0.0, lambda C: 1.0),
+    Loss("huber", loops.HUBER, False, _huber_values,
          lambda C: 1 / (4 * C * C) if C <= 0.5 else 0.0, lambda C: min(2 * C, 1.0)),
     _make_quantile(0.5, "quantile"),
-    Loss("hinge", hot.HINGE, True,
+    Loss("hinge", loops.HINGE, True,
          _shortfall, lambda C: 0.0, lambda C: 1.0),
-    Loss("squared_hinge", hot.SQUARED_HINGE, True,
+    Loss("squared_hinge", loops.SQUARED_HINGE, True,
          lambda f, y: _shortfall(f, y) ** 2, _squared_hinge_curvature, lambda C: 2 * (1 + C)),
-    Loss("logistic", hot.LOGISTIC, True,
-         partial(_compiled_values, hot.LOGISTIC),  # NumPy's exp has other bits elsewhere
+    Loss("logistic", loops.LOGISTIC, True,
+         partial(_compiled_values, loops.LOGISTIC),  # NumPy's exp has other bits elsewhere
          lambda C: exp(-C), lambda C: 1 / (1 + exp(-C))),
 )}  # fmt: skip
 

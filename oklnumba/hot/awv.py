@@ -10,7 +10,8 @@ PKAWV on fixed features (Jezequel, Gaillard and Rudi 2019, "pkawv", Algorithm 1;
 
 Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, and no drift. With
 p = U^-T z_t the ridge forecast is m = p.c, and AWV's is m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A
-discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024).
+discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024), but D stays
+at least lam, so forgetting does not undo the penalty.
 
 Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row per round:
 
@@ -47,7 +48,7 @@ class AWVResults(NamedTuple):
     forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m = z' A_{t-1}^-1 b_{t-1}
     shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z
-    growth: Array  # (n, K): comes off (y - m)^2 / a where columns are new or not compared; else 0
+    growth: Array  # (n, K): comes off (y - m)^2 / a where columns are not compared; else 0
 
 
 class Certificate(NamedTuple):

@@ -18,7 +18,7 @@ from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending,
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
-from oklnumba.hot import awv as hot
+from oklnumba.hot import awv as loops
 from oklnumba.hot.awv import AWVResults, Certificate, KernelAWVState, Stretch
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
@@ -45,7 +45,7 @@ class Ridge(Learner):
         """Make the state, with the totals of certificates."""
         self._make_state(outputs=self._outputs, totals=TOTALS, **lengths)
         self._is_ridge = forecaster == "ridge"
-        self._totals[:, hot.RIDGE] = self._is_ridge
+        self._totals[:, loops.RIDGE] = self._is_ridge
 
     def _make_workspace(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return room for the ridge forecasts, shrinks and growth (0) of n rounds."""
@@ -119,13 +119,13 @@ class KernelAWV(GrowingFactor, Ridge):
         if status := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, status - 1)  # rows count from 1
         Y = y.reshape(b, self._outputs)
-        play = enter(hot.kernel_awv_labels)
+        play = enter(loops.kernel_awv_labels)
         play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
         finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.shrinks)
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        enter(hot.certify)(Y, 0, b, out, 1.0, certificate)
+        enter(loops.certify)(Y, 0, b, out, 1.0, certificate)
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
@@ -136,7 +136,7 @@ class KernelAWV(GrowingFactor, Ridge):
         self._past[:, t : t + b] = X.T
         with cholesky.limit_threads(t, b):
             if self._kernel is not None:
-                hot.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+                loops.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
             else:
                 self._evaluate_rows(X)
             return cholesky.append_rows(self._L, t, b)
@@ -155,7 +155,7 @@ class KernelAWV(GrowingFactor, Ridge):
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
             # A round with the label 0, which the round to come overwrites; it finds its row in L.
             Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
-            play = enter(hot.kernel_awv_labels)
+            play = enter(loops.kernel_awv_labels)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
             self._forecast_point = self._single_input(X)
         else:
@@ -164,14 +164,14 @@ class KernelAWV(GrowingFactor, Ridge):
             with cholesky.limit_threads(t, n):
                 cholesky.solve_rows(self._L, rows, t)
             self._hyper.kernel._write_diagonal(X, deltas)
-            hot.kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
+            loops.kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:
         matrix, past = Factored(self._L, self._played, lower=True), self._used("past").T
         reach = largest_norm(self._hyper.kernel, past)  # |L^-1 k| <= |k(x, .)|
         solutions = [matrix.half_solve(u) for u in self._u]
-        return [measure_part("K + lam I", matrix, solutions, self._totals[:, hot.LARGEST], reach)]
+        return [measure_part("K + lam I", matrix, solutions, self._totals[:, loops.LARGEST], reach)]
 
 
 class KernelRidge(KernelAWV):
@@ -258,7 +258,7 @@ class FeatureRidge(Ridge):
         else:
             arguments = *self._arguments(n), *self._bind_outputs(trace, self._workspace)
             trace.sizes.fill(self._r)
-        play = enter(hot.awv_certified_rounds)
+        play = enter(loops.awv_certified_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
@@ -266,11 +266,11 @@ class FeatureRidge(Ridge):
         Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
         self._forecast_point = self._single_input(X)
         if n == 1 and single is not None:
-            enter(hot.awv_forecasts)(Z, *self._single_arguments(single)[0])
+            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = AWVResults(forecasts.reshape(n, self._outputs), *self._workspace)
-        enter(hot.awv_forecasts)(Z, *self._arguments(n), out)
+        enter(loops.awv_forecasts)(Z, *self._arguments(n), out)
         return forecasts
 
     def _settle(self) -> None:
@@ -281,7 +281,7 @@ class FeatureRidge(Ridge):
         r = self._r
         matrix = Factored(self._U, r, 1.0 / self._inv_d[:r])
         solutions = [matrix.half_solve(c) for c in self._c]
-        return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, hot.LARGEST])]
+        return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, loops.LARGEST])]
 
 
 class PKAWV(FeatureRidge):

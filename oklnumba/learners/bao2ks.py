@@ -9,7 +9,7 @@ from oklnumba.components.metric import split_metric
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, count, field_with, positive, random_seed
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
-from oklnumba.hot import bao2ks as hot
+from oklnumba.hot import bao2ks as loops
 from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -81,7 +81,7 @@ class BAO2KS(Learner):
     (True, (2,))
     """
 
-    _STATE = axes_of(hot.BAO2KSState)
+    _STATE = axes_of(loops.BAO2KSState)
     _INTEGERS = Learner._INTEGERS | {"m", "place"}
     _COINS = ("coins",)
     _fixed_loss = "hinge"
@@ -99,7 +99,7 @@ class BAO2KS(Learner):
     @property
     def restarts(self) -> int:
         """Times that a function started again from 0."""
-        return int(self._counts[hot.RESTARTS])
+        return int(self._counts[loops.RESTARTS])
 
     @property
     def probabilities(self) -> np.ndarray:
@@ -111,7 +111,7 @@ class BAO2KS(Learner):
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
         K = len(list_kernels(self.kernels))
-        return np.sqrt(self._products[:, hot.SQUARE]) if self._width is not None else np.zeros(K)
+        return np.sqrt(self._products[:, loops.SQUARE]) if self._width is not None else np.zeros(K)
 
     def _check_params(self) -> None:
         if len(list_kernels(self.kernels)) > 1:
@@ -125,31 +125,31 @@ class BAO2KS(Learner):
         p = self._hyper
         codes, pars = zip(*(kernel._code() for kernel in list_kernels(p.kernels)), strict=True)
         K, M = len(codes), p.hints or MOST_HINTS
-        self._kernels = hot.Kernels(np.array(codes), np.array(pars))
-        self._rules = hot.Rules(
+        self._kernels = loops.Kernels(np.array(codes), np.array(pars))
+        self._rules = loops.Rules(
             p.radius, p.eta or 0.0, float(p.budget), float(p.hints or 0), p.beta,
             float(p.horizon or 0), CONFIDENCE,
         )  # fmt: skip
         self._coins = Coins(p.seed)
         self._max_size = p.budget + 1 + M  # atoms before a function starts again
         self._make_state(d=d, K=K, M=M, products=3, sums=2, counts=4)
-        self._reserve({hot.MOST: self._max_size})
-        self._place[:], self._p[:], self._sums[hot.ACCURACY] = -1, 1.0 / K, 1.0
-        self._work = hot.Work(*aligned_zeros(3, max(self._max_size, d)))
-        self._arrays = self._gather(hot.BAO2KSState)
+        self._reserve({loops.MOST: self._max_size})
+        self._place[:], self._p[:], self._sums[loops.ACCURACY] = -1, 1.0 / K, 1.0
+        self._work = loops.Work(*aligned_zeros(3, max(self._max_size, d)))
+        self._arrays = self._gather(loops.BAO2KSState)
 
     def _choose_room(self, axis: int, least: int) -> int:
         return self._max_size
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, coins = enter(hot.bao2ks_rounds), self._coins.take(3 * len(X)).reshape(-1, 3)
+        loop, coins = enter(loops.bao2ks_rounds), self._coins.take(3 * len(X)).reshape(-1, 3)
         rules, out = self._rules, Out(*trace[:2])
         self._count_rounds(len(X), *loop(
             X, y, coins, self._played, self._kernels, rules, self._arrays, self._work, out,
         ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        loop, forecasts = enter(hot.bao2ks_forecasts), np.empty(len(X))
+        loop, forecasts = enter(loops.bao2ks_forecasts), np.empty(len(X))
         coin, played, kernels = self._coins.next, self._played, self._kernels
         loop(X, coin, played, kernels, self._rules, self._arrays, self._work, forecasts)
         return forecasts

@@ -14,14 +14,14 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond, scale_columns
 from oklnumba.core.params import choice, clone, field_in, field_with, positive, to_spec
 from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros, axes_of
-from oklnumba.hot import experts as hot
+from oklnumba.hot import experts as loops
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, check_learner
 from oklnumba.learners.base.wrapper import from_any
 
 KINDS = {
-    "aggregating": hot.AGGREGATING, "average": hot.AVERAGE, "hedge": hot.HEDGE,
-    "mlpoly": hot.ML_POLY,
+    "aggregating": loops.AGGREGATING, "average": loops.AVERAGE, "hedge": loops.HEDGE,
+    "mlpoly": loops.ML_POLY,
 }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class Experts(Learner):
     True
     """
 
-    _STATE = axes_of(hot.ExpertsState)
+    _STATE = axes_of(loops.ExpertsState)
     _REMEDY = "lower the learners' steps, or scale the labels"
     _needs_each_label = from_any("learners", "_needs_each_label")
     _needs_last_label = from_any("learners", "_needs_last_label")
@@ -115,7 +115,7 @@ class Experts(Learner):
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
         weights = aligned_zeros(len(self._totals))
-        hot.write_weights(self._rule, self._played, self._gather(hot.ExpertsState), weights)
+        loops.write_weights(self._rule, self._played, self._gather(loops.ExpertsState), weights)
         return weights
 
     def _loss(self) -> losses.Loss:
@@ -152,8 +152,8 @@ class Experts(Learner):
         self._experts = p.learners
         for one in self._experts:
             one._open(d)
-        loss, B = p.learners[0]._loss().code, hot.LEARNED if p.B is None else p.B
-        self._rule = hot.Rule(KINDS[p.kind], loss, B, p.share)
+        loss, B = p.learners[0]._loss().code, loops.LEARNED if p.B is None else p.B
+        self._rule = loops.Rule(KINDS[p.kind], loss, B, p.share)
         self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
         self._groups = []
         for group in group_equal_features(self._experts):
@@ -163,7 +163,7 @@ class Experts(Learner):
         aside = [[i] for i, one in enumerate(self._experts) if one._runs_in_threads]
         in_turn = [i for i, one in enumerate(self._experts) if not one._runs_in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
-        self._make_state(experts=len(self._experts), tally=hot.TALLY)
+        self._make_state(experts=len(self._experts), tally=loops.TALLY)
         self._weights = aligned_zeros(len(self._experts))
 
     def _write_features(self, X: np.ndarray) -> dict[int, tuple[np.ndarray]]:
@@ -185,9 +185,9 @@ class Experts(Learner):
         run_together([partial(play_learners, part) for part in self._parts], len(X))
         F = np.stack([inner.predictions for inner in traces], axis=1)
         trace.sizes[:] = sum(inner.sizes for inner in traces)
-        state, bounds = self._gather(hot.ExpertsState), np.empty(len(X))
-        out = hot.Aggregates(trace.predictions, bounds)
-        self._count_rounds(len(X), *hot.experts_rounds(
+        state, bounds = self._gather(loops.ExpertsState), np.empty(len(X))
+        out = loops.Aggregates(trace.predictions, bounds)
+        self._count_rounds(len(X), *loops.experts_rounds(
             F, y, True, self._rule, self._played, state, self._weights, out,
         ))  # fmt: skip
 
@@ -199,9 +199,9 @@ class Experts(Learner):
         Z, forecasts = self._write_features(X), np.empty(len(X))
         inputs = [scale_columns(X, one._scales) for one in self._experts]
         columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
-        F, state, nothing = np.stack(columns, axis=1), self._gather(hot.ExpertsState), np.empty(0)
-        rule, out = self._rule, hot.Aggregates(forecasts, nothing)
-        hot.experts_rounds(F, nothing, False, rule, self._played, state, self._weights, out)
+        F, state, nothing = np.stack(columns, axis=1), self._gather(loops.ExpertsState), np.empty(0)
+        rule, out = self._rule, loops.Aggregates(forecasts, nothing)
+        loops.experts_rounds(F, nothing, False, rule, self._played, state, self._weights, out)
         return forecasts
 
     @property

@@ -13,7 +13,7 @@ from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import choice, field_with, positive
 from oklnumba.core.state import axes_of
 from oklnumba.hot import coin_betting
-from oklnumba.hot import first_order as hot
+from oklnumba.hot import first_order as loops
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, enter
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
@@ -21,30 +21,30 @@ from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
 # Of t in the step, for a schedule of OGD.
-POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0, "gradient": hot.OF_LENGTHS}
+POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0, "gradient": loops.OF_LENGTHS}
 
 
 class _FirstOrder(LinearLearner):
     """Learners whose round takes O(d): one compiled loop, several rules, ``_rule``."""
 
-    _STATE = axes_of(hot.LeaderState)
+    _STATE = axes_of(loops.LeaderState)
     _UNBOUNDED = frozenset({"clock", "S"})  # sums of squares: the steps they divide are 0 then
 
-    def _choose_steps(self) -> hot.Steps:
+    def _choose_steps(self) -> loops.Steps:
         """Return the rule and the hyper-parameters that the loop takes."""
         given = vars(self._hyper)
-        taken = {name: float(given[name]) for name in hot.Steps._fields[1:] if name in given}
-        return hot.Steps(self._rule, **taken)
+        taken = {name: float(given[name]) for name in loops.Steps._fields[1:] if name in given}
+        return loops.Steps(self._rule, **taken)
 
     def _start(self, d: int) -> None:
         self._steps = self._choose_steps()
         self._make_state(clock=2, d=d)
-        self._arrays = self._gather(hot.LeaderState)
-        if self._rule == hot.ENTROPY:  # the first point is the centre of the simplex
+        self._arrays = self._gather(loops.LeaderState)
+        if self._rule == loops.ENTROPY:  # the first point is the centre of the simplex
             self._w[:] = self._steps.scale / d
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        loop = enter(hot.first_order_rounds)
+        loop = enter(loops.first_order_rounds)
         return loop(X, y, loss, self._steps, self._arrays, out)
 
 
@@ -79,7 +79,7 @@ class OGD(_FirstOrder):
     array([-0.5,  0. ])
     """
 
-    _rule = hot.GRADIENT_STEP
+    _rule = loops.GRADIENT_STEP
 
     eta: float = positive(0.1)
     schedule: str = choice(POWERS, "constant")
@@ -100,10 +100,10 @@ class OGD(_FirstOrder):
         else:
             self._refuse_unused("it is for schedule='strong'; leave it out", "lam")
 
-    def _choose_steps(self) -> hot.Steps:
+    def _choose_steps(self) -> loops.Steps:
         p = self._hyper
         lam, power = p.lam or 0.0, POWERS[p.schedule]  # lam is None but for "strong"
-        return hot.Steps(self._rule, p.eta, power, lam, radius=p.radius or inf, decay=lam)
+        return loops.Steps(self._rule, p.eta, power, lam, radius=p.radius or inf, decay=lam)
 
 
 class LazyOGD(_FirstOrder):
@@ -126,7 +126,7 @@ class LazyOGD(_FirstOrder):
     array([-0.6,  0.8])
     """
 
-    _rule = hot.LAZY_BALL
+    _rule = loops.LAZY_BALL
 
     eta: float = positive(0.1)
     radius: float = positive(1.0)
@@ -155,7 +155,7 @@ class PNorm(_FirstOrder):
     array([-3.,  4.])
     """
 
-    _rule = hot.P_NORM
+    _rule = loops.P_NORM
 
     eta: float = positive(0.1)
     p: float = field_with(check_p, 1.5)
@@ -188,7 +188,7 @@ class ExponentiatedGradient(_FirstOrder):
     (array([0.5, 0.5]), array([0.7311, 0.2689]))
     """
 
-    _rule = hot.ENTROPY
+    _rule = loops.ENTROPY
 
     eta: float = positive(0.1)
     scale: float = positive(1.0)
@@ -273,7 +273,7 @@ class AdaptiveFTRL(EitherLearner):
     array([-0.7071,  0.8944])
     """
 
-    _RULES = {"sqrt": hot.SQRT_STEPS, "gradient": hot.LENGTH_STEPS, "adagrad": hot.ADAGRAD}
+    _RULES = {"sqrt": loops.SQRT_STEPS, "gradient": loops.LENGTH_STEPS, "adagrad": loops.ADAGRAD}
 
     kind: str = choice((*_RULES, "adagrad_full"), "sqrt")
     eta: float = positive(0.5)
@@ -314,13 +314,13 @@ class StronglyConvexFTRL(_FirstOrder):
     array([-0.5,  1. ])
     """
 
-    _rule = hot.STRONGLY_CONVEX
+    _rule = loops.STRONGLY_CONVEX
     _REMEDY = "raise lam, or scale the inputs and labels"
 
     lam: float = positive(1.0)
     loss: str = loss_field("hinge")
 
-    def _choose_steps(self) -> hot.Steps:
+    def _choose_steps(self) -> loops.Steps:
         return super()._choose_steps()._replace(decay=self._hyper.lam)
 
 
@@ -404,7 +404,7 @@ class Perceptron(_MistakeDriven):
     array([1., 2.])
     """
 
-    _rule = hot.GRADIENT_STEP
+    _rule = loops.GRADIENT_STEP
 
     eta: float = positive(1.0)
 
@@ -431,6 +431,6 @@ class Winnow(_MistakeDriven):
     array([0.7311, 0.2689])
     """
 
-    _rule = hot.ENTROPY
+    _rule = loops.ENTROPY
 
     eta: float = positive(0.5)

@@ -9,7 +9,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import count, field_in
 from oklnumba.core.state import aligned_zeros, axes_of
-from oklnumba.hot import frequent_kons as hot
+from oklnumba.hot import frequent_kons as loops
 from oklnumba.hot.kons import clipped_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM, Out, enter
 from oklnumba.hot.primitives.rows import kernel_block
@@ -55,7 +55,7 @@ class FrequentKONS(Curved):
     (0.068, 10, 35)
     """
 
-    _STATE = axes_of(hot.State)
+    _STATE = axes_of(loops.State)
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     rank: int = count(1, 25)
@@ -65,7 +65,7 @@ class FrequentKONS(Curved):
     @property
     def R_G(self) -> float:
         """Sum of g_t' A_t^-1 g_t so far, a part of the regret bound."""
-        return float(self._totals[hot.R_G]) if self._width is not None else 0.0
+        return float(self._totals[loops.R_G]) if self._width is not None else 0.0
 
     @property
     def drops(self) -> int:
@@ -86,8 +86,8 @@ class FrequentKONS(Curved):
         """
         F = require_nonnegative("norm", norm)
         T = self._totals if self._width is not None else np.zeros(4)
-        square = self._hyper.alpha + T[hot.SQUARE]
-        return float(square * F * F + T[hot.LINEAR] * F + T[hot.CONSTANT] + T[hot.R_G]) / 2.0
+        square = self._hyper.alpha + T[loops.SQUARE]
+        return float(square * F * F + T[loops.LINEAR] * F + T[loops.CONSTANT] + T[loops.R_G]) / 2.0
 
     def _advice(self, X: np.ndarray) -> str | None:
         """Say so if no point can reach the threshold: the forecast would stay 0."""
@@ -107,8 +107,8 @@ class FrequentKONS(Curved):
         p, sigma = self._hyper, self._loss().curvature(self._hyper.C)
         self._eta = p.eta or sigma
         excess = max(self._eta - sigma, 0.0)
-        self._newton = hot.Newton(self._loss_code, p.C, p.alpha, self._eta, excess)
-        self._growth = hot.GrowthRule(p.threshold, p.budget)
+        self._newton = loops.Newton(self._loss_code, p.C, p.alpha, self._eta, excess)
+        self._growth = loops.GrowthRule(p.threshold, p.budget)
         self._kernel, rows = p.kernel._code(), 2 * p.rank
         self._make_state(d=d, counts=3, totals=4, rows=rows)
         self._row_work = aligned_zeros(2, rows)
@@ -118,24 +118,24 @@ class FrequentKONS(Curved):
         return min(super()._choose_room(axis, least), self._hyper.budget + 1)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = hot.Work(*aligned_zeros(3, rooms[ATOMS]), *self._row_work)
+        work = loops.Work(*aligned_zeros(3, rooms[ATOMS]), *self._row_work)
         return super()._make_buffers(rooms) | {"work": work}
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, out = enter(hot.frequent_kons_rounds), Out(*trace[:2])
+        loop, out = enter(loops.frequent_kons_rounds), Out(*trace[:2])
         first, status = 0, NEED_ROOM
         while status == NEED_ROOM:
             first, status = loop(
-                X, y, first, self._kernel, self._newton, self._growth, self._gather(hot.State),
+                X, y, first, self._kernel, self._newton, self._growth, self._gather(loops.State),
                 self._work, out,
             )  # fmt: skip
-            is_full, p = self._counts[hot.SKETCH_ROWS] == len(self._S), self._hyper
+            is_full, p = self._counts[loops.SKETCH_ROWS] == len(self._S), self._hyper
             over_budget = self.size > p.budget
             if is_full or over_budget:
                 with cholesky.limit_threads(max(self.size, len(self._S)), 2):
                     if is_full:
                         S = self._used("S")
-                        self._counts[hot.SKETCH_ROWS] = shrink_sketch(S, self._L, p.rank, p.alpha)
+                        self._counts[loops.SKETCH_ROWS] = shrink_sketch(S, self._L, p.rank, p.alpha)
                     if over_budget:
                         self._drop_atom()
             self._reserve({ATOMS: self.size + 1})
@@ -143,7 +143,7 @@ class FrequentKONS(Curved):
 
     def _drop_atom(self) -> None:
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""
-        m, rows, alpha = self.size, int(self._counts[hot.SKETCH_ROWS]), self._hyper.alpha
+        m, rows, alpha = self.size, int(self._counts[loops.SKETCH_ROWS]), self._hyper.alpha
         R, w, S = self._R[:m, :m], self._w[:m], self._S[:rows, :m]
         E = scipy.linalg.solve_triangular(R, np.eye(m))  # row j: orthogonal to all atoms but j
         E /= np.linalg.norm(E, axis=1)[:, None]
@@ -151,9 +151,9 @@ class FrequentKONS(Curved):
         share, F = np.minimum(np.sqrt(mass), 1.0), float(np.linalg.norm(w))
         loss = np.log1p(np.maximum(np.sqrt(mass), mass)) / self._eta  # log((share + mass) / share)
         j = int(np.argmin(loss + alpha * share * F * F + 2.0 * alpha * F * (1.0 - share) * parts))
-        self._totals[hot.SQUARE] += alpha * share[j]
-        self._totals[hot.LINEAR] += 2.0 * alpha * (1.0 - share[j]) * parts[j]
-        self._totals[hot.CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
+        self._totals[loops.SQUARE] += alpha * share[j]
+        self._totals[loops.LINEAR] += 2.0 * alpha * (1.0 - share[j]) * parts[j]
+        self._totals[loops.CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
         self._counts[DROPS] += 1
         # Coordinates in which the other atoms have a triangular factor, and the last is along e.
         Q, others = scipy.linalg.qr_delete(np.eye(m), R, j, which="col")
@@ -177,7 +177,7 @@ class FrequentKONS(Curved):
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        p, sketch = self._hyper, Factored(self._L, int(self._counts[hot.SKETCH_ROWS]))
+        p, sketch = self._hyper, Factored(self._L, int(self._counts[loops.SKETCH_ROWS]))
         return [
             measure_span(p.kernel, self._used("atoms").T, self._R, [self._w], [p.C]),
             measure_part("alpha I + S S'", sketch),

@@ -5,7 +5,7 @@ import numpy as np
 from oklnumba.core.checks import require
 from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins, axes_of
-from oklnumba.hot import kernel_ogd as hot
+from oklnumba.hot import kernel_ogd as loops
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import loss_field
 
@@ -57,20 +57,20 @@ class KernelOGD(_Shrinking):
     True
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(hot.NORMAState), hot.NORMAState, hot.NORMAWork
-    _loop = staticmethod(hot.norma_rounds)
+    _STATE, _LAYOUT, _WORK = axes_of(loops.NORMAState), loops.NORMAState, loops.NORMAWork
+    _loop = staticmethod(loops.norma_rounds)
 
     budget: int | None = count(2, None, optional=True)
     radius: float | None = positive(None, optional=True)
 
-    _factor = property(lambda self: float(self._sums[hot.FACTOR]))
+    _factor = property(lambda self: float(self._sums[loops.FACTOR]))
 
     def _start(self, d: int) -> None:
         p = self._hyper
         budget = float(p.budget or np.inf)
-        self._rules = hot.NORMARules(self._loss_code, p.eta, p.lam, budget, p.radius or np.inf)
+        self._rules = loops.NORMARules(self._loss_code, p.eta, p.lam, budget, p.radius or np.inf)
         self._start_expansion(d, budget, counts=2, sums=2)
-        self._sums[hot.FACTOR] = 1.0
+        self._sums[loops.FACTOR] = 1.0
 
 
 class BOGD(_Shrinking):
@@ -108,8 +108,8 @@ class BOGD(_Shrinking):
     (True, 50)
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(hot.BOGDState), hot.BOGDState, hot.BOGDWork
-    _loop, _COINS = staticmethod(hot.bogd_rounds), ("coins",)
+    _STATE, _LAYOUT, _WORK = axes_of(loops.BOGDState), loops.BOGDState, loops.BOGDWork
+    _loop, _COINS = staticmethod(loops.bogd_rounds), ("coins",)
 
     budget: int = count(2, 400)
     gamma: float | None = positive(None, optional=True)
@@ -119,7 +119,7 @@ class BOGD(_Shrinking):
     def _start(self, d: int) -> None:
         p = self._hyper
         budget, gamma = float(p.budget), p.gamma or np.inf
-        self._rules = hot.BOGDRules(self._loss_code, p.eta, p.lam, budget, gamma, p.weighted)
+        self._rules = loops.BOGDRules(self._loss_code, p.eta, p.lam, budget, gamma, p.weighted)
         self._coins = Coins(p.seed)
         self._start_expansion(d, budget)
 

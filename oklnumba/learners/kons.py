@@ -12,7 +12,7 @@ from oklnumba.core import cholesky
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, field_in, nonnegative, positive, random_seed, width
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
-from oklnumba.hot import kons as hot
+from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import Rule
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
@@ -49,7 +49,7 @@ class _KernelForm(GrowingFactor, Curved):
     the status of the compiled loop.
     """
 
-    _STATE = axes_of(hot.State)
+    _STATE = axes_of(loops.State)
     _INTEGERS = frozenset({"counts", "index", "members"})
     _UNBOUNDED = frozenset({"totals"})
     _run_rows = _block_rows = LARGE_BLOCK
@@ -61,7 +61,7 @@ class _KernelForm(GrowingFactor, Curved):
     @property
     def R_G(self) -> float:
         """Sum of g_t' A_t^-1 g_t so far, the first part of the regret bound (kons Prop. 1)."""
-        return float(self._totals[hot.R_G]) if self._width is not None else 0.0
+        return float(self._totals[loops.R_G]) if self._width is not None else 0.0
 
     @property
     def A_weights(self) -> np.ndarray:
@@ -84,7 +84,7 @@ class _KernelForm(GrowingFactor, Curved):
         p, loss = self._hyper, self._loss()
         self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
-        self._newton = hot.Newton(self._loss_code, p.C, p.alpha, p.stop)
+        self._newton = loops.Newton(self._loss_code, p.C, p.alpha, p.stop)
         self._make_state(d=d, counts=4, totals=1)
 
     def _choose_steps(self, n: int) -> np.ndarray:
@@ -110,9 +110,9 @@ class _KernelForm(GrowingFactor, Curved):
         self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        enter(hot.write_coefficients)(self._gather(hot.State), np.empty(r), coefs)
+        enter(loops.write_coefficients)(self._gather(loops.State), np.empty(r), coefs)
         kernel_block(self._kernel, X, self._atoms, m, rows)
-        hot.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
+        loops.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:
@@ -177,29 +177,29 @@ class KONS(_KernelForm):
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         self._reserve({ATOMS: m + b, IN_A: r + b})
-        X, state, eta = X[:b], self._gather(hot.State), self._choose_steps(b)
+        X, state, eta = X[:b], self._gather(loops.State), self._choose_steps(b)
         block_L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
-        block = hot.Block(block_L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
+        block = loops.Block(block_L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
         with cholesky.limit_threads(r, b):
             # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
-            enter(hot.start_block)(self._kernel, X, state, np.empty(m), offsets)
+            enter(loops.start_block)(self._kernel, X, state, np.empty(m), offsets)
             s = self._L[r : r + b, :r]
             cholesky.solve_rows(self._L, s, r)
             columns = np.array(X.T, order="C")
-            enter(hot.write_products)(self._kernel, X, columns, state, H, offsets)
+            enter(loops.write_products)(self._kernel, X, columns, state, H, offsets)
             cholesky.subtract_squares(s, H)
             played, status = 0, DONE
             while played < b and status == DONE:
                 # Then the rounds of the block before the stretch.
                 first, last = played, min(played + STRETCH, b)
-                enter(hot.start_stretch)(block, first, last)
+                enter(loops.start_stretch)(block, first, last)
                 s = block_L[first:last, :first]
                 cholesky.solve_rows(block_L, s, first)
                 cholesky.subtract_squares(s, H[first:last, first:last])
-                play = enter(hot.kons_rounds)  # the rounds of the stretch, one by one
+                play = enter(loops.kons_rounds)  # the rounds of the stretch, one by one
                 arrays = block, self._totals, trace.predictions
                 played, status = play(y, eta, first, last, self._newton, *arrays)
-        enter(hot.append_block)(X[:played], self._loss_code, block, state, trace.sizes)
+        enter(loops.append_block)(X[:played], self._loss_code, block, state, trace.sizes)
         return played, status
 
 
@@ -243,7 +243,7 @@ class SketchedKONS(_KernelForm):
     (0.08, 69)
     """
 
-    _STATE = axes_of(hot.State, hot.Sketch)
+    _STATE = axes_of(loops.State, loops.Sketch)
     _COINS = ("kors_coins", "coins")
 
     gamma: float = field_in("(0, 1]", 0.1)
@@ -260,25 +260,25 @@ class SketchedKONS(_KernelForm):
     def _start(self, d: int) -> None:
         p, shared = self._hyper, self._hyper.sampling == "shared"
         rule, floor = Rule(p.alpha, p.beta, p.eps), p.gamma if shared else 0.0
-        self._sampling = hot.Sampling(rule, p.gamma, floor, p.sampling == "weighted")
+        self._sampling = loops.Sampling(rule, p.gamma, floor, p.sampling == "weighted")
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
-        self._work = hot.Work(*np.zeros((4, 0)))
+        self._work = loops.Work(*np.zeros((4, 0)))
         self._bind()
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = hot.Work(*aligned_zeros(4, max(rooms.values())))
+        work = loops.Work(*aligned_zeros(4, max(rooms.values())))
         return super()._make_buffers(rooms) | {"work": work}
 
     def _bind(self) -> None:
-        self._arrays = self._gather(hot.State), self._gather(hot.Sketch), self._work
+        self._arrays = self._gather(loops.State), self._gather(loops.Sketch), self._work
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
-        n, loop = len(X), enter(hot.sketched_kons_rounds)
+        n, loop = len(X), enter(loops.sketched_kons_rounds)
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
         if self._hyper.sampling == "shared":
             kors_coins = coins
-        stream = hot.Stream(y, self._choose_steps(n), kors_coins, coins)
+        stream = loops.Stream(y, self._choose_steps(n), kors_coins, coins)
         out = Out(*trace[:2])
         return self._play_with_room(lambda first: loop(
             X, stream, first, self._kernel, self._newton, self._sampling, *self._arrays, out

@@ -9,7 +9,7 @@ from oklnumba.core import inputs
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
 from oklnumba.core.params import count, positive, width
 from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
-from oklnumba.hot import newton as hot
+from oklnumba.hot import newton as loops
 from oklnumba.hot.primitives.jit import NEED_ROOM, enter
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
@@ -39,7 +39,7 @@ def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
 class NewtonLearner(LinearLearner):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) per round."""
 
-    _STATE = axes_of(hot.NewtonState)
+    _STATE = axes_of(loops.NewtonState)
     _PADDED = frozenset({"U"})
     _C = inf
     _block_rows = 512
@@ -52,11 +52,11 @@ class NewtonLearner(LinearLearner):
         self._inv_d[:] = 1.0 / start
         self._eta = eta
         wide = aligned_zeros(2 * TOGETHER + 1, self._U.shape[1])
-        small = aligned_zeros(TOGETHER + 5, hot.SMALL)
+        small = aligned_zeros(TOGETHER + 5, loops.SMALL)
         H, (m, slopes, shifts, delayed, a) = small[:TOGETHER], small[TOGETHER:]
         p, beta, scan = wide[:TOGETHER], wide[TOGETHER:-1], wide[-1]
-        self._work = hot.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, delayed)
-        self._arrays = self._gather(hot.NewtonState)
+        self._work = loops.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, delayed)
+        self._arrays = self._gather(loops.NewtonState)
         self._Z = aligned_zeros(self._block_rows, r)
 
     def _pad(self, X: np.ndarray) -> np.ndarray:
@@ -66,12 +66,12 @@ class NewtonLearner(LinearLearner):
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
-        step = hot.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = enter(hot.newton_rounds)
+        step = loops.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
+        play = enter(loops.newton_rounds)
         return play(self._pad(X), y, step, self._arrays, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts, loop = np.empty(len(X)), enter(hot.newton_forecasts)
+        forecasts, loop = np.empty(len(X)), enter(loops.newton_forecasts)
         loop(self._pad(X), self._C, self._U, self._c, self._work.p, forecasts)
         return forecasts
 
@@ -185,7 +185,7 @@ class SketchedONS(_ProjectedStep):
     0.6607
     """
 
-    _STATE = axes_of(hot.SketchState)
+    _STATE = axes_of(loops.SketchState)
 
     rank: int = count(1, 10)
     alpha: float = positive(1.0)
@@ -197,23 +197,25 @@ class SketchedONS(_ProjectedStep):
         p, rows = self._hyper, 2 * self._hyper.rank
         self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
-        self._work = hot.SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
-        self._arrays = self._gather(hot.SketchState)
+        self._work = loops.SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
+        self._arrays = self._gather(loops.SketchState)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
-        step = hot.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = enter(hot.sketched_newton_rounds)
+        step = loops.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
+        play = enter(loops.sketched_newton_rounds)
         rank, arrays = self._hyper.rank, (self._arrays, self._work)
         first, status = play(X, y, step, self._alpha, *arrays, out)
         while status == NEED_ROOM:
-            self._counts[hot.SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
+            self._counts[loops.SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
             played, status = play(X[first:], y[first:], step, self._alpha, *arrays, out[first:])
             first += played
         return first, status
 
     def _matrices(self) -> list[Part]:
-        part = measure_part("alpha I + S S'", Factored(self._R, int(self._counts[hot.SKETCH_ROWS])))
+        part = measure_part(
+            "alpha I + S S'", Factored(self._R, int(self._counts[loops.SKETCH_ROWS]))
+        )
         # x - S' (alpha I + S S')^-1 S x cancels by as much.
         return [part._replace(error=UNIT * part.condition)]
 

@@ -10,7 +10,7 @@ from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
 from oklnumba.core.params import count, positive, random_seed
 from oklnumba.core.state import axes_of
-from oklnumba.hot import nogd as hot
+from oklnumba.hot import nogd as loops
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
 from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Array, Out, enter
 from oklnumba.learners.base.expansion import Expansion
@@ -28,7 +28,7 @@ class _Mapped(Expansion):
     makes the map when row t has been forecast, and returns the next row to play.
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(hot.MappedState), hot.MappedState, hot.Work
+    _STATE, _LAYOUT, _WORK = axes_of(loops.MappedState), loops.MappedState, loops.Work
     _waits = False  # whether the first map is made in the next round with a loss
 
     loss: str = loss_field("hinge")
@@ -40,7 +40,7 @@ class _Mapped(Expansion):
 
     def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:
         p = self._hyper
-        self._rules = hot.Rules(self._loss_code, p.eta, float(p.budget), period, self._waits)
+        self._rules = loops.Rules(self._loss_code, p.eta, float(p.budget), period, self._waits)
         self._start_expansion(d, float(p.budget), counts=4, **lengths)
 
     @property
@@ -52,7 +52,7 @@ class _Mapped(Expansion):
         return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, rules, out = enter(hot.mapped_gradient_rounds), self._rules, Out(*trace[:2])
+        loop, rules, out = enter(loops.mapped_gradient_rounds), self._rules, Out(*trace[:2])
 
         def rounds(first: int) -> tuple[int, int]:
             while True:
@@ -186,7 +186,7 @@ class SkeGD(_Mapped):
     (True, 50)
     """
 
-    _STATE = axes_of(hot.MappedState, Sketches)
+    _STATE = axes_of(loops.MappedState, Sketches)
     _INTEGERS = _Mapped._INTEGERS | {"sampled"}
     _waits = True
 
@@ -263,7 +263,7 @@ class SkeGD(_Mapped):
         if square > NULL_EIGENVALUE * p.kernel.diag(x)[0]:
             alpha[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
         step = p.eta * self._loss().derivative(forecast, y[t])
-        hot.mapped_step(self._alpha, self._W, k, step, len(k), len(W))
+        loops.mapped_step(self._alpha, self._W, k, step, len(k), len(W))
         self._counts[LOSSES] = 0
         trace.sizes[t] = self.size
         return t + 1

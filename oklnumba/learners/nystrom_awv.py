@@ -14,7 +14,7 @@ from oklnumba.core.state import (
     pad_row_length,
     round_up_to_vector,
 )
-from oklnumba.hot import nystrom_awv as hot
+from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST, Certificate
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
@@ -77,7 +77,7 @@ class NystromAWV(SampledSpan, Ridge):
     (0.074, 38)
     """
 
-    _STATE = axes_of(Dictionary, hot.Past, Certificate) | {
+    _STATE = axes_of(Dictionary, loops.Past, Certificate) | {
         "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),  # Factor, on the span
     }  # fmt: skip
     _runs_in_threads, _block_rows = True, BLOCK_ROWS
@@ -97,18 +97,18 @@ class NystromAWV(SampledSpan, Ridge):
         p = self._hyper
         max_size = np.inf if p.max_size is None else float(p.max_size)
         self._ridge, joining = p.lam, self._start_sampling()
-        self._growth = hot.GrowthRule(joining, max_size, p.discount)
+        self._growth = loops.GrowthRule(joining, max_size, p.discount)
         self._start_ridge(p.forecaster, d=d, counts=3)
         self._forgetting = make_forgetting(p.discount, p.lam)
         self._workspace = self._make_workspace(BLOCK_ROWS)
         self._pending, self._pass_work = make_pending((), 0), make_pass_work(self._U)
-        self._reserve({ATOMS: 1, hot.PAST: 1})
+        self._reserve({ATOMS: 1, loops.PAST: 1})
 
     def _space(self) -> str:
         return self._name_space(f"the span of the {self.size} atoms of the dictionary")
 
     def _choose_room(self, axis: int, least: int) -> int:
-        if axis == hot.PAST:
+        if axis == loops.PAST:
             return super()._choose_room(axis, least)
         # By half only, for Phi has this many numbers for each round of the past.
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
@@ -124,30 +124,33 @@ class NystromAWV(SampledSpan, Ridge):
                 "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
             }  # fmt: skip
         k, b, q, border = aligned_zeros(4, cap)
-        column, weights = np.empty((2, rooms[hot.PAST]))
-        work = hot.Work(np.zeros(1), k, b, q, q[None], border, column, weights)
+        column, weights = np.empty((2, rooms[loops.PAST]))
+        work = loops.Work(np.zeros(1), k, b, q, q[None], border, column, weights)
         return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
 
     def _bind(self) -> None:
-        dictionary, past, factor = map(self._gather, (Dictionary, hot.Past, Factor))
-        space = hot.Space(self._kernel, self._growth, dictionary, past, self._work)
+        dictionary, past, factor = map(self._gather, (Dictionary, loops.Past, Factor))
+        space = loops.Space(self._kernel, self._growth, dictionary, past, self._work)
         lam, is_ridge = self._hyper.lam, self._is_ridge
-        self._arguments = space, hot.Model(lam, is_ridge, self._forgetting, factor, self._pass_work)
+        self._arguments = (
+            space,
+            loops.Model(lam, is_ridge, self._forgetting, factor, self._pass_work),
+        )
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
         out, certificate = self._bind_outputs(trace, self._workspace)
-        play = enter(hot.nystrom_awv_rounds)
+        play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            (space, model), sampled = self._arguments, hot.Sampled(*self._block, trace.sizes)
+            (space, model), sampled = self._arguments, loops.Sampled(*self._block, trace.sizes)
             is_point = self._pop_forecast_point(X)
             return play(X, Y, first, coins, is_point, space, sampled, model, out, certificate)
 
         self._play_rounds(n, rounds)
-        if self.size == self._hyper.max_size and self._rooms[hot.PAST] > 0:
-            self._free(hot.PAST)
+        if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
+            self._free(loops.PAST)
             self._work = self._work._replace(column=np.empty(0), weights=np.empty(0))
             self._bind()
 
@@ -156,7 +159,7 @@ class NystromAWV(SampledSpan, Ridge):
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_point = None
         columns = forecasts.reshape(len(X), self._outputs)
-        enter(hot.nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
+        enter(loops.nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
         self._forecast_point = self._single_input(X)
         return forecasts
 

@@ -11,7 +11,7 @@ import numpy as np
 from oklnumba.core.checks import require
 from oklnumba.core.params import count, nonnegative, positive
 from oklnumba.core.state import axes_of
-from oklnumba.hot import pomdr as hot
+from oklnumba.hot import pomdr as loops
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.expansion import OnSpan
@@ -43,8 +43,8 @@ class Diary(NamedTuple):
 class OptimisticDescent(OnSpan):
     """What POMD and POMDR share: optimistic mirror descent on a dictionary."""
 
-    _STATE, _LAYOUT, _WORK = axes_of(hot.POMDRState), hot.POMDRState, hot.Work
-    _loop = staticmethod(hot.pomdr_rounds)
+    _STATE, _LAYOUT, _WORK = axes_of(loops.POMDRState), loops.POMDRState, loops.Work
+    _loop = staticmethod(loops.pomdr_rounds)
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
     _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
@@ -72,7 +72,7 @@ class OptimisticDescent(OnSpan):
     def _start(self, d: int) -> None:
         p, removing = self._hyper, self._removing
         horizon = float(p.horizon or 0)
-        self._rules = hot.Rules(p.radius, p.zeta, p.ald_scale, horizon, *removing)
+        self._rules = loops.Rules(p.radius, p.zeta, p.ald_scale, horizon, *removing)
         self._start_expansion(d, self._rules.budget, counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
 
@@ -81,7 +81,7 @@ class OptimisticDescent(OnSpan):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts, rules = np.empty(len(X)), self._rules
-        loop = enter(hot.pomdr_forecasts)
+        loop = enter(loops.pomdr_forecasts)
         loop(X, self._played, self._kernel, rules, self._arrays, self._work, forecasts)
         return forecasts
 

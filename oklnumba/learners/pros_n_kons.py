@@ -6,7 +6,7 @@ from oklnumba.components.dictionaries import sampler_field
 from oklnumba.core.health import Part
 from oklnumba.core.params import field_in, flag, positive, random_seed
 from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
-from oklnumba.hot import pros_n_kons as hot
+from oklnumba.hot import pros_n_kons as loops
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.dictionary import Dictionary
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
@@ -52,7 +52,7 @@ class ProsNKONS(SampledSpan, Curved):
     (0.299, 38, 37)
     """
 
-    _STATE = axes_of(Dictionary, hot.Factor)
+    _STATE = axes_of(Dictionary, loops.Factor)
     _FIRST_ROOM = 32
     _REMEDY = "raise alpha or mu, lower eta, or scale the inputs"
 
@@ -66,12 +66,12 @@ class ProsNKONS(SampledSpan, Curved):
     @property
     def restarts(self) -> int:
         """How often a new atom made w and A start again (the first atom does not count)."""
-        return int(self._counts[hot.RESTARTS])
+        return int(self._counts[loops.RESTARTS])
 
     def _start(self, d: int) -> None:
         p = self._hyper
         self._ridge, joining = p.alpha, self._start_sampling()
-        self._growth = hot.GrowthRule(joining, p.alpha, p.restart)
+        self._growth = loops.GrowthRule(joining, p.alpha, p.restart)
         eta = p.eta or self._loss().curvature(p.C)
         self._step = Step(self._loss_code, 0.5 * eta, p.C)
         self._make_state(d=d, counts=3)
@@ -82,19 +82,19 @@ class ProsNKONS(SampledSpan, Curved):
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers, rows = super()._make_buffers(rooms), aligned_zeros(7, rooms[ATOMS])
-        return buffers | {"work": hot.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])}
+        return buffers | {"work": loops.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])}
 
     def _bind(self) -> None:
-        state = hot.State(self._gather(Dictionary), self._gather(hot.Factor))
+        state = loops.State(self._gather(Dictionary), self._gather(loops.Factor))
         self._arguments = self._kernel, self._growth, self._step, state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, coins = enter(hot.pros_n_kons_rounds), self._coins.take(len(X))
+        loop, coins = enter(loops.pros_n_kons_rounds), self._coins.take(len(X))
         out = Out(*trace[:2])
         self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments, out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        loop, forecasts = enter(hot.pros_n_kons_forecasts), np.empty(len(X))
+        loop, forecasts = enter(loops.pros_n_kons_forecasts), np.empty(len(X))
         loop(X, self._coins.next, *self._arguments, forecasts)
         return forecasts
 

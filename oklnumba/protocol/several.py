@@ -16,7 +16,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import field_with
 from oklnumba.core.state import State, axes_of
-from oklnumba.hot import softmax as hot
+from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
 from oklnumba.learners.base.wrapper import RowWrapper
@@ -155,22 +155,22 @@ def check_classes(given: Any) -> tuple[Any, ...]:
 class Softmax(State):
     """Softmax regression on the scores of K classes; hot/softmax.py has the steps."""
 
-    _STATE = axes_of(hot.SoftmaxState)
+    _STATE = axes_of(loops.SoftmaxState)
 
     def __init__(self, classes: int):
         self._make_state(d=classes, r=classes + 1)
-        self._W[1:] = hot.START * np.eye(classes)
-        self._A[:] = np.eye(classes + 1) / hot.LAM
-        self._work = hot.SoftmaxWork(*map(np.empty, (classes + 1, classes, classes + 1)))
+        self._W[1:] = loops.START * np.eye(classes)
+        self._A[:] = np.eye(classes + 1) / loops.LAM
+        self._work = loops.SoftmaxWork(*map(np.empty, (classes + 1, classes, classes + 1)))
 
     def play(self, scores: np.ndarray, labels: np.ndarray) -> None:
         """Replace scores, (n, K), by logs of probabilities, each before its label is learned."""
-        state = self._gather(hot.SoftmaxState)
-        enter(hot.softmax_rounds)(scores, labels, state, self._work)
+        state = self._gather(loops.SoftmaxState)
+        enter(loops.softmax_rounds)(scores, labels, state, self._work)
 
     def forecast(self, scores: np.ndarray) -> np.ndarray:
         """Replace the scores of single rounds, and return them."""
-        enter(hot.softmax_forecasts)(scores, self._gather(hot.SoftmaxState), self._work)
+        enter(loops.softmax_forecasts)(scores, self._gather(loops.SoftmaxState), self._work)
         return scores
 
 

@@ -1,13 +1,14 @@
 """Coordinates on which SelfTuning's members play: leaves of a tree, with a dictionary in each.
 
-Of the dictionary I of a leaf, by KORS (dictionary.py), K_I = R'R:
+Of the dictionary I of a leaf, of at most max_size atoms, K_I = R'R:
 
     x_t, scaled, goes to its leaf
-    z_t = (1, R^-T k_I(x_t))
-    x_t may join I
+    z_t = (1, R^-T k_I(x_t));   linear members: z_t = (1, x_t)
+    x_t may join I, by a coin with the probability of KORS       # hot/primitives/dictionary.py
 
 Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
-rounds: it is 0 in earlier rounds, and in the round of the point.
+rounds: it is 0 in earlier rounds, and in the round of the point. None is added if rounding would
+spoil it: if the point is almost in the span of the atoms.
 """
 
 import math
@@ -29,7 +30,7 @@ from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, s
 
 RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
-AGAIN = -1.0  # the coin of an atom of a dictionary that is computed again
+AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
 
 
 class Tree(NamedTuple):
@@ -44,7 +45,7 @@ class Tree(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """A dictionary in each leaf, R = diag(1 / scales) unit_R; the inputs if max_size is 0."""
+    """A dictionary in each leaf, R = diag(1 / inv_pivots) unit_R; the inputs if max_size is 0."""
 
     kernel: tuple
     max_size: int
@@ -54,7 +55,7 @@ class Maps(NamedTuple):
     kors: Annotated[Array, "leaves", "cap", "cap"]
     span: Annotated[Array, "leaves", "cap"]  # the atoms that span
     unit_R: Annotated[Array, "leaves", "lines", "cap"]  # packed (udu.py)
-    scales: Annotated[Array, "leaves", "cap"]
+    inv_pivots: Annotated[Array, "leaves", "cap"]
     k: Array  # (cap,): kernel values of a point
     b: Array  # (cap,): workspace of KORS
     q: Array  # (TOGETHER, cap): coordinates of rows that share a pass over U
@@ -78,8 +79,8 @@ class Block(NamedTuple):
     leaf: Array  # (n,): of each round
     X: Array  # (n, d): of each row, scaled
     coins: Array  # (n,): of each row
-    sizes: Array  # (n,): of each row, atoms in its leaf after it
-    atoms: Array  # (n,): atoms in all leaves after each round
+    row_sizes: Array  # (n,): atoms in the leaf of each row after it
+    sizes: Array  # (n,): atoms in all leaves after each round
 
 
 class Share(NamedTuple):
@@ -105,9 +106,9 @@ def sort_rounds(X, Y, coins, tree, block):
             j = tree.columns[node]
             node = 2 * node + (2 if X[t, j] * tree.scales[j] > tree.thresholds[node] else 1)
         block.leaf[t] = node - inner
-        ends[node - inner] += 1
+        ends[node - inner] += 1  # for now the rows of each leaf
     start = 0
-    for leaf in range(ends.shape[0]):
+    for leaf in range(ends.shape[0]):  # and now where each leaf starts; it ends where rows are in
         start, ends[leaf] = start + ends[leaf], start
     for t in range(X.shape[0]):
         leaf = block.leaf[t]
@@ -137,12 +138,15 @@ def copy_inputs(first, stop, block):
 
 @hot_apart
 def map_rows(first, stop, leaf, maps, block):
-    """Write the coordinates of rows of a leaf as its dictionary is now."""
+    """Write the coordinates of rows of a leaf as its dictionary is now.
+
+    The last row leaves its kernel values in k and its coordinates in q[0]: ``try_to_join``.
+    """
     if maps.max_size == 0:
         copy_inputs(first, stop, block)
         return
     m, rank = maps.counts[leaf, ATOMS], maps.counts[leaf, RANK]
-    atoms, span, scales = maps.atoms[leaf], maps.span[leaf], maps.scales[leaf]
+    atoms, span, inv_pivots = maps.atoms[leaf], maps.span[leaf], maps.inv_pivots[leaf]
     s = first
     while s < stop:
         count = larger(smaller(TOGETHER, (stop - s) // SWEEP * SWEEP), 1)
@@ -157,18 +161,18 @@ def map_rows(first, stop, leaf, maps, block):
             z, q = block.rows.Z[s + i], maps.q[i]
             z[0] = 1.0
             for j in range(rank):
-                q[j] *= scales[j]
+                q[j] *= inv_pivots[j]
                 z[j + 1] = q[j]
             block.rows.widths[s + i] = pad(z, rank + 1)
-            block.sizes[s + i] = m
+            block.row_sizes[s + i] = m
         s += count
 
 
 @hot
-def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
-    """Return what adds_direction of dictionary.py does, for R = diag(1 / scales) unit_R."""
+def adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, v):
+    """Return what adds_direction of hot/primitives/dictionary.py does, for this form of R."""
     for j in range(rank):
-        v[j] = q[j] * scales[j]
+        v[j] = q[j] * inv_pivots[j]
     nuggets = k_xx
     for i in range(rank - 1, -1, -1):
         line, start = find_row(U, i)
@@ -179,7 +183,7 @@ def adds_scaled_direction(U, scales, q, rank, delta, k_xx, v):
             s -= term
             squares += term * term
         v[i] = s
-        nuggets += (squares + s * s) / (scales[i] * scales[i])
+        nuggets += (squares + s * s) / (inv_pivots[i] * inv_pivots[i])
     return delta > 1.1 * NUGGET * nuggets
 
 
@@ -196,14 +200,19 @@ def clear_rows(U, first, stop):
 @hot
 def add_direction(delta, leaf, maps):
     """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
-    counts, U, scales, q = maps.counts[leaf], maps.unit_R[leaf], maps.scales[leaf], maps.q[0]
+    counts, U, q, inv_pivots = (
+        maps.counts[leaf],
+        maps.unit_R[leaf],
+        maps.q[0],
+        maps.inv_pivots[leaf],
+    )
     rank = counts[RANK]
     if rank % LANES == 0:  # written before passes over whole vectors read it: see end_choice
         clear_rows(U, rank, smaller(rank + LANES, U.shape[1]))
     for i in range(rank):
         line, start = find_row(U, i)
-        U[line, start + rank - i] = q[i] * scales[i]
-    scales[rank] = 1.0 / math.sqrt(delta)
+        U[line, start + rank - i] = q[i] * inv_pivots[i]
+    inv_pivots[rank] = 1.0 / math.sqrt(delta)
     maps.span[leaf, rank] = counts[ATOMS]
     counts[RANK] = rank + 1
 
@@ -216,7 +225,7 @@ def kors_of(leaf, maps):
 
 @hot
 def try_to_join(x, coin, leaf, maps):
-    """Let the point that map_rows mapped last join the dictionary if its coin says so.
+    """Let the point that map_rows mapped last, alone, join the dictionary if its coin says so.
 
     For later rounds: they have one coordinate more if it adds a direction. A point with the coin
     AGAIN was an atom and joins as it did. Returns a status.
@@ -232,8 +241,8 @@ def try_to_join(x, coin, leaf, maps):
     if coin == AGAIN:
         adds = maps.span[leaf, rank] == kors.counts[ATOMS]
     else:
-        U, scales = maps.unit_R[leaf], maps.scales[leaf]
-        adds = adds_scaled_direction(U, scales, q, rank, delta, k_xx, maps.k)
+        U, inv_pivots = maps.unit_R[leaf], maps.inv_pivots[leaf]
+        adds = adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, maps.k)
     if adds:
         add_direction(delta, leaf, maps)
     joined = keep_point(RULE, kors, x, k_xx, probability, maps.b)
@@ -254,7 +263,7 @@ def map_rounds(first, stop, leaf, joins, is_forecast_point, maps, block):
         status = try_to_join(block.X[s], block.coins[s], leaf, maps)
         if status != DONE:
             return s, status
-        block.sizes[s] = counts[ATOMS]
+        block.row_sizes[s] = counts[ATOMS]
         s += 1
     if s < stop and not is_forecast_point:
         map_rows(s, stop, leaf, maps, block)
@@ -265,8 +274,8 @@ def map_rounds(first, stop, leaf, joins, is_forecast_point, maps, block):
 def write_sizes(first, stop, size, block):
     """Write the increments of a leaf's size, ``size`` before, in the order of the rounds."""
     for s in range(first, stop):
-        block.atoms[block.rows.order[s]] = block.sizes[s] - size
-        size = block.sizes[s]
+        block.sizes[block.rows.order[s]] = block.row_sizes[s] - size
+        size = block.row_sizes[s]
 
 
 @hot

@@ -1,20 +1,23 @@
 """Rounds of SelfTuning's layers: one forecast of the forecasts of all members, for each output.
 
 The labels y_t and the forecasts f_t,i of N members, of which the last is the label before, count
-from the centre of the labels' range:
+from the centre of the labels' range, which is 0 until a range is forgotten (Layers.end_period):
 
     for t = 1, ..., n:
-        B_t = max_{s<t} |y_s|;   f_t,i is cut to [-B_t, B_t]
-        g_t,j = aggregate j of the f_t,i                         # experts.py: the first layer
-        z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
-        v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
-        h_t,j = f_t,N + B_t (ridge regression j of v on z), cut  # members.py: regression_rounds
-        e_t = y_t cut to [-B_t, B_t] - h_t,1
-        m_t = sum of e_s / (2 + number of s), over the rounds s < t with x_s = x_t, cut
-        z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, the cubes of all
-              h_t,j / B_t and g_t,j / B_t, and m_t / B_t
-        c_t,j = h_t,1 + B_t (ridge regression j of e / B on z), cut  # corrections
-        yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
+        B_t = max |y_s| over s < t, since then;  f_t,i is cut to [-B_t, B_t]
+        first layer: g_t,j = aggregate j = 1, ..., 4 of the f_t,i          # hot/experts.py
+        regressions: z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
+            v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
+            h_t,j = f_t,N + B_t (ridge regression j of v on z), cut        # regression_rounds
+        corrections: e_t = y_t cut to [-B_t, B_t] - h_t,1
+            m_t = sum of e_s / (2 + number of s), over s < t with x_s = x_t, cut
+            z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, the cubes of
+                  all h_t,j / B_t and g_t,j / B_t, and m_t / B_t
+            c_t,j = h_t,1 + B_t (ridge regression j of e / B on z), cut
+        final layer: yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
+
+The sums of e are in a table of 65,536 slots by a hash of x: of two x with one slot the first is
+forgotten.
 """
 
 import math
@@ -40,6 +43,7 @@ from oklnumba.hot.primitives.udu import pad
 from oklnumba.hot.tuned.coordinates import Rows
 from oklnumba.hot.tuned.members import Results
 
+UNSEEN = 2.0  # rounds without residual that each x counts as having had
 FIRST, CORRECTIONS, FINAL = range(3)  # what layer_rounds plays; regressions between
 
 
@@ -64,6 +68,16 @@ class LayerState(NamedTuple):
     best: Annotated[Array, "outputs"]  # the certified member with the least comparator
     lowest: Annotated[Array, "outputs", "periods"]  # label of the present period, and of the one
     highest: Annotated[Array, "outputs", "periods"]  # before
+
+
+class LayerResults(NamedTuple):
+    """What a block of n rounds gives, (n, K) each; with labels all, else predictions only."""
+
+    predictions: Array
+    loss: Array
+    comparator: Array
+    bound: Array
+    guaranteed: Array
 
 
 class LayerWork(NamedTuple):
@@ -124,16 +138,16 @@ def write_differences(f, first, t, B, z):
 @hot
 def write_forecasts(first, stop, base, B, added, t, row):
     """Write what regressions ``first`` to ``stop`` add to ``base``, cut, at the end of a row."""
-    count = added.shape[0] // 2  # ridge and AWV in turn, of which ridge counts
+    regressions = added.shape[0] // 2  # each forecasts as ridge, which counts, and as AWV
     for j in range(first, stop):
-        row[row.shape[0] - count + j] = clip(base + B * added[2 * j, t, 0], B)
+        row[row.shape[0] - regressions + j] = clip(base + B * added[2 * j, t, 0], B)
 
 
 @hot
 def recall_residual(key, keys, residuals):
-    """Return the mean residual of the earlier rounds with this x, as if two more had been 0."""
+    """Return the mean residual of the earlier rounds with this x, as if UNSEEN more had been 0."""
     slot = key & (keys.shape[0] - 1)
-    return residuals[slot, 0] / (residuals[slot, 1] + 2.0) if keys[slot] == key else 0.0
+    return residuals[slot, 0] / (residuals[slot, 1] + UNSEEN) if keys[slot] == key else 0.0
 
 
 @hot
@@ -192,7 +206,7 @@ def first_layer_rounds(n, Y, learns, k, layers):
     take_forecasts(n, k, layers)
     for j in range(layers.kinds.shape[0]):
         rule = Rule(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
-        out = Aggregates(work.first[j], work.excess)  # excess: workspace, until below
+        out = Aggregates(work.first[j], work.excess)  # ML-Poly's bounds, overwritten below
         played, status = experts_rounds(
             F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
         )  # fmt: skip
@@ -233,7 +247,7 @@ def correction_rounds(x_keys, learns, k, layers):
 
 
 @hot
-def certify_rounds(F, k, layers, trace):
+def certify_rounds(F, k, layers, out):
     """Write losses and certificates: the bound is the member's plus the bound of the layers."""
     state, work, y = layers.state, layers.work, layers.work.labels
     certificates = layers.results.certificates
@@ -242,7 +256,7 @@ def certify_rounds(F, k, layers, trace):
         state.loss[k] += (p - y[t]) * (p - y[t])
         for i in range(F.shape[1]):
             state.member_losses[k, i] += (F[t, i] - y[t]) * (F[t, i] - y[t])
-        trace.loss[t, k] = state.loss[k] + state.replay_gap[k]
+        out.loss[t, k] = state.loss[k] + state.replay_gap[k]
         state.excess[k] = state.ended_excess[k] + work.excess[t] + work.regrets[t]
         lost = state.excess[k] + state.replay_gap[k]
         least, guaranteed, best = np.inf, np.inf, 0
@@ -253,12 +267,12 @@ def certify_rounds(F, k, layers, trace):
                 least, best = comparator, j
             guaranteed = smaller(guaranteed, comparator + (bound + lost))
         state.best[k] = best
-        trace.comparator[t, k], trace.guaranteed[t, k] = least, guaranteed
-        trace.bound[t, k] = certificates[layers.certified[best], 2, t, k] + lost
+        out.comparator[t, k], out.guaranteed[t, k] = least, guaranteed
+        out.bound[t, k] = certificates[layers.certified[best], 2, t, k] + lost
 
 
 @hot
-def final_layer_rounds(n, learns, k, offset, layers, trace):
+def final_layer_rounds(n, learns, k, offset, layers, out):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
     F = work.F[:n]
@@ -266,31 +280,32 @@ def final_layer_rounds(n, learns, k, offset, layers, trace):
     for t in range(n):
         row, B = work.final[t], work.bounds[t]
         write_forecasts(layers.regressions, added.shape[0] // 2, row[h_start], B, added, t, row)
-    rule, out = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
+    rule, written = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
+    experts, weights = final_state(state, k), work.final_weights
     played, status = experts_rounds(
-        work.final[:n], work.labels, learns, rule, 0, final_state(state, k), work.final_weights, out
+        work.final[:n], work.labels, learns, rule, 0, experts, weights, written
     )  # fmt: skip
     if status != DONE:
         return played, status
     middle = state.centre[k] + offset
     for t in range(n):
-        trace.predictions[t, k] = work.forecasts[t] + middle
+        out.predictions[t, k] = work.forecasts[t] + middle
     if learns:
-        certify_rounds(F, k, layers, trace)
+        certify_rounds(F, k, layers, out)
     return n, DONE
 
 
 @hot
-def layer_rounds(layer, x_keys, Y, learns, k, offset, bound, trace):
+def layer_rounds(layer, x_keys, Y, learns, k, offset, bound, out):
     """Play n rounds of a layer of output k: FIRST, CORRECTIONS or FINAL, regressions between.
 
     x_keys : (n,), a number for each x; Y : (n, K), less their offsets; learns : else the rounds are
-    only forecast; bound : LayerArguments; trace : (n, K) each, predictions count from 0, not from
+    only forecast; bound : LayerArguments; out : LayerResults, predictions count from 0, not from
     ``offset``. Returns the round that failed and a status.
     """
     n, layers = x_keys.shape[0], unbind(bound)
     if layer == FINAL:
-        return final_layer_rounds(n, learns, k, offset, layers, trace)
+        return final_layer_rounds(n, learns, k, offset, layers, out)
     if layer == CORRECTIONS:
         return correction_rounds(x_keys, learns, k, layers)
     return first_layer_rounds(n, Y, learns, k, layers)

@@ -1,9 +1,12 @@
 """Rounds of the members of one of SelfTuning's spaces.
 
     for each leaf, for its rounds t:
-        z_t = coordinates of x_t                             # coordinates.py
-        ridge regression and AWV on z_t, y_t, each with a lam and a discount   # awv.py
-        PA-I and gradient descent on z_t, y_t                # rules.py
+        z_t = coordinates of x_t                                          # coordinates.py
+        ridge regression and AWV on z_t, y_t, each with a lam and a discount      # hot/awv.py
+        PA-I and gradient descent on z_t, y_t                             # rules.py
+
+``group_rounds`` plays a block. Its rounds are sorted by leaf: round order[s] is row s. Loops play
+rows, and ``unsort_results`` writes their results in the order of the rounds.
 
 The certificate of an AWV forecaster is the sum of the certificates of its leaves. We add up their
 increments, round by round, so that the sums do not depend on how the stream is cut.
@@ -21,7 +24,7 @@ from oklnumba.hot.tuned.rules import Rules, rule_rounds
 
 
 class Regressions(NamedTuple):
-    """N ridge regressions in each of L leaves, for K labels a round."""
+    """N ridge regressions in each of L leaves, for K labels a round: factors of hot/awv.py."""
 
     U: Annotated[Array, "leaves", "regressions", "U_lines", "r"]  # packed (udu.py)
     inv_d: Annotated[Array, "leaves", "regressions", "r"]
@@ -70,20 +73,19 @@ SORT, MAP, REGRESS, FINISH, ALL = range(5)
 def factor_of(regressions, leaf, i):
     """Return the factor of regression i in a leaf."""
     pending = regressions.pending
+    waiting = Pending(
+        pending.columns[leaf, i], pending.z[leaf, i], pending.point[leaf, i], pending.p[leaf, i]
+    )
     return Factor(
-        regressions.U[leaf, i], regressions.inv_d[leaf, i], regressions.c[leaf, i],
-        Pending(
-            pending.columns[leaf, i], pending.z[leaf, i], pending.point[leaf, i],
-            pending.p[leaf, i],
-        ),
-    )  # fmt: skip
+        regressions.U[leaf, i], regressions.inv_d[leaf, i], regressions.c[leaf, i], waiting
+    )
 
 
 @hot
 def find_next_width(widths, first, stop):
     """Return the next row, up to ``stop``, of another width than row ``first``.
 
-    Rounding depends on how many columns there are, so not on how the stream is cut.
+    Rows of one width are a stretch. Rounding depends on the width, so not on how a stream is cut.
     """
     s = first + 1
     while s < stop and widths[s] == widths[first]:
@@ -95,13 +97,14 @@ def find_next_width(widths, first, stop):
 def leaf_rounds(first, stop, leaf, share, learns, rows, regressions, results):
     """Play regressions of a leaf, and AWV beside them. Returns the row that failed, a status.
 
-    learns : else the rows are only forecast. All play as AWV, which writes ridge's forecasts too.
+    learns : else the rows are only forecast. All play as AWV (is_ridge False), which writes ridge's
+    forecasts too.
     """
     Z, Y, compared = rows.Z, rows.Y, rows.compared[leaf]
     while first < stop:
         r, end = rows.widths[first], find_next_width(rows.widths, first, stop)
         stretch = Stretch(first, end, r, smaller(compared, r))
-        if compared >= r:
+        if compared >= r:  # no column is new: awv_rounds leaves the growth as it is
             for s in range(first, end):
                 for k in range(regressions.growth.shape[1]):
                     regressions.growth[s, k] = 0.0
@@ -161,14 +164,14 @@ def sum_increments(n, total, certificates):
 
 
 @hot
-def sum_sizes(n, counts, atoms):
+def sum_sizes(n, counts, sizes):
     """Replace the increments of sizes by their sums, which end with what the counts are now."""
     size = 0
     for leaf in range(counts.shape[0]):
         size += counts[leaf, ATOMS]
     for t in range(n - 1, -1, -1):
-        increment = atoms[t]
-        atoms[t] = size
+        increment = sizes[t]
+        sizes[t] = size
         size -= increment
 
 
@@ -203,7 +206,7 @@ def unsort_results(n, learns, bound):
             unsort_increments(first, stop, rows.order, certificates, latest, rounds.certificates)
             first = stop
         sum_increments(n, group.sums.total, rounds.certificates)
-        sum_sizes(n, group.maps.counts, group.block.atoms)
+        sum_sizes(n, group.maps.counts, group.block.sizes)
 
 
 @hot

@@ -4,12 +4,14 @@ PA-I is of Crammer et al. 2006, Figure 1:
 
     w_1 = 0; for t = 1, ..., n:
         yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
-        PA-I: tau_t = y_t min(C, l_t / |z_t|^2), l_t the hinge loss, C in units of the largest |y|
-        descent: tau_t = step (y_t - yhat_t) / |z_t|^2
+        PA-I, labels -1 and +1: tau_t = y_t min(C, (1 - y_t yhat_t)_+ / |z_t|^2)       (hinge)
+        PA-I, real labels: tau_t = sign(y_t - yhat_t) min(C, |y_t - yhat_t| / |z_t|^2)
+        descent, real labels: tau_t = eta (y_t - yhat_t) / |z_t|^2, eta = step / (1 + step)
+        descent, labels -1 and +1: yhat_t = 2 / (1 + exp(-w_t.z_t)) - 1 = 2 P(y = 1) - 1,
+            tau_t = (step / 2) (y_t - yhat_t) / |z_t|^2                                (logistic)
 
-For labels -1 and +1 PA-I has the hinge loss, and descent the logistic loss, with the forecast
-2 P(y = 1) - 1. For real labels PA-I has the absolute loss, and descent the squared loss with an
-implicit step, stable for any length.
+C is in units of the largest |y| so far. eta makes the step on the squared loss implicit, so it is
+stable for any length.
 """
 
 import math
@@ -29,7 +31,7 @@ class Rules(NamedTuple):
 
     codes: Array  # (M,)
     rates: Array  # (M,): C of PA-I, in units of the largest |y|, or the step over |z|^2
-    signs: Array  # (K,): 1 for labels -1 and +1, 0 for real ones
+    signs: Array  # (K,): 1 for labels -1 and +1; 0 for real ones, and before round 32
     w: Annotated[Array, "leaves", "rules", "outputs", "r"]
     max_label: Annotated[Array, "leaves", "rules", "outputs"]  # largest |y| so far
 

@@ -1,4 +1,10 @@
-"""What each restart makes: scales, members in groups, and the layers that weigh them."""
+"""What each restart makes: scales, members in groups, and the layers that weigh them.
+
+All forecasts of a block lie in one array, ``_results.forecasts``: groups write into their rows of
+it, and the layers read it. There they count from ``scales.offsets``, the middle of each output's
+labels (0 for -1 and +1), as the labels of groups and layers do. Members with lags learn changes
+from the last label instead, which is added to their forecasts.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,8 +18,8 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
+from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.hot.tuned.members import Results
-from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers, find_keys
@@ -26,8 +32,6 @@ from oklnumba.learners.self_tuning.regressions import (
 )
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
-
-NO_SIZES = np.empty(0, dtype=np.int64)  # of forecasts, which add no atoms
 
 
 def make_kernel(space: Space, scales: Scales) -> Kernel:
@@ -57,12 +61,12 @@ class Ensemble(State):
         """Make the members; ``rounds`` : as many as they can have played at the next restart."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-        # Rows of forecasts: of each group in turn, those with a memory at last; of lasting members;
+        # Rows of forecasts: of each group in turn, the one with lags at last; of lasting members;
         # the last label. Rows of certificates: of each group's regressions; of experts.
         cuts = np.cumsum([0, *(space.forecasts for space in spaces)])
         certificate_cuts = np.cumsum([0, *(len(space.ridges) for space in spaces)])
-        lagged = sum(space.forecasts for space in spaces if space.lags)
-        self._lagged_rows = slice(cuts[-1] - lagged, cuts[-1])
+        with_lags = sum(space.forecasts for space in spaces if space.lags)
+        self._lags_rows = slice(cuts[-1] - with_lags, cuts[-1])
         self._lasting_rows = slice(cuts[-1], cuts[-1] + len(self._lasting))
         count = self._lasting_rows.stop + 1
         self._results = make_results(count, certificate_cuts[-1] + len(self._lost), outputs)
@@ -87,8 +91,8 @@ class Ensemble(State):
         have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         experts = certificate_cuts[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(have_proof), experts)
-        like = self.groups[-1].arguments
-        self.layers = Layers(self._results, rows, certified, outputs, like)
+        of_a_group = self.groups[-1].arguments
+        self.layers = Layers(self._results, rows, certified, outputs, of_a_group)
         self._workspaces = Workspaces(partial(bind_groups, self.groups))
 
     def free_members(self) -> None:
@@ -98,34 +102,43 @@ class Ensemble(State):
     # ---- rounds ----
 
     def _find_views(self, X: np.ndarray, known: Known) -> None:
-        """Find keys of inputs, and each group's view: standardised, by normal scores, with lags."""
+        """Find keys of inputs, for ``play_layers``, and what each group sees of them: its view.
+
+        Views are x standardised, its normal scores, or x standardised and the last labels.
+        """
         scales, Z = self.scales, self.scales.transform(X)
         self._keys = find_keys(X[:, : len(scales.mean)])  # columns that came later wait here, too
         scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
-        lagged = scales.add_lags(Z, known)
+        with_lags = scales.add_lags(Z, known)
         spaces = [group.space for group in self.groups]
-        views = [lagged if one.lags else scores if one.normal_scores else Z for one in spaces]
+        views = [with_lags if one.lags else scores if one.normal_scores else Z for one in spaces]
         self._views = list(zip(self.groups, views, strict=True))
 
     def play_lags(self, rounds: Rounds) -> np.ndarray:
-        """Play the members with a memory, by raw labels; return their forecasts, (E, n, K)."""
+        """Play the members with lags, whose labels are raw; return their forecasts, (E, n, K).
+
+        They come first: their forecasts tell which labels are outliers for all others.
+        """
         if not rounds.is_point:  # else the views are those of the forecast
             self._find_views(rounds.X, rounds.known)
-        last, changes = rounds.known.last, rounds.known.change_to(rounds.raw)
+        changes, n = rounds.known.change_to(rounds.raw), len(rounds.X)
         for group, Z in self._views:
             if group.space.lags:
                 group.play(Z, changes, rounds.joins, rounds.is_point)
-        self._add_last(last)
-        return self._results.forecasts[self._lagged_rows, : len(last)] + self.scales.offsets
+        self._add_last(rounds.known.last)
+        return self._results.forecasts[self._lags_rows, :n] + self.scales.offsets
 
     def _add_last(self, last: np.ndarray) -> None:
-        """Write the last labels, (n, K), and add them to what members with a memory forecast."""
+        """Write the last labels, (n, K), and add them to the changes that were just foretold."""
         n, forecasts = len(last), self._results.forecasts
         base = np.subtract(last, self.scales.offsets, out=forecasts[-1, :n])
-        forecasts[self._lagged_rows, :n] += base
+        forecasts[self._lags_rows, :n] += base
 
     def play_others(self, rounds: Rounds, beside: Sequence[Callable] = ()) -> list[Any]:
-        """Play the other members in the same rounds; return the results of calls ``beside``."""
+        """Play the other groups in the same rounds; return the results of calls ``beside``.
+
+        Blocks of many rounds are divided: ``beside`` and the shares of all groups play in threads.
+        """
         Y = rounds.Y - self.scales.offsets
         views = [(group, Z) for group, Z in self._views if not group.space.lags]
         if len(Y) < FEWEST_DIVIDED:
@@ -136,13 +149,13 @@ class Ensemble(State):
         divided = [group.divide(Z, Y, rounds.joins, self._workspaces) for group, Z in views]
         return run_chains([[beside], *divided])[0]
 
-    def play_layers(self, rounds: Rounds, trace: Trace) -> None:
-        """Play the layers on what all members have just forecast; trace : arrays (n, K)."""
+    def play_layers(self, rounds: Rounds, out: LayerResults) -> None:
+        """Play the layers on what all members have just forecast."""
         self._write_recorded(rounds.recorded)
         if self._are_experts.any():
             self._certify_experts(rounds)
         offsets = self.scales.offsets
-        self.layers.play(self._keys, rounds.Y - offsets, offsets, trace)
+        self.layers.play(self._keys, rounds.Y - offsets, offsets, out)
 
     def _write_recorded(self, recorded: np.ndarray) -> None:
         """Write the forecasts of lasting members, (n, E, K), beside those of the groups."""
@@ -166,8 +179,8 @@ class Ensemble(State):
         for group, Z in self._views:
             group.play(Z, NO_LABELS, joins=False)
         self._add_last(known.last)
-        trace = Trace(out, NO_SIZES, *[out] * 4)
-        self.layers.play(self._keys, NO_LABELS, self.scales.offsets, trace)
+        results = LayerResults(*[out] * 5)  # only the predictions are written
+        self.layers.play(self._keys, NO_LABELS, self.scales.offsets, results)
 
     def end_period(self) -> None:
         """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
@@ -187,7 +200,11 @@ class Ensemble(State):
             group.end_choice()
 
     def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
-        """Play the rounds of the past that were not replayed yet, so many rows at a time."""
+        """Play the rounds of the past that were not replayed yet, so many rows at a time.
+
+        Members and layers learn them anew; trees and experts do not play: what they forecast at the
+        time was recorded.
+        """
         while self.replayed < len(past.X):
             start = self.replayed
             if start > 0 and start % settings.PERIOD == 0:
@@ -197,11 +214,9 @@ class Ensemble(State):
             end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
             stop = min(start + size, end, len(past.X))
             rounds = past.rounds(slice(start, stop))._replace(joins=joins)
-            sizes = np.empty(len(rounds.Y), dtype=np.int64)
-            trace = Trace(np.empty(rounds.Y.shape), sizes, *np.empty((4, *rounds.Y.shape)))
             self.play_lags(rounds)
             self.play_others(rounds)
-            self.play_layers(rounds, trace)
+            self.play_layers(rounds, LayerResults(*np.empty((5, *rounds.Y.shape))))
             self.replayed = stop
             yield
 

@@ -10,7 +10,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.paced import Paced, finish
 from oklnumba.core.state import State, axes_of
 from oklnumba.hot.primitives.jit import bind, enter
-from oklnumba.hot.tuned import forest as hot
+from oklnumba.hot.tuned import forest as loops
 from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
@@ -18,7 +18,7 @@ from oklnumba.learners.self_tuning.members import Member
 from oklnumba.learners.self_tuning.regressions import NO_LABELS
 
 ALL = 2**60  # numbers: more than a tree reads
-OF_NODES = [name for name, axes in axes_of(hot.Trees).items() if axes[0] == NODES]
+OF_NODES = [name for name, axes in axes_of(loops.Trees).items() if axes[0] == NODES]
 
 
 class Forest(State):
@@ -30,7 +30,7 @@ class Forest(State):
     growth each tree is a root: it forecasts the mean of the labels so far.
     """
 
-    _STATE = axes_of(hot.Trees)
+    _STATE = axes_of(loops.Trees)
     _INTEGERS = frozenset({"counts", "roots"})
     _SPARSE = frozenset(OF_NODES)
 
@@ -40,11 +40,11 @@ class Forest(State):
         self._shrinkages = np.array(settings.SHRINKAGES)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
-        self._walks = hot.Walks(*np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64), means)
+        self._walks = loops.Walks(*np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64), means)
         self._make_state(counts=1, trees=settings.TREES, outputs=outputs, numbers=NUMBERS)
         self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
         self._work: Paced[None] | None = None  # on the next trees, where begun
-        self._grown: list[hot.Trees] = []  # the next trees, where the work is done
+        self._grown: list[loops.Trees] = []  # the next trees, where the work is done
 
     # ---- rounds ----
 
@@ -62,7 +62,7 @@ class Forest(State):
 
     def _forecast(self, X: np.ndarray, Y: np.ndarray, learns: bool, known: Known) -> np.ndarray:
         F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(hot.forest_rounds)(X, Y, learns, self._bound, F)
+        enter(loops.forest_rounds)(X, Y, learns, self._bound, F)
         return F + known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +78,7 @@ class Forest(State):
         return np.concatenate([known.last, differences, X], axis=1)
 
     def _bind(self) -> None:
-        self._bound = bind((self._gather(hot.Trees), self._shrinkages, self._walks))
+        self._bound = bind((self._gather(loops.Trees), self._shrinkages, self._walks))
 
     # ---- growth ----
 
@@ -126,20 +126,20 @@ class Forest(State):
             tree = make_tree(2 * n, offset, unit)
             growths.append(make_growth(X, Y, only_two, tree, seed))
         if pieces == 1:
-            run_together([partial(enter(hot.grow_nodes), one, ALL) for one in growths])
+            run_together([partial(enter(loops.grow_nodes), one, ALL) for one in growths])
         piece = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / pieces)
         for growth in growths:
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
                     yield
                     left = piece
-                left = enter(hot.grow_nodes)(growth, left)
+                left = enter(loops.grow_nodes)(growth, left)
             made = int(growth.tree.counts[NODES])
             of_nodes = {name: getattr(growth.tree, name)[:made].copy() for name in OF_NODES}
             grown.append(growth.tree._replace(**of_nodes))
         self._grown = grown
 
-    def _take(self, grown: list[hot.Trees]) -> None:
+    def _take(self, grown: list[loops.Trees]) -> None:
         """Exchange the trees."""
         sizes = [len(tree.nodes) for tree in grown]
         total = sum(sizes)
@@ -152,20 +152,20 @@ class Forest(State):
             getattr(self, f"_{name}")[:total] = np.concatenate(parts)
 
 
-def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> hot.Trees:
+def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> loops.Trees:
     """Return a tree that is a root without rounds, with room for so many nodes."""
     counts, roots = np.array([[1], [0]])
     sums = np.zeros((nodes, len(unit)))
-    return hot.Trees(counts, roots, np.zeros((nodes, NUMBERS)), sums, offset, unit)
+    return loops.Trees(counts, roots, np.zeros((nodes, NUMBERS)), sums, offset, unit)
 
 
 def make_growth(
-    X: np.ndarray, Y: np.ndarray, only_two: bool, tree: hot.Trees, seed: int
-) -> hot.Growth:
+    X: np.ndarray, Y: np.ndarray, only_two: bool, tree: loops.Trees, seed: int
+) -> loops.Growth:
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
     n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
     starts_and_stops[1, 0] = n
-    return hot.Growth(
+    return loops.Growth(
         X, Y, only_two, tree, np.array([0, seed]), *starts_and_stops, np.arange(n),
         np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)),
     )  # fmt: skip

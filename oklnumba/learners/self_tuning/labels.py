@@ -1,4 +1,4 @@
-"""The last labels: inputs of members that have a memory, and the measure of what is an outlier."""
+"""The last labels: inputs of members with lags, and the measure of what is an outlier."""
 
 from functools import partial
 from typing import NamedTuple, Self
@@ -12,10 +12,12 @@ from oklnumba.core.state import State
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
-LEAST, LOW, MIDDLE, HIGH, MOST = range(5)  # limits of labels
+# Limits of labels. Beyond LOW and HIGH a label is an outlier unless it was foretold, beyond LEAST
+# and MOST in any case; MIDDLE, the median of the last SHORT_WINDOW labels, is learned in its place.
+LEAST, LOW, MIDDLE, HIGH, MOST = range(5)
 BACK = np.arange(1, settings.LAGS + 1)
 WINDOWS = 128  # of labels: as many as one thread measures at a time; Python's lock costs more below
-MEMORY = settings.BLOCK_ROWS + LONG_WINDOW  # labels for lags: of a block, and as many late ones
+REMEMBERED = settings.BLOCK_ROWS + LONG_WINDOW  # labels: of a block, and as many late ones
 
 
 class Known(NamedTuple):
@@ -50,12 +52,12 @@ class Rounds(NamedTuple):
     """Rounds as members play them."""
 
     X: np.ndarray  # (n, d)
-    Y: np.ndarray  # (n, K), labels to learn: the median in place of outliers
-    raw: np.ndarray  # (n, K), labels as they came, but cut
+    Y: np.ndarray  # (n, K), labels to learn: once judged, the median in place of outliers
+    raw: np.ndarray  # (n, K), labels as they came, but cut to [LEAST, MOST]: members with lags
     known: Known
-    recorded: np.ndarray | None = None  # (n, E, K), what lasting members forecast
+    recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast
     joins: bool = False  # whether inputs may join dictionaries
-    is_point: bool = False  # whether the last forecast was of the only round
+    is_point: bool = False  # whether the only round is the one forecast last: z is there already
 
 
 class Past(NamedTuple):
@@ -78,12 +80,13 @@ class Labels(State):
 
     Outliers are far from the last LONG_WINDOW labels and from the last SHORT_WINDOW ones. So labels
     that move elsewhere, or to another scale, are outliers for at most SHORT_WINDOW rounds.
+
+    are_judged : whether outliers are looked for; else only labels beyond MAX_LABEL are any.
     """
 
     _STATE = {
         "recent": ("window", "outputs"),  # the last labels, NaN before there were any
-        "raw": ("memory", "outputs"),  # the same, cut to [LEAST, MOST]
-        # Outliers are outside [LOW, HIGH], where foretold only outside [LEAST, MOST].
+        "raw": ("remembered", "outputs"),  # the same, cut to [LEAST, MOST]
         "limits": ("limits", "outputs"),
         "replaced": ("outputs",),  # how many outliers there were
         "price": ("outputs",),  # what they cost
@@ -95,16 +98,16 @@ class Labels(State):
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
-        self._make_state(outputs=outputs, window=LONG_WINDOW, memory=MEMORY, limits=5)
+        self._make_state(outputs=outputs, window=LONG_WINDOW, remembered=REMEMBERED, limits=5)
         self._recent[:] = self._raw[:] = np.nan
         self._limits[:] = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])[:, None]
 
     # ---- what is known ----
 
     def _look_back(self, unknown: np.ndarray) -> Known:
-        """Return what is known in n rounds if so many of the last labels, (n,), are not."""
+        """Return what is known in n rounds if so many of the last labels of raw, (n,), are not."""
         # Where not even the first ones remembered are known, these count as known.
-        return look_back(self._raw, np.maximum(MEMORY - unknown, settings.LAGS))
+        return look_back(self._raw, np.maximum(REMEMBERED - unknown, settings.LAGS))
 
     def know_all(self, n: int) -> Known:
         """Return what is known in n single forecasts now."""
@@ -113,12 +116,16 @@ class Labels(State):
 
     def set_leads(self, leads: np.ndarray) -> None:
         """Take the leads, (m,), of coming rows: how many labels before theirs they did not know."""
+        # Row i is i labels behind now, so i of those that it does not know have yet to come.
         self._late = leads, self._look_back(leads - np.arange(len(leads)))
 
-    def take_known(self, n: int, is_forecast_point: bool) -> tuple[np.ndarray, Known]:
-        """Return the leads of the n rounds that ``measure`` took last, and what was known."""
+    def take_known(self, n: int, is_point: bool) -> tuple[np.ndarray, Known]:
+        """Return the leads of the n rounds remembered last, and what was known.
+
+        Each knows the labels before its own, those of this block among them, but late ones.
+        """
         if self._late is None:
-            known = self._latest if is_forecast_point else self._look_back(np.arange(n, 0, -1))
+            known = self._latest if is_point else self._look_back(np.arange(n, 0, -1))
             return np.zeros(n, dtype=np.int64), known
         leads, known = self._late
         self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
@@ -126,35 +133,42 @@ class Labels(State):
 
     # ---- what is usual ----
 
-    def measure(self, Y: np.ndarray, played: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the limits of rounds after so many, (5, n or 1, K), and their labels, cut."""
+    def measure(self, Y: np.ndarray, played: int) -> np.ndarray:
+        """Return the limits of rounds after so many, (5, n, K), or (5, 1, K), the same for all.
+
+        Those of a round are measured on labels before it.
+        """
         n, every = len(Y), settings.MEASURE_LABELS_EVERY
-        first, limits = max(SHORT_WINDOW - played, -played % every), self._limits[:, None]
-        if first < n and self._are_judged:
-            labels = np.concatenate([self._recent, Y])
-            # Of the LONG_WINDOW labels before round first, first + every, ... of this block.
-            windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:n:every]
-            size = max(1, WINDOWS // Y.shape[1])
-            some = [windows[i : i + size] for i in range(0, len(windows), size)]
-            measured = run_together([partial(measure_limits, one) for one in some], n)
-            changes = np.concatenate([limits, *measured], axis=1)
-            self._limits[:] = changes[:, -1]
-            starts = range(first, n, every)
-            limits = changes[:, np.searchsorted(starts, np.arange(n), side="right")]
-        raw = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
+        first = max(SHORT_WINDOW - played, -played % every)  # round of this block that measures
+        if not self._are_judged or first >= n:
+            return self._limits[:, None]
+        labels = np.concatenate([self._recent, Y])
+        # Of the LONG_WINDOW labels before round first, first + every, ... of this block.
+        windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:n:every]
+        size = max(1, WINDOWS // Y.shape[1])
+        some = [windows[i : i + size] for i in range(0, len(windows), size)]
+        measured = run_together([partial(measure_limits, one) for one in some], n)
+        changes = np.concatenate([self._limits[:, None], *measured], axis=1)
+        self._limits[:] = changes[:, -1]
+        starts = range(first, n, every)
+        return changes[:, np.searchsorted(starts, np.arange(n), side="right")]
+
+    def remember(self, Y: np.ndarray, limits: np.ndarray) -> np.ndarray:
+        """Append labels to the last ones; return them cut to [LEAST, MOST], (n, K)."""
+        n, raw = len(Y), np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
         for last, new in ((self._recent, Y), (self._raw, raw)):
             last[:-n] = last[n:]
             last[-n:] = new
-        return limits, raw
+        return raw
 
     def judge(self, Y: np.ndarray, limits: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return labels with the median for outliers that no forecast, (E, n, K), foretold."""
+        """Return labels to learn; forecasts : (E, n, K), of members with lags."""
         if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MIDDLE])
         foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
-        ends = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
-        learned = keep_within(Y, ends[0], limits[MIDDLE], ends[1])
+        low, high = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
+        learned = keep_within(Y, low, limits[MIDDLE], high)
         self._replaced += np.count_nonzero(learned != Y, axis=0)
         return learned
 
@@ -167,7 +181,7 @@ class Labels(State):
 
     def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
         """Return what outliers cost so far, (n or 1, K): losses less those of labels learned."""
-        if learned is Y:  # mostly
+        if learned is Y:  # no outlier among them
             return self._price
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2

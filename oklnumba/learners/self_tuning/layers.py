@@ -11,11 +11,10 @@ from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vecto
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.primitives.losses import SQUARED
-from oklnumba.hot.tuned import layers as hot
+from oklnumba.hot.tuned import layers as loops
 from oklnumba.hot.tuned import members
 from oklnumba.hot.tuned.coordinates import Rows, Share
 from oklnumba.learners.awv import TOTALS
-from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
@@ -44,11 +43,11 @@ class Layers(State):
     also from what it lacked in earlier rounds with the very same inputs.
 
     results, member_rows : of the members, and where they are there; certified : the regressions of
-    those that have a certificate; like : any group, whose loop plays the regressions too, so that
-    they are compiled once; it uses nothing else of the group.
+    those that have a certificate; of_a_group : the arguments of any group, whose loop plays the
+    regressions of the layers too, so that they are compiled once: the rest of it stays unused.
     """
 
-    _STATE = axes_of(hot.LayerState) | {
+    _STATE = axes_of(loops.LayerState) | {
         "U": ("outputs", "regressions", "r", "r"), "inv_d": ("outputs", "regressions", "r"),
         "c": ("outputs", "regressions", "targets", "r"), "member_gaps": ("outputs", "members"),
     }  # fmt: skip
@@ -57,7 +56,7 @@ class Layers(State):
 
     def __init__(
         self, results: members.Results, member_rows: np.ndarray, certified: np.ndarray,
-        outputs: int, like: members.GroupArguments,
+        outputs: int, of_a_group: members.GroupArguments,
     ):  # fmt: skip
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
@@ -66,38 +65,41 @@ class Layers(State):
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
             final=len(settings.FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r,
-            targets=1, periods=2, slots=settings.REMEMBERED, sums=2,
+            targets=1, periods=2, slots=settings.SLOTS, sums=2,
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         layers = (
             kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), results, member_rows,
-            certified, self._gather(hot.LayerState),
+            certified, self._gather(loops.LayerState),
         )  # fmt: skip
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
-        self._workspaces = Workspaces(partial(bind_layers, layers, self._regressions, like))
+        self._workspaces = Workspaces(partial(bind_layers, layers, self._regressions, of_a_group))
 
-    def play(self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, trace: Trace) -> None:
-        """Play rounds with labels less their offsets, (n, K); empty ones are only forecasts."""
+    def play(
+        self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, out: loops.LayerResults
+    ) -> None:  # fmt: skip
+        """Play rounds with labels less their offsets, (n, K); if there are none, only forecast."""
         run_together([
-            partial(self._play_output, x_keys, k, Y, offset, trace)
+            partial(self._play_output, x_keys, k, Y, offset, out)
             for k, offset in enumerate(offsets.tolist())
         ], len(x_keys))  # fmt: skip
 
     def _play_output(
-        self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, trace: Trace
+        self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
     ) -> None:  # fmt: skip
         """Play the layers of output k; each writes what the next one plays."""
         regressions, layers = work = self._workspaces.take()
-        rounds = x_keys, Y, len(Y) > 0, k, offset, layers, trace
+        rounds = x_keys, Y, len(Y) > 0, k, offset, layers, out
+        # The rows of the regressions are written by the layers; output k is their leaf k.
         rows, written = (k, k + 1, 0, len(x_keys)), (NO_INPUTS, Y, NO_COINS, False)
         regress = partial(run_loop, members.group_rounds, members.REGRESS, *written)
-        run_loop(hot.layer_rounds, hot.FIRST, *rounds)
+        run_loop(loops.layer_rounds, loops.FIRST, *rounds)
         regress(Share(*rows, *STACK_RANGE), regressions)
-        run_loop(hot.layer_rounds, hot.CORRECTIONS, *rounds)
+        run_loop(loops.layer_rounds, loops.CORRECTIONS, *rounds)
         regress(Share(*rows, *CORRECTION_RANGE), regressions)
-        run_loop(hot.layer_rounds, hot.FINAL, *rounds)
+        run_loop(loops.layer_rounds, loops.FINAL, *rounds)
         self._workspaces.give_back(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
@@ -164,26 +166,28 @@ class Layers(State):
 
 
 def bind_layers(
-    layers: tuple, regressions: members.Regressions, like: members.GroupArguments
+    layers: tuple, regressions: members.Regressions, of_a_group: members.GroupArguments
 ) -> tuple:
     """Return what the loops of regressions and layers take, with new workspace."""
     state, U, n = layers[-1], regressions.U, BLOCK_ROWS
-    outputs, final, count, r = *state.final_totals.shape, state.member_losses.shape[1], U.shape[-1]
+    outputs, final = state.final_totals.shape
+    N, r = state.member_losses.shape[1], U.shape[-1]
     rows = Rows(
-        np.arange(n), np.zeros(outputs, dtype=np.int64), aligned_zeros(n, r), np.full(n, r),
-        np.zeros((n, 1)), np.full(outputs, r),
+        order=np.arange(n), ends=np.zeros(outputs, dtype=np.int64), Z=aligned_zeros(n, r),
+        widths=np.full(n, r), Y=np.zeros((n, 1)), compared=np.full(outputs, r),
     )  # fmt: skip
     regressed = make_results(2 * U.shape[1], U.shape[1], 1)
-    work = hot.LayerWork(
-        np.zeros((n, count)), np.zeros(count), np.zeros((len(FIRST_LAYER), n)), np.zeros(n),
-        np.zeros(n + 1), np.zeros(n), rows, regressed, np.zeros((n, final)), np.zeros(final),
-        np.zeros(n), np.zeros(n),
+    work = loops.LayerWork(
+        F=np.zeros((n, N)), weights=np.zeros(N), first=np.zeros((len(FIRST_LAYER), n)),
+        labels=np.zeros(n), bounds=np.zeros(n + 1), excess=np.zeros(n), rows=rows,
+        regressed=regressed, final=np.zeros((n, final)), final_weights=np.zeros(final),
+        forecasts=np.zeros(n), regrets=np.zeros(n),
     )  # fmt: skip
-    arguments = like._replace(
-        block=like.block._replace(rows=rows),
+    arguments = of_a_group._replace(
+        block=of_a_group.block._replace(rows=rows),
         regressions=regressions._replace(**make_buffers(U[0, 0], 1)), row_results=regressed,
     )  # fmt: skip
-    return bind(arguments), bind(hot.LayerArguments(*layers, work))
+    return bind(arguments), bind(loops.LayerArguments(*layers, work))
 
 
 def find_keys(X: np.ndarray) -> np.ndarray:

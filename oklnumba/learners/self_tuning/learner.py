@@ -1,34 +1,39 @@
-"""SelfTuning: a learner that tunes itself. settings.py has all constants, and says why.
+"""SelfTuning: a learner that tunes itself. settings.py has its constants, and says why.
 
-A round is ``_play_block``. It calls, in this order:
+``_play_block`` plays 1 to 1024 rounds, each as if it came alone. This is a round of one x and y:
 
-    labels.measure, take_known    limits of usual labels; the last labels              labels.py
-    ensemble.play_lags            members with lags: they learn y even if it is an outlier
-        _find_views               x standardised; its normal scores; x with lags       scales.py
-        Group.play                group_rounds of each such space: members.py, hot/tuned/members.py
-            sort_rounds           x goes to its leaf                   hot/tuned/coordinates.py
-            map_share             z, the coordinates of x there; x may join the dictionary
-            regression_rounds     ridge and AWV on z, and certificates               hot/awv.py
-            play_rules            PA-I and descent on z                      hot/tuned/rules.py
-            unsort_results        all these, in the order of the rounds
-    labels.judge                  the median in place of an outlier that nobody foretold
-    Expert.play, Forest.play      the user's models; trees                experts.py, forest.py
-    ensemble.play_others          Group.play of the other spaces
-    ensemble.play_layers          one forecast of all these                           layers.py
-        first_layer_rounds        aggregations of the members               hot/tuned/layers.py
-        regression_rounds         regressions on members and aggregations
-        correction_rounds         what the corrections play
-        regression_rounds         corrections: regressions on the forecasts so far
-        final_layer_rounds        aggregation of all these; the certificate
-    labels.add_price              what outliers cost
-    restarts.record               the round joins the past                          restarts.py
-    _restart                      after GROWTHS rounds new trees, after RESTARTS a new ensemble:
-        Scales.measure            scales, metrics, leaves: of the first 15/16 of the rounds
-        choose, replay            dictionaries choose among these; members play all rounds again
-    ensemble.end_period           forget ranges that labels no longer fill
+1. labels.measure           limits LEAST <= LOW <= MIDDLE <= HIGH <= MOST of labels      labels.py
+   labels.remember          y, cut to [LEAST, MOST], is the last label from now on
+   labels.take_known        the last label that was known for x, how those before differ from it
+2. ensemble.play_lags       members with lags come first                               ensemble.py
+       _find_views          x standardised; its normal scores; x with the differences    scales.py
+       Group.play           ridge regression of (y, cut, - last label), as in 4         members.py
+3. labels.judge             an outlier, unless 2 foretold it, is now MIDDLE: a median
+4. Expert.play              the user's models, on x as it came                          experts.py
+   ensemble.play_others     all other members, on y - offset
+       Group.play           for each space             members.py, hot/tuned/members.group_rounds
+           sort_rounds          x goes to a leaf of the space          hot/tuned/coordinates.py
+           map_share            z = (1, R^-T k(x)) of its dictionary, which x may join then
+           regression_rounds    ridge and AWV on z, for each lam and discount        hot/awv.py
+           play_rules           PA-I and gradient descent on z             hot/tuned/rules.py
+       Forest.play          trees on x as it came, and 3 labels   forest.py, hot/tuned/forest.py
+5. ensemble.play_layers     one forecast of these 49, the last one being the last label
+       first_layer_rounds       4 aggregations of the members         layers.py, hot/tuned/layers.py
+       regression_rounds        3 ridge regressions on members and aggregations
+       correction_rounds        on these 7 forecasts, their cubes, and what was lacking at this x:
+       regression_rounds        2 ridge regressions of what the first of the 3 lacks
+       final_layer_rounds       ML-Poly of 2 aggregations, 3 regressions and 2 corrections
+6. restarts.record          the round joins the past, while restarts come            restarts.py
+   _restart                 after 48, 96, ... rounds: new trees; after 32, 128, 512, ...:
+       Scales.measure       of the first 15/16 of the past: scales, metrics, leaves
+       make_members         new groups and layers on these scales
+       choose               points of these rounds join dictionaries, by KORS
+       replay               2, 4 and 5 again for all rounds; trees and experts as recorded then
+   ensemble.end_period      every 1024 rounds: forget the range that labels no longer fill
 
-``_forecast`` does the same without labels. Blocks of many rounds are divided among threads, and
-restarts are spread over single rounds: read a round without ``divide`` and ``Paced``.
+``_forecast`` is a round without labels. Leave out at first: threads (divide, Share, Workspaces),
+pieces of a restart (Paced), what a forecast before its label spares (is_point), and certificates
+(totals, latest, excess, bound, price), on which no forecast depends.
 """
 
 from collections.abc import Sequence
@@ -44,6 +49,7 @@ from oklnumba.core.paced import finish
 from oklnumba.core.params import count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
+from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.wrapper import from_any
 from oklnumba.learners.self_tuning import settings
@@ -238,35 +244,37 @@ class SelfTuning(Learner):
         return not self._restarts.are_over(self._played)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play rounds in blocks that end with each event of the schedule."""
         Y, start = y.reshape(len(X), self._outputs), 0
-        is_forecast_point = self._pop_forecast_point(X)
+        is_point = self._pop_forecast_point(X)
         while start < len(X):
             stop = min(len(X), start + self._restarts.rounds_to_stop(self._played))
-            rows, start = slice(start, stop), stop
             try:
-                self._play_block(X[rows], Y[rows], trace.rows(rows.start, stop), is_forecast_point)
+                self._play_block(X[start:stop], Y[start:stop], trace.rows(start, stop), is_point)
             except Trouble as trouble:
                 self._raise_status(*trouble.args)
+            start = stop
 
     def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, is_point: bool) -> None:
-        """Play up to BLOCK_ROWS rounds; restarts and ends of periods come after the last one."""
+        """Play 1 to BLOCK_ROWS rounds, all their labels at hand, each as if it came alone."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
-        limits, raw = labels.measure(Y, self._played)
+        limits = labels.measure(Y, self._played)
+        raw = labels.remember(Y, limits)
         leads, known = labels.take_known(n, is_point)
         rounds = Rounds(X, Y, raw, known, joins=True, is_point=is_point)
-        foretold = ensemble.play_lags(rounds)
-        rounds = rounds._replace(Y=labels.judge(Y, limits, foretold))
+        with_lags = ensemble.play_lags(rounds)
+        rounds = rounds._replace(Y=labels.judge(Y, limits, with_lags))
         of_experts = [one.play(rounds) for one in self._experts]
-        trees = [partial(one.play, rounds) for one in self._forests]
-        others = ensemble.play_others(rounds, beside=trees)
-        rounds = rounds._replace(recorded=np.concatenate(others + of_experts, axis=1))
-        predictions, *sums = (a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6]))
-        out = Trace(predictions, trace.sizes, *sums)
+        forest_calls = [partial(one.play, rounds) for one in self._forests]
+        of_forests = ensemble.play_others(rounds, beside=forest_calls)
+        rounds = rounds._replace(recorded=np.concatenate(of_forests + of_experts, axis=1))
+        # Of the trace all but sizes and intervals.
+        out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])))
         ensemble.play_layers(rounds, out)
-        # The loss is of the labels that came, so the bound includes the price of outliers.
+        # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
-        for sums in (out.loss, out.bound, out.guaranteed):
-            sums += price
+        for so_far in (out.loss, out.bound, out.guaranteed):
+            so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if not self._restarts.are_over(self._played):
             self._restarts.record(rounds, leads, self._played)

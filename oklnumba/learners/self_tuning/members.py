@@ -23,7 +23,7 @@ from oklnumba.core.state import (
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, bind
 from oklnumba.hot.primitives.udu import LANES
-from oklnumba.hot.tuned import members as hot
+from oklnumba.hot.tuned import members as loops
 from oklnumba.hot.tuned.coordinates import AGAIN, COMPARED, Block, Maps, Rows, Share, Tree
 from oklnumba.hot.tuned.members import ALL, FINISH, MAP, REGRESS, SORT
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
@@ -91,13 +91,13 @@ def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
     None: AWV forecasts of regressions that forget never led, and have no certificate.
     """
     how = {"metric": space.metric, "scores": space.normal_scores, "lags": space.lags}
-    like, names = Member("", sigma, **how), []
+    nobody, names = Member("", sigma, **how), []
     for lam, half_life in space.ridges:
-        ridge = like._replace(forecaster="ridge", lam=lam, half_life=half_life)
+        ridge = nobody._replace(forecaster="ridge", lam=lam, half_life=half_life)
         awv = None if space.lags or half_life else ridge._replace(forecaster="awv")
         names += [ridge, awv]
-    names += [like._replace(forecaster="passive-aggressive", C=C) for C in space.aggressiveness]
-    return names + [like._replace(forecaster="gradient descent", step=step) for step in space.steps]
+    names += [nobody._replace(forecaster="passive-aggressive", C=C) for C in space.aggressiveness]
+    return names + [nobody._replace(forecaster="gradient descent", step=s) for s in space.steps]
 
 
 class Group(State):
@@ -108,18 +108,18 @@ class Group(State):
     BLOCK_ROWS rounds; signs : (K,), 1 where labels are -1 and +1, else 0.
     """
 
-    _STATE = axes_of(Maps, hot.Regressions, Rules, hot.Sums)
+    _STATE = axes_of(Maps, loops.Regressions, Rules, loops.Sums)
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
     _SPARSE = frozenset({"atoms", "kors", "unit_R", "U"})
-    _REMADE = frozenset({"weights", "kors", "unit_R", "scales"})
+    _REMADE = frozenset({"weights", "kors", "unit_R", "inv_pivots"})
     _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
     _COINS = ("coins",)
 
     def __init__(
         self, space: Space, kernel: Kernel, tree: Tree, max_size: int, seed: list[int],
-        signs: np.ndarray, results: hot.Results, sizes: np.ndarray,
+        signs: np.ndarray, results: loops.Results, sizes: np.ndarray,
     ):  # fmt: skip
         self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
         self._coins, self.is_full = Coins(seed), max_size == 0
@@ -137,19 +137,25 @@ class Group(State):
         self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         dictionaries = [getattr(self, f"_{name}") for name in axes_of(Maps)]
-        order, leaf, columns, in_leaf = np.zeros((4, n), dtype=np.int64)
+        order, leaf, widths, row_sizes = np.zeros((4, n), dtype=np.int64)
         ends, compared = np.zeros((2, leaves), dtype=np.int64)
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
-        rows = Rows(order, ends, aligned_zeros(n, r), columns, np.zeros((n, K)), compared)
-        self.arguments = hot.GroupArguments(
-            tree, Maps(kernel._code(), max_size, *dictionaries, *make_points(cap)),
-            Block(rows, leaf, aligned_zeros(n, d), np.zeros(n), in_leaf, sizes),
+        rows = Rows(
+            order=order, ends=ends, Z=aligned_zeros(n, r), widths=widths, Y=np.zeros((n, K)),
+            compared=compared,
+        )  # fmt: skip
+        block = Block(
+            rows, leaf=leaf, X=aligned_zeros(n, d), coins=np.zeros(n), row_sizes=row_sizes,
+            sizes=sizes,
+        )  # fmt: skip
+        self.arguments = loops.GroupArguments(
+            tree, Maps(kernel._code(), max_size, *dictionaries, *make_points(cap)), block,
             make_regressions(space.ridges, self._U, self._inv_d, self._c, self._totals),
             Rules(
                 np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
                 self._max_label,
             ),
-            self._gather(hot.Sums), make_results(space.forecasts, len(space.ridges), K), results,
+            self._gather(loops.Sums), make_results(space.forecasts, len(space.ridges), K), results,
         )  # fmt: skip
         self._bound = bind(self.arguments)  # as single rounds give them to the loop
         self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
@@ -164,14 +170,14 @@ class Group(State):
     def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_point: bool = False) -> None:
         """Write the forecasts of up to BLOCK_ROWS rounds, then learn them if there are labels."""
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_point
-        run_loop(hot.group_rounds, ALL, *rounds, self._whole, self._bound)
+        run_loop(loops.group_rounds, ALL, *rounds, self._whole, self._bound)
         if joins:
             self._note_full(len(X))
 
     def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
         """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
         rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
-        run_loop(hot.group_rounds, SORT, *rounds, self._whole, self._bound)
+        run_loop(loops.group_rounds, SORT, *rounds, self._whole, self._bound)
         ends = [0, *self.arguments.block.rows.ends.tolist()]
         n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // settings.SHARES)
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
@@ -197,7 +203,7 @@ class Group(State):
         """Play phases with workspace that no other thread uses."""
         work = workspaces.take()
         for phase in phases:
-            run_loop(hot.group_rounds, phase, *rounds, share, work[self])
+            run_loop(loops.group_rounds, phase, *rounds, share, work[self])
         workspaces.give_back(work)
         if FINISH in phases:
             self._note_full(len(rounds[0]))
@@ -217,7 +223,7 @@ class Group(State):
 
     def _note_full(self, n: int) -> None:
         """Free what only dictionaries need that are not full, after n rounds or a choice."""
-        if self.is_full or n == 1 and self.arguments.block.atoms[0] == self._noted:
+        if self.is_full or n == 1 and self.arguments.block.sizes[0] == self._noted:
             return
         self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
@@ -276,7 +282,7 @@ class Group(State):
                 block.rows.ends[leaf] = n
                 rounds = NO_INPUTS, NO_LABELS, block.coins, False
                 share = Share(leaf, leaf + 1, 0, n, 0, 0)
-                run_loop(hot.group_rounds, MAP, *rounds, share, self._bound)
+                run_loop(loops.group_rounds, MAP, *rounds, share, self._bound)
             if size == self._max_size:
                 free_pages(self._kors[leaf])
 
@@ -310,7 +316,7 @@ class Group(State):
             some, functions = measure_regressions(names, regressions, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
-                R = unpack(self._unit_R[leaf], rank) / self._scales[leaf, :rank, None]
+                R = unpack(self._unit_R[leaf], rank) / self._inv_pivots[leaf, :rank, None]
                 functions, of_all = [w[1:] for w in functions], list(scales) * len(names)
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some

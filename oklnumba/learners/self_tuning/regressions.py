@@ -11,7 +11,7 @@ from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
-from oklnumba.hot.tuned import members as hot
+from oklnumba.hot.tuned import members as loops
 from oklnumba.hot.tuned.coordinates import Maps
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge
 
@@ -33,20 +33,20 @@ def run_loop(loop: Callable, *arguments: Any) -> None:
         raise Trouble(status, played)
 
 
-def make_results(forecasts: int, regressions: int, outputs: int) -> hot.Results:
+def make_results(forecasts: int, regressions: int, outputs: int) -> loops.Results:
     """Return room for the forecasts and certificates of BLOCK_ROWS rounds."""
     certificates = np.zeros((regressions, 3, BLOCK_ROWS, outputs))
-    return hot.Results(np.zeros((forecasts, BLOCK_ROWS, outputs)), certificates)
+    return loops.Results(np.zeros((forecasts, BLOCK_ROWS, outputs)), certificates)
 
 
 def make_regressions(
     ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
-) -> hot.Regressions:
+) -> loops.Regressions:
     """Return regressions of several leaves; the arrays are the state."""
     numbers = [Forgetting(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges]
     forgetting = np.array(numbers)
     inv_d[:] = forgetting[:, 2:]
-    return hot.Regressions(
+    return loops.Regressions(
         U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting,
         **make_buffers(U[0, 0], c.shape[2]),
     )  # fmt: skip
@@ -94,7 +94,7 @@ def bind_groups(groups: Sequence[Any]) -> dict[Any, Any]:
     return bound
 
 
-def settle_regressions(regressions: hot.Regressions) -> None:
+def settle_regressions(regressions: loops.Regressions) -> None:
     """Add the rounds that wait for the next pass over U to U and D."""
     for at in zip(*regressions.pending.columns[..., ROUND].nonzero(), strict=True):
         pending = Pending(*[a[at] for a in regressions.pending])
@@ -103,7 +103,7 @@ def settle_regressions(regressions: hot.Regressions) -> None:
 
 
 def measure_regressions(
-    names: list[str], regressions: hot.Regressions, leaf: int, r: int, scales: Sequence[float]
+    names: list[str], regressions: loops.Regressions, leaf: int, r: int, scales: Sequence[float]
 ) -> tuple[list[Part], list[np.ndarray]]:
     """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
     parts, functions = [], []

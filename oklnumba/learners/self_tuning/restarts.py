@@ -82,7 +82,7 @@ class Restarts(State):
 
         In single rounds some of the work on the next one is done. No result depends on how much.
         """
-        end = next((end for end in self.schedule if end >= played), np.inf)
+        end = next((end for end in self.schedule if end >= played), np.inf)  # the next restart
         try:
             if played == end:
                 if self._work is None:
@@ -140,7 +140,8 @@ class Restarts(State):
             ensemble.choose(past.rounds(slice(start, start + more)))
             yield
         yield from ensemble.replay(past, False, rows)
-        while ensemble.replayed < end:  # rounds played meanwhile; rows that may join take longer
-            yield from ensemble.replay(self.past(int(self._counts[PAST])), True, rows // 3)
+        while ensemble.replayed < end:  # rounds played meanwhile: their points may join
+            latest = self.past(int(self._counts[PAST]))
+            yield from ensemble.replay(latest, True, rows // settings.JOIN_COST)
             yield
         return ensemble

@@ -116,7 +116,7 @@ class Scales(NamedTuple):
 
 
 def count_lags(outputs: int) -> int:
-    """Return how many last labels of each output the members with a memory see."""
+    """Return how many last labels of each output the members with lags see."""
     return settings.LAGS if outputs == 1 else settings.SHARED_LAGS
 
 

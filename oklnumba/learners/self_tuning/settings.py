@@ -29,7 +29,7 @@ class Space(NamedTuple):
     """Coordinates of a kernel, and the members that play on them."""
 
     kernel: str  # "Gaussian", "Laplacian" or "linear"
-    seed: int  # of the coins of its dictionaries; any number, another for each space
+    seed: int  # of the coins of its dictionaries: any number, but another for each space
     ridges: tuple[Ridge, ...]
     aggressiveness: tuple[float, ...] = ()  # C of PA-I, in units of the largest label
     steps: tuple[float, ...] = ()  # of gradient descent, over the squared length of the point
@@ -38,8 +38,8 @@ class Space(NamedTuple):
     metric: str | None = None  # the kernel whose gradients give the metric; None: no metric
     leaf_rounds: int | None = None  # one leaf of its tree for so many rounds; None: no tree
     normal_scores: bool = False  # whether each input counts by its rank
-    # Whether its inputs are x and how labels before differ from the last one, its labels the
-    # changes from the last one.
+    # Whether its inputs are x and how earlier labels differ from the last one, and its labels the
+    # changes from the last one. Such a space is the last of SPACES.
     lags: bool = False
 
     @property
@@ -71,7 +71,7 @@ SPACES = (
         "linear", 4, tuple(Ridge(lam, t) for lam in (0.001, 1.0) for t in (None, 100, 50, 20, 6)),
         CAUTIOUS_AND_BOLD, steps=(0.3, 3.0),
     ),
-    # Labels with a memory: time series, levels that outages leave and come back to.
+    # Labels that depend on the last ones: time series, levels that outages leave and come back to.
     Space("linear", 8, (Ridge(1.0), Ridge(1.0, 300)), lags=True),
 )  # fmt: skip
 # Behind these is one more member, the last label: for labels that hardly ever change.
@@ -85,7 +85,8 @@ GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are gr
 MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
 DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
 
-# KORS of all dictionaries: RULE in hot/tuned/coordinates.py, where it is compiled in.
+# Compiled into loops, so beside them: RULE of KORS in hot/tuned/coordinates.py, MEMORY and
+# LEAST_VARIANCE of the fourth aggregation in hot/experts.py, UNSEEN in hot/tuned/layers.py.
 
 # ---- layers ----
 
@@ -100,8 +101,8 @@ STACKS = Ridge(10.0), Ridge(10.0, 500), Ridge(0.3, 500)
 # off, as probabilities do.
 CORRECTIONS = Ridge(1.0), Ridge(1.0, 500)
 # They also know what the first regression lacked on average in earlier rounds with these very
-# inputs: the last of them in each of so many slots of a table. For tables with repeated rows.
-REMEMBERED = 2**16
+# inputs, for tables with repeated rows: a table by a hash of the inputs has so many slots.
+SLOTS = 2**16
 FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with all regressions
 
 # ---- when things happen ----
@@ -110,6 +111,7 @@ RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a n
 # A restart uses the first 15/16 of the past. In single rounds its work is spread over the last
 # 1/16: PIECES_PER_ROUND[i] pieces of PIECE_ROWS rows after each round, i the restart.
 RESTART_SHARE, PIECES_PER_ROUND, PIECE_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
+JOIN_COST = 3  # a row that may join a dictionary takes as long as so many others
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
 # A block of so many rounds is divided among threads: the leaves of a space into so many shares, the
@@ -120,8 +122,8 @@ FEWEST_DIVIDED, SHARES, MAP_ROWS = 64, 16, 256
 
 LABEL_OUTLIER = 20.0  # median deviations from the median from which on labels are outliers:
 LONG_WINDOW, SHORT_WINDOW = 1024, 16  # of so many last labels, and of so few
-# A label is none if a member with a memory forecast it within so much of its distance from the
-# median, and if it is at most so many times further away than outliers begin.
+# A label is none if a member with lags forecast it within so much of its distance from the median,
+# and if it is at most so many times further away than outliers begin.
 FORETOLD, MOST_REACHES = 0.25, 20.0
 MEASURE_LABELS_EVERY = 8  # rounds
 MAX_LABEL = 1e70  # fourth powers of larger ones overflow
