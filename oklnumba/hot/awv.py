@@ -1,6 +1,12 @@
 """Rounds of the Azoury-Warmuth-Vovk forecaster (AWV) and of ridge regression.
 
-PKAWV on fixed features (Jezequel, Gaillard and Rudi 2019, "pkawv", Algorithm 1; errata 21):
+Kernel-AWV (Jezequel, Gaillard and Rudi 2019, "pkawv", eq. 3), L L' = K + lam I and u = L^-1 y, each
+with a new row per round:
+
+    f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
+    yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
+
+PKAWV, on fixed features (pkawv Algorithm 1; errata 21):
 
     A_0 = lam I, b_0 = 0; for t = 1, ..., n:
         z_t = phi(x_t)                                       # the caller writes the features
@@ -12,11 +18,6 @@ Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, 
 p = U^-T z_t the ridge forecast is m = p.c, and AWV's is m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A
 discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024), but D stays
 at least lam, so forgetting does not undo the penalty.
-
-Kernel-AWV (pkawv eq. 3), L L' = K + lam I and u = L^-1 y, each with a new row per round:
-
-    f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
-    yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 """
 
 from typing import Annotated, NamedTuple
@@ -46,8 +47,8 @@ class AWVResults(NamedTuple):
     """What each round writes; K labels per round."""
 
     forecasts: Array  # (n, K): m / a, or m if ridge
-    ridge: Array  # (n, K): m = z' A_{t-1}^-1 b_{t-1}
-    shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z
+    ridge: Array  # (n, K): m
+    shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV L_tt^2 / lam
     growth: Array  # (n, K): comes off (y - m)^2 / a where columns are not compared; else 0
 
 
@@ -63,6 +64,65 @@ class Certificate(NamedTuple):
 # Totals: loss; penalised loss of the best function; bound on AWV's extra loss; comparator gained by
 # new columns; max |y|; 1 if ridge, which has no bound.
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
+
+
+# ---- Kernel-AWV: kernel_awv_rows, cholesky.append_rows, kernel_awv_rounds, certify ----
+
+
+class KernelAWVState(NamedTuple):
+    """The state of Kernel-AWV beside L."""
+
+    past: Annotated[Array, "d", ATOMS]  # inputs
+    u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
+    totals: Annotated[Array, "outputs", "totals"]
+    counts: Annotated[Array, "counts"]
+
+
+@hot
+def kernel_awv_rows(kernel, X, past, first, lam, L):
+    """Write the rows of K + lam I of new rounds into L : (cap, cap), up to the diagonal.
+
+    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
+    cholesky.append_rows turns them into rows of the factor.
+    """
+    for i in range(X.shape[0]):
+        t = first + i
+        kernel_row(kernel, X[i], past, t, L[t])
+        L[t, t] = kernel_diag(kernel, X[i]) + lam
+
+
+@hot
+def kernel_awv_rounds(L, u, Y, first, lam, is_ridge, out):
+    """Play rounds of Kernel-AWV (pkawv eq. 3), of K labels each, whose rows of L are written.
+
+    AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0). So its forecast, the
+    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2.
+
+    L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
+    first + 1, ... of L. A label is read after its forecast is written.
+    """
+    for i in range(Y.shape[0]):
+        t = first + i
+        for k in range(Y.shape[1]):
+            m = dot(L[t, :t], u[k, :t], t)
+            L_tt = L[t, t]  # read for each k, or the compiler multiplies by one 1 / L_tt
+            out.shrinks[i], out.ridge[i, k] = L_tt * L_tt / lam, m
+            out.forecasts[i, k] = m if is_ridge else m * lam / (L_tt * L_tt)
+            u[k, t] = (Y[i, k] - m) / L_tt
+
+
+@hot
+def kernel_awv_forecasts(rows, deltas, u, t, lam, is_ridge, forecasts):
+    """Write what Kernel-AWV or ridge would forecast.
+
+    rows : (n, t), L^-1 k(x, past); deltas : (n,), k(x, x), replaced by k(x, x) - |row|^2.
+    """
+    for i in range(rows.shape[0]):
+        # Read from memory, or the compiler multiplies by one 1 / (lam + delta).
+        deltas[i] = larger(deltas[i] - dot(rows[i], rows[i], t), 0.0)  # < 0 only by rounding
+        for k in range(u.shape[0]):
+            m = dot(rows[i], u[k], t)
+            forecasts[i, k] = m if is_ridge else m * lam / (lam + deltas[i])
 
 
 # ---- AWV on features ----
@@ -159,7 +219,8 @@ def certify(Y, first, stop, results, discount, certificate):
                 for i in range(LOSS, GROWTH + 1):
                     total[i] *= discount
             a, y, forecast = results.shrinks[t], Y[t, k], results.forecasts[t, k]
-            m = forecast if is_ridge else forecast * a  # of the forecast as it was rounded
+            # Not results.ridge: so the identity above holds of the forecast as it was rounded.
+            m = forecast if is_ridge else forecast * a
             growth = results.growth[t, k]
             total[LOSS] += (y - forecast) * (y - forecast)
             total[BEST] += (y - m) * (y - m) / a - growth
@@ -178,61 +239,3 @@ def awv_certified_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out,
     if status == DONE:
         certify(Y, stretch.first, stretch.stop, out, forgetting.discount, certificate)
     return played, status
-
-
-# ---- Kernel-AWV, in the order in which learners/awv.py calls it ----
-
-
-class KernelAWVState(NamedTuple):
-    """The state of Kernel-AWV beside L."""
-
-    past: Annotated[Array, "d", ATOMS]  # inputs
-    u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
-    totals: Annotated[Array, "outputs", "totals"]
-    counts: Annotated[Array, "counts"]
-
-
-@hot
-def kernel_awv_rows(kernel, X, past, first, lam, L):
-    """Write the kernel rows of new rounds into L : (cap, cap), with lam on the diagonal.
-
-    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
-    """
-    for i in range(X.shape[0]):
-        t = first + i
-        kernel_row(kernel, X[i], past, t, L[t])
-        L[t, t] = kernel_diag(kernel, X[i]) + lam
-
-
-@hot
-def kernel_awv_labels(L, u, Y, first, lam, is_ridge, out):
-    """Play rounds of Kernel-AWV (pkawv eq. 3) whose rows of L are written, with K labels per round.
-
-    AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0). So its forecast, the
-    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2.
-
-    L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
-    first + 1, ... of L. A label is read after its forecast is written.
-    """
-    for i in range(Y.shape[0]):
-        t = first + i
-        for k in range(Y.shape[1]):
-            m = dot(L[t, :t], u[k, :t], t)
-            L_tt = L[t, t]  # read for each k, or the compiler multiplies by one 1 / L_tt
-            out.shrinks[i], out.ridge[i, k] = L_tt * L_tt / lam, m
-            out.forecasts[i, k] = m if is_ridge else m * lam / (L_tt * L_tt)
-            u[k, t] = (Y[i, k] - m) / L_tt
-
-
-@hot
-def kernel_awv_forecasts(rows, deltas, u, t, lam, is_ridge, forecasts):
-    """Write what Kernel-AWV or ridge would forecast.
-
-    rows : (n, t), L^-1 k(x, past); deltas : (n,), k(x, x), replaced by k(x, x) - |row|^2.
-    """
-    for i in range(rows.shape[0]):
-        # Read from memory, or the compiler multiplies by one 1 / (lam + delta).
-        deltas[i] = larger(deltas[i] - dot(rows[i], rows[i], t), 0.0)  # < 0 only by rounding
-        for k in range(u.shape[0]):
-            m = dot(rows[i], u[k], t)
-            forecasts[i, k] = m if is_ridge else m * lam / (lam + deltas[i])

@@ -33,7 +33,7 @@ MAX_STEPS = 100  # of the Newton iteration for a multiplier; it takes about 5
 NULL_MULTIPLIER = 1e-14  # relative to its terms: below this the sign of a multiplier is rounding
 
 
-class State(NamedTuple):
+class ExpConcaveState(NamedTuple):
     """A and b of the quadratic, and its minimiser w."""
 
     A: Annotated[Array, "d", "d"]

@@ -34,7 +34,7 @@ NULL_ROW = 1e-20  # share of alpha below which a row is left out, for it may be 
 R_G, SQUARE, LINEAR, CONSTANT = range(4)  # totals; the last three are powers of the norm F
 
 
-class State(NamedTuple):
+class FrequentKONSState(NamedTuple):
     """The dictionary, w and S in the coordinates q."""
 
     counts: Annotated[Array, "counts"]

@@ -1,20 +1,20 @@
 """Rounds of the kernel online Newton step: KONS and Sketched-KONS.
 
-Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1 with the coefficients of errata 3:
+Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1; b_t are the c_t of errata 3:
 
     A_0 = alpha I; for t = 1, ..., T:
-        u_t = A_{t-1}^-1 sum_{s<t} c_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
+        u_t = A_{t-1}^-1 sum_{s<t} b_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
         yhat_t = ybar_t - h(ybar_t),   h(z) = sign(z) max(|z| - C, 0)            # line 7, eq. 1
-        g_t = l_t'(yhat_t);   q_t = phi_t' A_{t-1}^-1 phi_t
+        g_t = l_t'(yhat_t), so g_t phi_t is the gradient;   q_t = phi_t' A_{t-1}^-1 phi_t
         A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                             # KONS: v_t = 1
-        c_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
+        b_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
 
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t by KORS for g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-The paper's c_t are of order 1 / alpha and cancel. So we keep other coefficients of u: z_t of the
-rounds in A, and c_t of the rounds outside; from here on, c is ours. With d_t = g_t sqrt(v_t eta_t),
-D = diag(d) and L L' = D K D + alpha I over the rounds in A:
+The b_t are of order 1 / alpha and cancel. So we keep other coefficients of u: z_t of the rounds in
+A, and c_t of the rounds outside. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
+L L' = D K D + alpha I over the rounds in A:
 
     u(x) = s(x).z + k(x).c,   k(x) = (k(x_s, x))_s,   s(x) = L^-1 D k(x)
     schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
@@ -24,23 +24,33 @@ D = diag(d) and L L' = D K D + alpha I over the rounds in A:
         outside:   c_t = -(g_t / alpha + pull);   z -= c_t s_t
 
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
-new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t).
+new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t). A round with g_t = 0 on a flat part of the loss
+and no pull changes nothing, and is not kept.
 
-sketched_kons_rounds plays these lines one by one: read it first. KONS is the same with v_t = 1, in
-blocks of b rounds for the speed of BLAS. Row i of L needs d_j of the rounds j before it, and d_j
-needs a label. So only those s_i whose d_j are known are solved for together: a block is cut into
-stretches of a few rounds, and s_i is written in three parts, by where the rounds j lie. Two
-numbers are brought up to date after each part:
+sketched_kons_rounds plays these lines one by one: a round is read there. KONS is the same with
+v_t = 1, in blocks of b rounds for the speed of BLAS; with b = 1 it is a single round:
+
+    start_block        D k_t, and k_t.c;                 BLAS: s_t = L^-1 D k_t
+    start_products     k_tt, and k_t.c + s_t.z = ybar_t; BLAS: k_tt - s_t.s_t = schur
+    kons_rounds        yhat_t, d_t, pivot, z_t or c_t
+    append_block       L gets the row [d_t s_t, pivot]
+
+In a longer block row i of L needs d_j of the rounds j before it, and d_j needs a label. So only
+those entries of s_i are solved for together whose d_j are known: a block is cut into stretches of
+a few rounds, and s_i is written in three parts, by where the rounds j lie. Two numbers are brought
+up to date after each part:
 
     H_ij = k(x_i, x_j) - s_i.s_j,   offsets_i = s_i.z + k_i.c = u(x_i)
 
     rounds j              D k_i, k_i.c      solved to s_i by    s_i.s_j     s_i.z
-    before the block      start_block       BLAS                BLAS        write_products
+    before the block      start_block       BLAS                BLAS        start_products
     before the stretch    start_stretch     BLAS                BLAS        finish_offsets
     in the stretch        solve_row         solve_row           kons_rounds, round by round
 
-A round j of the block outside A adds c_j k(x_i, x_j) to u(x_i), and takes c_j s_i.s_j off s_i.z,
-which was summed before it. Together that is c_j H_ij, so in k_i.c rounds of the block have H_ij.
+Within a block rows of L are d_j s_j. So of d_j k_ij, the right-hand side of s_ij, the rounds before
+the block take d_j s_i.s_j, which leaves d_j H_ij: that is what start_stretch and solve_row write. A
+round j of the block outside A adds c_j k(x_i, x_j) to u(x_i), and takes c_j s_i.s_j off s_i.z,
+which was summed before it: c_j H_ij together.
 """
 
 import math
@@ -72,10 +82,10 @@ from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 # Entries of the counts after ATOMS: rounds in A; points of KORS (0 in KONS); 1 once a small Newton
 # decrement has ended the learning.
 IN_A, MEMBERS, ENDED = 1, 2, 3
-R_G = 0  # entry of the totals: sum of g_t' A_t^-1 g_t (Prop. 1)
+R_G = 0  # entry of the totals: sum of g_t^2 phi_t' A_t^-1 phi_t (Prop. 1)
 
 
-class State(NamedTuple):
+class KONSState(NamedTuple):
     """The function u = s.z + k.c."""
 
     counts: Annotated[Array, "counts"]  # ATOMS, IN_A, MEMBERS, ENDED
@@ -85,7 +95,9 @@ class State(NamedTuple):
     index: Annotated[Array, IN_A]  # which atom a row of L belongs to
     D: Annotated[Array, IN_A]  # d_t
     z: Annotated[Array, IN_A]
-    L: Array  # (cap, cap or more): L L' = D K D + alpha I; KONS: behind it the s_i of a block
+    # (cap, cap or more), made by GrowingFactor: L L' = D K D + alpha I; KONS writes the s_i of a
+    # block behind it.
+    L: Array
 
 
 class Newton(NamedTuple):
@@ -94,7 +106,7 @@ class Newton(NamedTuple):
     loss: int  # its code
     C: float  # forecasts are in [-C, C]
     alpha: float  # A_0 = alpha I
-    stop: float  # learning ends with a smaller decrement g_t' A_t^-1 g_t
+    stop: float  # learning ends with a smaller decrement g_t^2 phi_t' A_t^-1 phi_t
 
 
 class Sketch(NamedTuple):
@@ -139,7 +151,9 @@ class Block(NamedTuple):
     d: Array  # (b,)
     c: Array  # (b,)
     z: Array  # (b,)
-    H: Array  # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the stretch
+    # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the block; for j in the stretch
+    # of i by all rounds before the stretch.
+    H: Array
     offsets: Array  # (b,): u(x_i), by the rounds before the stretch
 
 
@@ -251,7 +265,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
         g = loss_derivative(loss, forecast, stream.y[t])
-        d, v = scaled_slope(g, stream.eta[t]), 0.0
+        d, v = scaled_slope(g, stream.eta[t]), 0.0  # d for v_t = 1: the coins come now
         if not is_flat(loss, g):  # lines 8 to 10
             v, status = toss_coins(t, d, k_tt, stream, sampling, state, sketch, work)
             if status != DONE:
@@ -268,7 +282,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
         out.sizes[t] = state.counts[ATOMS]
         q = schur / alpha
         weight = stream.eta[t] * g * g if v > 0.0 else 0.0
-        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t' A_t^-1 g_t
+        decrement = g * g * q / (1.0 + weight * (v * q))  # g_t^2 phi_t' A_t^-1 phi_t
         state.totals[R_G] += decrement
         if decrement < newton.stop:
             return t + 1, STOPPED
@@ -294,7 +308,7 @@ def start_block(kernel, X, state, k, offsets):
 
 
 @hot
-def write_products(kernel, X, columns, state, H, offsets):
+def start_products(kernel, X, columns, state, H, offsets):
     """Write k(x_i, x_j), j <= i, to H; add s_i.z to the offsets; columns is X'.
 
     BLAS subtracts s_i.s_j from H.
@@ -308,15 +322,15 @@ def write_products(kernel, X, columns, state, H, offsets):
 
 @hot
 def start_stretch(block, first, last):
-    """Write D k_i of the rounds of the block before the stretch; add k_i.c to the offsets.
+    """Write D k_i, less what is solved, of the rounds before the stretch; add k_i.c to offsets.
 
     BLAS turns the rows into s_i and subtracts s_i.s_j from H.
     """
     for i in range(first, last):
-        h, row = block.H[i], block.L[i]
+        H_i, row = block.H[i], block.L[i]
         for j in range(first):
-            row[j] = block.d[j] * h[j]
-        block.offsets[i] += dot(h, block.c, first)
+            row[j] = block.d[j] * H_i[j]
+        block.offsets[i] += dot(H_i, block.c, first)
 
 
 @hot
@@ -329,16 +343,19 @@ def finish_offsets(block, first, last):
 @hot
 def solve_row(i, first, block):
     """Write the entries of s_i for the rounds of the stretch, from ``first`` on."""
-    L, h, row = block.L, block.H[i], block.L[i]
+    L, H_i, row = block.L, block.H[i], block.L[i]
     for j in range(first, i):
-        row[j] = block.d[j] * h[j]
+        row[j] = block.d[j] * H_i[j]
     for j in range(first, i):
         row[j] = (row[j] - dot(L[j, first:j], row[first:j], j - first)) / L[j, j]
 
 
 @hot
 def finish_row(i, d_i, g, pull, pivot, block):
-    """Scale s_i by d_i and write the pivot; write d, c and z of the round."""
+    """Scale s_i by d_i and write the pivot; write d, c and z of the round.
+
+    Outside A, z -= c s is done here for the rounds of the block, in append_block for those before.
+    """
     z, row = block.z, block.L[i]
     if d_i != 0.0:
         z[i] = new_z(g, d_i, pivot, pull)
@@ -360,11 +377,11 @@ def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
     C, alpha, z = newton.C, newton.alpha, block.z
     finish_offsets(block, first, last)
     for i in range(first, last):
-        h, n = block.H[i], i - first
+        H_i, n = block.H[i], i - first
         solve_row(i, first, block)
         s = block.L[i, first:i]
-        schur = larger(h[i] - dot(s, s, n), 0.0)  # negative only by rounding
-        ybar = block.offsets[i] + dot(h[first:i], block.c[first:i], n) + dot(s, z[first:i], n)
+        schur = larger(H_i[i] - dot(s, s, n), 0.0)  # negative only by rounding
+        ybar = block.offsets[i] + dot(H_i[first:i], block.c[first:i], n) + dot(s, z[first:i], n)
         if not abs(ybar) < np.inf:
             return i, NOT_FINITE
         forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
@@ -378,7 +395,7 @@ def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
         pivot = math.sqrt(alpha + d_i * d_i * schur)
         pull = over / schur if over != 0.0 else 0.0
         finish_row(i, d_i, g, pull, pivot, block)
-        decrement = g * g * q / (1.0 + d_i * d_i * q)  # g_t' A_t^-1 g_t
+        decrement = g * g * q / (1.0 + d_i * d_i * q)  # g_t^2 phi_t' A_t^-1 phi_t
         totals[R_G] += decrement
         if decrement < newton.stop:
             return i + 1, STOPPED
@@ -397,7 +414,7 @@ def append_block(X, loss, block, state, sizes):
         if not (is_flat(loss, d[i]) and c[i] == 0.0):
             append_atom(X[i], c[i], state)
         if d[i] != 0.0:
-            row = L[new]  # in place of s, or before it where rounds were left out
+            row = L[new]  # in place of s, or of a row before it, read already: new <= r + i
             for j in range(r):
                 row[j] = d[i] * s[j]
             k = r

@@ -188,10 +188,10 @@ def append_past(x, y, q, past, counts):
 
 
 @hot
-def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
+def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    is_forecast_point : the only row was the last point forecast, and ``space.work`` still has what
+    was_forecast : the only row was the last point forecast, and ``space.work`` still has what
     sample_point wrote. Returns the next row, less than n where ``borders`` are full, and a status.
     """
     dictionary, work, growth = space.dictionary, space.work, space.growth
@@ -204,7 +204,7 @@ def sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled):
         if counts[ATOMS] < growth.max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
-        if not is_forecast_point:
+        if not was_forecast:
             sample_point(x, space)
         p_t = work.probability[0]
         if not p_t >= 0.0:
@@ -282,15 +282,13 @@ def play_stretches(Y, first, end, sampled, model, out):
 
 
 @hot
-def nystrom_awv_rounds(
-    X, Y, first, coins, is_forecast_point, space, sampled, model, out, certificate
-):
+def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate):
     """Play Nystrom-AWV (pkawv Algorithm 2), with its certificate; return (next row, status).
 
-    Y : (n, K); is_forecast_point : as in sample_rounds.
+    Y : (n, K); was_forecast : as in sample_rounds.
     """
     while first < X.shape[0]:
-        stop, sampling_status = sample_rounds(X, Y, first, coins, is_forecast_point, space, sampled)
+        stop, sampling_status = sample_rounds(X, Y, first, coins, was_forecast, space, sampled)
         played, status = play_stretches(Y, first, stop, sampled, model, out)
         if status != DONE:
             return played, status

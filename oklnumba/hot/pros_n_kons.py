@@ -46,7 +46,7 @@ class Factor(NamedTuple):
     c: Annotated[Array, RANK]
 
 
-class State(NamedTuple):
+class ProsNKONSState(NamedTuple):
     """The dictionary, and A and w on its span."""
 
     dictionary: Dictionary

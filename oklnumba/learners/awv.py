@@ -34,21 +34,21 @@ FORECASTERS = "awv", "ridge"
 TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
 
-class Ridge(Learner):
+class AWVOrRidge(Learner):
     """What all AWV and ridge learners share: certificates, and several labels per round."""
 
     _UNBOUNDED = frozenset({"totals"})
     _REMEDY = "raise lam, or scale the inputs and labels"
     _certificate_rows, _outputs_at_once = 3, True
 
-    def _start_ridge(self, forecaster: str, **lengths: int) -> None:
+    def _start_certified(self, forecaster: str, **lengths: int) -> None:
         """Make the state, with the totals of certificates."""
         self._make_state(outputs=self._outputs, totals=TOTALS, **lengths)
         self._is_ridge = forecaster == "ridge"
         self._totals[:, loops.RIDGE] = self._is_ridge
 
     def _make_workspace(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return room for the ridge forecasts, shrinks and growth (0) of n rounds."""
+        """Return the last fields of AWVResults for n rounds: ridge, shrinks, and growth, zeros."""
         return np.empty((n, self._outputs)), np.empty(n), np.zeros((n, self._outputs))
 
     def _bind_outputs(
@@ -65,7 +65,7 @@ class Ridge(Learner):
         return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-class KernelAWV(GrowingFactor, Ridge):
+class KernelAWV(GrowingFactor, AWVOrRidge):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast
@@ -104,7 +104,7 @@ class KernelAWV(GrowingFactor, Ridge):
     def _start(self, d: int) -> None:
         self._lam, kernel = self._hyper.lam, self._hyper.kernel
         self._kernel = kernel._code() if isinstance(kernel, Compiled) else None
-        self._start_ridge(self._forecaster, d=d, counts=1)
+        self._start_certified(self._forecaster, d=d, counts=1)
         self._one_round = self._make_workspace(1)
 
     def _space(self) -> str:
@@ -119,18 +119,19 @@ class KernelAWV(GrowingFactor, Ridge):
         if status := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, status - 1)  # rows count from 1
         Y = y.reshape(b, self._outputs)
-        play = enter(loops.kernel_awv_labels)
+        play = enter(loops.kernel_awv_rounds)
         play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
         finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.shrinks)
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        enter(loops.certify)(Y, 0, b, out, 1.0, certificate)
+        no_discount = 1.0
+        enter(loops.certify)(Y, 0, b, out, no_discount, certificate)
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
         """Write inputs and rows of L behind those of the past; return append_rows' status."""
-        if self._pop_forecast_point(X):
+        if self._was_forecast(X):
             return 0
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
@@ -153,11 +154,12 @@ class KernelAWV(GrowingFactor, Ridge):
         t, n, lam = self._played, len(X), self._lam
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
-            # A round with the label 0, which the round to come overwrites; it finds its row in L.
+            # A round of any label, behind the rows in use: nothing learns it, and the round to come
+            # overwrites all but its row of L, if x is the same.
             Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
-            play = enter(loops.kernel_awv_labels)
+            play = enter(loops.kernel_awv_rounds)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
-            self._forecast_point = self._single_input(X)
+            self._note_forecast(X)
         else:
             rows, deltas = np.empty((n, t)), np.empty(n)
             self._hyper.kernel._write_block(X, self._past, t, rows)
@@ -200,7 +202,7 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
-class FeatureRidge(Ridge):
+class FeatureRidge(AWVOrRidge):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _STATE = axes_of(Factor, Certificate)
@@ -221,7 +223,7 @@ class FeatureRidge(Ridge):
         self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
         room = self._room
         try:
-            self._start_ridge(forecaster, r=room, **lengths)
+            self._start_certified(forecaster, r=room, **lengths)
         except MemoryError as error:
             raise MemoryError(
                 f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
@@ -252,7 +254,7 @@ class FeatureRidge(Ridge):
     ) -> None:
         """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
         n, single = len(X), self._single
-        Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
+        Z = self._features.of(X, self._was_forecast(X)) if Z is None else Z
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
@@ -263,8 +265,8 @@ class FeatureRidge(Ridge):
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single
-        Z = self._features.of(X, self._pop_forecast_point(X)) if Z is None else Z
-        self._forecast_point = self._single_input(X)
+        Z = self._features.of(X, self._was_forecast(X)) if Z is None else Z
+        self._note_forecast(X)
         if n == 1 and single is not None:
             enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions

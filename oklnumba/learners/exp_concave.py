@@ -8,7 +8,14 @@ from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import choice, field_in, positive
 from oklnumba.core.state import aligned_zeros, axes_of
-from oklnumba.hot.exp_concave import BALL, SIMPLEX, Domain, Solver, State, exp_concave_rounds
+from oklnumba.hot.exp_concave import (
+    BALL,
+    SIMPLEX,
+    Domain,
+    ExpConcaveState,
+    Solver,
+    exp_concave_rounds,
+)
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
@@ -30,7 +37,7 @@ class _OnSpace(NewtonLearner):
 class _OnDomain(LinearLearner):
     """On a ball or the simplex: a quadratic is minimised there each round."""
 
-    _STATE = axes_of(State)
+    _STATE = axes_of(ExpConcaveState)
 
     alpha_tilde: float
     lipschitz: float
@@ -45,7 +52,7 @@ class _OnDomain(LinearLearner):
             self._w[:] = 1.0 / d
         v, u = aligned_zeros(d), aligned_zeros(d)
         self._work = Solver(np.arange(d), aligned_zeros(d, d), v, u)
-        self._arrays = self._gather(State)
+        self._arrays = self._gather(ExpConcaveState)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         rate, play = 1.0 / self.alpha_tilde, enter(exp_concave_rounds)

@@ -90,14 +90,14 @@ class FOGD(Learner):
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
-        is_written = self._pop_forecast_point(X)
+        was_forecast = self._was_forecast(X)
         if self._fused and Z is None:
-            return self._no_inputs if is_written else X, self._features.rows
-        return self._no_inputs, self._features.of(X, is_written) if Z is None else Z
+            return self._no_inputs if was_forecast else X, self._features.rows
+        return self._no_inputs, self._features.of(X, was_forecast) if Z is None else Z
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         loop, forecasts = enter(fogd_forecasts), np.empty(len(X))
         rows, Z = self._find_features(X, Z)
         loop(rows, *self._fourier, Z, self._w, forecasts)
-        self._forecast_point = self._single_input(X)
+        self._note_forecast(X)
         return forecasts

@@ -55,7 +55,7 @@ class FrequentKONS(Curved):
     (0.068, 10, 35)
     """
 
-    _STATE = axes_of(loops.State)
+    _STATE = axes_of(loops.FrequentKONSState)
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     rank: int = count(1, 25)
@@ -126,8 +126,8 @@ class FrequentKONS(Curved):
         first, status = 0, NEED_ROOM
         while status == NEED_ROOM:
             first, status = loop(
-                X, y, first, self._kernel, self._newton, self._growth, self._gather(loops.State),
-                self._work, out,
+                X, y, first, self._kernel, self._newton, self._growth,
+                self._gather(loops.FrequentKONSState), self._work, out,
             )  # fmt: skip
             is_full, p = self._counts[loops.SKETCH_ROWS] == len(self._S), self._hyper
             over_budget = self.size > p.budget

@@ -49,7 +49,7 @@ class _KernelForm(GrowingFactor, Curved):
     the status of the compiled loop.
     """
 
-    _STATE = axes_of(loops.State)
+    _STATE = axes_of(loops.KONSState)
     _INTEGERS = frozenset({"counts", "index", "members"})
     _UNBOUNDED = frozenset({"totals"})
     _run_rows = _block_rows = LARGE_BLOCK
@@ -60,7 +60,7 @@ class _KernelForm(GrowingFactor, Curved):
 
     @property
     def R_G(self) -> float:
-        """Sum of g_t' A_t^-1 g_t so far, the first part of the regret bound (kons Prop. 1)."""
+        """Sum of g_t^2 phi_t' A_t^-1 phi_t, the first part of the regret bound (kons Prop. 1)."""
         return float(self._totals[loops.R_G]) if self._width is not None else 0.0
 
     @property
@@ -110,7 +110,7 @@ class _KernelForm(GrowingFactor, Curved):
         self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        enter(loops.write_coefficients)(self._gather(loops.State), np.empty(r), coefs)
+        enter(loops.write_coefficients)(self._gather(loops.KONSState), np.empty(r), coefs)
         kernel_block(self._kernel, X, self._atoms, m, rows)
         loops.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
         return forecasts
@@ -125,12 +125,13 @@ class _KernelForm(GrowingFactor, Curved):
 class KONS(_KernelForm):
     """Kernel online Newton step (kons Algorithm 1).
 
-    A projected Newton step in the RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1}, then w_t is the
-    projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t g_t
-    g_t', A_0 = alpha I. Its regret against every f with |f| <= C on the stream is at most
-    ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds for losses with curvature and eta_t
-    = sigma, O(sqrt(t)) for the others and eta_t of order 1 / sqrt(t). Round t takes O(t^2) time;
-    after t rounds there are 4 t^2 bytes (8 t^2 of address space).
+    A projected Newton step in the RKHS: u_t = w_{t-1} - A_{t-1}^-1 g_{t-1} phi_{t-1}, then w_t is
+    the projection of u_t onto {w : |w(x_t)| <= C} in the norm of A_{t-1}; A_t = A_{t-1} + eta_t
+    g_t^2 phi_t phi_t', A_0 = alpha I, g_t the slope of the loss. Its regret against every f with
+    |f| <= C on the stream is at most ``theory.kons_bound`` (Theorem 1): logarithmic in the rounds
+    for losses with curvature and eta_t = sigma, O(sqrt(t)) for the others and eta_t of order
+    1 / sqrt(t). Round t takes O(t^2) time; after t rounds there are 4 t^2 bytes (8 t^2 of address
+    space).
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ class KONS(_KernelForm):
     schedule : {"constant", "sqrt"}
         eta_t = eta or eta / sqrt(t).
     stop : float >= 0
-        Learning ends with the first round whose Newton decrement g_t' A_t^-1 g_t is smaller
+        Learning ends with the first round whose decrement g_t^2 phi_t' A_t^-1 phi_t is smaller
         (section 6).
 
     Remarks
@@ -177,25 +178,27 @@ class KONS(_KernelForm):
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         self._reserve({ATOMS: m + b, IN_A: r + b})
-        X, state, eta = X[:b], self._gather(loops.State), self._choose_steps(b)
-        block_L, H, offsets = np.empty((b, b)), np.empty((b, b)), np.empty(b)
-        block = loops.Block(block_L, np.empty(b), np.empty(b), np.empty(b), H, offsets)
+        X, state, eta = X[:b], self._gather(loops.KONSState), self._choose_steps(b)
+        H, offsets = np.empty((b, b)), np.empty(b)
+        block = loops.Block(
+            L=np.empty((b, b)), d=np.empty(b), c=np.empty(b), z=np.empty(b), H=H, offsets=offsets
+        )
         with cholesky.limit_threads(r, b):
             # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
             enter(loops.start_block)(self._kernel, X, state, np.empty(m), offsets)
-            s = self._L[r : r + b, :r]
-            cholesky.solve_rows(self._L, s, r)
+            s_before = self._L[r : r + b, :r]
+            cholesky.solve_rows(self._L, s_before, r)
             columns = np.array(X.T, order="C")
-            enter(loops.write_products)(self._kernel, X, columns, state, H, offsets)
-            cholesky.subtract_squares(s, H)
+            enter(loops.start_products)(self._kernel, X, columns, state, H, offsets)
+            cholesky.subtract_squares(s_before, H)
             played, status = 0, DONE
             while played < b and status == DONE:
                 # Then the rounds of the block before the stretch.
                 first, last = played, min(played + STRETCH, b)
                 enter(loops.start_stretch)(block, first, last)
-                s = block_L[first:last, :first]
-                cholesky.solve_rows(block_L, s, first)
-                cholesky.subtract_squares(s, H[first:last, first:last])
+                s_block = block.L[first:last, :first]
+                cholesky.solve_rows(block.L, s_block, first)
+                cholesky.subtract_squares(s_block, H[first:last, first:last])
                 play = enter(loops.kons_rounds)  # the rounds of the stretch, one by one
                 arrays = block, self._totals, trace.predictions
                 played, status = play(y, eta, first, last, self._newton, *arrays)
@@ -243,7 +246,7 @@ class SketchedKONS(_KernelForm):
     (0.08, 69)
     """
 
-    _STATE = axes_of(loops.State, loops.Sketch)
+    _STATE = axes_of(loops.KONSState, loops.Sketch)
     _COINS = ("kors_coins", "coins")
 
     gamma: float = field_in("(0, 1]", 0.1)
@@ -271,7 +274,7 @@ class SketchedKONS(_KernelForm):
         return super()._make_buffers(rooms) | {"work": work}
 
     def _bind(self) -> None:
-        self._arrays = self._gather(loops.State), self._gather(loops.Sketch), self._work
+        self._arrays = self._gather(loops.KONSState), self._gather(loops.Sketch), self._work
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         n, loop = len(X), enter(loops.sketched_kons_rounds)

@@ -19,14 +19,14 @@ from oklnumba.hot.awv import LARGEST, Certificate
 from oklnumba.hot.primitives.dictionary import RANK, Dictionary
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, enter
-from oklnumba.learners.awv import FORECASTERS, Ridge
+from oklnumba.learners.awv import FORECASTERS, AWVOrRidge
 from oklnumba.learners.base.learner import Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
 GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
-class NystromAWV(SampledSpan, Ridge):
+class NystromAWV(SampledSpan, AWVOrRidge):
     """PKAWV on a growing Nystrom subspace, chosen by KORS (pkawv Algorithm 2, section 3.2).
 
     At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
@@ -98,7 +98,7 @@ class NystromAWV(SampledSpan, Ridge):
         max_size = np.inf if p.max_size is None else float(p.max_size)
         self._ridge, joining = p.lam, self._start_sampling()
         self._growth = loops.GrowthRule(joining, max_size, p.discount)
-        self._start_ridge(p.forecaster, d=d, counts=3)
+        self._start_certified(p.forecaster, d=d, counts=3)
         self._forgetting = make_forgetting(p.discount, p.lam)
         self._workspace = self._make_workspace(BLOCK_ROWS)
         self._pending, self._pass_work = make_pending((), 0), make_pass_work(self._U)
@@ -126,7 +126,7 @@ class NystromAWV(SampledSpan, Ridge):
         k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[loops.PAST]))
         work = loops.Work(np.zeros(1), k, b, q, q[None], border, column, weights)
-        return buffers | {"work": work, "forecast_point": None}  # the last point was in ``work``
+        return buffers | {"work": work, "forecast_number": None}  # the last point was in ``work``
 
     def _bind(self) -> None:
         dictionary, past, factor = map(self._gather, (Dictionary, loops.Past, Factor))
@@ -145,8 +145,8 @@ class NystromAWV(SampledSpan, Ridge):
 
         def rounds(first: int) -> tuple[int, int]:
             (space, model), sampled = self._arguments, loops.Sampled(*self._block, trace.sizes)
-            is_point = self._pop_forecast_point(X)
-            return play(X, Y, first, coins, is_point, space, sampled, model, out, certificate)
+            was_forecast = self._was_forecast(X)
+            return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
         self._play_rounds(n, rounds)
         if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
@@ -157,10 +157,10 @@ class NystromAWV(SampledSpan, Ridge):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
         forecasts = empty_per_round(len(X), self._outputs)
-        self._forecast_point = None
+        self._forecast_number = None
         columns = forecasts.reshape(len(X), self._outputs)
         enter(loops.nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
-        self._forecast_point = self._single_input(X)
+        self._note_forecast(X)
         return forecasts
 
     def _settle(self) -> None:

@@ -85,7 +85,7 @@ class ProsNKONS(SampledSpan, Curved):
         return buffers | {"work": loops.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])}
 
     def _bind(self) -> None:
-        state = loops.State(self._gather(Dictionary), self._gather(loops.Factor))
+        state = loops.ProsNKONSState(self._gather(Dictionary), self._gather(loops.Factor))
         self._arguments = self._kernel, self._growth, self._step, state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

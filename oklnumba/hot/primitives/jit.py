@@ -133,7 +133,10 @@ ENTRIES = {}  # machine code of loops that are called with arguments of the same
 
 
 def enter(loop):
-    """Return what calls a loop without a look at types, which are those of the very first call."""
+    """Return what calls a loop without a look at types, which are those of the very first call.
+
+    For loops of single rounds; others, and those that get several types, are called directly.
+    """
     return ENTRIES.get(loop) or partial(_enter_first, loop)
 
 

@@ -143,13 +143,13 @@ def bordered_cholesky(R, column, diagonal, m):
 
 @hot
 def cholesky_row(L, t):
-    """Turn row t of L from the matrix's into its factor's; return the pivot squared."""
+    """Turn row t of L from the matrix's into its factor's; return the pivot's square."""
     row = L[t]
     solve_lower(L, row, t)
-    pivot = row[t] - dot(row, row, t)
-    if pivot > 0.0:
-        row[t] = math.sqrt(pivot)
-    return pivot
+    square = row[t] - dot(row, row, t)
+    if square > 0.0:
+        row[t] = math.sqrt(square)
+    return square
 
 
 @hot

@@ -250,22 +250,22 @@ def try_to_join(x, coin, leaf, maps):
 
 
 @hot
-def map_rounds(first, stop, leaf, joins, is_forecast_point, maps, block):
+def map_rounds(first, stop, leaf, joins, was_forecast, maps, block):
     """Write the coordinates of the rounds of a leaf; after its round each point may join.
 
-    joins : whether points may join; is_forecast_point : whether a forecast wrote the coordinates of
+    joins : whether points may join; was_forecast : whether a forecast wrote the coordinates of
     the only row. Returns the row that failed, if any, and a status.
     """
     s, counts = first, maps.counts[leaf]
     while joins and s < stop and counts[ATOMS] < maps.max_size:
-        if not is_forecast_point:
+        if not was_forecast:
             map_rows(s, s + 1, leaf, maps, block)
         status = try_to_join(block.X[s], block.coins[s], leaf, maps)
         if status != DONE:
             return s, status
         block.row_sizes[s] = counts[ATOMS]
         s += 1
-    if s < stop and not is_forecast_point:
+    if s < stop and not was_forecast:
         map_rows(s, stop, leaf, maps, block)
     return stop, DONE
 
@@ -279,14 +279,14 @@ def write_sizes(first, stop, size, block):
 
 
 @hot
-def map_share(joins, share, is_forecast_point, maps, block):
+def map_share(joins, share, was_forecast, maps, block):
     """Write the coordinates of a share of a block. Returns the round that failed and a status."""
     rows, first = block.rows, share.first
     for leaf in range(share.leaf, share.leaf_stop):
         stop, atoms = smaller(rows.ends[leaf], share.stop), maps.counts[leaf, ATOMS]
         if first < stop:
             rows.compared[leaf] = maps.counts[leaf, COMPARED] + 1
-            failed, status = map_rounds(first, stop, leaf, joins, is_forecast_point, maps, block)
+            failed, status = map_rounds(first, stop, leaf, joins, was_forecast, maps, block)
             if status != DONE:
                 return rows.order[failed], status
             write_sizes(first, stop, atoms, block)

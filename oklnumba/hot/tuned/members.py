@@ -210,11 +210,11 @@ def unsort_results(n, learns, bound):
 
 
 @hot
-def group_rounds(phase, X, Y, coins, is_forecast_point, share, bound):
+def group_rounds(phase, X, Y, coins, was_forecast, share, bound):
     """Play one phase of n rounds, or all; MAP and REGRESS of a share of the rounds.
 
     X : (n, d), read by SORT; Y : (n, K), empty if the rounds are only forecast; coins : (n,), of
-    points that may join dictionaries, empty if none may; is_forecast_point : whether the last call
+    points that may join dictionaries, empty if none may; was_forecast : whether the last call
     was the forecast of the only row; bound : GroupArguments. Returns the round that failed and a
     status.
     """
@@ -224,7 +224,7 @@ def group_rounds(phase, X, Y, coins, is_forecast_point, share, bound):
         sort_rounds(X, Y, coins, group.tree, group.block)
     if phase == MAP or phase == ALL:
         joins = coins.shape[0] > 0
-        failed, status = map_share(joins, share, is_forecast_point, group.maps, group.block)
+        failed, status = map_share(joins, share, was_forecast, group.maps, group.block)
     if status == DONE and (phase == REGRESS or phase == ALL):
         results = group.row_results
         failed, status = regression_rounds(share, learns, rows, group.regressions, results)

@@ -26,7 +26,7 @@ class GrowingFactor(Learner):
         if axis != self._FACTORED:
             return super()._choose_room(axis, least)
         # Later steps are smaller, because the old and the new factor exist at the same time. One
-        # more row than asked for: forecasts of single inputs write theirs behind those in use.
+        # more row than _reserve_ahead asks for: forecasts write theirs behind those in use.
         old = self._rooms[axis]
         return pad_row_length(max(least + 1, 64, 2 * old if old < 8192 else old + old // 4))
 
@@ -35,7 +35,7 @@ class GrowingFactor(Learner):
         if rows > self._rooms[self._FACTORED]:
             used = min(int(self._counts[self._FACTORED]), len(self._L))
             buffers["L"] = cholesky.grow_factor(self._L, used, rows, self._INSTEAD)
-            buffers["forecast_point"] = None  # its row, behind those in use, is not copied
+            buffers["forecast_number"] = None  # its row, behind those in use, is not copied
         return buffers
 
     def _reserve_ahead(self) -> None:

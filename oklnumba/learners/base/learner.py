@@ -13,7 +13,7 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_che
 objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
 
 ``predict_one`` and ``learn_one`` keep their buffers (single.py), and a round whose point was
-forecast last need not compute again what the forecast did: ``_pop_forecast_point``.
+forecast last need not compute again what the forecast did: ``_note_forecast``, ``_was_forecast``.
 
 If ``_outputs_at_once``, the learner plays K labels per round on one state, as K learners would:
 after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K).
@@ -105,7 +105,7 @@ class Learner(State, Params):
     _expected = 0  # rounds in all, as far as the caller has said
     _single = None  # buffers of single rounds
     _has_matrix = False  # whether a kernel is Precomputed
-    _forecast_point = None  # number of the single input that was forecast last
+    _forecast_number = None  # number of the single input that was forecast last
     _in_force = None  # the hyper-parameters of the state; read them by ``_hyper``
     _unscaled: ClassVar[dict[str, Any]] = {}  # of these, the kernel where it is a Metric
     _scales = None  # of a Metric: the state is that of the scaled inputs
@@ -380,15 +380,15 @@ class Learner(State, Params):
             self._single = SingleRound(*arguments)
         return self._single
 
-    def _single_input(self, X: np.ndarray) -> int | None:
-        """Return the number of a single input X; None for rows of a block."""
+    def _note_forecast(self, X: np.ndarray) -> None:
+        """Note that the input X was just forecast, if it is a single one."""
         single = self._single
-        return single.inputs if single is not None and X is single.X else None
+        self._forecast_number = single.inputs if single is not None and X is single.X else None
 
-    def _pop_forecast_point(self, X: np.ndarray) -> bool:
-        """Return whether X was the last point forecast, and forget that point."""
-        single, self._forecast_point = self._forecast_point, None
-        return single is not None and single == self._single_input(X)
+    def _was_forecast(self, X: np.ndarray) -> bool:
+        """Return whether X is the single input that was forecast last, and forget that it was."""
+        number, self._forecast_number = self._forecast_number, None
+        return number is not None and X is self._single.X and number == self._single.inputs
 
     # ---- labels, losses, advice ----
 

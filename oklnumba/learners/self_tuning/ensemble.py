@@ -119,12 +119,12 @@ class Ensemble(State):
 
         They come first: their forecasts tell which labels are outliers for all others.
         """
-        if not rounds.is_point:  # else the views are those of the forecast
+        if not rounds.was_forecast:  # else the views are those of the forecast
             self._find_views(rounds.X, rounds.known)
         changes, n = rounds.known.change_to(rounds.raw), len(rounds.X)
         for group, Z in self._views:
             if group.space.lags:
-                group.play(Z, changes, rounds.joins, rounds.is_point)
+                group.play(Z, changes, rounds.joins, rounds.was_forecast)
         self._add_last(rounds.known.last)
         return self._results.forecasts[self._lags_rows, :n] + self.scales.offsets
 
@@ -143,7 +143,7 @@ class Ensemble(State):
         views = [(group, Z) for group, Z in self._views if not group.space.lags]
         if len(Y) < FEWEST_DIVIDED:
             for group, Z in views:
-                group.play(Z, Y, rounds.joins, rounds.is_point)
+                group.play(Z, Y, rounds.joins, rounds.was_forecast)
             return [call() for call in beside]
         views.sort(key=lambda view: view[0].space.metric is not None)  # small calls come last
         divided = [group.divide(Z, Y, rounds.joins, self._workspaces) for group, Z in views]

@@ -57,7 +57,9 @@ class Rounds(NamedTuple):
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast
     joins: bool = False  # whether inputs may join dictionaries
-    is_point: bool = False  # whether the only round is the one forecast last: z is there already
+    was_forecast: bool = (
+        False  # whether the only round is the one forecast last: z is there already
+    )
 
 
 class Past(NamedTuple):
@@ -119,13 +121,13 @@ class Labels(State):
         # Row i is i labels behind now, so i of those that it does not know have yet to come.
         self._late = leads, self._look_back(leads - np.arange(len(leads)))
 
-    def take_known(self, n: int, is_point: bool) -> tuple[np.ndarray, Known]:
+    def take_known(self, n: int, was_forecast: bool) -> tuple[np.ndarray, Known]:
         """Return the leads of the n rounds remembered last, and what was known.
 
         Each knows the labels before its own, those of this block among them, but late ones.
         """
         if self._late is None:
-            known = self._latest if is_point else self._look_back(np.arange(n, 0, -1))
+            known = self._latest if was_forecast else self._look_back(np.arange(n, 0, -1))
             return np.zeros(n, dtype=np.int64), known
         leads, known = self._late
         self._late = (leads[n:], known.rows(n)) if len(leads) > n else None

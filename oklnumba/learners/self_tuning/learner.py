@@ -32,8 +32,8 @@
    ensemble.end_period      every 1024 rounds: forget the range that labels no longer fill
 
 ``_forecast`` is a round without labels. Leave out at first: threads (divide, Share, Workspaces),
-pieces of a restart (Paced), what a forecast before its label spares (is_point), and certificates
-(totals, latest, excess, bound, price), on which no forecast depends.
+pieces of a restart (Paced), what a forecast before the label spares (was_forecast), certificates
+(totals, latest, excess, bound, price): no forecast depends on these.
 """
 
 from collections.abc import Sequence
@@ -246,22 +246,24 @@ class SelfTuning(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
         Y, start = y.reshape(len(X), self._outputs), 0
-        is_point = self._pop_forecast_point(X)
+        was_forecast = self._was_forecast(X)
         while start < len(X):
             stop = min(len(X), start + self._restarts.rounds_to_stop(self._played))
             try:
-                self._play_block(X[start:stop], Y[start:stop], trace.rows(start, stop), is_point)
+                self._play_block(
+                    X[start:stop], Y[start:stop], trace.rows(start, stop), was_forecast
+                )
             except Trouble as trouble:
                 self._raise_status(*trouble.args)
             start = stop
 
-    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, is_point: bool) -> None:
+    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, was_forecast: bool) -> None:
         """Play 1 to BLOCK_ROWS rounds, all their labels at hand, each as if it came alone."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits = labels.measure(Y, self._played)
         raw = labels.remember(Y, limits)
-        leads, known = labels.take_known(n, is_point)
-        rounds = Rounds(X, Y, raw, known, joins=True, is_point=is_point)
+        leads, known = labels.take_known(n, was_forecast)
+        rounds = Rounds(X, Y, raw, known, joins=True, was_forecast=was_forecast)
         with_lags = ensemble.play_lags(rounds)
         rounds = rounds._replace(Y=labels.judge(Y, limits, with_lags))
         of_experts = [one.play(rounds) for one in self._experts]
@@ -307,15 +309,15 @@ class SelfTuning(Learner):
             self._ensemble = self._restarts.make_now(self._ensemble, self._played)
         except Trouble as trouble:
             self._raise_status(trouble.args[0], -1)
-        self._forecast_point = None  # it was of the members before
+        self._forecast_number = None  # it was of the members before
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
-        self._forecast_point = None  # until it is whole: Ctrl-C may come between
+        self._forecast_number = None  # until it is whole: Ctrl-C may come between
         known = self._labels.know_all(len(X))
         recorded = np.concatenate([one.forecast(X, known) for one in self._lasting], axis=1)
         self._ensemble.forecast(X, known, recorded, forecasts.reshape(len(X), self._outputs))
-        self._forecast_point = self._single_input(X)
+        self._note_forecast(X)
         return forecasts
 
     # ---- health and files ----

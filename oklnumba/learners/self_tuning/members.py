@@ -167,9 +167,9 @@ class Group(State):
 
     # ---- rounds ----
 
-    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, is_point: bool = False) -> None:
+    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, was_forecast: bool = False) -> None:
         """Write the forecasts of up to BLOCK_ROWS rounds, then learn them if there are labels."""
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, is_point
+        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, was_forecast
         run_loop(loops.group_rounds, ALL, *rounds, self._whole, self._bound)
         if joins:
             self._note_full(len(X))
