@@ -86,7 +86,7 @@ def test_mlpoly_is_that_of_the_definition(loss):
 
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
-    B = experts.hot.LEARNED if B is None else float(B)
+    B = experts.loops.LEARNED if B is None else float(B)
     rule = Rule(experts.KINDS[kind], losses.get(loss).code, B, share)
     totals, squares, weights = (aligned_zeros(F.shape[1]) for _ in range(3))
     out = Aggregates(np.empty(len(y)), np.empty(len(y)))
@@ -437,13 +437,13 @@ def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
     """
     X, y = data(1100 if COMPILED else 60)
     played = []
-    rounds = experts.hot.experts_rounds
+    rounds = experts.loops.experts_rounds
 
     def note(F, y, learns, *rest):
         played.extend([F] if learns else [])
         return rounds(F, y, learns, *rest)
 
-    monkeypatch.setattr(experts.hot, "experts_rounds", note)
+    monkeypatch.setattr(experts.loops, "experts_rounds", note)
     fourier = okl.FourierFeatures(37, sigma=0.7, seed=3)
     learners = twins()[:-1]  # BLAS, the last one, has the bits of its blocks
     learners += [okl.FOGD(fourier, loss="squared", eta=eta) for eta in (0.01, 0.3)]
