@@ -21,10 +21,15 @@ past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a 
 
 A point in the span, up to rounding, joins the dictionary and adds no direction.
 
-The choice of atoms depends on no label. So a block of rounds is played in two passes. First
-sample_rounds lets the dictionary grow, and writes coordinates, borders and gains. Then
-play_stretches plays AWV, and adds a border to A wherever the span grew. In plain NumPy, the listing
-itself: nystrom_forecasts of tests/reference/naive.py.
+The choice of atoms depends on no label. So a block of rounds is played in two passes, and a single
+round in these steps:
+
+    sample_rounds      sample_point: k_m(x_t), q_t, and p_t of KORS; then, if z_t = 1,
+                       find_direction: rho, border and gains; extend_span: R; keep_point: KORS
+    play_stretches     border_factor: A and b grow, where the span grew; awv_rounds: AWV on q_t
+    certify            the certificate
+
+In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
 
 import math
