@@ -4,10 +4,13 @@ Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1; b_t are the c_
 
     A_0 = alpha I; for t = 1, ..., T:
         u_t = A_{t-1}^-1 sum_{s<t} b_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
-        yhat_t = ybar_t - h(ybar_t),   h(z) = sign(z) max(|z| - C, 0)            # line 7, eq. 1
+        yhat_t = ybar_t - h(ybar_t),   h(y) = sign(y) max(|y| - C, 0)            # line 7, eq. 1
         g_t = l_t'(yhat_t), so g_t phi_t is the gradient;   q_t = phi_t' A_{t-1}^-1 phi_t
         A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                             # KONS: v_t = 1
         b_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
+
+This is the projected Newton step: w_t = u_t - h(ybar_t) / q_t A_{t-1}^-1 phi_t, so
+w_t(x_t) = yhat_t, and u_{t+1} = w_t - g_t A_t^-1 phi_t.
 
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t by KORS for g_t sqrt(eta_t) phi_t, and else v_t = 0.
@@ -27,18 +30,24 @@ For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / piv
 new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t). A round with g_t = 0 on a flat part of the loss
 and no pull changes nothing, and is not kept.
 
-sketched_kons_rounds plays these lines one by one: a round is read there. KONS is the same with
-v_t = 1, in blocks of b rounds for the speed of BLAS; with b = 1 it is a single round:
+sketched_kons_rounds plays these lines one by one. KONS does not call it: it plays blocks, for the
+speed of BLAS. There v_t = 1, and only rounds with d_t = 0 are outside A, with c_t = -pull. A block
+of a single round is played so (learners/kons.py):
 
-    start_block        D k_t, and k_t.c;                 BLAS: s_t = L^-1 D k_t
-    start_products     k_tt, and k_t.c + s_t.z = ybar_t; BLAS: k_tt - s_t.s_t = schur
-    kons_rounds        yhat_t, d_t, pivot, z_t or c_t
-    append_block       L gets the row [d_t s_t, pivot]
+    start_block        D k_t to row r of L, the first unused one; k_t.c to offsets
+      BLAS             row r becomes s_t = L^-1 D k_t
+    start_products     s_t.z is added to offsets: ybar_t;   k_tt to H
+      BLAS             H becomes k_tt - s_t.s_t: schur
+    kons_rounds        yhat_t; then, with the label, d_t, pivot, and z_t or c_t, to the block
+    append_block       x_t and c_t become an atom; in A: d_t, z_t, row r of L [d_t s_t, pivot];
+                       outside: z -= c_t s_t
 
-In a longer block row i of L needs d_j of the rounds j before it, and d_j needs a label. So only
-those entries of s_i are solved for together whose d_j are known: a block is cut into stretches of
-a few rounds, and s_i is written in three parts, by where the rounds j lie. Two numbers are brought
-up to date after each part:
+A forecast before it (write_coefficients) sums u over atoms instead, and leaves nothing behind.
+
+In a block of n rounds row i of L needs d_j of the rounds j before it, and d_j needs a label. So
+only those entries of s_i are solved for together whose d_j are known: a block is cut into stretches
+of a few rounds, and s_i is written in three parts, by where the rounds j lie. Two numbers are
+brought up to date after each part:
 
     H_ij = k(x_i, x_j) - s_i.s_j,   offsets_i = s_i.z + k_i.c = u(x_i)
 
@@ -47,8 +56,8 @@ up to date after each part:
     before the stretch    start_stretch     BLAS                BLAS        finish_offsets
     in the stretch        solve_row         solve_row           kons_rounds, round by round
 
-Within a block rows of L are d_j s_j. So of d_j k_ij, the right-hand side of s_ij, the rounds before
-the block take d_j s_i.s_j, which leaves d_j H_ij: that is what start_stretch and solve_row write. A
+Row j of L is [d_j s_j, pivot_j], so pivot_j s_ij = d_j k_ij - d_j sum_l s_jl s_il. The sum over the
+rounds l before the block makes the first term d_j H_ij: so start_stretch and solve_row write it. A
 round j of the block outside A adds c_j k(x_i, x_j) to u(x_i), and takes c_j s_i.s_j off s_i.z,
 which was summed before it: c_j H_ij together.
 """
@@ -145,16 +154,16 @@ class Work(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The rounds of a block of KONS: their part of the state, and what stretches to come need."""
+    """The n rounds of a block of KONS: their part of the state, and what stretches to come need."""
 
-    L: Array  # (b, b): columns of the block; a row holds D k_i, then s_i, and d_i s_i once played
-    d: Array  # (b,)
-    c: Array  # (b,)
-    z: Array  # (b,)
-    # (b, b): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the block; for j in the stretch
+    L: Array  # (n, n): columns of the block; a row holds D k_i, then s_i, and d_i s_i once played
+    d: Array  # (n,)
+    c: Array  # (n,)
+    z: Array  # (n,)
+    # (n, n): k(x_i, x_j) - s_i.s_j for j <= i, by the rounds before the block; for j in the stretch
     # of i by all rounds before the stretch.
     H: Array
-    offsets: Array  # (b,): u(x_i), by the rounds before the stretch
+    offsets: Array  # (n,): u(x_i), by the rounds before the stretch
 
 
 @hot
@@ -281,7 +290,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
             append_atom(x, c, state)
         out.sizes[t] = state.counts[ATOMS]
         q = schur / alpha
-        weight = stream.eta[t] * g * g if v > 0.0 else 0.0
+        weight = stream.eta[t] * g * g if v > 0.0 else 0.0  # times v: d_t^2
         decrement = g * g * q / (1.0 + weight * (v * q))  # g_t^2 phi_t' A_t^-1 phi_t
         state.totals[R_G] += decrement
         if decrement < newton.stop:
@@ -375,7 +384,7 @@ def finish_row(i, d_i, g, pull, pivot, block):
 def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
     """Play a stretch, rounds first to last of a block; return (next round, status)."""
     C, alpha, z = newton.C, newton.alpha, block.z
-    finish_offsets(block, first, last)
+    finish_offsets(block, first, last)  # here, for BLAS has just solved for s_i
     for i in range(first, last):
         H_i, n = block.H[i], i - first
         solve_row(i, first, block)
@@ -417,11 +426,11 @@ def append_block(X, loss, block, state, sizes):
             row = L[new]  # in place of s, or of a row before it, read already: new <= r + i
             for j in range(r):
                 row[j] = d[i] * s[j]
-            k = r
+            column = r
             for j in range(i + 1):
                 if d[j] != 0.0:
-                    row[k] = block.L[i, j]
-                    k += 1
+                    row[column] = block.L[i, j]
+                    column += 1
             state.index[new], state.D[new], state.z[new] = m, d[i], block.z[i]
             counts[IN_A] = new + 1
         sizes[i] = counts[ATOMS]

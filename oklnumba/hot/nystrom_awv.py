@@ -9,9 +9,11 @@ PKAWV with Nystrom projections (Jezequel, Gaillard and Rudi 2019, Algorithm 2; e
         alpha_t = R_t^-1 R_t^-T K' (Y_{t-1}, 0)
         yhat_t = sum_{j in I_t} alpha_tj k(x_t, x_j)
 
-The code has no R_t. Its R is another factor, R'R = K_mm: the coordinates q = R^-T k_m(x) make K_mm
-the identity, which is far better conditioned than K'K + lam K_mm. So while the span stays, the
-algorithm is AWV on the features q (awv.py), with A = lam I + sum_s q_s q_s' = U' D U.
+The code has no R_t. Its R is another factor, R'R = K_mm, with a nugget (dictionary.py): the
+coordinates q = R^-T k_m(x) make K_mm the identity, which is far better conditioned than
+K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q_t (z_t of awv.py):
+A = lam I + sum_s q_s q_s' = U' D U, b = sum_s y_s q_s is kept as c = D^-1 U^-T b, and
+yhat_t = p.c / a, p = U^-T q_t.
 
 A point off the span, at distance rho, adds the direction e = (k(x, .) - its projection) / rho. All
 past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a gain:
@@ -21,13 +23,16 @@ past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a 
 
 A point in the span, up to rounding, joins the dictionary and adds no direction.
 
-The choice of atoms depends on no label. So a block of rounds is played in two passes, and a single
-round in these steps:
+The choice of atoms depends on no label (those of the past are for later gains only). So a block of
+rounds is played in two passes, and a single round in these steps:
 
-    sample_rounds      sample_point: k_m(x_t), q_t, and p_t of KORS; then, if z_t = 1,
+    sample_rounds      sample_point: k_m(x_t), q_t, and p_t of KORS, whose alpha is mu; if z_t = 1,
                        find_direction: rho, border and gains; extend_span: R; keep_point: KORS
     play_stretches     border_factor: A and b grow, where the span grew; awv_rounds: AWV on q_t
     certify            the certificate
+
+A forecast before it, nystrom_awv_forecasts, does the same without a trace: sample_point; if z_t
+will be 1, borrow_direction; p.c / a; return_direction. Only what sample_point wrote is used again.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -197,7 +202,8 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
     was_forecast : the only row was the last point forecast, and ``space.work`` still has what
-    sample_point wrote. Returns the next row, less than n where ``borders`` are full, and a status.
+    sample_point wrote. Y, (n, K), goes to the past only. Returns the next row, less than n where
+    ``borders`` are full, and a status.
     """
     dictionary, work, growth = space.dictionary, space.work, space.growth
     counts, q = dictionary.counts, work.q
@@ -217,7 +223,7 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
         if coins[t] < p_t:  # z_t = 1: x_t joins before it is forecast
             k_tt = kernel_diag(space.kernel, x)
             rho = find_direction(x, k_tt, space, sampled.borders[growths], sampled.gains[growths])
-            if rho > 0.0:
+            if rho > 0.0:  # first, for the direction takes the number of the coming atom
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
             if not keep_point(growth.joining, dictionary, x, k_tt, p_t, work.b):
@@ -236,8 +242,9 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
 def border_factor(model, border, gains, rank):
     """Add a border to A and the gains to b; return whether the new pivot D is positive.
 
-    If it is not, A and b are unchanged. gains : (K,), replaced by growth: by how much the direction
-    lowers the penalised loss of the best function.
+    With p = U^-T border: U gets the column D^-1 p, D the pivot sum f_s^2 + lam - p' D^-1 p, and c
+    (gain - p.c) / pivot. If it is not positive, A and b are unchanged. gains : (K,), replaced by
+    growth: by how much the direction lowers the penalised loss of the best function.
     """
     factor, p = model.factor, model.work.scan
     finish_pending(factor, model.forgetting, model.work)
@@ -324,7 +331,7 @@ def borrow_direction(x, space, model, gains):
 
 @hot
 def return_direction(factor, lam, rank):
-    """Wipe what borrow_direction wrote to the factor."""
+    """Wipe what borrow_direction wrote: passes over whole vectors take unused columns for lam I."""
     forget_point(factor.pending)  # its p is by another U
     factor.U[:rank, rank] = 0.0
     factor.inv_d[rank] = 1.0 / lam
@@ -337,15 +344,15 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
 
     The buffers need room for one more atom. forecasts : (n, K).
     """
-    point, factor, work, rank = space.work, model.factor, model.work, space.dictionary.counts[RANK]
+    new, factor, work, rank = space.work, model.factor, model.work, space.dictionary.counts[RANK]
     p, c, a = work.p[0], factor.c, work.a
     for t in range(X.shape[0]):
         sample_point(X[t], space)
         new_rank = rank
-        if coin < point.probability[0]:
-            new_rank = borrow_direction(X[t], space, model, forecasts[t])
-        r = pad(point.q, new_rank)
-        solve_points(point.Q, 0, 1, r, factor, model.forgetting, work)
+        if coin < new.probability[0]:
+            new_rank = borrow_direction(X[t], space, model, forecasts[t])  # workspace until below
+        r = pad(new.q, new_rank)
+        solve_points(new.Q, 0, 1, r, factor, model.forgetting, work)
         a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or 1 / a is computed once
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], work.scan, r)

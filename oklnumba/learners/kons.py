@@ -52,7 +52,7 @@ class _KernelForm(GrowingFactor, Curved):
     _STATE = axes_of(loops.KONSState)
     _INTEGERS = frozenset({"counts", "index", "members"})
     _UNBOUNDED = frozenset({"totals"})
-    _run_rows = _block_rows = LARGE_BLOCK
+    _run_rows = _block_rows = LARGE_BLOCK  # most that _play gets; _learn takes a block of them
     _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
     schedule: str = choice(("constant", "sqrt"), "constant")
@@ -176,25 +176,25 @@ class KONS(_KernelForm):
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
-        b = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
-        self._reserve({ATOMS: m + b, IN_A: r + b})
-        X, state, eta = X[:b], self._gather(loops.KONSState), self._choose_steps(b)
-        H, offsets = np.empty((b, b)), np.empty(b)
+        n = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
+        self._reserve({ATOMS: m + n, IN_A: r + n})
+        X, state, eta = X[:n], self._gather(loops.KONSState), self._choose_steps(n)
+        H, offsets = np.empty((n, n)), np.empty(n)
         block = loops.Block(
-            L=np.empty((b, b)), d=np.empty(b), c=np.empty(b), z=np.empty(b), H=H, offsets=offsets
+            L=np.empty((n, n)), d=np.empty(n), c=np.empty(n), z=np.empty(n), H=H, offsets=offsets
         )
-        with cholesky.limit_threads(r, b):
+        with cholesky.limit_threads(r, n):
             # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
             enter(loops.start_block)(self._kernel, X, state, np.empty(m), offsets)
-            s_before = self._L[r : r + b, :r]
+            s_before = self._L[r : r + n, :r]
             cholesky.solve_rows(self._L, s_before, r)
             columns = np.array(X.T, order="C")
             enter(loops.start_products)(self._kernel, X, columns, state, H, offsets)
             cholesky.subtract_squares(s_before, H)
             played, status = 0, DONE
-            while played < b and status == DONE:
+            while played < n and status == DONE:
                 # Then the rounds of the block before the stretch.
-                first, last = played, min(played + STRETCH, b)
+                first, last = played, min(played + STRETCH, n)
                 enter(loops.start_stretch)(block, first, last)
                 s_block = block.L[first:last, :first]
                 cholesky.solve_rows(block.L, s_block, first)

@@ -145,7 +145,7 @@ class NystromAWV(SampledSpan, AWVOrRidge):
 
         def rounds(first: int) -> tuple[int, int]:
             (space, model), sampled = self._arguments, loops.Sampled(*self._block, trace.sizes)
-            was_forecast = self._was_forecast(X)
+            was_forecast = self._was_forecast(X)  # not in a second call, whose work is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
         self._play_rounds(n, rounds)

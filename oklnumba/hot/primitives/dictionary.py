@@ -41,8 +41,8 @@ RANK = 1  # entry of a Dictionary's counts after ATOMS: dimension of the atoms' 
 # multiply from atom to atom. So the matrix has (1 + NUGGET) k(x, x) on its diagonal: no eigenvalue
 # is below the rounding, and no distance loses its digits, in any order of the atoms.
 NUGGET = 1e-14
-# A point is in the span, whatever the learner's threshold, if its squared distance to the span
-# (nugget included) is at most this share of k(x, x).
+# ALD: a point is in the span, whatever the learner's threshold, if its squared distance to the span
+# (nugget included) is at most this share of k(x, x). A Dictionary has adds_direction instead.
 IN_SPAN = 1e-13
 
 
@@ -202,7 +202,10 @@ def ald_grow(R, q, k_xx, m):
 
 @hot
 def last_coordinate(rho, k_xx):
-    """Return the last coordinate of an atom at distance rho, nugget included, from the span."""
+    """Return the last coordinate of an atom at distance rho, nugget included, from the span.
+
+    k(x, x) itself has no nugget: (k_xx - q'q) / rho, where rho^2 = (1 + NUGGET) k_xx - q'q.
+    """
     return rho - NUGGET * k_xx / rho
 
 
@@ -256,7 +259,7 @@ def adds_direction(dictionary, q, delta, k_xx, v):
         for j in range(row.shape[0]):
             share = row[j] * tail[j]
             nuggets += share * share
-    # |k_x - sum v_j k_j|^2 = k_xx - v' k - v' (nuggets) v
+    # delta = |k_x - sum v_j k_j|^2 + NUGGET * nuggets: a tenth more would be the true distance.
     return delta > 1.1 * NUGGET * nuggets
 
 
