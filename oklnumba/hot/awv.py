@@ -14,10 +14,12 @@ PKAWV, on fixed features (pkawv Algorithm 1; errata 21):
         yhat_t = z_t' A_t^-1 b_{t-1}                         # ridge: z_t' A_{t-1}^-1 b_{t-1}
         b_t = b_{t-1} + y_t z_t
 
-Instead of A^-1 we keep A = U' D U (udu.py) and c = D^-1 U^-T b: half the work, and no drift. With
-p = U^-T z_t the ridge forecast is m = p.c, and AWV's is m / a, a = 1 + z_t' A_{t-1}^-1 z_t. A
-discount g multiplies A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024), but D stays
-at least lam, so forgetting does not undo the penalty.
+Instead of A^-1 we keep A = U' D U and c = D^-1 U^-T b: half the work, and no drift. With
+p = U^-T z_t, U before the round, the ridge forecast is m = p.c, and AWV's is m / a,
+a = 1 + z_t' A_{t-1}^-1 z_t. So z_t may enter A, which needs no label, before m is computed. Then
+c_k += beta_k (y_t - sum_{i<=k} p_i c_i), beta of hot/primitives/udu.py. A discount g multiplies
+A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024), but D stays at least lam, so
+forgetting does not undo the penalty.
 """
 
 from typing import Annotated, NamedTuple

@@ -4,11 +4,11 @@ Of the dictionary I of a leaf, of at most max_size atoms, K_I = R'R:
 
     x_t, scaled, goes to its leaf
     z_t = (1, R^-T k_I(x_t));   linear members: z_t = (1, x_t)
-    x_t may join I, by a coin with the probability of KORS       # hot/primitives/dictionary.py
+    x_t may join I with probability min(beta tau, 1), tau of KORS # hot/primitives/dictionary.py
 
 Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
 rounds: it is 0 in earlier rounds, and in the round of the point. None is added if rounding would
-spoil it: if the point is almost in the span of the atoms.
+spoil it: if the squared distance to the span of the atoms, k(x_t, x_t) - |R^-T k_I|^2, is tiny.
 """
 
 import math

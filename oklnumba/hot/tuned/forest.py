@@ -211,12 +211,12 @@ def walk_down(root, X, Y, learns, trees, shrinkages, walks):
 
 
 @exact
-def forest_rounds(X, Y, learns, bound, forecasts):
+def forest_rounds(X, Y, learns, arguments, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read; bound : Trees, shrinkages, (E,), and Walks.
+    learns : else Y, (n, K), is not read; arguments : Trees, shrinkages, (E,), and Walks.
     """
-    trees, shrinkages, walks = unbind(bound)
+    trees, shrinkages, walks = unbind(arguments)
     means = walks.means
     forecasts[:] = 0.0
     for root in trees.roots:

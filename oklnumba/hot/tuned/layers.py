@@ -1,10 +1,11 @@
 """Rounds of SelfTuning's layers: one forecast of the forecasts of all members, for each output.
 
 The labels y_t and the forecasts f_t,i of N members, of which the last is the label before, count
-from the centre of the labels' range, which is 0 until a range is forgotten (Layers.end_period):
+from the centre of the labels' range, 0 at first. ``Layers.end_period`` may take the range of late
+labels instead, and half its width for B:
 
     for t = 1, ..., n:
-        B_t = max |y_s| over s < t, since then;  f_t,i is cut to [-B_t, B_t]
+        B_t = max(B_{t-1}, |y_{t-1}|), B_1 = 0;   f_t,i is cut to [-B_t, B_t]
         first layer: g_t,j = aggregate j = 1, ..., 4 of the f_t,i          # hot/experts.py
         regressions: z_t = (f_t,1, ..., f_t,N-1, g_t,1, ..., g_t,4, 0) - f_t,N, in units of B_t
             v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
@@ -44,7 +45,7 @@ from oklnumba.hot.tuned.coordinates import Rows
 from oklnumba.hot.tuned.members import Results
 
 UNSEEN = 2.0  # rounds without residual that each x counts as having had
-FIRST, CORRECTIONS, FINAL = range(3)  # what layer_rounds plays; regressions between
+PLAY_FIRST, PLAY_CORRECTIONS, PLAY_FINAL = range(3)  # phases; regressions play between them
 
 
 class LayerState(NamedTuple):
@@ -87,7 +88,7 @@ class LayerWork(NamedTuple):
     weights: Array  # (N,)
     first: Array  # (4, n): g
     labels: Array  # (n,): y
-    bounds: Array  # (n + 1,): B
+    B: Array  # (n + 1,)
     excess: Array  # (n,): bound on the regret of the first aggregation against the best member
     rows: Rows  # of the regressions: z, v; each output is a leaf
     regressed: Results  # of the regressions
@@ -102,7 +103,7 @@ class LayerArguments(NamedTuple):
 
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
-    regressions: int  # how many h there are; corrections come behind them
+    stacks: int  # how many h there are; corrections come behind them
     chosen: Array  # (2,): aggregations that the final layer weighs
     results: Results  # of all members
     member_rows: Array  # (N,): of the members' forecasts in the results
@@ -137,10 +138,13 @@ def write_differences(f, first, t, B, z):
 
 @hot
 def write_forecasts(first, stop, base, B, added, t, row):
-    """Write what regressions ``first`` to ``stop`` add to ``base``, cut, at the end of a row."""
-    regressions = added.shape[0] // 2  # each forecasts as ridge, which counts, and as AWV
+    """Write what regressions ``first`` to ``stop`` add to ``base``, cut, to their place in a row.
+
+    All regressions, h and c, are the last entries of a row of ``final``.
+    """
+    h_and_c = added.shape[0] // 2  # each forecasts as ridge, which counts, and as AWV
     for j in range(first, stop):
-        row[row.shape[0] - regressions + j] = clip(base + B * added[2 * j, t, 0], B)
+        row[row.shape[0] - h_and_c + j] = clip(base + B * added[2 * j, t, 0], B)
 
 
 @hot
@@ -176,24 +180,24 @@ def write_cubes(base, h, first, t, m, B, z):
 @hot
 def take_labels(n, Y, learns, k, state, work):
     """Write labels, which count from the centre, and bounds."""
-    work.bounds[0] = state.tally[k, 0, LARGEST]
+    work.B[0] = state.tally[k, 0, LARGEST]
     for t in range(n):
-        work.bounds[t + 1] = work.bounds[t]
+        work.B[t + 1] = work.B[t]
         if learns:
             state.lowest[k, 0] = smaller(state.lowest[k, 0], Y[t, k])
             state.highest[k, 0] = larger(state.highest[k, 0], Y[t, k])
             work.labels[t] = Y[t, k] - state.centre[k]
-            work.bounds[t + 1] = larger(work.bounds[t], abs(work.labels[t]))
+            work.B[t + 1] = larger(work.B[t], abs(work.labels[t]))
 
 
 @hot
 def take_forecasts(n, k, layers):
     """Write the members' forecasts, which count from the centre, cut to [-B_t, B_t]."""
-    F, bounds, centre = layers.work.F, layers.work.bounds, layers.state.centre[k]
+    F, B, centre = layers.work.F, layers.work.B, layers.state.centre[k]
     for i in range(F.shape[1]):
         row = layers.results.forecasts[layers.member_rows[i]]
         for t in range(n):
-            F[t, i] = clip(row[t, k] - centre, bounds[t])
+            F[t, i] = clip(row[t, k] - centre, B[t])
 
 
 @hot
@@ -207,17 +211,17 @@ def first_layer_rounds(n, Y, learns, k, layers):
     for j in range(layers.kinds.shape[0]):
         rule = Rule(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
         out = Aggregates(work.first[j], work.excess)  # ML-Poly's bounds, overwritten below
-        played, status = experts_rounds(
+        played, status = experts_rounds(  # after 0 rounds: only the rate of HEDGE depends on it
             F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
         )  # fmt: skip
         if status != DONE:
             return played, status
     for t in range(n):
-        B = work.bounds[t]
+        B = work.B[t]
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.first, t, unit, rows.Z[t])
         if learns:
-            new_B = work.bounds[t + 1]
+            new_B = work.B[t + 1]
             rows.Y[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
             grown += (new_B - B) * (new_B - B)  # theory.experts_bound with B=None
             work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
@@ -228,10 +232,10 @@ def first_layer_rounds(n, Y, learns, k, layers):
 def correction_rounds(x_keys, learns, k, layers):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
     work, rows, added = layers.work, layers.work.rows, layers.work.regressed.forecasts
-    chosen, count = layers.chosen, layers.regressions
+    chosen, count = layers.chosen, layers.stacks
     keys, residuals = layers.state.keys[k], layers.state.residuals[k]
     for t in range(x_keys.shape[0]):
-        row, B, last = work.final[t], work.bounds[t], work.F[t, work.F.shape[1] - 1]
+        row, B, last = work.final[t], work.B[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.first[chosen[j], t]
         write_forecasts(0, count, last, B, added, t, row)
@@ -278,8 +282,8 @@ def final_layer_rounds(n, learns, k, offset, layers, out):
     F = work.F[:n]
     added, h_start = work.regressed.forecasts, layers.chosen.shape[0]
     for t in range(n):
-        row, B = work.final[t], work.bounds[t]
-        write_forecasts(layers.regressions, added.shape[0] // 2, row[h_start], B, added, t, row)
+        row, B = work.final[t], work.B[t]
+        write_forecasts(layers.stacks, added.shape[0] // 2, row[h_start], B, added, t, row)
     rule, written = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
     experts, weights = final_state(state, k), work.final_weights
     played, status = experts_rounds(
@@ -296,16 +300,16 @@ def final_layer_rounds(n, learns, k, offset, layers, out):
 
 
 @hot
-def layer_rounds(layer, x_keys, Y, learns, k, offset, bound, out):
-    """Play n rounds of a layer of output k: FIRST, CORRECTIONS or FINAL, regressions between.
+def layer_rounds(phase, x_keys, Y, learns, k, offset, arguments, out):
+    """Play n rounds of a phase of output k.
 
     x_keys : (n,), a number for each x; Y : (n, K), less their offsets; learns : else the rounds are
-    only forecast; bound : LayerArguments; out : LayerResults, predictions count from 0, not from
-    ``offset``. Returns the round that failed and a status.
+    only forecast; arguments : LayerArguments; out : LayerResults, predictions count from 0, not
+    from ``offset``. Returns the round that failed and a status.
     """
-    n, layers = x_keys.shape[0], unbind(bound)
-    if layer == FINAL:
+    n, layers = x_keys.shape[0], unbind(arguments)
+    if phase == PLAY_FINAL:
         return final_layer_rounds(n, learns, k, offset, layers, out)
-    if layer == CORRECTIONS:
+    if phase == PLAY_CORRECTIONS:
         return correction_rounds(x_keys, learns, k, layers)
     return first_layer_rounds(n, Y, learns, k, layers)

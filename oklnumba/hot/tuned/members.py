@@ -191,9 +191,9 @@ def play_rules(learns, rules, rows, results):
 
 
 @hot
-def unsort_results(n, learns, bound):
+def unsort_results(n, learns, arguments):
     """Write all results in the order of the rounds."""
-    group = unbind(bound)
+    group = unbind(arguments)
     first, rows, rounds, forecasts = 0, group.block.rows, group.results, group.row_results.forecasts
     for s in range(n):
         for k in range(forecasts.shape[2]):
@@ -210,15 +210,15 @@ def unsort_results(n, learns, bound):
 
 
 @hot
-def group_rounds(phase, X, Y, coins, was_forecast, share, bound):
+def group_rounds(phase, X, Y, coins, was_forecast, share, arguments):
     """Play one phase of n rounds, or all; MAP and REGRESS of a share of the rounds.
 
     X : (n, d), read by SORT; Y : (n, K), empty if the rounds are only forecast; coins : (n,), of
     points that may join dictionaries, empty if none may; was_forecast : whether the last call
-    was the forecast of the only row; bound : GroupArguments. Returns the round that failed and a
-    status.
+    was the forecast of the only row; arguments : GroupArguments. Returns the round that failed and
+    a status.
     """
-    group = unbind(bound)
+    group = unbind(arguments)
     failed, status, learns, rows = 0, DONE, Y.shape[0] > 0, group.block.rows
     if phase == SORT or phase == ALL:
         sort_rounds(X, Y, coins, group.tree, group.block)
@@ -231,5 +231,5 @@ def group_rounds(phase, X, Y, coins, was_forecast, share, bound):
     if status == DONE and (phase == FINISH or phase == ALL):
         failed, status = play_rules(learns, group.rules, rows, group.row_results)
         if status == DONE:
-            unsort_results(X.shape[0], learns, bound)
+            unsort_results(X.shape[0], learns, arguments)
     return failed, status

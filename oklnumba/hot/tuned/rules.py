@@ -10,8 +10,8 @@ PA-I is of Crammer et al. 2006, Figure 1:
         descent, labels -1 and +1: yhat_t = 2 / (1 + exp(-w_t.z_t)) - 1 = 2 P(y = 1) - 1,
             tau_t = (step / 2) (y_t - yhat_t) / |z_t|^2                                (logistic)
 
-C is in units of the largest |y| so far. eta makes the step on the squared loss implicit, so it is
-stable for any length.
+C is in units of the largest |y_s|, s <= t. eta makes the step on the squared loss implicit, so it
+is stable for any length.
 """
 
 import math
@@ -33,7 +33,7 @@ class Rules(NamedTuple):
     rates: Array  # (M,): C of PA-I, in units of the largest |y|, or the step over |z|^2
     signs: Array  # (K,): 1 for labels -1 and +1; 0 for real ones, and before round 32
     w: Annotated[Array, "leaves", "rules", "outputs", "r"]
-    max_label: Annotated[Array, "leaves", "rules", "outputs"]  # largest |y| so far
+    max_label: Annotated[Array, "leaves", "rules", "outputs"]  # of all rounds so far
 
 
 @hot

@@ -115,13 +115,13 @@ class Ensemble(State):
         self._views = list(zip(self.groups, views, strict=True))
 
     def play_lags(self, rounds: Rounds) -> np.ndarray:
-        """Play the members with lags, whose labels are raw; return their forecasts, (E, n, K).
+        """Play the members with lags, whose labels are cut; return their forecasts, (E, n, K).
 
         They come first: their forecasts tell which labels are outliers for all others.
         """
         if not rounds.was_forecast:  # else the views are those of the forecast
             self._find_views(rounds.X, rounds.known)
-        changes, n = rounds.known.change_to(rounds.raw), len(rounds.X)
+        changes, n = rounds.known.change_to(rounds.cut), len(rounds.X)
         for group, Z in self._views:
             if group.space.lags:
                 group.play(Z, changes, rounds.joins, rounds.was_forecast)

@@ -53,7 +53,7 @@ class Rounds(NamedTuple):
 
     X: np.ndarray  # (n, d)
     Y: np.ndarray  # (n, K), labels to learn: once judged, the median in place of outliers
-    raw: np.ndarray  # (n, K), labels as they came, but cut to [LEAST, MOST]: members with lags
+    cut: np.ndarray  # (n, K), labels as they came, cut to [LEAST, MOST], for members with lags
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast
     joins: bool = False  # whether inputs may join dictionaries
@@ -67,14 +67,14 @@ class Past(NamedTuple):
 
     X: np.ndarray  # (t, d)
     Y: np.ndarray  # (t, K), as in Rounds
-    raw: np.ndarray  # (t, K)
+    cut: np.ndarray  # (t, K)
     counts: np.ndarray  # (t,), how many labels were known when each was forecast
     recorded: np.ndarray  # (t, E, K), as in Rounds
 
     def rounds(self, rows: slice) -> Rounds:
         """Return some of them."""
-        known = look_back(self.raw, self.counts[rows])
-        return Rounds(self.X[rows], self.Y[rows], self.raw[rows], known, self.recorded[rows])
+        known = look_back(self.cut, self.counts[rows])
+        return Rounds(self.X[rows], self.Y[rows], self.cut[rows], known, self.recorded[rows])
 
 
 class Labels(State):
@@ -88,33 +88,33 @@ class Labels(State):
 
     _STATE = {
         "recent": ("window", "outputs"),  # the last labels, NaN before there were any
-        "raw": ("remembered", "outputs"),  # the same, cut to [LEAST, MOST]
+        "cut": ("remembered", "outputs"),  # the same, cut to [LEAST, MOST]
         "limits": ("limits", "outputs"),
         "replaced": ("outputs",),  # how many outliers there were
         "price": ("outputs",),  # what they cost
     }
     _INTEGERS = frozenset({"replaced"})
-    _UNBOUNDED = frozenset({"recent", "raw", "price"})
+    _UNBOUNDED = frozenset({"recent", "cut", "price"})
     _late: tuple[np.ndarray, Known] | None = None  # leads that set_leads took, and what was known
-    _latest: Known  # what was known in the last forecast
+    _at_forecast: Known  # what was known in the last forecast
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
         self._make_state(outputs=outputs, window=LONG_WINDOW, remembered=REMEMBERED, limits=5)
-        self._recent[:] = self._raw[:] = np.nan
+        self._recent[:] = self._cut[:] = np.nan
         self._limits[:] = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])[:, None]
 
     # ---- what is known ----
 
     def _look_back(self, unknown: np.ndarray) -> Known:
-        """Return what is known in n rounds if so many of the last labels of raw, (n,), are not."""
+        """Return what is known in n rounds if so many of the last labels, (n,), are not."""
         # Where not even the first ones remembered are known, these count as known.
-        return look_back(self._raw, np.maximum(REMEMBERED - unknown, settings.LAGS))
+        return look_back(self._cut, np.maximum(REMEMBERED - unknown, settings.LAGS))
 
     def know_all(self, n: int) -> Known:
         """Return what is known in n single forecasts now."""
-        self._latest = self._look_back(np.zeros(n, dtype=np.int64))
-        return self._latest
+        self._at_forecast = self._look_back(np.zeros(n, dtype=np.int64))
+        return self._at_forecast
 
     def set_leads(self, leads: np.ndarray) -> None:
         """Take the leads, (m,), of coming rows: how many labels before theirs they did not know."""
@@ -122,12 +122,10 @@ class Labels(State):
         self._late = leads, self._look_back(leads - np.arange(len(leads)))
 
     def take_known(self, n: int, was_forecast: bool) -> tuple[np.ndarray, Known]:
-        """Return the leads of the n rounds remembered last, and what was known.
-
-        Each knows the labels before its own, those of this block among them, but late ones.
-        """
+        """Return the leads of the n rounds remembered last, and what was known in each."""
         if self._late is None:
-            known = self._latest if was_forecast else self._look_back(np.arange(n, 0, -1))
+            # The labels of these rounds were remembered just now; none knows its own.
+            known = self._at_forecast if was_forecast else self._look_back(np.arange(n, 0, -1))
             return np.zeros(n, dtype=np.int64), known
         leads, known = self._late
         self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
@@ -150,21 +148,21 @@ class Labels(State):
         size = max(1, WINDOWS // Y.shape[1])
         some = [windows[i : i + size] for i in range(0, len(windows), size)]
         measured = run_together([partial(measure_limits, one) for one in some], n)
-        changes = np.concatenate([self._limits[:, None], *measured], axis=1)
-        self._limits[:] = changes[:, -1]
+        in_force = np.concatenate([self._limits[:, None], *measured], axis=1)  # one after another
+        self._limits[:] = in_force[:, -1]
         starts = range(first, n, every)
-        return changes[:, np.searchsorted(starts, np.arange(n), side="right")]
+        return in_force[:, np.searchsorted(starts, np.arange(n), side="right")]
 
     def remember(self, Y: np.ndarray, limits: np.ndarray) -> np.ndarray:
         """Append labels to the last ones; return them cut to [LEAST, MOST], (n, K)."""
-        n, raw = len(Y), np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
-        for last, new in ((self._recent, Y), (self._raw, raw)):
+        n, cut = len(Y), np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
+        for last, new in ((self._recent, Y), (self._cut, cut)):
             last[:-n] = last[n:]
             last[-n:] = new
-        return raw
+        return cut
 
     def judge(self, Y: np.ndarray, limits: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return labels to learn; forecasts : (E, n, K), of members with lags."""
+        """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
         if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MIDDLE])
@@ -177,9 +175,9 @@ class Labels(State):
     def judge_first(self, played: int) -> tuple[np.ndarray, np.ndarray]:
         """Judge the labels from before there were limits; return them to learn, and cut."""
         Y, limits = self._recent[-played:][:SHORT_WINDOW], self._limits
-        raw = Y.clip(limits[LEAST], limits[MOST])
-        self._raw[-played:][:SHORT_WINDOW] = raw
-        return keep_within(Y, limits[LOW], limits[MIDDLE], limits[HIGH]), raw
+        cut = Y.clip(limits[LEAST], limits[MOST])
+        self._cut[-played:][:SHORT_WINDOW] = cut
+        return keep_within(Y, limits[LOW], limits[MIDDLE], limits[HIGH]), cut
 
     def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
         """Return what outliers cost so far, (n or 1, K): losses less those of labels learned."""

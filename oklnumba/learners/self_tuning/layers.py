@@ -89,17 +89,20 @@ class Layers(State):
     def _play_output(
         self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
     ) -> None:  # fmt: skip
-        """Play the layers of output k; each writes what the next one plays."""
+        """Play the layers of output k; each writes what the next one plays.
+
+        Regressions play by the loop of the groups, without its other phases: an output is a leaf,
+        its rows are those that the layers write.
+        """
         regressions, layers = work = self._workspaces.take()
         rounds = x_keys, Y, len(Y) > 0, k, offset, layers, out
-        # The rows of the regressions are written by the layers; output k is their leaf k.
         rows, written = (k, k + 1, 0, len(x_keys)), (NO_INPUTS, Y, NO_COINS, False)
         regress = partial(run_loop, members.group_rounds, members.REGRESS, *written)
-        run_loop(loops.layer_rounds, loops.FIRST, *rounds)
+        run_loop(loops.layer_rounds, loops.PLAY_FIRST, *rounds)
         regress(Share(*rows, *STACK_RANGE), regressions)
-        run_loop(loops.layer_rounds, loops.CORRECTIONS, *rounds)
+        run_loop(loops.layer_rounds, loops.PLAY_CORRECTIONS, *rounds)
         regress(Share(*rows, *CORRECTION_RANGE), regressions)
-        run_loop(loops.layer_rounds, loops.FINAL, *rounds)
+        run_loop(loops.layer_rounds, loops.PLAY_FINAL, *rounds)
         self._workspaces.give_back(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
@@ -179,7 +182,7 @@ def bind_layers(
     regressed = make_results(2 * U.shape[1], U.shape[1], 1)
     work = loops.LayerWork(
         F=np.zeros((n, N)), weights=np.zeros(N), first=np.zeros((len(FIRST_LAYER), n)),
-        labels=np.zeros(n), bounds=np.zeros(n + 1), excess=np.zeros(n), rows=rows,
+        labels=np.zeros(n), B=np.zeros(n + 1), excess=np.zeros(n), rows=rows,
         regressed=regressed, final=np.zeros((n, final)), final_weights=np.zeros(final),
         forecasts=np.zeros(n), regrets=np.zeros(n),
     )  # fmt: skip

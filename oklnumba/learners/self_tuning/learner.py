@@ -1,40 +1,4 @@
-"""SelfTuning: a learner that tunes itself. settings.py has its constants, and says why.
-
-``_play_block`` plays 1 to 1024 rounds, each as if it came alone. This is a round of one x and y:
-
-1. labels.measure           limits LEAST <= LOW <= MIDDLE <= HIGH <= MOST of labels      labels.py
-   labels.remember          y, cut to [LEAST, MOST], is the last label from now on
-   labels.take_known        the last label that was known for x, how those before differ from it
-2. ensemble.play_lags       members with lags come first                               ensemble.py
-       _find_views          x standardised; its normal scores; x with the differences    scales.py
-       Group.play           ridge regression of (y, cut, - last label), as in 4         members.py
-3. labels.judge             an outlier, unless 2 foretold it, is now MIDDLE: a median
-4. Expert.play              the user's models, on x as it came                          experts.py
-   ensemble.play_others     all other members, on y - offset
-       Group.play           for each space             members.py, hot/tuned/members.group_rounds
-           sort_rounds          x goes to a leaf of the space          hot/tuned/coordinates.py
-           map_share            z = (1, R^-T k(x)) of its dictionary, which x may join then
-           regression_rounds    ridge and AWV on z, for each lam and discount        hot/awv.py
-           play_rules           PA-I and gradient descent on z             hot/tuned/rules.py
-       Forest.play          trees on x as it came, and 3 labels   forest.py, hot/tuned/forest.py
-5. ensemble.play_layers     one forecast of these 49, the last one being the last label
-       first_layer_rounds       4 aggregations of the members         layers.py, hot/tuned/layers.py
-       regression_rounds        3 ridge regressions on members and aggregations
-       correction_rounds        on these 7 forecasts, their cubes, and what was lacking at this x:
-       regression_rounds        2 ridge regressions of what the first of the 3 lacks
-       final_layer_rounds       ML-Poly of 2 aggregations, 3 regressions and 2 corrections
-6. restarts.record          the round joins the past, while restarts come            restarts.py
-   _restart                 after 48, 96, ... rounds: new trees; after 32, 128, 512, ...:
-       Scales.measure       of the first 15/16 of the past: scales, metrics, leaves
-       make_members         new groups and layers on these scales
-       choose               points of these rounds join dictionaries, by KORS
-       replay               2, 4 and 5 again for all rounds; trees and experts as recorded then
-   ensemble.end_period      every 1024 rounds: forget the range that labels no longer fill
-
-``_forecast`` is a round without labels. Leave out at first: threads (divide, Share, Workspaces),
-pieces of a restart (Paced), what a forecast before the label spares (was_forecast), certificates
-(totals, latest, excess, bound, price): no forecast depends on these.
-"""
+"""SelfTuning: the learner. The docstring of this package (__init__.py) tells a round in order."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -261,16 +225,17 @@ class SelfTuning(Learner):
         """Play 1 to BLOCK_ROWS rounds, all their labels at hand, each as if it came alone."""
         n, ensemble, labels = len(X), self._ensemble, self._labels
         limits = labels.measure(Y, self._played)
-        raw = labels.remember(Y, limits)
+        cut = labels.remember(Y, limits)
         leads, known = labels.take_known(n, was_forecast)
-        rounds = Rounds(X, Y, raw, known, joins=True, was_forecast=was_forecast)
+        rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast)
         with_lags = ensemble.play_lags(rounds)
         rounds = rounds._replace(Y=labels.judge(Y, limits, with_lags))
         of_experts = [one.play(rounds) for one in self._experts]
         forest_calls = [partial(one.play, rounds) for one in self._forests]
+        # Groups write their forecasts into the ensemble; these are of trees and experts.
         of_forests = ensemble.play_others(rounds, beside=forest_calls)
         rounds = rounds._replace(recorded=np.concatenate(of_forests + of_experts, axis=1))
-        # Of the trace all but sizes and intervals.
+        # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])))
         ensemble.play_layers(rounds, out)
         # The certificate is of the labels that came: the price of outliers is part of it.
@@ -292,7 +257,7 @@ class SelfTuning(Learner):
             self._labels.set_leads(leads)
 
     def _restart(self, single: bool) -> None:
-        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:  # the first past
+        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
             self._restarts.replace_first_labels(*self._labels.judge_first(self._played))
         if not self._restarts.are_over(self._played):
             for forest in self._forests:

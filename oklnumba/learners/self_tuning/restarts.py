@@ -28,10 +28,10 @@ class Restarts(State):
     """
 
     _INTEGERS = frozenset({"counts", "known"})
-    _SPARSE = frozenset({"inputs", "labels", "raw", "recorded"})
+    _SPARSE = frozenset({"inputs", "labels", "cut", "recorded"})
     _STATE = {
         "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
-        "raw": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "lasting", "outputs"),
+        "cut": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "lasting", "outputs"),
     }  # fmt: skip
 
     def __init__(self, d: int, outputs: int, lasting: list[Member], budget: int, seed: int):
@@ -63,18 +63,18 @@ class Restarts(State):
         total = played + len(leads)
         self._reserve({PAST: total})
         rows = slice(played, total)
-        self._inputs[rows], self._labels[rows], self._raw[rows] = rounds[:3]
+        self._inputs[rows], self._labels[rows], self._cut[rows] = rounds[:3]
         self._known[rows] = np.arange(played, total) - leads
         self._recorded[rows] = rounds.recorded
         self._counts[PAST] = total
 
-    def replace_first_labels(self, labels: np.ndarray, raw: np.ndarray) -> None:
+    def replace_first_labels(self, labels: np.ndarray, cut: np.ndarray) -> None:
         """Take these for the labels from before there were limits, when they are first needed."""
-        self._labels[: len(raw)], self._raw[: len(raw)] = labels, raw
+        self._labels[: len(cut)], self._cut[: len(cut)] = labels, cut
 
     def past(self, n: int) -> Past:
         """Return the first n rounds (views)."""
-        arrays = self._inputs, self._labels, self._raw, self._known, self._recorded
+        arrays = self._inputs, self._labels, self._cut, self._known, self._recorded
         return Past(*[array[:n] for array in arrays])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:

@@ -55,7 +55,7 @@ class Scales(NamedTuple):
         at_once : whether all cores may take part.
         """
         X, Y = past.X, past.Y
-        changes = look_back(past.raw, past.counts).differences[..., : count_lags(Y.shape[1]) - 1]
+        changes = look_back(past.cut, past.counts).differences[..., : count_lags(Y.shape[1]) - 1]
         mean, scale = yield from measure_moments(X)
         of_lags = yield from measure_moments(changes.reshape(len(X), -1))
         of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]

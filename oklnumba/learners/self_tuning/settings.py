@@ -14,7 +14,7 @@ from oklnumba.hot.experts import AGGREGATING, DYNAMIC, ML_POLY
 
 
 class Ridge(NamedTuple):
-    """A ridge regression; where nothing is forgotten, AWV plays beside it."""
+    """A ridge regression, and AWV beside it: a member if nothing is forgotten, but for lags."""
 
     lam: float
     half_life: int | None = None  # None: nothing is forgotten
