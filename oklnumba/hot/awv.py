@@ -6,6 +6,9 @@ with a new row per round:
     f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
     yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 
+where L_tt^2 = lam + k(x_t, x_t) - k'(K + lam I)^-1 k, K and k of the past. Its certificate is that
+of features, with a = L_tt^2 / lam: see ``certify``. The rest of this head is of features.
+
 PKAWV, on fixed features (pkawv Algorithm 1; errata 21):
 
     A_0 = lam I, b_0 = 0; for t = 1, ..., n:
@@ -68,7 +71,8 @@ class Certificate(NamedTuple):
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
 
 
-# ---- Kernel-AWV: kernel_awv_rows, cholesky.append_rows, kernel_awv_rounds, certify ----
+# ---- Kernel-AWV. A block: kernel_awv_rows, core/cholesky.append_rows, kernel_awv_rounds, certify;
+# many forecasts: kernel_awv_forecasts ----
 
 
 class KernelAWVState(NamedTuple):
@@ -98,7 +102,8 @@ def kernel_awv_rounds(L, u, Y, first, lam, is_ridge, out):
     """Play rounds of Kernel-AWV (pkawv eq. 3), of K labels each, whose rows of L are written.
 
     AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0). So its forecast, the
-    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2.
+    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2: L^-1 (y, 0) ends with
+    -m / L_tt, and L' alpha is that.
 
     L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
     first + 1, ... of L. A label is read after its forecast is written.

@@ -1,17 +1,18 @@
 """Rounds of optimistic mirror descent: POMD and POMDR.
 
-Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 36:
+Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 37; "line" is one of the paper:
 
     f'_0 = 0, S = {}, tbar = inf; for t = 1, ..., T:
         lambda_t = U / sqrt(3 D + sum of delta_s, s < t, since the last removal)          # line 3
+            times rate_scale after the first removal
         p_t = mean of y k(x, .) over the last M examples
         f_t = f'_{t-1} + lambda_t p_t;   next round if y_t f_t(x_t) >= 1             # lines 4 to 7
-        if t < tbar (POMD): P_t = projection of k(x_t, .) on span S                # lines 8 to 10
-            near = |k(x_t, .) - P_t| <= sqrt(D) T^-zeta (ALD; in OMDR, t >= tbar, never)       # 11
+        if t < tbar or t = tbar = T (POMD): P_t = projection of k(x_t, .) on span S  # lines 8 to 10
+            near = |k(x_t, .) - P_t| <= ald_scale sqrt(D) T^-zeta (ALD; never in OMDR)    # line 11
         g_t = y_t P_t if near, else y_t k(x_t, .) and S = S + {x_t}                # lines 12 to 21
         f'_t = Proj_{|f| <= U}(f'_{t-1} + lambda_t g_t)
         delta_t = max(|g_t|^2 - 2 <g_t, p_t>, 0)
-        POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B    # 17, 22
+        POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B  # lines 17, 22
 
 D is the largest k(x, x) so far. The paper's hint and gradient are -p_t and -g_t. We keep the factor
 R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round. In the code u_t is P_t or
@@ -56,7 +57,7 @@ class Work(NamedTuple):
     """Workspace of a round."""
 
     k: Array  # (cap,): k(x_t, S)
-    q: Array  # (cap,): R^-T k
+    q: Array  # (cap,), at least d: R^-T k, then beta; an input in merge_half
     k_last: Array  # (M,): k(x_t, last_x)
 
 
@@ -66,8 +67,8 @@ class Rules(NamedTuple):
     radius: float  # U
     zeta: float
     ald_scale: float  # times T^-zeta
-    horizon: float  # T, or 0 for the present round
-    switch_size: float  # B_0, or 0 for ceil(15 ln T); POMD: infinity, like B
+    horizon: float  # T, or 0: T is the present round
+    switch_size: float  # B_0, or 0 for min(ceil(15 ln T), B - 1); POMD: infinity, like B
     budget: float  # B
     rate_scale: float  # times lambda_t after the first removal
 
@@ -147,7 +148,11 @@ def update_sums(rules, state, rate, label, f_x, u_square, p_u):
 
 @hot
 def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
-    """Put the example of round ``now`` in place of the oldest; m atoms before the round."""
+    """Put the example of round ``now`` in place of the oldest; m atoms before the round.
+
+    H = k(last_x, S) gets a column if x joined, then the row of x, which mends the entry of the
+    example that x replaces.
+    """
     H, slot = state.H, (now - 1) % state.last_y.shape[0]
     put_atom(state.last_x, slot, x)
     state.last_y[slot] = label
@@ -189,7 +194,7 @@ def merge_half(kernel, rules, state, x, k):
 
 @hot
 def switch_to_omdr(rules, state, now, grown):
-    """Let OMDR take over once S has B_0 atoms (line 17); until then R is of all atoms."""
+    """Let OMDR take over in the next round once S has B_0 atoms (line 17)."""
     counts = state.counts
     if grown and counts[SWITCH] == 0:
         size = rules.switch_size
@@ -198,7 +203,6 @@ def switch_to_omdr(rules, state, now, grown):
             size = smaller(size, rules.budget - 1.0)
         if counts[ATOMS] >= size:
             counts[SWITCH] = now + 1
-    counts[FACTORED] = 0 if omdr_plays(rules, state, now + 1) else counts[ATOMS]
 
 
 @hot
@@ -210,18 +214,18 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
     """
     counts, sums, alpha = state.counts, state.sums, state.alpha
     M = state.last_y.shape[0]
-    for t in range(first, X.shape[0]):
-        x, label, m = X[t], y[t], counts[ATOMS]
-        now, recent = played + t + 1, smaller(played + t, M)
+    for i in range(first, X.shape[0]):
+        x, label, m = X[i], y[i], counts[ATOMS]
+        now, recent = played + i + 1, smaller(played + i, M)
         if m == alpha.shape[0]:
-            return t, NEED_ROOM
+            return i, NEED_ROOM
         k_tt = kernel_diag(kernel, x)
         rate = pomdr_rate(rules, state, k_tt)  # line 3
         f_x, p_x = pomdr_values(kernel, state, work, recent, x)
         forecast = f_x + rate * p_x  # line 4, eq. 2
         if not (abs(forecast) < np.inf and k_tt < np.inf):
-            return t, NOT_FINITE
-        out.forecasts[t] = forecast
+            return i, NOT_FINITE
+        out.forecasts[i] = forecast
         sums[LARGEST] = larger(sums[LARGEST], k_tt)
         omdr = omdr_plays(rules, state, now)  # line 8
         if label * forecast < 1.0:  # line 7
@@ -230,11 +234,12 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
                 residual = ald_residual(state.R, work.k, k_tt, work.q, m)  # eq. 4, squared
                 near = ald_holds(rules, state, now, residual, k_tt)  # line 11
             if near:  # lines 12, 13: u_t = P_t
-                u_square = larger(k_tt - residual, 0.0)
+                u_square = larger(k_tt - residual, 0.0)  # below 0 only by the nugget in residual
                 p_u = step_along_projection(state, work.q, rate * label, recent)
             else:  # lines 15, 16 or 20, 21
-                if not (omdr or ald_grow(state.R, work.q, k_tt, m) > 0.0):
-                    return t, NOT_POSITIVE
+                pivot = 1.0 if omdr else ald_grow(state.R, work.q, k_tt, m)  # OMDR has no R
+                if not pivot > 0.0:
+                    return i, NOT_POSITIVE
                 put_atom(state.atoms, m, x)
                 alpha[m] = rate * label
                 counts[ATOMS] = m + 1
@@ -244,7 +249,8 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
         if omdr and counts[ATOMS] >= rules.budget:
             merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22
         switch_to_omdr(rules, state, now, grown)  # line 17
-        out.sizes[t] = counts[ATOMS]
+        counts[FACTORED] = 0 if omdr_plays(rules, state, now + 1) else counts[ATOMS]
+        out.sizes[i] = counts[ATOMS]
     return X.shape[0], DONE
 
 

@@ -113,11 +113,11 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve_ahead()
         t, b = self._played, len(X)
-        self._reserve({ATOMS: t + b + 1})  # the last one is for forecasts
+        self._reserve({ATOMS: t + b + 1})  # the last one is for single forecasts
         workspace = self._one_round if b == 1 else self._make_workspace(b)
         out, certificate = self._bind_outputs(trace, workspace)
-        if status := self._write_rows(X):
-            self._raise_status(NOT_POSITIVE, status - 1)  # rows count from 1
+        if bad_row := self._write_rows(X):
+            self._raise_status(NOT_POSITIVE, bad_row - 1)
         Y = y.reshape(b, self._outputs)
         play = enter(loops.kernel_awv_rounds)
         play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
@@ -130,7 +130,10 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
-        """Write inputs and rows of L behind those of the past; return append_rows' status."""
+        """Write inputs and rows of L behind those of the past, unless a forecast did.
+
+        Returns 0, or which row, counted from 1, has a pivot that is not positive.
+        """
         if self._was_forecast(X):
             return 0
         t, b = self._played, len(X)
@@ -154,8 +157,8 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         t, n, lam = self._played, len(X), self._lam
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
-            # A round of any label, behind the rows in use: nothing learns it, and the round to come
-            # overwrites all but its row of L, if x is the same.
+            # A round with the label 0 behind those in use, which is not counted. The next round
+            # writes it anew; if x is the same it keeps the input and its row of L.
             Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
             play = enter(loops.kernel_awv_rounds)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)

@@ -41,7 +41,10 @@ class Diary(NamedTuple):
 
 
 class OptimisticDescent(OnSpan):
-    """What POMD and POMDR share: optimistic mirror descent on a dictionary."""
+    """What POMD and POMDR share: optimistic mirror descent on a dictionary.
+
+    ``Expansion._play`` plays each block by pomdr_rounds, again where it asked for room.
+    """
 
     _STATE, _LAYOUT, _WORK = axes_of(loops.POMDRState), loops.POMDRState, loops.Work
     _loop = staticmethod(loops.pomdr_rounds)
@@ -77,6 +80,7 @@ class OptimisticDescent(OnSpan):
         self._reserve({FACTORED: 1})
 
     def _beside_labels(self, n: int) -> tuple:
+        """Return what pomdr_rounds takes behind the labels: the rounds played."""
         return (self._played,)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

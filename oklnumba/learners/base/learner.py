@@ -386,7 +386,7 @@ class Learner(State, Params):
         self._forecast_number = single.inputs if single is not None and X is single.X else None
 
     def _was_forecast(self, X: np.ndarray) -> bool:
-        """Return whether X is the single input that was forecast last, and forget that it was."""
+        """Return whether X is the single input that was forecast last; forget that it was."""
         number, self._forecast_number = self._forecast_number, None
         return number is not None and X is self._single.X and number == self._single.inputs
 
