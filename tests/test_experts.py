@@ -17,8 +17,8 @@ from oklnumba.hot.experts import (
     POTENTIAL,
     TALLY,
     Aggregates,
+    Aggregation,
     ExpertsState,
-    Rule,
     expert_forecast,
     experts_rounds,
 )
@@ -87,7 +87,7 @@ def test_mlpoly_is_that_of_the_definition(loss):
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
     B = experts.loops.LEARNED if B is None else float(B)
-    rule = Rule(experts.KINDS[kind], losses.get(loss).code, B, share)
+    rule = Aggregation(experts.KINDS[kind], losses.get(loss).code, B, share)
     totals, squares, weights = (aligned_zeros(F.shape[1]) for _ in range(3))
     out = Aggregates(np.empty(len(y)), np.empty(len(y)))
     state = ExpertsState(totals, squares, np.zeros(TALLY))

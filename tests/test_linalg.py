@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 from oklnumba.hot.primitives import linalg
-from oklnumba.hot.primitives.dictionary import Rule, kors_probability, leverage
+from oklnumba.hot.primitives.dictionary import JoiningRule, kors_probability, leverage
 from oklnumba.hot.primitives.rows import (
     LINEAR,
     distance_block,
@@ -128,4 +128,4 @@ def test_the_euclidean_norm_where_squares_underflow_or_overflow(scale):
 def test_a_score_without_digits_is_nan():
     C, b, k = np.eye(1), np.array([2.0]), np.array([2.0])
     assert math.isnan(leverage(C, b, 1.0, 1.0, 1))
-    assert math.isnan(kors_probability(Rule(1.0, 1.0, 0.5), np.ones(1), C, k, 1.0, b, 1))
+    assert math.isnan(kors_probability(JoiningRule(1.0, 1.0, 0.5), np.ones(1), C, k, 1.0, b, 1))

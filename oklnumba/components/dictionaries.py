@@ -184,7 +184,7 @@ class KORS(_Sampler):
 
     def _play(self, X: np.ndarray, out: loops.Choices) -> tuple[int, int]:
         coins, p = self._coins.take(len(X)), self._hyper
-        rule = loops.Rule(p.alpha, p.beta, p.eps)
+        rule = loops.JoiningRule(p.alpha, p.beta, p.eps)
         return self._play_with_room(lambda first: loops.kors_rounds(
             X, coins, first, self._kernel, rule, self._gather(loops.KORSState), self._work, out
         ))  # fmt: skip

@@ -1,15 +1,6 @@
 """Rounds of the Azoury-Warmuth-Vovk forecaster (AWV) and of ridge regression.
 
-Kernel-AWV (Jezequel, Gaillard and Rudi 2019, "pkawv", eq. 3), L L' = K + lam I and u = L^-1 y, each
-with a new row per round:
-
-    f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
-    yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
-
-where L_tt^2 = lam + k(x_t, x_t) - k'(K + lam I)^-1 k, K and k of the past. Its certificate is that
-of features, with a = L_tt^2 / lam: see ``certify``. The rest of this head is of features.
-
-PKAWV, on fixed features (pkawv Algorithm 1; errata 21):
+PKAWV, on fixed features (Jezequel, Gaillard and Rudi 2019, "pkawv", Algorithm 1; errata 21):
 
     A_0 = lam I, b_0 = 0; for t = 1, ..., n:
         z_t = phi(x_t)                                       # the caller writes the features
@@ -31,9 +22,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.factor import add_rounds, count_together, solve_points
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, Array, hot
-from oklnumba.hot.primitives.linalg import dot
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot
 from oklnumba.hot.primitives.udu import ridge_forecast, ridge_learn
 
 ROUNDING = 1e-12  # of the sums below, as a share of the loss: regret and bound may be equal
@@ -53,7 +42,7 @@ class AWVResults(NamedTuple):
 
     forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m
-    shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV L_tt^2 / lam
+    shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV (kernel_awv.py) L_tt^2 / lam
     growth: Array  # (n, K): comes off (y - m)^2 / a where columns are not compared; else 0
 
 
@@ -69,67 +58,6 @@ class Certificate(NamedTuple):
 # Totals: loss; penalised loss of the best function; bound on AWV's extra loss; comparator gained by
 # new columns; max |y|; 1 if ridge, which has no bound.
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
-
-
-# ---- Kernel-AWV. A block: kernel_awv_rows, core/cholesky.append_rows, kernel_awv_rounds, certify;
-# many forecasts: kernel_awv_forecasts ----
-
-
-class KernelAWVState(NamedTuple):
-    """The state of Kernel-AWV beside L."""
-
-    past: Annotated[Array, "d", ATOMS]  # inputs
-    u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
-    totals: Annotated[Array, "outputs", "totals"]
-    counts: Annotated[Array, "counts"]
-
-
-@hot
-def kernel_awv_rows(kernel, X, past, first, lam, L):
-    """Write the rows of K + lam I of new rounds into L : (cap, cap), up to the diagonal.
-
-    X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
-    cholesky.append_rows turns them into rows of the factor.
-    """
-    for i in range(X.shape[0]):
-        t = first + i
-        kernel_row(kernel, X[i], past, t, L[t])
-        L[t, t] = kernel_diag(kernel, X[i]) + lam
-
-
-@hot
-def kernel_awv_rounds(L, u, Y, first, lam, is_ridge, out):
-    """Play rounds of Kernel-AWV (pkawv eq. 3), of K labels each, whose rows of L are written.
-
-    AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0). So its forecast, the
-    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2: L^-1 (y, 0) ends with
-    -m / L_tt, and L' alpha is that.
-
-    L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
-    first + 1, ... of L. A label is read after its forecast is written.
-    """
-    for i in range(Y.shape[0]):
-        t = first + i
-        for k in range(Y.shape[1]):
-            m = dot(L[t, :t], u[k, :t], t)
-            L_tt = L[t, t]  # read for each k, or the compiler multiplies by one 1 / L_tt
-            out.shrinks[i], out.ridge[i, k] = L_tt * L_tt / lam, m
-            out.forecasts[i, k] = m if is_ridge else m * lam / (L_tt * L_tt)
-            u[k, t] = (Y[i, k] - m) / L_tt
-
-
-@hot
-def kernel_awv_forecasts(rows, deltas, u, t, lam, is_ridge, forecasts):
-    """Write what Kernel-AWV or ridge would forecast.
-
-    rows : (n, t), L^-1 k(x, past); deltas : (n,), k(x, x), replaced by k(x, x) - |row|^2.
-    """
-    for i in range(rows.shape[0]):
-        # Read from memory, or the compiler multiplies by one 1 / (lam + delta).
-        deltas[i] = larger(deltas[i] - dot(rows[i], rows[i], t), 0.0)  # < 0 only by rounding
-        for k in range(u.shape[0]):
-            m = dot(rows[i], u[k], t)
-            forecasts[i, k] = m if is_ridge else m * lam / (lam + deltas[i])
 
 
 # ---- AWV on features ----

@@ -47,7 +47,7 @@ class ExpertsState(NamedTuple):
     tally: Annotated[Array, "tally"]  # entries above
 
 
-class Rule(NamedTuple):
+class Aggregation(NamedTuple):
     """How the experts are aggregated."""
 
     kind: int  # AGGREGATING, ...

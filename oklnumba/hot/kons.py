@@ -67,7 +67,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.dictionary import Rule, kors_keep, kors_probability
+from oklnumba.hot.primitives.dictionary import JoiningRule, kors_keep, kors_probability
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import (
     ATOMS,
@@ -129,7 +129,7 @@ class Sketch(NamedTuple):
 class Sampling(NamedTuple):
     """Which rounds enter A."""
 
-    kors: Rule
+    kors: JoiningRule
     gamma: float  # least probability of v_t > 0
     floor: float  # least probability of KORS: gamma if both share a coin, else 0
     weighted: bool  # whether v_t = 1 / p_t

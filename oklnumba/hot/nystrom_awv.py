@@ -44,7 +44,7 @@ from oklnumba.hot.awv import Stretch, awv_rounds, certify, find_shrink
 from oklnumba.hot.primitives.dictionary import (
     RANK,
     Dictionary,
-    Rule,
+    JoiningRule,
     adds_direction,
     extend_span,
     joining_probability,
@@ -89,7 +89,7 @@ class Past(NamedTuple):
 class GrowthRule(NamedTuple):
     """How the dictionary grows."""
 
-    joining: Rule
+    joining: JoiningRule
     max_size: float
     discount: float  # g: in sums over the past, round s counts g^(t - s)
 

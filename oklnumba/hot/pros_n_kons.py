@@ -21,7 +21,7 @@ from oklnumba.hot.newton import newton_round
 from oklnumba.hot.primitives.dictionary import (
     RANK,
     Dictionary,
-    Rule,
+    JoiningRule,
     adds_direction,
     extend_span,
     joining_probability,
@@ -56,7 +56,7 @@ class ProsNKONSState(NamedTuple):
 class GrowthRule(NamedTuple):
     """When the dictionary grows, and what happens to A and w then."""
 
-    joining: Rule
+    joining: JoiningRule
     alpha: float  # A = alpha I in a new direction, after a restart in all
     restart: bool  # False: CON-KONS
 

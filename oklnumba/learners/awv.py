@@ -19,7 +19,13 @@ from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import choice, discount_factor, positive
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import awv as loops
-from oklnumba.hot.awv import AWVResults, Certificate, KernelAWVState, Stretch
+from oklnumba.hot.awv import AWVResults, Certificate, Stretch
+from oklnumba.hot.kernel_awv import (
+    KernelAWVState,
+    kernel_awv_forecasts,
+    kernel_awv_rounds,
+    kernel_awv_rows,
+)
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
@@ -119,7 +125,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         if bad_row := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, bad_row - 1)
         Y = y.reshape(b, self._outputs)
-        play = enter(loops.kernel_awv_rounds)
+        play = enter(kernel_awv_rounds)
         play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
         finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.shrinks)
         if not finite.all():
@@ -140,7 +146,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         self._past[:, t : t + b] = X.T
         with cholesky.limit_threads(t, b):
             if self._kernel is not None:
-                loops.kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+                kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
             else:
                 self._evaluate_rows(X)
             return cholesky.append_rows(self._L, t, b)
@@ -160,7 +166,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
             # A round with the label 0 behind those in use, which is not counted. The next round
             # writes it anew; if x is the same it keeps the input and its row of L.
             Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
-            play = enter(loops.kernel_awv_rounds)
+            play = enter(kernel_awv_rounds)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
             self._note_forecast(X)
         else:
@@ -169,7 +175,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
             with cholesky.limit_threads(t, n):
                 cholesky.solve_rows(self._L, rows, t)
             self._hyper.kernel._write_diagonal(X, deltas)
-            loops.kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
+            kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:

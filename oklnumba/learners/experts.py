@@ -153,7 +153,7 @@ class Experts(Learner):
         for one in self._experts:
             one._open(d)
         loss, B = p.learners[0]._loss().code, loops.LEARNED if p.B is None else p.B
-        self._rule = loops.Rule(KINDS[p.kind], loss, B, p.share)
+        self._rule = loops.Aggregation(KINDS[p.kind], loss, B, p.share)
         self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
         self._groups = []
         for group in group_equal_features(self._experts):

@@ -14,7 +14,7 @@ from oklnumba.core.params import choice, field_in, nonnegative, positive, random
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
-from oklnumba.hot.primitives.dictionary import Rule
+from oklnumba.hot.primitives.dictionary import JoiningRule
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
 from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import largest_norm
@@ -262,7 +262,7 @@ class SketchedKONS(_KernelForm):
 
     def _start(self, d: int) -> None:
         p, shared = self._hyper, self._hyper.sampling == "shared"
-        rule, floor = Rule(p.alpha, p.beta, p.eps), p.gamma if shared else 0.0
+        rule, floor = JoiningRule(p.alpha, p.beta, p.eps), p.gamma if shared else 0.0
         self._sampling = loops.Sampling(rule, p.gamma, floor, p.sampling == "weighted")
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)

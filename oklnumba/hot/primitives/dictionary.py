@@ -46,7 +46,7 @@ NUGGET = 1e-14
 IN_SPAN = 1e-13
 
 
-class Rule(NamedTuple):
+class JoiningRule(NamedTuple):
     """With which probability a point joins a dictionary."""
 
     alpha: float  # of KORS: regularisation, oversampling, accuracy

@@ -4,7 +4,8 @@ Of the dictionary I of a leaf, of at most max_size atoms, K_I = R'R:
 
     x_t, scaled, goes to its leaf
     z_t = (1, R^-T k_I(x_t));   linear members: z_t = (1, x_t)
-    x_t may join I with probability min(beta tau, 1), tau of KORS # hot/primitives/dictionary.py
+    x_t may join I with probability min(beta tau, 1): tau, an estimate of its ridge leverage score,
+        is (1 + eps) (1 - alpha / (alpha + k(x_t, x_t) - |b|^2)), b of joining_probability
 
 Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
 rounds: it is 0 in earlier rounds, and in the round of the point. None is added if rounding would
@@ -17,8 +18,8 @@ from typing import Annotated, NamedTuple
 from oklnumba.hot.primitives.dictionary import (
     NUGGET,
     RANK,
+    JoiningRule,
     KORSState,
-    Rule,
     joining_probability,
     keep_point,
     squared_distance,
@@ -28,7 +29,7 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, NOT_POSITIVE, A
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import LANES, SWEEP, TOGETHER, find_row, pad, solve_rounds
 
-RULE = Rule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
+JOINING = JoiningRule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
 AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
 
@@ -95,28 +96,28 @@ class Share(NamedTuple):
 
 
 @hot
-def sort_rounds(X, Y, coins, tree, block):
+def sort_rounds(view, Y, coins, tree, block):
     """Sort rounds by leaf, each leaf's in their order: inputs, scaled, labels and coins."""
     inner, rows, ends = tree.columns.shape[0], block.rows, block.rows.ends
     for leaf in range(ends.shape[0]):
         ends[leaf] = 0
-    for t in range(X.shape[0]):
+    for t in range(view.shape[0]):
         node = 0
         while node < inner:
             j = tree.columns[node]
-            node = 2 * node + (2 if X[t, j] * tree.scales[j] > tree.thresholds[node] else 1)
+            node = 2 * node + (2 if view[t, j] * tree.scales[j] > tree.thresholds[node] else 1)
         block.leaf[t] = node - inner
         ends[node - inner] += 1  # for now the rows of each leaf
     start = 0
     for leaf in range(ends.shape[0]):  # and now where each leaf starts; it ends where rows are in
         start, ends[leaf] = start + ends[leaf], start
-    for t in range(X.shape[0]):
+    for t in range(view.shape[0]):
         leaf = block.leaf[t]
         s = ends[leaf]
         rows.order[s] = t
         ends[leaf] = s + 1
-        for j in range(X.shape[1]):
-            block.X[s, j] = X[t, j] * tree.scales[j]
+        for j in range(view.shape[1]):
+            block.X[s, j] = view[t, j] * tree.scales[j]
     for s in range(Y.shape[0]):
         for k in range(Y.shape[1]):
             rows.Y[s, k] = Y[rows.order[s], k]
@@ -232,7 +233,7 @@ def try_to_join(x, coin, leaf, maps):
     """
     kors, q, rank = kors_of(leaf, maps), maps.q[0], maps.counts[leaf, RANK]
     k_xx = kernel_diag(maps.kernel, x)
-    probability = joining_probability(RULE, kors, maps.k, k_xx, maps.b)
+    probability = joining_probability(JOINING, kors, maps.k, k_xx, maps.b)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
@@ -245,7 +246,7 @@ def try_to_join(x, coin, leaf, maps):
         adds = adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, maps.k)
     if adds:
         add_direction(delta, leaf, maps)
-    joined = keep_point(RULE, kors, x, k_xx, probability, maps.b)
+    joined = keep_point(JOINING, kors, x, k_xx, probability, maps.b)
     return DONE if joined else NOT_POSITIVE
 
 

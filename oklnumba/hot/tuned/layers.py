@@ -1,7 +1,7 @@
 """Rounds of SelfTuning's layers: one forecast of the forecasts of all members, for each output.
 
 The labels y_t and the forecasts f_t,i of N members, of which the last is the label before, count
-from the centre of the labels' range, 0 at first. ``Layers.end_period`` may take the range of late
+from the centre of the labels' range, 0 at first. ``Layers.end_period`` may take the range of recent
 labels instead, and half its width for B:
 
     for t = 1, ..., n:
@@ -32,8 +32,8 @@ from oklnumba.hot.experts import (
     LEARNED,
     ML_POLY,
     Aggregates,
+    Aggregation,
     ExpertsState,
-    Rule,
     clip,
     experts_rounds,
 )
@@ -137,14 +137,10 @@ def write_differences(f, first, t, B, z):
 
 
 @hot
-def write_forecasts(first, stop, base, B, added, t, row):
-    """Write what regressions ``first`` to ``stop`` add to ``base``, cut, to their place in a row.
-
-    All regressions, h and c, are the last entries of a row of ``final``.
-    """
-    h_and_c = added.shape[0] // 2  # each forecasts as ridge, which counts, and as AWV
+def write_forecasts(first, stop, base, B, added, t, h_and_c):
+    """Write what regressions ``first`` to ``stop`` add to ``base``, cut; h_and_c : of them all."""
     for j in range(first, stop):
-        row[row.shape[0] - h_and_c + j] = clip(base + B * added[2 * j, t, 0], B)
+        h_and_c[j] = clip(base + B * added[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
 
 
 @hot
@@ -165,7 +161,7 @@ def add_residual(key, residual, keys, residuals):
 
 
 @hot
-def write_cubes(base, h, first, t, m, B, z):
+def write_correction_input(base, h, first, t, m, B, z):
     """Write z_t of the corrections of ``base``, h_t,1, with m_t. Returns its length, padded."""
     count = h.shape[0] + first.shape[0]
     for j in range(count):
@@ -201,16 +197,29 @@ def take_forecasts(n, k, layers):
 
 
 @hot
+def write_excess(n, grown, work):
+    """Write the bound on the regret of the first aggregation: theory.experts_bound, B=None.
+
+    grown : the sum of the squared increases of B before.
+    """
+    count = work.F.shape[1]
+    for t in range(n):
+        B, new_B = work.B[t], work.B[t + 1]
+        grown += (new_B - B) * (new_B - B)
+        work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
+
+
+@hot
 def first_layer_rounds(n, Y, learns, k, layers):
     """Play the first layer of output k, and write what the regressions play."""
     state, work, rows, y = layers.state, layers.work, layers.work.rows, layers.work.labels
-    F, count, tally = work.F[:n], work.F.shape[1], state.tally[k, 0]
-    rows.ends[k], grown = n, tally[GROWN]
+    F, last, grown = work.F[:n], work.F.shape[1] - 1, state.tally[k, 0, GROWN]
+    rows.ends[k] = n
     take_labels(n, Y, learns, k, state, work)
     take_forecasts(n, k, layers)
     for j in range(layers.kinds.shape[0]):
-        rule = Rule(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
-        out = Aggregates(work.first[j], work.excess)  # ML-Poly's bounds, overwritten below
+        rule = Aggregation(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
+        out = Aggregates(work.first[j], work.excess)  # no bound of ML-Poly is used here
         played, status = experts_rounds(  # after 0 rounds: only the rate of HEDGE depends on it
             F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
         )  # fmt: skip
@@ -221,28 +230,26 @@ def first_layer_rounds(n, Y, learns, k, layers):
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.first, t, unit, rows.Z[t])
         if learns:
-            new_B = work.B[t + 1]
-            rows.Y[t, 0] = (clip(y[t], B) - F[t, count - 1]) / unit
-            grown += (new_B - B) * (new_B - B)  # theory.experts_bound with B=None
-            work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
+            rows.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit
+    if learns:
+        write_excess(n, grown, work)
     return n, DONE
 
 
 @hot
-def correction_rounds(x_keys, learns, k, layers):
+def prepare_corrections(x_keys, learns, k, layers):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
     work, rows, added = layers.work, layers.work.rows, layers.work.regressed.forecasts
-    chosen, count = layers.chosen, layers.stacks
-    keys, residuals = layers.state.keys[k], layers.state.residuals[k]
+    chosen, keys, residuals = layers.chosen, layers.state.keys[k], layers.state.residuals[k]
     for t in range(x_keys.shape[0]):
         row, B, last = work.final[t], work.B[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.first[chosen[j], t]
-        write_forecasts(0, count, last, B, added, t, row)
-        unit, h = B if B > 0.0 else np.inf, row[chosen.shape[0] : chosen.shape[0] + count]
-        base = h[0]
+        write_forecasts(0, layers.stacks, last, B, added, t, row[chosen.shape[0] :])
+        h = row[chosen.shape[0] : chosen.shape[0] + layers.stacks]
+        unit, base = B if B > 0.0 else np.inf, h[0]
         m = clip(recall_residual(x_keys[t], keys, residuals), B)
-        rows.widths[t] = write_cubes(base, h, work.first, t, m, unit, rows.Z[t])
+        rows.widths[t] = write_correction_input(base, h, work.first, t, m, unit, rows.Z[t])
         if learns:
             residual = clip(work.labels[t], B) - base
             rows.Y[t, 0] = residual / unit
@@ -279,21 +286,20 @@ def certify_rounds(F, k, layers, out):
 def final_layer_rounds(n, learns, k, offset, layers, out):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
-    F = work.F[:n]
-    added, h_start = work.regressed.forecasts, layers.chosen.shape[0]
+    F, added, stacks = work.F[:n], work.regressed.forecasts, layers.stacks
     for t in range(n):
-        row, B = work.final[t], work.B[t]
-        write_forecasts(layers.stacks, added.shape[0] // 2, row[h_start], B, added, t, row)
-    rule, written = Rule(ML_POLY, SQUARED, LEARNED, 0.0), Aggregates(work.forecasts, work.regrets)
-    experts, weights = final_state(state, k), work.final_weights
+        h_and_c = work.final[t, layers.chosen.shape[0] :]
+        write_forecasts(stacks, h_and_c.shape[0], h_and_c[0], work.B[t], added, t, h_and_c)
+    rule, experts = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0), final_state(state, k)
+    written, weights = Aggregates(work.forecasts, work.regrets), work.final_weights
     played, status = experts_rounds(
         work.final[:n], work.labels, learns, rule, 0, experts, weights, written
-    )  # fmt: skip
+    )
     if status != DONE:
         return played, status
-    middle = state.centre[k] + offset
+    origin = state.centre[k] + offset
     for t in range(n):
-        out.predictions[t, k] = work.forecasts[t] + middle
+        out.predictions[t, k] = work.forecasts[t] + origin
     if learns:
         certify_rounds(F, k, layers, out)
     return n, DONE
@@ -311,5 +317,5 @@ def layer_rounds(phase, x_keys, Y, learns, k, offset, arguments, out):
     if phase == PLAY_FINAL:
         return final_layer_rounds(n, learns, k, offset, layers, out)
     if phase == PLAY_CORRECTIONS:
-        return correction_rounds(x_keys, learns, k, layers)
+        return prepare_corrections(x_keys, learns, k, layers)
     return first_layer_rounds(n, Y, learns, k, layers)

@@ -210,18 +210,18 @@ def unsort_results(n, learns, arguments):
 
 
 @hot
-def group_rounds(phase, X, Y, coins, was_forecast, share, arguments):
+def group_rounds(phase, view, Y, coins, was_forecast, share, arguments):
     """Play one phase of n rounds, or all; MAP and REGRESS of a share of the rounds.
 
-    X : (n, d), read by SORT; Y : (n, K), empty if the rounds are only forecast; coins : (n,), of
-    points that may join dictionaries, empty if none may; was_forecast : whether the last call
-    was the forecast of the only row; arguments : GroupArguments. Returns the round that failed and
-    a status.
+    view : (n, d), inputs, read by SORT; Y : (n, K), empty if the rounds are only forecast; coins :
+    (n,), of points that may join dictionaries, empty if none may; was_forecast : whether the last
+    call was the forecast of the only row; arguments : GroupArguments. Returns the round that failed
+    and a status.
     """
     group = unbind(arguments)
     failed, status, learns, rows = 0, DONE, Y.shape[0] > 0, group.block.rows
     if phase == SORT or phase == ALL:
-        sort_rounds(X, Y, coins, group.tree, group.block)
+        sort_rounds(view, Y, coins, group.tree, group.block)
     if phase == MAP or phase == ALL:
         joins = coins.shape[0] > 0
         failed, status = map_share(joins, share, was_forecast, group.maps, group.block)
@@ -231,5 +231,5 @@ def group_rounds(phase, X, Y, coins, was_forecast, share, arguments):
     if status == DONE and (phase == FINISH or phase == ALL):
         failed, status = play_rules(learns, group.rules, rows, group.row_results)
         if status == DONE:
-            unsort_results(X.shape[0], learns, arguments)
+            unsort_results(view.shape[0], learns, arguments)
     return failed, status

@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import Coins
-from oklnumba.hot.primitives.dictionary import RANK, Rule
+from oklnumba.hot.primitives.dictionary import RANK, JoiningRule
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner
@@ -29,12 +29,12 @@ class SampledSpan(Learner):
             why = "uniform sampling does not use it; leave it out, or take sampler='kors'"
             self._refuse_unused(why, "mu", "beta", "eps")
 
-    def _start_sampling(self) -> Rule:
+    def _start_sampling(self) -> JoiningRule:
         """Take the kernel and coins; return the rule by which points join."""
         p = self._hyper
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         uniform = 0.0 if isinstance(p.sampler, str) else p.sampler
-        return Rule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
+        return JoiningRule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         buffers, old = super()._make_buffers(rooms), self._rooms[ATOMS]

@@ -38,7 +38,7 @@ def make_kernel(space: Space, scales: Scales) -> Kernel:
     """Return the kernel of a space, in the units of the scaled inputs."""
     if space.kernel == "linear":
         return Linear()
-    sigma = scales.width(space)
+    sigma = scales.sigma(space)
     return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
 
 
@@ -122,9 +122,9 @@ class Ensemble(State):
         if not rounds.was_forecast:  # else the views are those of the forecast
             self._find_views(rounds.X, rounds.known)
         changes, n = rounds.known.change_to(rounds.cut), len(rounds.X)
-        for group, Z in self._views:
+        for group, view in self._views:
             if group.space.lags:
-                group.play(Z, changes, rounds.joins, rounds.was_forecast)
+                group.play(view, changes, rounds.joins, rounds.was_forecast)
         self._add_last(rounds.known.last)
         return self._results.forecasts[self._lags_rows, :n] + self.scales.offsets
 
@@ -140,13 +140,13 @@ class Ensemble(State):
         Blocks of many rounds are divided: ``beside`` and the shares of all groups play in threads.
         """
         Y = rounds.Y - self.scales.offsets
-        views = [(group, Z) for group, Z in self._views if not group.space.lags]
+        views = [(group, view) for group, view in self._views if not group.space.lags]
         if len(Y) < FEWEST_DIVIDED:
-            for group, Z in views:
-                group.play(Z, Y, rounds.joins, rounds.was_forecast)
+            for group, view in views:
+                group.play(view, Y, rounds.joins, rounds.was_forecast)
             return [call() for call in beside]
-        views.sort(key=lambda view: view[0].space.metric is not None)  # small calls come last
-        divided = [group.divide(Z, Y, rounds.joins, self._workspaces) for group, Z in views]
+        views.sort(key=lambda pair: pair[0].space.metric is not None)  # small calls come last
+        divided = [group.divide(view, Y, rounds.joins, self._workspaces) for group, view in views]
         return run_chains([[beside], *divided])[0]
 
     def play_layers(self, rounds: Rounds, out: LayerResults) -> None:
@@ -176,8 +176,8 @@ class Ensemble(State):
         """Write the forecasts of single rounds, (n, K), with those ``recorded``, (n, E, K)."""
         self._find_views(X, known)
         self._write_recorded(recorded)
-        for group, Z in self._views:
-            group.play(Z, NO_LABELS, joins=False)
+        for group, view in self._views:
+            group.play(view, NO_LABELS, joins=False)
         self._add_last(known.last)
         results = LayerResults(*[out] * 5)  # only the predictions are written
         self.layers.play(self._keys, NO_LABELS, self.scales.offsets, results)
@@ -193,8 +193,8 @@ class Ensemble(State):
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         self._find_views(rounds.X, rounds.known)
-        open_views = [(group, Z) for group, Z in self._views if not group.is_full]
-        choices = [group.divide(Z, NO_LABELS, True, self._workspaces) for group, Z in open_views]
+        open_views = [pair for pair in self._views if not pair[0].is_full]
+        choices = [one.divide(view, NO_LABELS, True, self._workspaces) for one, view in open_views]
         run_chains(choices, len(rounds.X))
         for group in self.groups:
             group.end_choice()
@@ -237,11 +237,11 @@ class Ensemble(State):
         certified = [*awv, *(one for one in self.members if one.expert is not None)]
         return [str(certified[i]) for i in self.layers._best]
 
-    def measure(self) -> list[Part]:
+    def find_parts(self) -> list[Part]:
         """Return the parts of all matrices."""
         scales = self.layers._tally[:, 0, LARGEST]  # the largest label of each output
-        parts = [(f"group {g}", group.measure(scales)) for g, group in enumerate(self.groups)]
-        return name_members([*parts, ("layers", self.layers.measure())])
+        parts = [(f"group {g}", group.find_parts(scales)) for g, group in enumerate(self.groups)]
+        return name_members([*parts, ("layers", self.layers.find_parts())])
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""

@@ -88,7 +88,7 @@ class Expert:
 
     # ---- health and files ----
 
-    def measure(self) -> list[Part]:
+    def find_parts(self) -> list[Part]:
         """Return the parts of the learners' matrices."""
         return name_members([(self.name, one._diagnose()) for one in self.learners])
 

@@ -13,8 +13,8 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
 # Limits of labels. Beyond LOW and HIGH a label is an outlier unless it was foretold, beyond LEAST
-# and MOST in any case; MIDDLE, the median of the last SHORT_WINDOW labels, is learned in its place.
-LEAST, LOW, MIDDLE, HIGH, MOST = range(5)
+# and MOST in any case; MEDIAN, the median of the last SHORT_WINDOW labels, is learned in its place.
+LEAST, LOW, MEDIAN, HIGH, MOST = range(5)
 BACK = np.arange(1, settings.LAGS + 1)
 WINDOWS = 128  # of labels: as many as one thread measures at a time; Python's lock costs more below
 REMEMBERED = settings.BLOCK_ROWS + LONG_WINDOW  # labels: of a block, and as many late ones
@@ -68,12 +68,12 @@ class Past(NamedTuple):
     X: np.ndarray  # (t, d)
     Y: np.ndarray  # (t, K), as in Rounds
     cut: np.ndarray  # (t, K)
-    counts: np.ndarray  # (t,), how many labels were known when each was forecast
+    known_counts: np.ndarray  # (t,), how many labels were known when each was forecast
     recorded: np.ndarray  # (t, E, K), as in Rounds
 
     def rounds(self, rows: slice) -> Rounds:
         """Return some of them."""
-        known = look_back(self.cut, self.counts[rows])
+        known = look_back(self.cut, self.known_counts[rows])
         return Rounds(self.X[rows], self.Y[rows], self.cut[rows], known, self.recorded[rows])
 
 
@@ -165,10 +165,10 @@ class Labels(State):
         """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
         if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
             return Y
-        reach = settings.FORETOLD * np.abs(Y - limits[MIDDLE])
+        reach = settings.FORETOLD * np.abs(Y - limits[MEDIAN])
         foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
         low, high = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
-        learned = keep_within(Y, low, limits[MIDDLE], high)
+        learned = keep_within(Y, low, limits[MEDIAN], high)
         self._replaced += np.count_nonzero(learned != Y, axis=0)
         return learned
 
@@ -177,7 +177,7 @@ class Labels(State):
         Y, limits = self._recent[-played:][:SHORT_WINDOW], self._limits
         cut = Y.clip(limits[LEAST], limits[MOST])
         self._cut[-played:][:SHORT_WINDOW] = cut
-        return keep_within(Y, limits[LOW], limits[MIDDLE], limits[HIGH]), cut
+        return keep_within(Y, limits[LOW], limits[MEDIAN], limits[HIGH]), cut
 
     def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
         """Return what outliers cost so far, (n or 1, K): losses less those of labels learned."""

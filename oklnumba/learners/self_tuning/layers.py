@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
 from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
-from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, ExpertsState, Rule, write_weights
+from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsState, write_weights
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
@@ -133,7 +133,7 @@ class Layers(State):
         at, weights = settings.POSTERIOR, np.empty(self._member_losses.shape[1])
         kind, share = FIRST_LAYER[at]
         state = ExpertsState._make(array[k, at] for array in self._gather(ExpertsState))
-        write_weights(Rule(kind, SQUARED, LEARNED, share), 0, state, weights)
+        write_weights(Aggregation(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
 
     @property
@@ -157,7 +157,7 @@ class Layers(State):
     def _settle(self) -> None:
         settle_regressions(self._regressions)
 
-    def measure(self) -> list[Part]:
+    def find_parts(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
         self._settle()
         every = STACKS + CORRECTIONS

@@ -288,7 +288,9 @@ class SelfTuning(Learner):
     # ---- health and files ----
 
     def _matrices(self) -> list[Part]:
-        return self._ensemble.measure() + [part for one in self._experts for part in one.measure()]
+        return self._ensemble.find_parts() + [
+            part for one in self._experts for part in one.find_parts()
+        ]
 
     def _nested(self) -> dict[str, State]:
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
@@ -300,7 +302,7 @@ class SelfTuning(Learner):
         return super()._state() | self._ensemble.scales._asdict()
 
     def _output_axes(self) -> dict[str, int]:
-        of_scales = dict.fromkeys(("offsets", "signs", "lag_mean", "lag_scale"), 0)
+        of_scales = dict.fromkeys(("offsets", "signs", "difference_mean", "difference_scale"), 0)
         return super()._output_axes() | of_scales
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -167,19 +167,28 @@ class Group(State):
 
     # ---- rounds ----
 
-    def play(self, X: np.ndarray, Y: np.ndarray, joins: bool, was_forecast: bool = False) -> None:
-        """Write the forecasts of up to BLOCK_ROWS rounds, then learn them if there are labels."""
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, was_forecast
+    def play(
+        self, view: np.ndarray, Y: np.ndarray, joins: bool, was_forecast: bool = False
+    ) -> None:
+        """Play up to BLOCK_ROWS rounds: forecast each, then learn it if there are labels.
+
+        view : (n, d), inputs as the space sees them.
+        """
+        rounds = view, Y, self._toss(len(view)) if joins else NO_COINS, was_forecast
         run_loop(loops.group_rounds, ALL, *rounds, self._whole, self._bound)
         if joins:
-            self._note_full(len(X))
+            self._note_full(len(view))
 
-    def divide(self, X: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
+    def divide(self, view: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
         """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
-        rounds = X, Y, self._toss(len(X)) if joins else NO_COINS, False
+        rounds = view, Y, self._toss(len(view)) if joins else NO_COINS, False
         run_loop(loops.group_rounds, SORT, *rounds, self._whole, self._bound)
         ends = [0, *self.arguments.block.rows.ends.tolist()]
-        n, count, some = len(X), len(self.space.ridges), max(1, (len(ends) - 1) // settings.SHARES)
+        n, count, some = (
+            len(view),
+            len(self.space.ridges),
+            max(1, (len(ends) - 1) // settings.SHARES),
+        )
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
         shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
         shares = [one for one in shares if one[2] < one[3]]
@@ -307,7 +316,7 @@ class Group(State):
     def _settle(self) -> None:
         settle_regressions(self.arguments.regressions)
 
-    def measure(self, scales: np.ndarray) -> list[Part]:
+    def find_parts(self, scales: np.ndarray) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
         parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]

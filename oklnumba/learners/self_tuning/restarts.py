@@ -27,11 +27,11 @@ class Restarts(State):
     the members that no restart makes anew, trees and experts.
     """
 
-    _INTEGERS = frozenset({"counts", "known"})
+    _INTEGERS = frozenset({"counts", "known_counts"})
     _SPARSE = frozenset({"inputs", "labels", "cut", "recorded"})
     _STATE = {
         "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
-        "cut": (PAST, "outputs"), "known": (PAST,), "recorded": (PAST, "lasting", "outputs"),
+        "cut": (PAST, "outputs"), "known_counts": (PAST,), "recorded": (PAST, "lasting", "outputs"),
     }  # fmt: skip
 
     def __init__(self, d: int, outputs: int, lasting: list[Member], budget: int, seed: int):
@@ -63,8 +63,8 @@ class Restarts(State):
         total = played + len(leads)
         self._reserve({PAST: total})
         rows = slice(played, total)
-        self._inputs[rows], self._labels[rows], self._cut[rows] = rounds[:3]
-        self._known[rows] = np.arange(played, total) - leads
+        self._inputs[rows], self._labels[rows], self._cut[rows] = rounds.X, rounds.Y, rounds.cut
+        self._known_counts[rows] = np.arange(played, total) - leads
         self._recorded[rows] = rounds.recorded
         self._counts[PAST] = total
 
@@ -74,7 +74,7 @@ class Restarts(State):
 
     def past(self, n: int) -> Past:
         """Return the first n rounds (views)."""
-        arrays = self._inputs, self._labels, self._cut, self._known, self._recorded
+        arrays = self._inputs, self._labels, self._cut, self._known_counts, self._recorded
         return Past(*[array[:n] for array in arrays])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:

@@ -29,12 +29,12 @@ class Scales(NamedTuple):
     scale: np.ndarray  # (d,); infinite before any data
     offsets: np.ndarray  # (K,), the middle of the labels but outliers; 0 for -1 and +1
     signs: np.ndarray  # (K,), 1 where all labels were -1 or +1, else 0
-    lag_mean: np.ndarray  # (K, lags - 1), of the differences of labels
-    lag_scale: np.ndarray
+    difference_mean: np.ndarray  # (K, lags - 1), of the differences of labels
+    difference_scale: np.ndarray
     median: float = 0.0  # distance of two inputs; 0: there are linear members only
     metrics: np.ndarray = np.empty((0, 0))  # (M, d), in the order of PASSES
     # Of the trees, one after the other: median distance of the scaled inputs, leaves, splits.
-    widths: np.ndarray = np.empty(0)
+    tree_medians: np.ndarray = np.empty(0)
     leaves: np.ndarray = np.empty(0, dtype=np.int64)
     columns: np.ndarray = np.empty(0, dtype=np.int64)
     thresholds: np.ndarray = np.empty(0)
@@ -55,7 +55,9 @@ class Scales(NamedTuple):
         at_once : whether all cores may take part.
         """
         X, Y = past.X, past.Y
-        changes = look_back(past.cut, past.counts).differences[..., : count_lags(Y.shape[1]) - 1]
+        changes = look_back(past.cut, past.known_counts).differences[
+            ..., : count_lags(Y.shape[1]) - 1
+        ]
         mean, scale = yield from measure_moments(X)
         of_lags = yield from measure_moments(changes.reshape(len(X), -1))
         of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]
@@ -74,10 +76,10 @@ class Scales(NamedTuple):
             grow_tree(normal if one.normal_scores else Z, metrics[one.metric], one, rounds)
             for one in find_trees()
         ]
-        trees, widths = zip(*(yield from do_each(works, at_once)), strict=True)
+        trees, medians = zip(*(yield from do_each(works, at_once)), strict=True)
         columns, thresholds = zip(*(tree[1:] for tree in trees), strict=True)
         return scales._replace(
-            median=median, metrics=np.stack(list(metrics.values())), widths=np.array(widths),
+            median=median, metrics=np.stack(list(metrics.values())), tree_medians=np.array(medians),
             leaves=np.array([len(one) + 1 for one in columns]), columns=np.concatenate(columns),
             thresholds=np.concatenate(thresholds), knots=knots, scores=scores,
         )  # fmt: skip
@@ -88,13 +90,15 @@ class Scales(NamedTuple):
 
     def add_lags(self, Z: np.ndarray, known: Known) -> np.ndarray:
         """Return standardised inputs, and behind them the differences of labels."""
-        changes = known.differences[..., : self.lag_mean.shape[1]].reshape(len(Z), -1)
-        return np.concatenate([Z, standardise(changes, self.lag_mean, self.lag_scale)], axis=1)
+        changes = known.differences[..., : self.difference_mean.shape[1]].reshape(len(Z), -1)
+        return np.concatenate(
+            [Z, standardise(changes, self.difference_mean, self.difference_scale)], axis=1
+        )
 
     def tree(self, space: Space) -> Tree:
         """Return the tree of a space; without a metric, one leaf of the inputs as they are."""
         if space.metric is None:
-            d = len(self.mean) + (self.lag_mean.size if space.lags else 0)
+            d = len(self.mean) + (self.difference_mean.size if space.lags else 0)
             return Tree(np.ones(d), np.empty(0, dtype=np.int64), np.empty(0))
         i, metric = find_trees().index(space), list(settings.PASSES).index(space.metric)
         stop = int((self.leaves[: i + 1] - 1).sum())
@@ -109,9 +113,11 @@ class Scales(NamedTuple):
         shares = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)
         return np.append(shares, np.zeros(d - len(shares)))  # columns that came since
 
-    def width(self, space: Space) -> float:
+    def sigma(self, space: Space) -> float:
         """Return sigma of the kernel of a space."""
-        median = self.median if space.metric is None else self.widths[find_trees().index(space)]
+        median = (
+            self.median if space.metric is None else self.tree_medians[find_trees().index(space)]
+        )
         return space.width * float(median)
 
 

@@ -85,7 +85,7 @@ GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are gr
 MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
 DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
 
-# Compiled into loops, so beside them: RULE of KORS in hot/tuned/coordinates.py, MEMORY and
+# Compiled into loops, so beside them: JOINING of KORS in hot/tuned/coordinates.py, MEMORY and
 # LEAST_VARIANCE of the fourth aggregation in hot/experts.py, UNSEEN in hot/tuned/layers.py.
 
 # ---- layers ----
