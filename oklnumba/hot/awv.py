@@ -43,7 +43,9 @@ class AWVResults(NamedTuple):
     forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m
     shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV (kernel_awv.py) L_tt^2 / lam
-    growth: Array  # (n, K): comes off (y - m)^2 / a where columns are not compared; else 0
+    # (n, K): comes off (y - m)^2 / a: by columns that are not compared, or by a new direction of
+    # NystromAWV; else 0
+    growth: Array
 
 
 class Certificate(NamedTuple):
@@ -68,7 +70,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
 
     Z : (n, >= r); Y : (n, K). A needs no labels, so T rounds that share a pass enter it together; c
-    learns them one by one. Any T gives the same bits. ``growth`` is written if compared < r.
+    learns them one by one. Any T gives the same bits. ``growth`` is written here if compared < r.
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:

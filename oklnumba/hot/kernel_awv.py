@@ -6,9 +6,14 @@ new row per round:
     f_t = argmin sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2;   m_t = sum_{j<t} L_tj u_j
     yhat_t = f_t(x_t) = m_t lam / L_tt^2  (ridge: m_t);   u_t = (y_t - m_t) / L_tt
 
-where L_tt^2 = lam + k(x_t, x_t) - k'(K + lam I)^-1 k, K and k of the past. A block is played by
-kernel_awv_rows, append_rows (core/cholesky.py), kernel_awv_rounds, and certify (awv.py), whose a is
-L_tt^2 / lam; many forecasts by kernel_awv_forecasts.
+where L_tt^2 = lam + k(x_t, x_t) - k'(K + lam I)^-1 k, K and k of the past. A round, or a block:
+
+    KernelAWV._write_rows   kernel_awv_rows: rows of K + lam I; append_rows (core/cholesky.py): of L
+    kernel_awv_rounds       m_t, yhat_t; then, with y_t, u_t
+    certify (awv.py)        the certificate, a = L_tt^2 / lam
+
+A single forecast before it is a round with a label that nobody keeps; its row of L remains for the
+round. Many forecasts are made by kernel_awv_forecasts.
 """
 
 from typing import Annotated, NamedTuple
@@ -33,7 +38,6 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
     """Write the rows of K + lam I of new rounds into L : (cap, cap), up to the diagonal.
 
     X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
-    cholesky.append_rows turns them into rows of the factor.
     """
     for i in range(X.shape[0]):
         t = first + i
@@ -45,9 +49,9 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 def kernel_awv_rounds(L, u, Y, first, lam, is_ridge, out):
     """Play rounds of Kernel-AWV (pkawv eq. 3), of K labels each, whose rows of L are written.
 
-    AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0). So its forecast, the
-    last entry of K alpha, is -lam alpha_t, and alpha_t = -m / L_tt^2: L^-1 (y, 0) ends with
-    -m / L_tt, and L' alpha is that.
+    AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0), K with x_t. So its
+    forecast, the last entry of K alpha, is -lam alpha_t. L' alpha = L^-1 (y, 0) ends with
+    -m / L_tt, so alpha_t = -m / L_tt^2.
 
     L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
     first + 1, ... of L. A label is read after its forecast is written.

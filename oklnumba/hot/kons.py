@@ -19,7 +19,7 @@ The b_t are of order 1 / alpha and cancel. So we keep other coefficients of u: z
 A, and c_t of the rounds outside. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
 L L' = D K D + alpha I over the rounds in A:
 
-    u(x) = s(x).z + k(x).c,   k(x) = (k(x_s, x))_s,   s(x) = L^-1 D k(x)
+    u(x) = s(x).z + k(x).c,   s(x) = L^-1 D k(x)   (k(x_j, x) of the j outside A; of those in A)
     schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
     u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t:
         in A:      L gets the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur);
@@ -28,21 +28,24 @@ L L' = D K D + alpha I over the rounds in A:
 
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
 new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t). A round with g_t = 0 on a flat part of the loss
-and no pull changes nothing, and is not kept.
+and no pull changes nothing, and is not kept; of a smooth loss it becomes an atom with c = 0.
 
 sketched_kons_rounds plays these lines one by one. KONS does not call it: it plays blocks, for the
-speed of BLAS. There v_t = 1, and only rounds with d_t = 0 are outside A, with c_t = -pull. A block
-of a single round is played so (learners/kons.py):
+speed of BLAS. There v_t = 1, and only rounds with g_t = 0 (or d_t^2 = 0 by underflow) are outside
+A, with c_t = -pull. A block of a single round, with one entry of H and of offsets, is played so by
+KONS._learn (learners/kons.py):
 
-    start_block        D k_t to row r of L, the first unused one; k_t.c to offsets
-      BLAS             row r becomes s_t = L^-1 D k_t
-    start_products     s_t.z is added to offsets: ybar_t;   k_tt to H
-      BLAS             H becomes k_tt - s_t.s_t: schur
+    start_block        row r of L, the first unused one, is D k_t;   offsets: k_t.c
+    solve_rows         row r: s_t = L^-1 D k_t
+    start_products     offsets: k_t.c + s_t.z = ybar_t;   H: k_tt
+    subtract_squares   H: k_tt - s_t.s_t = schur
     kons_rounds        yhat_t; then, with the label, d_t, pivot, and z_t or c_t, to the block
     append_block       x_t and c_t become an atom; in A: d_t, z_t, row r of L [d_t s_t, pivot];
                        outside: z -= c_t s_t
 
-A forecast before it (write_coefficients) sums u over atoms instead, and leaves nothing behind.
+start_stretch, finish_offsets and solve_row find nothing to do: no round of the block came before. A
+forecast before the round is u = sum_j (c + D L^-T z)_j k(x_j, .) (write_coefficients), clipped, and
+leaves nothing behind.
 
 In a block of n rounds row i of L needs d_j of the rounds j before it, and d_j needs a label. So
 only those entries of s_i are solved for together whose d_j are known: a block is cut into stretches
@@ -51,10 +54,10 @@ brought up to date after each part:
 
     H_ij = k(x_i, x_j) - s_i.s_j,   offsets_i = s_i.z + k_i.c = u(x_i)
 
-    rounds j              D k_i, k_i.c      solved to s_i by    s_i.s_j     s_i.z
-    before the block      start_block       BLAS                BLAS        start_products
-    before the stretch    start_stretch     BLAS                BLAS        finish_offsets
-    in the stretch        solve_row         solve_row           kons_rounds, round by round
+    rounds j              D k_i, k_i.c      s_i           s_i.s_j           s_i.z
+    before the block      start_block       solve_rows    subtract_squares  start_products
+    before the stretch    start_stretch     solve_rows    subtract_squares  finish_offsets
+    in the stretch        solve_row         solve_row     kons_rounds, round by round
 
 Row j of L is [d_j s_j, pivot_j], so pivot_j s_ij = d_j k_ij - d_j sum_l s_jl s_il. The sum over the
 rounds l before the block makes the first term d_j H_ij: so start_stretch and solve_row write it. A
@@ -361,9 +364,9 @@ def solve_row(i, first, block):
 
 @hot
 def finish_row(i, d_i, g, pull, pivot, block):
-    """Scale s_i by d_i and write the pivot; write d, c and z of the round.
+    """Write d, c and z of a round of the block, and its row of block.L: s_i times d_i, and pivot.
 
-    Outside A, z -= c s is done here for the rounds of the block, in append_block for those before.
+    This and z -= c s, outside A, are of the rounds of the block; append_block does the rest.
     """
     z, row = block.z, block.L[i]
     if d_i != 0.0:

@@ -3,17 +3,19 @@
 PKAWV with Nystrom projections (Jezequel, Gaillard and Rudi 2019, Algorithm 2; errata 18 to 20):
 
     I_0 = {}; for t = 1, ..., n:
-        KORS looks at x_t and tosses the coin z_t;   I_t = I_{t-1} + {t} if z_t = 1, else I_{t-1}
+        KORS looks at x_t and tosses a coin;   I_t = I_{t-1} + {t} or I_{t-1}
         K = (k(x_i, x_j)), i <= t, j in I_t;   K_mm = (k(x_i, x_j)), i, j in I_t
-        R_t' R_t = K'K + lam K_mm          # from R_{t-1}: a row, and a column if z_t = 1
+        R_t' R_t = K'K + lam K_mm          # from R_{t-1}: a row, and a column if x_t joined
         alpha_t = R_t^-1 R_t^-T K' (Y_{t-1}, 0)
         yhat_t = sum_{j in I_t} alpha_tj k(x_t, x_j)
 
 The code has no R_t. Its R is another factor, R'R = K_mm, with a nugget (dictionary.py): the
 coordinates q = R^-T k_m(x) make K_mm the identity, which is far better conditioned than
-K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q_t (z_t of awv.py):
-A = lam I + sum_s q_s q_s' = U' D U, b = sum_s y_s q_s is kept as c = D^-1 U^-T b, and
-yhat_t = p.c / a, p = U^-T q_t.
+K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q_t (z_t of awv.py),
+with A = lam I + sum_s q_s q_s' = U' D U, and b = sum_s y_s q_s kept as c = D^-1 U^-T b:
+
+    p = U^-T q_t;   a = 1 + sum_j p_j^2 / D_j = 1 + q_t' A^-1 q_t;   yhat_t = p.c / a
+    A += q_t q_t';   c_j += beta_j (y_t - sum_{i<=j} p_i c_i), beta of hot/primitives/udu.py
 
 A point off the span, at distance rho, adds the direction e = (k(x, .) - its projection) / rho. All
 past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a gain:
@@ -24,15 +26,17 @@ past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a 
 A point in the span, up to rounding, joins the dictionary and adds no direction.
 
 The choice of atoms depends on no label (those of the past are for later gains only). So a block of
-rounds is played in two passes, and a single round in these steps:
+rounds is played in two passes, and a single round in these steps, by nystrom_awv_rounds:
 
-    sample_rounds      sample_point: k_m(x_t), q_t, and p_t of KORS, whose alpha is mu; if z_t = 1,
-                       find_direction: rho, border and gains; extend_span: R; keep_point: KORS
+    sample_rounds      sample_point: k_m(x_t), q_t, and the probability of KORS, whose alpha is mu;
+                       if x_t joins, find_direction: rho, border and gains; extend_span: R, and q_t
+                       gets the entry rho, less a nugget; keep_point: atom and KORS; append_past
     play_stretches     border_factor: A and b grow, where the span grew; awv_rounds: AWV on q_t
     certify            the certificate
 
-A forecast before it, nystrom_awv_forecasts, does the same without a trace: sample_point; if z_t
-will be 1, borrow_direction; p.c / a; return_direction. Only what sample_point wrote is used again.
+A forecast before it, nystrom_awv_forecasts, does the same without a trace: sample_point; if x_t
+will join, borrow_direction; p.c / a; return_direction. Then the round need not repeat sample_point,
+and if nothing was borrowed, U and D take q_t with the next pass over U only (factor.py).
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -94,12 +98,12 @@ class GrowthRule(NamedTuple):
     discount: float  # g: in sums over the past, round s counts g^(t - s)
 
 
-class Work(NamedTuple):
+class Point(NamedTuple):
     """What sample_point writes of a new point x, and workspace."""
 
     probability: Array  # (1,): that x joins
     k: Array  # (cap,): k_m(x)
-    b: Array  # (cap,): of joining_probability
+    kors_b: Array  # (cap,): b of joining_probability
     q: Array  # (cap,): coordinates of x
     Q: Array  # (1, cap): q as a matrix, for solve_points
     border: Array  # (cap,): of the direction that a forecast borrows
@@ -114,7 +118,7 @@ class Space(NamedTuple):
     growth: GrowthRule
     dictionary: Dictionary
     past: Past
-    work: Work
+    point: Point
 
 
 class Sampled(NamedTuple):
@@ -143,13 +147,14 @@ class Model(NamedTuple):
 @hot_apart
 def sample_point(x, space):
     """Write what a round needs of x: k, q, b of KORS and the probability that x joins."""
-    dictionary, work, m = space.dictionary, space.work, space.dictionary.counts[ATOMS]
-    kernel_row(space.kernel, x, dictionary.atoms, m, work.k)
-    solve_coordinates(dictionary, work.k, work.q)
-    work.probability[0] = 0.0
+    dictionary, point, m = space.dictionary, space.point, space.dictionary.counts[ATOMS]
+    kernel_row(space.kernel, x, dictionary.atoms, m, point.k)
+    solve_coordinates(dictionary, point.k, point.q)
+    point.probability[0] = 0.0
     if m < space.growth.max_size:
         k_xx, joining = kernel_diag(space.kernel, x), space.growth.joining
-        work.probability[0] = joining_probability(joining, dictionary, work.k, k_xx, work.b)
+        probability = joining_probability(joining, dictionary, point.k, k_xx, point.kors_b)
+        point.probability[0] = probability  # NaN where KORS lost its digits
 
 
 @hot
@@ -159,23 +164,23 @@ def find_direction(x, k_xx, space, border, gains):
     If not, f_s of all past rounds go to Phi[:, rank], and their discounted sums to border : (cap,),
     sum f_s q_s and behind it sum f_s^2, and to gains : (K,), sum f_s y_s.
     """
-    dictionary, past, work, q = space.dictionary, space.past, space.work, space.work.q
-    t, rank = dictionary.counts[PAST], dictionary.counts[RANK]
+    dictionary, past, point, q = space.dictionary, space.past, space.point, space.point.q
+    played, rank = dictionary.counts[PAST], dictionary.counts[RANK]
     delta = squared_distance(q, k_xx, rank)
     if not adds_direction(dictionary, q, delta, k_xx, border):  # border is workspace here
         return 0.0
     rho = math.sqrt(delta)
-    kernel_row(space.kernel, x, past.inputs, t, work.column)
+    kernel_row(space.kernel, x, past.inputs, played, point.column)
     weight, square = 1.0, 0.0
-    for s in range(t - 1, -1, -1):
+    for s in range(played - 1, -1, -1):
         weight *= space.growth.discount
-        work.weights[s] = weight
+        point.weights[s] = weight
     border[:rank] = 0.0
     gains[:] = 0.0
-    for s in range(t):
+    for s in range(played):
         q_s = past.Phi[s, :rank]
-        f = (work.column[s] - dot(q_s, q, rank)) / rho
-        weighted = work.weights[s] * f
+        f = (point.column[s] - dot(q_s, q, rank)) / rho
+        weighted = point.weights[s] * f
         for j in range(rank):
             border[j] += weighted * q_s[j]
         square += weighted * f
@@ -201,34 +206,35 @@ def append_past(x, y, q, past, counts):
 def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    was_forecast : the only row was the last point forecast, and ``space.work`` still has what
-    sample_point wrote. Y, (n, K), goes to the past only. Returns the next row, less than n where
-    ``borders`` are full, and a status.
+    was_forecast : X is one row, and ``space.point`` has what sample_point wrote of it. Y, (n, K),
+    goes to the past only. Returns the next row, less than n where ``borders`` are full, and a
+    status.
     """
-    dictionary, work, growth = space.dictionary, space.work, space.growth
-    counts, q = dictionary.counts, work.q
+    dictionary, point, growth = space.dictionary, space.point, space.growth
+    counts, q = dictionary.counts, point.q
     sampled.ranks[first], growths = counts[RANK], 0
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
-        lacks_room = counts[ATOMS] + 1 > work.b.shape[0] or counts[PAST] == work.column.shape[0]
+        lacks_room = counts[ATOMS] == q.shape[0] or counts[PAST] == point.column.shape[0]
         if counts[ATOMS] < growth.max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
         if not was_forecast:
             sample_point(x, space)
-        p_t = work.probability[0]
-        if not p_t >= 0.0:
+        probability = point.probability[0]
+        if not probability >= 0.0:
             return t, NOT_FINITE
-        if coins[t] < p_t:  # z_t = 1: x_t joins before it is forecast
+        if coins[t] < probability:  # x_t joins before it is forecast
             k_tt = kernel_diag(space.kernel, x)
             rho = find_direction(x, k_tt, space, sampled.borders[growths], sampled.gains[growths])
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
-            if not keep_point(growth.joining, dictionary, x, k_tt, p_t, work.b):
+            if not keep_point(growth.joining, dictionary, x, k_tt, probability, point.kors_b):
                 return t, NOT_POSITIVE
-        copy_row(q, sampled.Z[t], pad(q, counts[RANK]))
+        r = pad(q, counts[RANK])  # zeros behind q_t, up to whole vectors
+        copy_row(q, sampled.Z[t], r)
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
         if counts[ATOMS] < growth.max_size:
             append_past(x, Y[t], q, space.past, counts)
@@ -239,12 +245,12 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
 
 
 @hot
-def border_factor(model, border, gains, rank):
+def border_factor(model, border, gains, lowered, rank):
     """Add a border to A and the gains to b; return whether the new pivot D is positive.
 
     With p = U^-T border: U gets the column D^-1 p, D the pivot sum f_s^2 + lam - p' D^-1 p, and c
-    (gain - p.c) / pivot. If it is not positive, A and b are unchanged. gains : (K,), replaced by
-    growth: by how much the direction lowers the penalised loss of the best function.
+    (gain - p.c) / pivot. If it is not positive, A and b are unchanged. lowered : (K,), by how much
+    the direction lowers the penalised loss of the best function, written; may be ``gains``.
     """
     factor, p = model.factor, model.work.scan
     finish_pending(factor, model.forgetting, model.work)
@@ -263,7 +269,7 @@ def border_factor(model, border, gains, rank):
         for j in range(rank):
             gain -= p[j] * c[j]
         c[rank] = gain / pivot
-        gains[k] = gain * gain / pivot
+        lowered[k] = gain * gain / pivot
     return True
 
 
@@ -277,13 +283,12 @@ def play_stretches(Y, first, end, sampled, model, out):
             stop += 1
         out.growth[t:stop] = 0.0
         if rank > old:
-            gains = sampled.gains[growths]
-            if not border_factor(model, sampled.borders[growths], gains, old):
+            border, gains = sampled.borders[growths], sampled.gains[growths]
+            if not border_factor(model, border, gains, out.growth[t], old):
                 return t, NOT_POSITIVE
-            copy_row(gains, out.growth[t], Y.shape[1])
             growths += 1
-        r = pad(sampled.Z[t], rank)  # sample_rounds wrote the zeros: this is their number only
-        stretch = Stretch(t, stop, r, r)
+        r = pad(sampled.Z[t], rank)  # only the width: sample_rounds wrote the zeros
+        stretch = Stretch(t, stop, r, r)  # certificates compare all columns
         played, status = awv_rounds(
             sampled.Z, Y, stretch, model.factor, model.forgetting, model.work, model.is_ridge, out
         )
@@ -316,22 +321,22 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
 
 @hot
 def borrow_direction(x, space, model, gains):
-    """Border A as if x joined, behind the valid part of the buffers; return the rank then.
+    """Border A as if x joined; return the rank then. gains : (K,), workspace.
 
-    gains : (K,), workspace.
+    Column ``rank`` of Phi, U, inv_d and c, and q[rank], are written; counts, R and KORS stay.
     """
-    work, rank = space.work, space.dictionary.counts[RANK]
+    point, rank = space.point, space.dictionary.counts[RANK]
     k_xx = kernel_diag(space.kernel, x)
-    rho = find_direction(x, k_xx, space, work.border, gains)
-    if not (rho > 0.0 and border_factor(model, work.border, gains, rank)):
+    rho = find_direction(x, k_xx, space, point.border, gains)
+    if not (rho > 0.0 and border_factor(model, point.border, gains, gains, rank)):
         return rank
-    work.q[rank] = last_coordinate(rho, k_xx)
+    point.q[rank] = last_coordinate(rho, k_xx)
     return rank + 1
 
 
 @hot
 def return_direction(factor, lam, rank):
-    """Wipe what borrow_direction wrote: passes over whole vectors take unused columns for lam I."""
+    """Make the borrowed column of A that of lam I again, for passes over whole vectors read it."""
     forget_point(factor.pending)  # its p is by another U
     factor.U[:rank, rank] = 0.0
     factor.inv_d[rank] = 1.0 / lam
@@ -344,18 +349,20 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
 
     The buffers need room for one more atom. forecasts : (n, K).
     """
-    new, factor, work, rank = space.work, model.factor, model.work, space.dictionary.counts[RANK]
-    p, c, a = work.p[0], factor.c, work.a
+    point, factor, rank = space.point, model.factor, space.dictionary.counts[RANK]
+    p, c, a = model.work.p[0], factor.c, model.work.a
     for t in range(X.shape[0]):
         sample_point(X[t], space)
         new_rank = rank
-        if coin < new.probability[0]:
+        if coin < point.probability[0]:
             new_rank = borrow_direction(X[t], space, model, forecasts[t])  # workspace until below
-        r = pad(new.q, new_rank)
-        solve_points(new.Q, 0, 1, r, factor, model.forgetting, work)
-        a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or 1 / a is computed once
+        r = pad(point.q, new_rank)
+        solve_points(point.Q, 0, 1, r, factor, model.forgetting, model.work)
+        a[0] = find_shrink(
+            p, factor.inv_d, r
+        )  # read for each label, or m / a becomes m times 1 / a
         for k in range(c.shape[0]):
-            m = ridge_forecast(p, c[k], work.scan, r)
+            m = ridge_forecast(p, c[k], model.work.scan, r)
             forecasts[t, k] = m if model.is_ridge else m / a[0]
         if new_rank > rank:
             return_direction(factor, model.lam, rank)

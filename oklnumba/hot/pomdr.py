@@ -5,18 +5,23 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 37; "line" is one of 
     f'_0 = 0, S = {}, tbar = inf; for t = 1, ..., T:
         lambda_t = U / sqrt(3 D + sum of delta_s, s < t, since the last removal)          # line 3
             times rate_scale after the first removal
-        p_t = mean of y k(x, .) over the last M examples
-        f_t = f'_{t-1} + lambda_t p_t;   next round if y_t f_t(x_t) >= 1             # lines 4 to 7
-        if t < tbar or t = tbar = T (POMD): P_t = projection of k(x_t, .) on span S  # lines 8 to 10
-            near = |k(x_t, .) - P_t| <= ald_scale sqrt(D) T^-zeta (ALD; never in OMDR)    # line 11
-        g_t = y_t P_t if near, else y_t k(x_t, .) and S = S + {x_t}                # lines 12 to 21
-        f'_t = Proj_{|f| <= U}(f'_{t-1} + lambda_t g_t)
-        delta_t = max(|g_t|^2 - 2 <g_t, p_t>, 0)
-        POMD: tbar = t + 1 if |S| = B_0;   OMDR: merge half of S (eq. 9) if |S| = B  # lines 17, 22
+        p_t = mean of y k(x, .) over the last M examples, with a loss or not
+        f_t = f'_{t-1} + lambda_t p_t                                                # line 4, eq. 2
+        if y_t f_t(x_t) < 1, else f'_t = f'_{t-1}:                                        # line 7
+            if t < tbar (POMD): P_t = projection of k(x_t, .) on span S            # lines 8 to 10
+                near = |k(x_t, .) - P_t| <= ald_scale sqrt(D) T^-zeta (ALD; never in OMDR)     # 11
+            g_t = y_t P_t if near, else y_t k(x_t, .) and S = S + {x_t}            # lines 12 to 21
+            f'_t = Proj_{|f| <= U}(f'_{t-1} + lambda_t g_t)
+            delta_t = max(|g_t - p_t|^2 - |p_t|^2, 0) = max(|g_t|^2 - 2 <g_t, p_t>, 0)      # eq. 10
+        POMD, if x_t joined and |S| >= B_0: tbar = t + 1                                  # line 17
+        OMDR, if |S| >= B: merge the newer half of S into the older, scale f' to norm U   # line 22
 
-D is the largest k(x, x) so far. The paper's hint and gradient are -p_t and -g_t. We keep the factor
-R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round. In the code u_t is P_t or
-k(x_t, .), so g_t = y_t u_t.
+D is the largest k(x, x) so far, x_t included; T without a horizon is the present round. With one,
+OMDR does not begin in round T (errata 31). The paper's hint and gradient are -p_t and -g_t. We keep
+the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round. In the code
+u_t is P_t or k(x_t, .), so g_t = y_t u_t. step_along_projection, or a new atom, is the step;
+update_sums projects on the ball; store_last keeps the example; switch_to_omdr and merge_half are
+lines 17 and 22.
 """
 
 import math
@@ -99,7 +104,10 @@ def choose_horizon(rules, now):
 
 @hot
 def omdr_plays(rules, state, now):
-    """Return whether OMDR plays round ``now`` (line 8); POMD plays tbar = T (errata 31)."""
+    """Return whether OMDR plays round ``now`` (line 8); POMD plays tbar = T (errata 31).
+
+    SWITCH is set at the end of round tbar - 1, so here it says that t >= tbar.
+    """
     switch = state.counts[SWITCH]
     return switch > 0 and not (now == switch and now == rules.horizon)
 
@@ -108,7 +116,7 @@ def omdr_plays(rules, state, now):
 def ald_holds(rules, state, now, residual, k_tt):
     """Return whether x_t is near the span of S (eq. 5), given its squared distance ``residual``.
 
-    With S empty only a k(x_t, .) of 0 is near.
+    Or in it up to rounding (IN_SPAN), whatever the threshold: so with S empty, where it is 0.
     """
     bound = rules.ald_scale * choose_horizon(rules, now) ** -rules.zeta
     near = residual <= bound * bound * state.sums[LARGEST]
@@ -150,8 +158,7 @@ def update_sums(rules, state, rate, label, f_x, u_square, p_u):
 def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
     """Put the example of round ``now`` in place of the oldest; m atoms before the round.
 
-    H = k(last_x, S) gets a column if x joined, then the row of x, which mends the entry of the
-    example that x replaces.
+    H = k(last_x, S) gets a column if x joined, and the row of x.
     """
     H, slot = state.H, (now - 1) % state.last_y.shape[0]
     put_atom(state.last_x, slot, x)
@@ -161,7 +168,7 @@ def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
     if state.counts[ATOMS] > m:  # x is an atom too
         for r in range(recent):
             H[r, m] = work.k_last[r]
-        H[slot, m] = k_tt
+        H[slot, m] = k_tt  # k_last[slot] is of the example that x replaces
     for j in range(m):
         H[slot, j] = work.k[j]
 
@@ -217,7 +224,7 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
     for i in range(first, X.shape[0]):
         x, label, m = X[i], y[i], counts[ATOMS]
         now, recent = played + i + 1, smaller(played + i, M)
-        if m == alpha.shape[0]:
+        if m == alpha.shape[0]:  # R and H have as much room
             return i, NEED_ROOM
         k_tt = kernel_diag(kernel, x)
         rate = pomdr_rate(rules, state, k_tt)  # line 3
@@ -234,11 +241,10 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
                 residual = ald_residual(state.R, work.k, k_tt, work.q, m)  # eq. 4, squared
                 near = ald_holds(rules, state, now, residual, k_tt)  # line 11
             if near:  # lines 12, 13: u_t = P_t
-                u_square = larger(k_tt - residual, 0.0)  # below 0 only by the nugget in residual
+                u_square = larger(k_tt - residual, 0.0)  # |P_t|^2; < 0 by the nugget only
                 p_u = step_along_projection(state, work.q, rate * label, recent)
             else:  # lines 15, 16 or 20, 21
-                pivot = 1.0 if omdr else ald_grow(state.R, work.q, k_tt, m)  # OMDR has no R
-                if not pivot > 0.0:
+                if not omdr and not ald_grow(state.R, work.q, k_tt, m) > 0.0:  # R gains x_t
                     return i, NOT_POSITIVE
                 put_atom(state.atoms, m, x)
                 alpha[m] = rate * label
@@ -247,8 +253,9 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
         store_last(state, work, now, recent, x, label, k_tt, omdr, m)
         grown = counts[ATOMS] > m
         if omdr and counts[ATOMS] >= rules.budget:
-            merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22
+            merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22; workspace
         switch_to_omdr(rules, state, now, grown)  # line 17
+        # R and H go as soon as the next round is OMDR's.
         counts[FACTORED] = 0 if omdr_plays(rules, state, now + 1) else counts[ATOMS]
         out.sizes[i] = counts[ATOMS]
     return X.shape[0], DONE

@@ -140,7 +140,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
 
         Returns 0, or which row, counted from 1, has a pivot that is not positive.
         """
-        if self._was_forecast(X):
+        if self._take_forecast(X):
             return 0
         t, b = self._played, len(X)
         self._past[:, t : t + b] = X.T
@@ -163,8 +163,8 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         t, n, lam = self._played, len(X), self._lam
         forecasts = np.empty((n, self._outputs))
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
-            # A round with the label 0 behind those in use, which is not counted. The next round
-            # writes it anew; if x is the same it keeps the input and its row of L.
+            # A trial round behind those in use. Its label 0 reaches only u_t, which the next round
+            # overwrites; the input and its row of L stay if x is the same.
             Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
             play = enter(kernel_awv_rounds)
             play(self._L, self._u, Y, t, lam, self._is_ridge, out)
@@ -263,7 +263,7 @@ class FeatureRidge(AWVOrRidge):
     ) -> None:
         """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
         n, single = len(X), self._single
-        Z = self._features.of(X, self._was_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
@@ -274,7 +274,7 @@ class FeatureRidge(AWVOrRidge):
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         n, single = len(X), self._single
-        Z = self._features.of(X, self._was_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
         self._note_forecast(X)
         if n == 1 and single is not None:
             enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])

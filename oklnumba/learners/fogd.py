@@ -90,7 +90,7 @@ class FOGD(Learner):
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
-        was_forecast = self._was_forecast(X)
+        was_forecast = self._take_forecast(X)
         if self._fused and Z is None:
             return self._no_inputs if was_forecast else X, self._features.rows
         return self._no_inputs, self._features.of(X, was_forecast) if Z is None else Z

@@ -79,14 +79,14 @@ class WithFeatures(Wrapper):
     def _play(
         self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
     ) -> None:
-        Z = self._features.of(X, self._was_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
         inner = self._hyper.learner
         inner._played = self._played
         inner._play(Z, y, trace, *((Z,) if self._padded else ()))
         self._played += len(Z)
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        Z = self._features.of(X, self._was_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
         self._note_forecast(X)
         if self._played == 0:  # as before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(Z), self._outputs))

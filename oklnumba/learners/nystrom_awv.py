@@ -114,6 +114,7 @@ class NystromAWV(SampledSpan, AWVOrRidge):
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+        """Return arrays by name: "point" becomes self._point."""
         self._settle()
         buffers, cap = super()._make_buffers(rooms), rooms[ATOMS]
         if cap > self._rooms[ATOMS]:
@@ -125,12 +126,13 @@ class NystromAWV(SampledSpan, AWVOrRidge):
             }  # fmt: skip
         k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[loops.PAST]))
-        work = loops.Work(np.zeros(1), k, b, q, q[None], border, column, weights)
-        return buffers | {"work": work, "forecast_number": None}  # the last point was in ``work``
+        point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights)
+        # The point that was forecast last is not in these.
+        return buffers | {"point": point, "forecast_number": None}
 
     def _bind(self) -> None:
         dictionary, past, factor = map(self._gather, (Dictionary, loops.Past, Factor))
-        space = loops.Space(self._kernel, self._growth, dictionary, past, self._work)
+        space = loops.Space(self._kernel, self._growth, dictionary, past, self._point)
         lam, is_ridge = self._hyper.lam, self._is_ridge
         self._arguments = (
             space,
@@ -145,13 +147,13 @@ class NystromAWV(SampledSpan, AWVOrRidge):
 
         def rounds(first: int) -> tuple[int, int]:
             (space, model), sampled = self._arguments, loops.Sampled(*self._block, trace.sizes)
-            was_forecast = self._was_forecast(X)  # not in a second call, whose work is new
+            was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
         self._play_rounds(n, rounds)
         if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
             self._free(loops.PAST)
-            self._work = self._work._replace(column=np.empty(0), weights=np.empty(0))
+            self._point = self._point._replace(column=np.empty(0), weights=np.empty(0))
             self._bind()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_che
 objects with a state), ``_can_widen`` (new columns) and ``_REMEDY`` (what to change after trouble).
 
 ``predict_one`` and ``learn_one`` keep their buffers (single.py), and a round whose point was
-forecast last need not compute again what the forecast did: ``_note_forecast``, ``_was_forecast``.
+forecast last need not compute again what the forecast did: ``_note_forecast``, ``_take_forecast``.
 
 If ``_outputs_at_once``, the learner plays K labels per round on one state, as K learners would:
 after ``_begin(d, K)`` labels, forecasts and certificates have shape (n, K).
@@ -385,7 +385,7 @@ class Learner(State, Params):
         single = self._single
         self._forecast_number = single.inputs if single is not None and X is single.X else None
 
-    def _was_forecast(self, X: np.ndarray) -> bool:
+    def _take_forecast(self, X: np.ndarray) -> bool:
         """Return whether X is the single input that was forecast last; forget that it was."""
         number, self._forecast_number = self._forecast_number, None
         return number is not None and X is self._single.X and number == self._single.inputs

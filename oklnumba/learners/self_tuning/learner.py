@@ -210,7 +210,7 @@ class SelfTuning(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
         Y, start = y.reshape(len(X), self._outputs), 0
-        was_forecast = self._was_forecast(X)
+        was_forecast = self._take_forecast(X)
         while start < len(X):
             stop = min(len(X), start + self._restarts.rounds_to_stop(self._played))
             try:
