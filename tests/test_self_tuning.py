@@ -277,7 +277,7 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     for k, (last, _) in enumerate(known):
         target, ridges = np.append(0.0, (Y[:, k] - last)[1:]), [(1.0, None), (1.0, 300)]
         ridges = naive_self_tuning.forecasts(Z, target, ridges, every=True)
-        got = ensemble._results.forecasts[ensemble._lags_rows, 0, k] + ensemble.scales.offsets[k]
+        got = ensemble._results.forecasts[ensemble._lag_rows, 0, k] + ensemble.scales.offsets[k]
         assert_allclose(got, ridges[-1] + last[-1], rtol=1e-9)
 
 

@@ -3,7 +3,7 @@
 Of the dictionary I of a leaf, of at most max_size atoms, K_I = R'R:
 
     x_t, scaled, goes to its leaf
-    z_t = (1, R^-T k_I(x_t));   linear members: z_t = (1, x_t)
+    z_t = (1, R^-T k_I(x_t));   max_size 0, of linear members: z_t = (1, x_t)
     x_t may join I with probability min(beta tau, 1): tau, an estimate of its ridge leverage score,
         is (1 + eps) (1 - alpha / (alpha + k(x_t, x_t) - |b|^2)), b of joining_probability
 

@@ -11,9 +11,9 @@ labels instead, and half its width for B:
             v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
             h_t,j = f_t,N + B_t (ridge regression j of v on z), cut        # regression_rounds
         corrections: e_t = y_t cut to [-B_t, B_t] - h_t,1
-            m_t = sum of e_s / (2 + number of s), over s < t with x_s = x_t, cut
+            r_t = sum of e_s / (2 + number of s), over s < t with x_s = x_t, cut
             z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, the cubes of
-                  all h_t,j / B_t and g_t,j / B_t, and m_t / B_t
+                  all h_t,j / B_t and g_t,j / B_t, and r_t / B_t
             c_t,j = h_t,1 + B_t (ridge regression j of e / B on z), cut
         final layer: yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
 
@@ -86,7 +86,7 @@ class LayerWork(NamedTuple):
 
     F: Array  # (n, N): f
     weights: Array  # (N,)
-    first: Array  # (4, n): g
+    aggregates: Array  # (4, n): g
     labels: Array  # (n,): y
     B: Array  # (n + 1,)
     excess: Array  # (n,): bound on the regret of the first aggregation against the best member
@@ -125,22 +125,22 @@ def final_state(state, k):
 
 
 @hot
-def write_differences(f, first, t, B, z):
+def write_differences(f, aggregates, t, B, z):
     """Write z_t; B is infinite where all labels so far were 0. Returns its length, padded."""
     last = f.shape[0] - 1
     for i in range(last):
         z[i] = (f[i] - f[last]) / B
-    for j in range(first.shape[0]):
-        z[last + j] = (first[j, t] - f[last]) / B
-    z[last + first.shape[0]] = -f[last] / B
-    return pad(z, last + first.shape[0] + 1)
+    for j in range(aggregates.shape[0]):
+        z[last + j] = (aggregates[j, t] - f[last]) / B
+    z[last + aggregates.shape[0]] = -f[last] / B
+    return pad(z, last + aggregates.shape[0] + 1)
 
 
 @hot
-def write_forecasts(first, stop, base, B, added, t, h_and_c):
+def write_forecasts(first, stop, base, B, regressed, t, h_and_c):
     """Write what regressions ``first`` to ``stop`` add to ``base``, cut; h_and_c : of them all."""
     for j in range(first, stop):
-        h_and_c[j] = clip(base + B * added[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
+        h_and_c[j] = clip(base + B * regressed[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
 
 
 @hot
@@ -161,15 +161,15 @@ def add_residual(key, residual, keys, residuals):
 
 
 @hot
-def write_correction_input(base, h, first, t, m, B, z):
-    """Write z_t of the corrections of ``base``, h_t,1, with m_t. Returns its length, padded."""
-    count = h.shape[0] + first.shape[0]
+def write_correction_input(h, aggregates, t, r, B, z):
+    """Write z_t of the corrections, with r_t; return its length, padded."""
+    count = h.shape[0] + aggregates.shape[0]
     for j in range(count):
-        forecast = h[j] if j < h.shape[0] else first[j - h.shape[0], t]
+        forecast = h[j] if j < h.shape[0] else aggregates[j - h.shape[0], t]
         scaled = forecast / B
-        z[j] = (forecast - (base if j > 0 else 0.0)) / B
+        z[j] = (forecast - (h[0] if j > 0 else 0.0)) / B
         z[count + j] = scaled * scaled * scaled
-    z[2 * count] = m / B
+    z[2 * count] = r / B
     return pad(z, 2 * count + 1)
 
 
@@ -219,7 +219,7 @@ def first_layer_rounds(n, Y, learns, k, layers):
     take_forecasts(n, k, layers)
     for j in range(layers.kinds.shape[0]):
         rule = Aggregation(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
-        out = Aggregates(work.first[j], work.excess)  # no bound of ML-Poly is used here
+        out = Aggregates(work.aggregates[j], work.excess)  # no bound of ML-Poly is used here
         played, status = experts_rounds(  # after 0 rounds: only the rate of HEDGE depends on it
             F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
         )  # fmt: skip
@@ -228,7 +228,7 @@ def first_layer_rounds(n, Y, learns, k, layers):
     for t in range(n):
         B = work.B[t]
         unit = B if B > 0.0 else np.inf
-        rows.widths[t] = write_differences(F[t], work.first, t, unit, rows.Z[t])
+        rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
         if learns:
             rows.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit
     if learns:
@@ -239,19 +239,19 @@ def first_layer_rounds(n, Y, learns, k, layers):
 @hot
 def prepare_corrections(x_keys, learns, k, layers):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
-    work, rows, added = layers.work, layers.work.rows, layers.work.regressed.forecasts
+    work, rows, regressed = layers.work, layers.work.rows, layers.work.regressed.forecasts
     chosen, keys, residuals = layers.chosen, layers.state.keys[k], layers.state.residuals[k]
     for t in range(x_keys.shape[0]):
         row, B, last = work.final[t], work.B[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
-            row[j] = work.first[chosen[j], t]
-        write_forecasts(0, layers.stacks, last, B, added, t, row[chosen.shape[0] :])
+            row[j] = work.aggregates[chosen[j], t]
+        write_forecasts(0, layers.stacks, last, B, regressed, t, row[chosen.shape[0] :])
         h = row[chosen.shape[0] : chosen.shape[0] + layers.stacks]
-        unit, base = B if B > 0.0 else np.inf, h[0]
-        m = clip(recall_residual(x_keys[t], keys, residuals), B)
-        rows.widths[t] = write_correction_input(base, h, work.first, t, m, unit, rows.Z[t])
+        unit = B if B > 0.0 else np.inf
+        r = clip(recall_residual(x_keys[t], keys, residuals), B)
+        rows.widths[t] = write_correction_input(h, work.aggregates, t, r, unit, rows.Z[t])
         if learns:
-            residual = clip(work.labels[t], B) - base
+            residual = clip(work.labels[t], B) - h[0]
             rows.Y[t, 0] = residual / unit
             add_residual(x_keys[t], residual, keys, residuals)
     return x_keys.shape[0], DONE
@@ -286,10 +286,10 @@ def certify_rounds(F, k, layers, out):
 def final_layer_rounds(n, learns, k, offset, layers, out):
     """Play the final layer of output k; if it learns, write the certificate."""
     state, work = layers.state, layers.work
-    F, added, stacks = work.F[:n], work.regressed.forecasts, layers.stacks
+    F, regressed, stacks = work.F[:n], work.regressed.forecasts, layers.stacks
     for t in range(n):
         h_and_c = work.final[t, layers.chosen.shape[0] :]
-        write_forecasts(stacks, h_and_c.shape[0], h_and_c[0], work.B[t], added, t, h_and_c)
+        write_forecasts(stacks, h_and_c.shape[0], h_and_c[0], work.B[t], regressed, t, h_and_c)
     rule, experts = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0), final_state(state, k)
     written, weights = Aggregates(work.forecasts, work.regrets), work.final_weights
     played, status = experts_rounds(

@@ -57,16 +57,16 @@ class Ensemble(State):
         self._are_experts = np.array([one.expert is not None for one in lasting], dtype=bool)
         self._make_state(experts=int(self._are_experts.sum()), outputs=len(scales.offsets))
 
-    def make_members(self, budget: int, rounds: float, seed: list[int]) -> Paced[None]:
-        """Make the members; ``rounds`` : as many as they can have played at the next restart."""
+    def make_members(self, budget: int, horizon: float, seed: list[int]) -> Paced[None]:
+        """Make the members; ``horizon`` : the round of the next restart, an upper bound on their size."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         # Rows of forecasts: of each group in turn, the one with lags at last; of lasting members;
         # the last label. Rows of certificates: of each group's regressions; of experts.
         cuts = np.cumsum([0, *(space.forecasts for space in spaces)])
         certificate_cuts = np.cumsum([0, *(len(space.ridges) for space in spaces)])
-        with_lags = sum(space.forecasts for space in spaces if space.lags)
-        self._lags_rows = slice(cuts[-1] - with_lags, cuts[-1])
+        lag_rows = sum(space.forecasts for space in spaces if space.lags)
+        self._lag_rows = slice(cuts[-1] - lag_rows, cuts[-1])
         self._lasting_rows = slice(cuts[-1], cuts[-1] + len(self._lasting))
         count = self._lasting_rows.stop + 1
         self._results = make_results(count, certificate_cuts[-1] + len(self._lost), outputs)
@@ -75,7 +75,7 @@ class Ensemble(State):
         for i, space in enumerate(spaces):
             kernel, tree = make_kernel(space, scales), scales.tree(space)
             has_atoms = len(tree.scales) > budget or space.kernel != "linear"
-            size = int(min(space.max_size, budget, rounds)) if has_atoms else 0
+            size = int(min(space.max_size, budget, horizon)) if has_atoms else 0
             results = Results(
                 self._results.forecasts[cuts[i] : cuts[i + 1]],
                 self._results.certificates[certificate_cuts[i] : certificate_cuts[i + 1]],
@@ -126,28 +126,28 @@ class Ensemble(State):
             if group.space.lags:
                 group.play(view, changes, rounds.joins, rounds.was_forecast)
         self._add_last(rounds.known.last)
-        return self._results.forecasts[self._lags_rows, :n] + self.scales.offsets
+        return self._results.forecasts[self._lag_rows, :n] + self.scales.offsets
 
     def _add_last(self, last: np.ndarray) -> None:
         """Write the last labels, (n, K), and add them to the changes that were just foretold."""
         n, forecasts = len(last), self._results.forecasts
         base = np.subtract(last, self.scales.offsets, out=forecasts[-1, :n])
-        forecasts[self._lags_rows, :n] += base
+        forecasts[self._lag_rows, :n] += base
 
-    def play_others(self, rounds: Rounds, beside: Sequence[Callable] = ()) -> list[Any]:
-        """Play the other groups in the same rounds; return the results of calls ``beside``.
+    def play_others(self, rounds: Rounds, forest_calls: Sequence[Callable] = ()) -> list[Any]:
+        """Play the other groups in the same rounds; return the results of the calls.
 
-        Blocks of many rounds are divided: ``beside`` and the shares of all groups play in threads.
+        Blocks of many rounds are divided: forests and the shares of all groups play in threads.
         """
         Y = rounds.Y - self.scales.offsets
         views = [(group, view) for group, view in self._views if not group.space.lags]
         if len(Y) < FEWEST_DIVIDED:
             for group, view in views:
                 group.play(view, Y, rounds.joins, rounds.was_forecast)
-            return [call() for call in beside]
+            return [call() for call in forest_calls]
         views.sort(key=lambda pair: pair[0].space.metric is not None)  # small calls come last
         divided = [group.divide(view, Y, rounds.joins, self._workspaces) for group, view in views]
-        return run_chains([[beside], *divided])[0]
+        return run_chains([[forest_calls], *divided])[0]
 
     def play_layers(self, rounds: Rounds, out: LayerResults) -> None:
         """Play the layers on what all members have just forecast."""
@@ -158,7 +158,7 @@ class Ensemble(State):
         self.layers.play(self._keys, rounds.Y - offsets, offsets, out)
 
     def _write_recorded(self, recorded: np.ndarray) -> None:
-        """Write the forecasts of lasting members, (n, E, K), beside those of the groups."""
+        """Write the forecasts of lasting members, (n, E, K), forest_calls those of the groups."""
         forecasts = recorded.swapaxes(0, 1) - self.scales.offsets
         self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
 

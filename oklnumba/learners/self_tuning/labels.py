@@ -106,26 +106,26 @@ class Labels(State):
 
     # ---- what is known ----
 
-    def _look_back(self, unknown: np.ndarray) -> Known:
+    def _know_all_but(self, unknown: np.ndarray) -> Known:
         """Return what is known in n rounds if so many of the last labels, (n,), are not."""
         # Where not even the first ones remembered are known, these count as known.
         return look_back(self._cut, np.maximum(REMEMBERED - unknown, settings.LAGS))
 
     def know_all(self, n: int) -> Known:
         """Return what is known in n single forecasts now."""
-        self._at_forecast = self._look_back(np.zeros(n, dtype=np.int64))
+        self._at_forecast = self._know_all_but(np.zeros(n, dtype=np.int64))
         return self._at_forecast
 
     def set_leads(self, leads: np.ndarray) -> None:
         """Take the leads, (m,), of coming rows: how many labels before theirs they did not know."""
         # Row i is i labels behind now, so i of those that it does not know have yet to come.
-        self._late = leads, self._look_back(leads - np.arange(len(leads)))
+        self._late = leads, self._know_all_but(leads - np.arange(len(leads)))
 
     def take_known(self, n: int, was_forecast: bool) -> tuple[np.ndarray, Known]:
         """Return the leads of the n rounds remembered last, and what was known in each."""
         if self._late is None:
             # The labels of these rounds were remembered just now; none knows its own.
-            known = self._at_forecast if was_forecast else self._look_back(np.arange(n, 0, -1))
+            known = self._at_forecast if was_forecast else self._know_all_but(np.arange(n, 0, -1))
             return np.zeros(n, dtype=np.int64), known
         leads, known = self._late
         self._late = (leads[n:], known.rows(n)) if len(leads) > n else None

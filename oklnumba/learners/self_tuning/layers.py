@@ -96,12 +96,12 @@ class Layers(State):
         """
         regressions, layers = work = self._workspaces.take()
         rounds = x_keys, Y, len(Y) > 0, k, offset, layers, out
-        rows, written = (k, k + 1, 0, len(x_keys)), (NO_INPUTS, Y, NO_COINS, False)
-        regress = partial(run_loop, members.group_rounds, members.REGRESS, *written)
+        of_output, no_inputs = (k, k + 1, 0, len(x_keys)), (NO_INPUTS, Y, NO_COINS, False)
+        regress = partial(run_loop, members.group_rounds, members.REGRESS, *no_inputs)
         run_loop(loops.layer_rounds, loops.PLAY_FIRST, *rounds)
-        regress(Share(*rows, *STACK_RANGE), regressions)
+        regress(Share(*of_output, *STACK_RANGE), regressions)
         run_loop(loops.layer_rounds, loops.PLAY_CORRECTIONS, *rounds)
-        regress(Share(*rows, *CORRECTION_RANGE), regressions)
+        regress(Share(*of_output, *CORRECTION_RANGE), regressions)
         run_loop(loops.layer_rounds, loops.PLAY_FINAL, *rounds)
         self._workspaces.give_back(work)
 
@@ -181,7 +181,7 @@ def bind_layers(
     )  # fmt: skip
     regressed = make_results(2 * U.shape[1], U.shape[1], 1)
     work = loops.LayerWork(
-        F=np.zeros((n, N)), weights=np.zeros(N), first=np.zeros((len(FIRST_LAYER), n)),
+        F=np.zeros((n, N)), weights=np.zeros(N), aggregates=np.zeros((len(FIRST_LAYER), n)),
         labels=np.zeros(n), B=np.zeros(n + 1), excess=np.zeros(n), rows=rows,
         regressed=regressed, final=np.zeros((n, final)), final_weights=np.zeros(final),
         forecasts=np.zeros(n), regrets=np.zeros(n),

@@ -228,12 +228,12 @@ class SelfTuning(Learner):
         cut = labels.remember(Y, limits)
         leads, known = labels.take_known(n, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast)
-        with_lags = ensemble.play_lags(rounds)
-        rounds = rounds._replace(Y=labels.judge(Y, limits, with_lags))
+        of_lags = ensemble.play_lags(rounds)
+        rounds = rounds._replace(Y=labels.judge(Y, limits, of_lags))
         of_experts = [one.play(rounds) for one in self._experts]
         forest_calls = [partial(one.play, rounds) for one in self._forests]
         # Groups write their forecasts into the ensemble; these are of trees and experts.
-        of_forests = ensemble.play_others(rounds, beside=forest_calls)
+        of_forests = ensemble.play_others(rounds, forest_calls)
         rounds = rounds._replace(recorded=np.concatenate(of_forests + of_experts, axis=1))
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])))

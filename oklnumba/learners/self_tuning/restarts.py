@@ -123,9 +123,9 @@ class Restarts(State):
     def make_ensemble(self, scales: Scales, end: int) -> Paced[Ensemble]:
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.schedule)
-        rounds = (*self.schedule, np.inf)[restarts]
+        horizon = (*self.schedule, np.inf)[restarts]  # of its rounds
         ensemble = Ensemble(scales, self._lasting)
-        yield from ensemble.make_members(self._budget, rounds, [self._seed, restarts])
+        yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts])
         return ensemble
 
     def _build(self, end: int, rows: int) -> Paced[Ensemble]:
