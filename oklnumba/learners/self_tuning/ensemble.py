@@ -58,7 +58,7 @@ class Ensemble(State):
         self._make_state(experts=int(self._are_experts.sum()), outputs=len(scales.offsets))
 
     def make_members(self, budget: int, horizon: float, seed: list[int]) -> Paced[None]:
-        """Make the members; ``horizon`` : the round of the next restart, an upper bound on their size."""
+        """Make the members; ``horizon`` : the round of the next restart, for room."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         # Rows of forecasts: of each group in turn, the one with lags at last; of lasting members;
