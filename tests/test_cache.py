@@ -173,9 +173,11 @@ import hashlib, io, json, logging
 said = io.StringIO()
 logging.getLogger("oklnumba").addHandler(logging.StreamHandler(said))
 import oklnumba as okl
+from oklnumba.hot.primitives import compiler
 from tests.battery import by_hand, contents, stream
 from tests.checks import dispatchers
 
+compiler.SILENT_SECONDS = 0.0  # so that it is said on a fast machine too
 learner, other = (okl.PKAWV(okl.FourierFeatures(12)) for _ in range(2))  # all decorators of jit.py
 X, y = stream(learner, 300)
 run = okl.run(learner, X, y)

@@ -174,7 +174,7 @@ if hasattr(os, "register_at_fork"):
 
 def limit_threads(rows: int, block: int) -> AbstractContextManager:
     """Return a context in which BLAS uses one thread if the factor has few rows."""
-    small = rows < FEW_ROWS and block > 1  # single rounds do not use BLAS
+    small = rows < FEW_ROWS and block > 1  # single rounds hardly use BLAS
     return one_blas_thread if small else nullcontext()
 
 

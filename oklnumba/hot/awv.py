@@ -12,8 +12,8 @@ Instead of A^-1 we keep A = U' D U and c = D^-1 U^-T b: half the work, and no dr
 p = U^-T z_t, U before the round, the ridge forecast is m = p.c, and AWV's is m / a,
 a = 1 + z_t' A_{t-1}^-1 z_t. So z_t may enter A, which needs no label, before m is computed. Then
 c_k += beta_k (y_t - sum_{i<=k} p_i c_i), beta of hot/primitives/udu.py. A discount g multiplies
-A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024), but D stays at least lam, so
-forgetting does not undo the penalty.
+A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024): D <- max(g D, lam), while U and c
+stay. So forgetting moves no estimate A^-1 b, and does not undo the penalty.
 """
 
 from typing import Annotated, NamedTuple

@@ -4,15 +4,16 @@ Experts i = 1, ..., N forecast f_i,t; L_i and R_i start at 0, and l is the loss:
 
     w_i = exp(-eta L_i) / sum_j exp(-eta L_j)                # oco Example 6.1, errata 47
     yhat_t = sum_i w_i f_i,t;   L_i = L_i + l(f_i,t, y_t)    # f and y cut to [-B, B]
-    fixed share (Herbster and Warmuth 1998): w_i = (1 - s) w_i + s / N, put back into L_i
+    fixed share (Herbster and Warmuth 1998), after the losses, at the next round's eta:
+        w_i = (1 - s) w_i + s / N, put back into L_i
     ML-Poly (Gaillard, Stoltz and van Erven 2014): w_i ~ (R_i)_+ / (max r^2 + sum_t r_i,t^2),
         r_i,t = l'(yhat_t) (yhat_t - f_i,t);   R_i = R_i + r_i,t
 
 AGGREGATING forecasts [g(-B) - g(B)] / (4 B) with g(y) = -log(sum_i w_i exp(-eta (y - f_i)^2)) / eta
 and eta = 1 / (2 B^2) (Vovk 1998); AVERAGE has eta = 1 / (8 B^2), HEDGE eta = sqrt(8 log N / t) / B.
 DYNAMIC (dynamic model averaging) has eta = 1 and the loss (f - y)^2 / (2 v), -log of a normal
-density; v is the mean of (yhat - y)^2 before the round, discounted. A learned B is the largest |y|
-before the round.
+density; v, at least B^2 / 10,000, is the discounted mean of (yhat - y)^2 before the round, y not
+cut. A learned B is the largest |y| before the round.
 """
 
 import math

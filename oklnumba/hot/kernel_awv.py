@@ -10,10 +10,10 @@ where L_tt^2 = lam + k(x_t, x_t) - k'(K + lam I)^-1 k, K and k of the past. A ro
 
     KernelAWV._write_rows   kernel_awv_rows: rows of K + lam I; append_rows (core/cholesky.py): of L
     kernel_awv_rounds       m_t, yhat_t; then, with y_t, u_t
-    certify (awv.py)        the certificate, a = L_tt^2 / lam
+    certify (hot/awv.py)    the certificate, with a = L_tt^2 / lam
 
-A single forecast before it is a round with a label that nobody keeps; its row of L remains for the
-round. Many forecasts are made by kernel_awv_forecasts.
+A single forecast, where L has room, plays such a round with the label 0; if x comes next,
+_write_rows finds its row of L. All other forecasts are made by kernel_awv_forecasts.
 """
 
 from typing import Annotated, NamedTuple
@@ -47,14 +47,14 @@ def kernel_awv_rows(kernel, X, past, first, lam, L):
 
 @hot
 def kernel_awv_rounds(L, u, Y, first, lam, is_ridge, out):
-    """Play rounds of Kernel-AWV (pkawv eq. 3), of K labels each, whose rows of L are written.
+    """Play rounds of Kernel-AWV (pkawv eq. 3), of one or more labels, whose rows of L are written.
 
     AWV is ridge with the point (x_t, 0) added: K alpha + lam alpha = (y, 0), K with x_t. So its
     forecast, the last entry of K alpha, is -lam alpha_t. L' alpha = L^-1 (y, 0) ends with
     -m / L_tt, so alpha_t = -m / L_tt^2.
 
-    L : (cap, cap), lower factor of K + lam I; u : (K, cap), in place; Y : labels of the rows first,
-    first + 1, ... of L. A label is read after its forecast is written.
+    L : (cap, cap), lower factor of K + lam I; u : (outputs, cap), in place; Y : labels of the rows
+    first, first + 1, ... of L. A label is read after its forecast is written.
     """
     for i in range(Y.shape[0]):
         t = first + i

@@ -1,6 +1,6 @@
 """Rounds of the kernel online Newton step: KONS and Sketched-KONS.
 
-Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1; b_t are the c_t of errata 3:
+Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1; errata 3 calls b_t c_t:
 
     A_0 = alpha I; for t = 1, ..., T:
         u_t = A_{t-1}^-1 sum_{s<t} b_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
@@ -19,7 +19,8 @@ The b_t are of order 1 / alpha and cancel. So we keep other coefficients of u: z
 A, and c_t of the rounds outside. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
 L L' = D K D + alpha I over the rounds in A:
 
-    u(x) = s(x).z + k(x).c,   s(x) = L^-1 D k(x)   (k(x_j, x) of the j outside A; of those in A)
+    u(x) = s(x).z + k(x).c,   k of all atoms, c = 0 of those in A
+    s(x) = L^-1 D k(x),   k of the atoms in A
     schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
     u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t:
         in A:      L gets the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur);
@@ -28,7 +29,7 @@ L L' = D K D + alpha I over the rounds in A:
 
 For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
 new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t). A round with g_t = 0 on a flat part of the loss
-and no pull changes nothing, and is not kept; of a smooth loss it becomes an atom with c = 0.
+and no pull changes nothing, and is not kept; if the loss has no such part, it is an atom, c = 0.
 
 sketched_kons_rounds plays these lines one by one. KONS does not call it: it plays blocks, for the
 speed of BLAS. There v_t = 1, and only rounds with g_t = 0 (or d_t^2 = 0 by underflow) are outside
@@ -43,9 +44,9 @@ KONS._learn (learners/kons.py):
     append_block       x_t and c_t become an atom; in A: d_t, z_t, row r of L [d_t s_t, pivot];
                        outside: z -= c_t s_t
 
-start_stretch, finish_offsets and solve_row find nothing to do: no round of the block came before. A
-forecast before the round is u = sum_j (c + D L^-T z)_j k(x_j, .) (write_coefficients), clipped, and
-leaves nothing behind.
+What _learn does for a stretch before kons_rounds, and finish_offsets and solve_row, finds nothing
+to do: no round of the block came before. A forecast before the round leaves nothing behind: it is
+u = sum_j (c + D L^-T z)_j k(x_j, .), clipped (write_coefficients, clipped_forecasts).
 
 In a block of n rounds row i of L needs d_j of the rounds j before it, and d_j needs a label. So
 only those entries of s_i are solved for together whose d_j are known: a block is cut into stretches
@@ -103,7 +104,7 @@ class KONSState(NamedTuple):
     counts: Annotated[Array, "counts"]  # ATOMS, IN_A, MEMBERS, ENDED
     totals: Annotated[Array, "totals"]  # R_G
     atoms: Annotated[Array, "d", ATOMS]
-    c: Annotated[Array, ATOMS]
+    c: Annotated[Array, ATOMS]  # 0 in A
     index: Annotated[Array, IN_A]  # which atom a row of L belongs to
     D: Annotated[Array, IN_A]  # d_t
     z: Annotated[Array, IN_A]
@@ -180,7 +181,7 @@ def scaled_slope(g, eta):
 def is_flat(loss, slope):
     """Return whether a round lies on a flat part of its loss; slope : g or d.
 
-    A smooth loss has none: its slope is 0 at single points only.
+    The others have none: their slope is 0 at single points only.
     """
     has_flat_part = loss == HINGE or loss == SQUARED_HINGE or loss == EPSILON_INSENSITIVE
     return has_flat_part and slope == 0.0
@@ -308,7 +309,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
 def start_block(kernel, X, state, k, offsets):
     """Write D k_i of the rounds before the block behind the rows of L, and k_i.c to the offsets.
 
-    k : (cap,), workspace. BLAS turns the rows into s_i.
+    k : (cap,), workspace. cholesky.solve_rows turns the rows into s_i.
     """
     m, r = state.counts[ATOMS], state.counts[IN_A]
     for i in range(X.shape[0]):
@@ -323,7 +324,7 @@ def start_block(kernel, X, state, k, offsets):
 def start_products(kernel, X, columns, state, H, offsets):
     """Write k(x_i, x_j), j <= i, to H; add s_i.z to the offsets; columns is X'.
 
-    BLAS subtracts s_i.s_j from H.
+    cholesky.subtract_squares takes s_i.s_j off H.
     """
     r = state.counts[IN_A]
     for i in range(X.shape[0]):
@@ -336,7 +337,7 @@ def start_products(kernel, X, columns, state, H, offsets):
 def start_stretch(block, first, last):
     """Write D k_i, less what is solved, of the rounds before the stretch; add k_i.c to offsets.
 
-    BLAS turns the rows into s_i and subtracts s_i.s_j from H.
+    cholesky.solve_rows turns the rows into s_i, subtract_squares takes s_i.s_j off H.
     """
     for i in range(first, last):
         H_i, row = block.H[i], block.L[i]
@@ -387,7 +388,7 @@ def finish_row(i, d_i, g, pull, pivot, block):
 def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
     """Play a stretch, rounds first to last of a block; return (next round, status)."""
     C, alpha, z = newton.C, newton.alpha, block.z
-    finish_offsets(block, first, last)  # here, for BLAS has just solved for s_i
+    finish_offsets(block, first, last)  # here, for s_i has just been solved for
     for i in range(first, last):
         H_i, n = block.H[i], i - first
         solve_row(i, first, block)

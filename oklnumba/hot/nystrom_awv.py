@@ -12,7 +12,8 @@ PKAWV with Nystrom projections (Jezequel, Gaillard and Rudi 2019, Algorithm 2; e
 The code has no R_t. Its R is another factor, R'R = K_mm, with a nugget (dictionary.py): the
 coordinates q = R^-T k_m(x) make K_mm the identity, which is far better conditioned than
 K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q_t (z_t of awv.py),
-with A = lam I + sum_s q_s q_s' = U' D U, and b = sum_s y_s q_s kept as c = D^-1 U^-T b:
+with A = lam I + sum_{s<t} q_s q_s' = U' D U, and b = sum_{s<t} y_s q_s kept as c = D^-1 U^-T b.
+With a discount g round s counts g^(t - s) in all sums, and D stays at least lam:
 
     p = U^-T q_t;   a = 1 + sum_j p_j^2 / D_j = 1 + q_t' A^-1 q_t;   yhat_t = p.c / a
     A += q_t q_t';   c_j += beta_j (y_t - sum_{i<=j} p_i c_i), beta of hot/primitives/udu.py
@@ -29,14 +30,16 @@ The choice of atoms depends on no label (those of the past are for later gains o
 rounds is played in two passes, and a single round in these steps, by nystrom_awv_rounds:
 
     sample_rounds      sample_point: k_m(x_t), q_t, and the probability of KORS, whose alpha is mu;
-                       if x_t joins, find_direction: rho, border and gains; extend_span: R, and q_t
-                       gets the entry rho, less a nugget; keep_point: atom and KORS; append_past
+                       if x_t joins, find_direction: rho, border and gains; if rho > 0, extend_span:
+                       R, and q_t gets the entry rho, less a nugget; keep_point: atom and KORS.
+                       Joined or not, below max_size, append_past: x_t, y_t, q_t
     play_stretches     border_factor: A and b grow, where the span grew; awv_rounds: AWV on q_t
     certify            the certificate
 
-A forecast before it, nystrom_awv_forecasts, does the same without a trace: sample_point; if x_t
-will join, borrow_direction; p.c / a; return_direction. Then the round need not repeat sample_point,
-and if nothing was borrowed, U and D take q_t with the next pass over U only (factor.py).
+A forecast before it, nystrom_awv_forecasts, knows the round's coin: sample_point; if x_t will join,
+borrow_direction; p.c / a; return_direction. The round need not repeat sample_point, and if nothing
+was borrowed, U and D take q_t with the next pass over U only (factor.py). What was borrowed is
+computed again.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -115,7 +118,7 @@ class Space(NamedTuple):
     """The span of the dictionary."""
 
     kernel: tuple
-    growth: GrowthRule
+    rule: GrowthRule
     dictionary: Dictionary
     past: Past
     point: Point
@@ -151,8 +154,8 @@ def sample_point(x, space):
     kernel_row(space.kernel, x, dictionary.atoms, m, point.k)
     solve_coordinates(dictionary, point.k, point.q)
     point.probability[0] = 0.0
-    if m < space.growth.max_size:
-        k_xx, joining = kernel_diag(space.kernel, x), space.growth.joining
+    if m < space.rule.max_size:
+        k_xx, joining = kernel_diag(space.kernel, x), space.rule.joining
         probability = joining_probability(joining, dictionary, point.k, k_xx, point.kors_b)
         point.probability[0] = probability  # NaN where KORS lost its digits
 
@@ -173,7 +176,7 @@ def find_direction(x, k_xx, space, border, gains):
     kernel_row(space.kernel, x, past.inputs, played, point.column)
     weight, square = 1.0, 0.0
     for s in range(played - 1, -1, -1):
-        weight *= space.growth.discount
+        weight *= space.rule.discount
         point.weights[s] = weight
     border[:rank] = 0.0
     gains[:] = 0.0
@@ -210,14 +213,14 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     goes to the past only. Returns the next row, less than n where ``borders`` are full, and a
     status.
     """
-    dictionary, point, growth = space.dictionary, space.point, space.growth
+    dictionary, point, rule = space.dictionary, space.point, space.rule
     counts, q = dictionary.counts, point.q
     sampled.ranks[first], growths = counts[RANK], 0
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
         lacks_room = counts[ATOMS] == q.shape[0] or counts[PAST] == point.column.shape[0]
-        if counts[ATOMS] < growth.max_size and lacks_room:
+        if counts[ATOMS] < rule.max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
         if not was_forecast:
@@ -231,12 +234,12 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
-            if not keep_point(growth.joining, dictionary, x, k_tt, probability, point.kors_b):
+            if not keep_point(rule.joining, dictionary, x, k_tt, probability, point.kors_b):
                 return t, NOT_POSITIVE
         r = pad(q, counts[RANK])  # zeros behind q_t, up to whole vectors
         copy_row(q, sampled.Z[t], r)
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
-        if counts[ATOMS] < growth.max_size:
+        if counts[ATOMS] < rule.max_size:
             append_past(x, Y[t], q, space.past, counts)
     return X.shape[0], DONE
 

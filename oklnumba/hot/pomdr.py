@@ -9,19 +9,20 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 37; "line" is one of 
         f_t = f'_{t-1} + lambda_t p_t                                                # line 4, eq. 2
         if y_t f_t(x_t) < 1, else f'_t = f'_{t-1}:                                        # line 7
             if t < tbar (POMD): P_t = projection of k(x_t, .) on span S            # lines 8 to 10
-                near = |k(x_t, .) - P_t| <= ald_scale sqrt(D) T^-zeta (ALD; never in OMDR)     # 11
-            g_t = y_t P_t if near, else y_t k(x_t, .) and S = S + {x_t}            # lines 12 to 21
+                near = |k(x_t, .) - P_t| <= ald_scale sqrt(D) T^-zeta, and S not empty (ALD)  # 11
+            g_t = y_t P_t if near, else (always in OMDR) y_t k(x_t, .), S = S + {x_t}   # 12 to 21
             f'_t = Proj_{|f| <= U}(f'_{t-1} + lambda_t g_t)
             delta_t = max(|g_t - p_t|^2 - |p_t|^2, 0) = max(|g_t|^2 - 2 <g_t, p_t>, 0)      # eq. 10
         POMD, if x_t joined and |S| >= B_0: tbar = t + 1                                  # line 17
         OMDR, if |S| >= B: merge the newer half of S into the older, scale f' to norm U   # line 22
 
-D is the largest k(x, x) so far, x_t included; T without a horizon is the present round. With one,
-OMDR does not begin in round T (errata 31). The paper's hint and gradient are -p_t and -g_t. We keep
+D is the largest k(x, x) so far, x_t included; T without a horizon is the present round, at least 2;
+B_0 is switch_size or min(ceil(15 ln T), B - 1). With a horizon OMDR does not begin in round T
+(errata 31). The paper's hint and gradient are -p_t and -g_t. We keep
 the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round. In the code
-u_t is P_t or k(x_t, .), so g_t = y_t u_t. step_along_projection, or a new atom, is the step;
-update_sums projects on the ball; store_last keeps the example; switch_to_omdr and merge_half are
-lines 17 and 22.
+u_t is P_t or k(x_t, .), so g_t = y_t u_t. In order: pomdr_rate: lambda_t; pomdr_values: f'_{t-1}
+and p_t at x_t; ald_residual, ald_holds: near; step_along_projection, or ald_grow (R) and a new
+atom: the step; update_sums: Proj, delta; store_last; merge_half: line 22; switch_to_omdr: line 17.
 """
 
 import math
@@ -116,7 +117,8 @@ def omdr_plays(rules, state, now):
 def ald_holds(rules, state, now, residual, k_tt):
     """Return whether x_t is near the span of S (eq. 5), given its squared distance ``residual``.
 
-    Or in it up to rounding (IN_SPAN), whatever the threshold: so with S empty, where it is 0.
+    Or in it up to rounding (IN_SPAN), whatever the threshold. With S empty only this counts: x_t
+    joins unless k(x_t, x_t) = 0.
     """
     bound = rules.ald_scale * choose_horizon(rules, now) ** -rules.zeta
     near = residual <= bound * bound * state.sums[LARGEST]
@@ -224,7 +226,7 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
     for i in range(first, X.shape[0]):
         x, label, m = X[i], y[i], counts[ATOMS]
         now, recent = played + i + 1, smaller(played + i, M)
-        if m == alpha.shape[0]:  # R and H have as much room
+        if m == alpha.shape[0]:  # in POMD R and H have as much room
             return i, NEED_ROOM
         k_tt = kernel_diag(kernel, x)
         rate = pomdr_rate(rules, state, k_tt)  # line 3

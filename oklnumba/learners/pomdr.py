@@ -157,8 +157,8 @@ class POMDR(OptimisticDescent):
     Remarks
     -------
     As in POMD, and errata 29 to 33: the learning rate has 3 D instead of a maximum over future
-    rounds, and is reset only after a removal; OMDR runs from t-bar itself; after a removal f' is
-    scaled to norm U even if it was shorter.
+    rounds, and is reset only after a removal; OMDR runs from t-bar itself, if t-bar < T; after a
+    removal f' is scaled to norm U even if it was shorter.
 
     Examples
     --------

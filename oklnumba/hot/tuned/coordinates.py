@@ -4,8 +4,9 @@ Of the dictionary I of a leaf, of at most max_size atoms, K_I = R'R:
 
     x_t, scaled, goes to its leaf
     z_t = (1, R^-T k_I(x_t));   max_size 0, of linear members: z_t = (1, x_t)
-    x_t may join I with probability min(beta tau, 1): tau, an estimate of its ridge leverage score,
-        is (1 + eps) (1 - alpha / (alpha + k(x_t, x_t) - |b|^2)), b of joining_probability
+    x_t may join I, up to max_size, with probability min(beta tau, 1): KORS' estimate of its ridge
+        leverage score, tau = (1 + eps) (1 - alpha / (alpha + k(x_t, x_t) - |b|^2)), b = C^-T S k_I,
+        C'C = S K_I S + alpha I, S = diag(1 / sqrt(probability)) of the atoms
 
 Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
 rounds: it is 0 in earlier rounds, and in the round of the point. None is added if rounding would

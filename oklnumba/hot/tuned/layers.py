@@ -1,8 +1,8 @@
 """Rounds of SelfTuning's layers: one forecast of the forecasts of all members, for each output.
 
 The labels y_t and the forecasts f_t,i of N members, of which the last is the label before, count
-from the centre of the labels' range, 0 at first. ``Layers.end_period`` may take the range of recent
-labels instead, and half its width for B:
+from the offset and the centre of the labels' range, 0 at first. ``Layers.end_period`` may take the
+range of recent labels instead, and half its width for B:
 
     for t = 1, ..., n:
         B_t = max(B_{t-1}, |y_{t-1}|), B_1 = 0;   f_t,i is cut to [-B_t, B_t]

@@ -10,8 +10,8 @@ PA-I is of Crammer et al. 2006, Figure 1:
         descent, labels -1 and +1: yhat_t = 2 / (1 + exp(-w_t.z_t)) - 1 = 2 P(y = 1) - 1,
             tau_t = (step / 2) (y_t - yhat_t) / |z_t|^2                                (logistic)
 
-C is in units of the largest |y_s|, s <= t. eta makes the step on the squared loss implicit, so it
-is stable for any length.
+C is in units of the largest |y_s|, s <= t, or what shrink_units left of it. eta makes the step on
+the squared loss implicit, so it is stable for any length.
 """
 
 import math

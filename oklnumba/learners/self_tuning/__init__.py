@@ -25,24 +25,28 @@ y, so it does not matter how many rounds are played at a time. A round of x, y, 
     and the differences stay cut, not judged
 4. The other members: experts; then ensemble.play_others, groups and, beside them, forests
     Expert.play         the user's models, on x as it came                       experts.py
-    Group.play          for each space but that of 2; y less offset, the middle of all labels
+    Group.play          for each space but that of 2; y less offset: halfway from the least to the
+                        largest usual label before the last restart, 0 for labels -1 and +1
                                               members.py, group_rounds of hot/tuned/members.py
         sort_rounds         the view, scaled by a metric, goes to a leaf    hot/tuned/coordinates.py
         map_share           z = (1, R^-T k(x)), R'R = K of those atoms of the leaf that span. Then x
                             may join, by a coin of KORS, for later rounds. In linear spaces, if they
                             are no wider than the budget, z is 1 and the view
-        regression_rounds   A and b are multiplied by the discount, with A = U'DU, D >= lam at
-                            least; ridge forecasts z'A^-1 b, AWV z'(A + z z')^-1 b; A += z z',
-                            b += y z. AWV is a member only if nothing is forgotten        hot/awv.py
-        play_rules          in some spaces: PA-I and gradient descent on z      hot/tuned/rules.py
-    Forest.play         twice: ten trees on x learn y; ten on last, two differences and x learn
-                        y - last. The mean of a node is (sum + s its parent's) / (count + s), for
-                        three s; forecasts are means over the ten   forest.py, hot/tuned/forest.py
+        regression_rounds   ridge forecasts z'A^-1 b, AWV z'(A + z z')^-1 b; A += z z', b += y z;
+                            to forget, D of A = U'DU becomes max(discount D, lam), and A^-1 b stays.
+                            AWV is a member only if nothing is forgotten              hot/awv.py
+        play_rules          w += tau z: PA-I in the linear and three Gaussian spaces, descent in
+                            the linear one; tau is in the head of           hot/tuned/rules.py
+    Forest.play         ten trees on x, as it came, learn y; with one output, ten on last, two
+                        differences and x learn y - last, and add last. The mean of a node is
+                        (sum + s its parent's) / (count + s), of the root sum / count, for three s;
+                        forecasts are means over the ten             forest.py, hot/tuned/forest.py
 5. One forecast of these f (42 of groups, 6 of trees, of experts, last): ensemble.play_layers, which
-   calls Layers._play_output for each output. f and y count from offset + centre; f is cut to
-   [-B, B], as is y but in ML-Poly; B is the largest |y| before     layers.py, hot/tuned/layers.py
+   calls Layers._play_output for each output. f, last among them, and y count from offset + centre
+   and are cut to [-B, B], y not in ML-Poly and in the variance of dynamic model averaging; B is the
+   largest |y| before; z and v are 0 while it is 0                 layers.py, hot/tuned/layers.py
     first_layer_rounds  g: the aggregating algorithm without and with share, ML-Poly, dynamic model
-                        averaging with share (hot/experts.py); writes for the regressions
+                        averaging with share (head of hot/experts.py); writes for the regressions
                         z = ((f, g, 0) - last) / B, and v = (y - last) / B to learn
     regression_rounds   3 ridge regressions of v on z, by the loop of 4: an output is a leaf there
     prepare_corrections h = last + B times what these forecast, cut; writes for the corrections
@@ -54,7 +58,8 @@ y, so it does not matter how many rounds are played at a time. A round of x, y, 
                         and c, + centre + offset, is the forecast
 6. What comes later (learner.py, restarts.py)
     record              the round joins the past, until the last restart
-    _restart            after 48, 96, 192, ... rounds: new trees; after 32, 128, 512, ...:
+    _restart            after 48, 96, 192, ... rounds: new trees, of the latest rows; after 32, 128,
+                        512, ..., while the past is small, and when a fit ends (_end_fit):
         Scales.measure      of the first 15/16 of the past: scales, offsets, metrics, leaves
         Ensemble.make_members   groups and layers on these
         Ensemble.choose     points of these rounds join dictionaries, by KORS
@@ -62,7 +67,8 @@ y, so it does not matter how many rounds are played at a time. A round of x, y, 
                             did at the time; points of the last 1/16 may join
     end_period          every 1024 rounds: where the labels of the last two periods span less than
                         B / 4 each way, g_1 to g_3 and the last ML-Poly begin anew, with their
-                        middle for centre, half their width for B; PA-I's C gets their unit
+                        middle for centre, and half their width for B of all. And where their
+                        largest |y| is below a quarter of the unit of PA-I's C, it is the unit
 
 Before the first restart scales are infinite, so views are 0: there are linear spaces only, and 25
 forecasts. For the first restart the first 16 labels of the past are judged too.

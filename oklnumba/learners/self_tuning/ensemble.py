@@ -158,7 +158,7 @@ class Ensemble(State):
         self.layers.play(self._keys, rounds.Y - offsets, offsets, out)
 
     def _write_recorded(self, recorded: np.ndarray) -> None:
-        """Write the forecasts of lasting members, (n, E, K), forest_calls those of the groups."""
+        """Write the forecasts of lasting members, (n, E, K), beside those of the groups."""
         forecasts = recorded.swapaxes(0, 1) - self.scales.offsets
         self._results.forecasts[self._lasting_rows, : len(recorded)] = forecasts
 
