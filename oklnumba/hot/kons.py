@@ -1,6 +1,7 @@
 """Rounds of the kernel online Newton step: KONS and Sketched-KONS.
 
-Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1; errata 3 calls b_t c_t:
+Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1. b_t is the c_t of errata 3; the
+c_t further below is another number:
 
     A_0 = alpha I; for t = 1, ..., T:
         u_t = A_{t-1}^-1 sum_{s<t} b_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
@@ -15,9 +16,9 @@ w_t(x_t) = yhat_t, and u_{t+1} = w_t - g_t A_t^-1 phi_t.
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t by KORS for g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-The b_t are of order 1 / alpha and cancel. So we keep other coefficients of u: z_t of the rounds in
-A, and c_t of the rounds outside. With d_t = g_t sqrt(v_t eta_t), D = diag(d) and
-L L' = D K D + alpha I over the rounds in A:
+In kernel form A_{t-1}^-1 brings terms b_s / alpha, which cancel. So we keep other coefficients of
+u: z_t of the rounds in A, and c_t of the rounds outside. With d_t = g_t sqrt(v_t eta_t), D =
+diag(d) and L L' = D K D + alpha I over the rounds in A:
 
     u(x) = s(x).z + k(x).c,   k of all atoms, c = 0 of those in A
     s(x) = L^-1 D k(x),   k of the atoms in A
@@ -40,7 +41,7 @@ KONS._learn (learners/kons.py):
     solve_rows         row r: s_t = L^-1 D k_t
     start_products     offsets: k_t.c + s_t.z = ybar_t;   H: k_tt
     subtract_squares   H: k_tt - s_t.s_t = schur
-    kons_rounds        yhat_t; then, with the label, d_t, pivot, and z_t or c_t, to the block
+    kons_rounds        yhat_t; then, with the label, d_t, pivot, and z_t or c_t, to the block; R_G
     append_block       x_t and c_t become an atom; in A: d_t, z_t, row r of L [d_t s_t, pivot];
                        outside: z -= c_t s_t
 
@@ -58,7 +59,7 @@ brought up to date after each part:
     rounds j              D k_i, k_i.c      s_i           s_i.s_j           s_i.z
     before the block      start_block       solve_rows    subtract_squares  start_products
     before the stretch    start_stretch     solve_rows    subtract_squares  finish_offsets
-    in the stretch        solve_row         solve_row     kons_rounds, round by round
+    in the stretch        solve_row         solve_row     kons_rounds, which adds k_i.c too
 
 Row j of L is [d_j s_j, pivot_j], so pivot_j s_ij = d_j k_ij - d_j sum_l s_jl s_il. The sum over the
 rounds l before the block makes the first term d_j H_ij: so start_stretch and solve_row write it. A
@@ -302,7 +303,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
     return X.shape[0], DONE
 
 
-# ---- KONS, in the order in which learners/kons.py calls them for a block ----
+# ---- KONS, in the order of a block; kons_rounds calls the three functions before it ----
 
 
 @hot
@@ -367,7 +368,8 @@ def solve_row(i, first, block):
 def finish_row(i, d_i, g, pull, pivot, block):
     """Write d, c and z of a round of the block, and its row of block.L: s_i times d_i, and pivot.
 
-    This and z -= c s, outside A, are of the rounds of the block; append_block does the rest.
+    Outside A, z -= c s in two parts: block.z here (of a single round nothing), state.z in
+    append_block.
     """
     z, row = block.z, block.L[i]
     if d_i != 0.0:

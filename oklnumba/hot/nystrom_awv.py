@@ -18,21 +18,23 @@ With a discount g round s counts g^(t - s) in all sums, and D stays at least lam
     p = U^-T q_t;   a = 1 + sum_j p_j^2 / D_j = 1 + q_t' A^-1 q_t;   yhat_t = p.c / a
     A += q_t q_t';   c_j += beta_j (y_t - sum_{i<=j} p_i c_i), beta of hot/primitives/udu.py
 
-A point off the span, at distance rho, adds the direction e = (k(x, .) - its projection) / rho. All
-past rounds get the coordinate f_s = e(x_s), and A and b grow by a border and a gain:
+A point that joins off the span, at distance rho, rho^2 = k(x, x) - q.q and a nugget, adds the
+direction e = (k(x, .) - its projection) / rho. All past rounds get the coordinate
+f_s = e(x_s) = (k(x, x_s) - q_s.q) / rho, and A and b grow by a border and a gain:
 
     A = [[A, sum f_s q_s], [., lam + sum f_s^2]]            # border = (sum f_s q_s, sum f_s^2)
     b = (b, sum f_s y_s)                                    # gains: one for each of K labels
 
-A point in the span, up to rounding, joins the dictionary and adds no direction.
+A point that joins in the span, up to rounding, adds no direction: it counts in KORS only, and R is
+of those atoms that span.
 
 The choice of atoms depends on no label (those of the past are for later gains only). So a block of
 rounds is played in two passes, and a single round in these steps, by nystrom_awv_rounds:
 
     sample_rounds      sample_point: k_m(x_t), q_t, and the probability of KORS, whose alpha is mu;
-                       if x_t joins, find_direction: rho, border and gains; if rho > 0, extend_span:
-                       R, and q_t gets the entry rho, less a nugget; keep_point: atom and KORS.
-                       Joined or not, below max_size, append_past: x_t, y_t, q_t
+                       if x_t joins: find_direction: rho, f_s, border and gains; extend_span, if
+                       rho > 0: R, and q_t gets the entry rho, less a nugget; keep_point, in either
+                       case: atom and KORS. Joined or not, below max_size, append_past
     play_stretches     border_factor: A and b grow, where the span grew; awv_rounds: AWV on q_t
     certify            the certificate
 
@@ -251,26 +253,26 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
 def border_factor(model, border, gains, lowered, rank):
     """Add a border to A and the gains to b; return whether the new pivot D is positive.
 
-    With p = U^-T border: U gets the column D^-1 p, D the pivot sum f_s^2 + lam - p' D^-1 p, and c
-    (gain - p.c) / pivot. If it is not positive, A and b are unchanged. lowered : (K,), by how much
+    With v = U^-T border: U gets the column D^-1 v, D the pivot sum f_s^2 + lam - v' D^-1 v, and c
+    (gain - v.c) / pivot. If it is not positive, A and b are unchanged. lowered : (K,), by how much
     the direction lowers the penalised loss of the best function, written; may be ``gains``.
     """
-    factor, p = model.factor, model.work.scan
+    factor, v = model.factor, model.work.scan
     finish_pending(factor, model.forgetting, model.work)
-    copy_row(border, p, rank)
-    solve_upper_transposed(factor.U, p, rank)  # p = U^-T border
+    copy_row(border, v, rank)
+    solve_upper_transposed(factor.U, v, rank)
     pivot = border[rank] + model.lam
     for j in range(rank):
-        pivot -= p[j] * p[j] * factor.inv_d[j]
+        pivot -= v[j] * v[j] * factor.inv_d[j]
     if not pivot > 0.0:
         return False
     for j in range(rank):
-        factor.U[j, rank] = p[j] * factor.inv_d[j]
+        factor.U[j, rank] = v[j] * factor.inv_d[j]
     factor.inv_d[rank] = 1.0 / pivot
     for k in range(gains.shape[0]):
         gain, c = gains[k], factor.c[k]
         for j in range(rank):
-            gain -= p[j] * c[j]
+            gain -= v[j] * c[j]
         c[rank] = gain / pivot
         lowered[k] = gain * gain / pivot
     return True
@@ -360,10 +362,9 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
         if coin < point.probability[0]:
             new_rank = borrow_direction(X[t], space, model, forecasts[t])  # workspace until below
         r = pad(point.q, new_rank)
+        # p = U^-T q, which is kept for the round. Q is q as a row.
         solve_points(point.Q, 0, 1, r, factor, model.forgetting, model.work)
-        a[0] = find_shrink(
-            p, factor.inv_d, r
-        )  # read for each label, or m / a becomes m times 1 / a
+        a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or m / a becomes m times 1 / a
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], model.work.scan, r)
             forecasts[t, k] = m if model.is_ridge else m / a[0]

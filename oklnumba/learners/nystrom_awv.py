@@ -96,7 +96,7 @@ class NystromAWV(SampledSpan, AWVOrRidge):
     def _start(self, d: int) -> None:
         p = self._hyper
         max_size = np.inf if p.max_size is None else float(p.max_size)
-        self._ridge, joining = p.lam, self._start_sampling()
+        self._ridge, joining = p.lam, self._start_sampling()  # A = _ridge I in new directions
         self._growth = loops.GrowthRule(joining, max_size, p.discount)
         self._start_certified(p.forecaster, d=d, counts=3)
         self._forgetting = make_forgetting(p.discount, p.lam)
@@ -150,7 +150,7 @@ class NystromAWV(SampledSpan, AWVOrRidge):
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
-        self._play_rounds(n, rounds)
+        self._play_rounds(n, rounds)  # makes room when asked, and calls it again
         if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
             self._free(loops.PAST)
             self._point = self._point._replace(column=np.empty(0), weights=np.empty(0))

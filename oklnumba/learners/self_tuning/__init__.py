@@ -1,15 +1,18 @@
-"""SelfTuning, a learner that tunes itself: a round in order. All constants are in settings.py.
+"""SelfTuning, a learner that tunes itself: a round in order.
+
+Constants are in settings.py, which names the few that are elsewhere.
 
 ``SelfTuning._play_block`` (learner.py) plays 1 to 1024 rounds at a time. Each member, and then each
 layer, forecasts x and learns y at once, before it looks at the next round. No forecast of x reads
 y, so it does not matter how many rounds are played at a time. A round of x, y, and one output:
 
 1. The label                                                                     labels.py
-    measure             limits, after 16, 24, 32, ... labels; before, +-1e70. Of the last 1024 and
-                        of the last 16 labels: the median, and a reach of 20 median deviations (of
-                        the labels that differ from it). MEDIAN is that of the 16; LOW is the least,
-                        HIGH the largest median -+ reach; LEAST = min(LOW, MEDIAN - 20 the larger
-                        reach), MOST likewise
+    measure             limits, after 16, 24, 32, ... labels; before, and if outliers=False, +-1e70.
+                        Of the last 1024 and of the last 16 labels: the median, and a reach of 20
+                        times the median deviation of the labels that differ from it (infinite if
+                        none does). MEDIAN is that of the 16; LOW the lesser median - reach, HIGH
+                        the larger median + reach; LEAST = min(LOW, MEDIAN - 20 * larger reach), and
+                        MOST likewise
     remember            y joins the last labels that measure reads; y, cut to [LEAST, MOST], those
                         that take_known reads
     take_known          last: the last label before y; how the 13 before it differ from it
@@ -25,59 +28,71 @@ y, so it does not matter how many rounds are played at a time. A round of x, y, 
     and the differences stay cut, not judged
 4. The other members: experts; then ensemble.play_others, groups and, beside them, forests
     Expert.play         the user's models, on x as it came                       experts.py
-    Group.play          for each space but that of 2; y less offset: halfway from the least to the
-                        largest usual label before the last restart, 0 for labels -1 and +1
+    Group.play          for each space but that of 2: four Gaussian and a linear one, on x
+                        standardised, of one leaf; three Laplacian ones, in a metric, with a tree of
+                        leaves, one on normal scores. y counts from offset: the middle between the
+                        least and the largest label of the past but outliers, measured at restarts;
+                        0 before, and for labels -1 and +1
                                               members.py, group_rounds of hot/tuned/members.py
-        sort_rounds         the view, scaled by a metric, goes to a leaf    hot/tuned/coordinates.py
+        sort_rounds         the view, scaled by the metric, goes to a leaf  hot/tuned/coordinates.py
         map_share           z = (1, R^-T k(x)), R'R = K of those atoms of the leaf that span. Then x
                             may join, by a coin of KORS, for later rounds. In linear spaces, if they
                             are no wider than the budget, z is 1 and the view
-        regression_rounds   ridge forecasts z'A^-1 b, AWV z'(A + z z')^-1 b; A += z z', b += y z;
-                            to forget, D of A = U'DU becomes max(discount D, lam), and A^-1 b stays.
-                            AWV is a member only if nothing is forgotten              hot/awv.py
-        play_rules          w += tau z: PA-I in the linear and three Gaussian spaces, descent in
+        regression_rounds   A = lam I and b = 0 at first. Ridge forecasts z'A^-1 b, AWV
+                            z'(A + z z')^-1 b; then A += z z', b += y z; then, to forget, D of
+                            A = U'DU becomes max(discount D, lam), and A^-1 b stays. (In the code z
+                            enters A first, for that needs no y.) AWV is a member only if nothing is
+                            forgotten                          leaf_rounds, awv_rounds of hot/awv.py
+        play_rules          w += tau z: PA-I in the linear and in three Gaussian spaces, descent in
                             the linear one; tau is in the head of           hot/tuned/rules.py
     Forest.play         ten trees on x, as it came, learn y; with one output, ten on last, two
-                        differences and x learn y - last, and add last. The mean of a node is
-                        (sum + s its parent's) / (count + s), of the root sum / count, for three s;
-                        forecasts are means over the ten             forest.py, hot/tuned/forest.py
+                        differences and x learn y - last, and add last. A node has the mean
+                        m = (sum + s * m of its parent) / (count + s), the root sum / count, for
+                        three s. A tree forecasts m of the leaf of x, then y joins the sums of the
+                        path; forecasts are means over the ten       forest.py, hot/tuned/forest.py
 5. One forecast of these f (42 of groups, 6 of trees, of experts, last): ensemble.play_layers, which
    calls Layers._play_output for each output. f, last among them, and y count from offset + centre
    and are cut to [-B, B], y not in ML-Poly and in the variance of dynamic model averaging; B is the
    largest |y| before; z and v are 0 while it is 0                 layers.py, hot/tuned/layers.py
     first_layer_rounds  g: the aggregating algorithm without and with share, ML-Poly, dynamic model
                         averaging with share (head of hot/experts.py); writes for the regressions
-                        z = ((f, g, 0) - last) / B, and v = (y - last) / B to learn
+                        z = (f but last, g, 0), each less last, / B, and v = (y - last) / B to learn
     regression_rounds   3 ridge regressions of v on z, by the loop of 4: an output is a leaf there
     prepare_corrections h = last + B times what these forecast, cut; writes for the corrections
-                        z = (h_1, h - h_1, g - h_1) / B, (h / B)^3, (g / B)^3, r / B, and
-                        v = (y - h_1) / B. r is the sum of y - h_1 in earlier rounds with this x
-                        over 2 + their number, cut; it learns y - h_1 here
+                        z = (h_1, h_2 - h_1, h_3 - h_1, all g - h_1) / B, the cubes of all h / B and
+                        g / B, and r / B; and v = (y - h_1) / B. r is the sum of y - h_1 in earlier
+                        rounds with this x over 2 + their number, cut. Then y - h_1 joins this sum
     regression_rounds   2 ridge regressions of this v on this z
     final_layer_rounds  c = h_1 + B times what these forecast, cut; ML-Poly's mean of g_1, g_3, h
                         and c, + centre + offset, is the forecast
 6. What comes later (learner.py, restarts.py)
     record              the round joins the past, until the last restart
-    _restart            after 48, 96, 192, ... rounds: new trees, of the latest rows; after 32, 128,
-                        512, ..., while the past is small, and when a fit ends (_end_fit):
+    _restart            after 48, 96, 192, ... rounds: new trees, grown on at most the latest 8192
+                        of the first 15/16 of the past; they learn the rest. After 32, 128, 512,
+                        2048, and 8192 and 32,768 if the past is small: a new ensemble, by
+                        Restarts.next_ensemble and _build. Both also when a fit ends (_end_fit), if
+                        the last restart is over 1/16 of the rounds ago; no trees after the last:
         Scales.measure      of the first 15/16 of the past: scales, offsets, metrics, leaves
         Ensemble.make_members   groups and layers on these
         Ensemble.choose     points of these rounds join dictionaries, by KORS
         Ensemble.replay     2, 4 and 5 again for all rounds; trees and experts forecast what they
                             did at the time; points of the last 1/16 may join
-    end_period          every 1024 rounds: where the labels of the last two periods span less than
-                        B / 4 each way, g_1 to g_3 and the last ML-Poly begin anew, with their
-                        middle for centre, and half their width for B of all. And where their
-                        largest |y| is below a quarter of the unit of PA-I's C, it is the unit
+    end_period          every 1024 rounds, of the labels of the last two periods: where half their
+                        width is below B / 4, g_1 to g_3 and the final ML-Poly begin anew, their
+                        middle becomes the centre, and half their width B of all aggregations. Where
+                        their largest |y| is below a quarter of the unit of PA-I's C, the unit
+                        becomes it. Where all labels are -1 or +1, both are always among these
 
 Before the first restart scales are infinite, so views are 0: there are linear spaces only, and 25
-forecasts. For the first restart the first 16 labels of the past are judged too.
+forecasts. After round 30 the first 16 labels of the past are cut, and judged without a look at
+forecasts (judge_first).
 
 ``_forecast`` is a round without a label. Leave out at first: threads (divide, Workspaces; a Share
 is all leaves, rows and regressions; in layers.py an output, and h or c), pieces of a restart
 (Paced), late labels (leads), what a forecast before the label spares (was_forecast, Pending), calls
 without a look at types (run_loop, enter, bind, unbind), how factors are packed and read (Stretch,
-PassWork), memory (_SPARSE, _PADDED, _REMADE, free_pages), and certificates (Regressions.totals and
-growth, Sums, certificates, compared, excess, regrets, lost, price), on which no forecast depends.
+PassWork), memory and sizes (_SPARSE, _PADDED, _REMADE, free_pages, _note_full, row_sizes), and
+certificates (Regressions.totals and growth, Sums, certificates, compared, excess, regrets, lost,
+price), on which no forecast depends.
 ``_STATE`` names arrays: "cut" is self._cut.
 """
