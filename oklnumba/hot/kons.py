@@ -16,26 +16,27 @@ w_t(x_t) = yhat_t, and u_{t+1} = w_t - g_t A_t^-1 phi_t.
 Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6), with probability
 p_t = max(min(beta tau_t, 1), gamma), tau_t by KORS for g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
-In kernel form A_{t-1}^-1 brings terms b_s / alpha, which cancel. So we keep other coefficients of
-u: z_t of the rounds in A, and c_t of the rounds outside. With d_t = g_t sqrt(v_t eta_t), D =
-diag(d) and L L' = D K D + alpha I over the rounds in A:
+In kernel form A_{t-1}^-1 brings terms b_s / alpha, which cancel. So b is not kept, but other
+coefficients of u: z_t of the rounds in A, and c_t of the rounds outside. With
+d_t = g_t sqrt(v_t eta_t), D = diag(d) and L L' = D K D + alpha I over the rounds in A:
 
     u(x) = s(x).z + k(x).c,   k of all atoms, c = 0 of those in A
     s(x) = L^-1 D k(x),   k of the atoms in A
     schur = k_tt - s_t.s_t = alpha q_t;   pull = h(ybar_t) / schur
-    u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t:
-        in A:      L gets the row [d_t s_t, pivot], pivot = sqrt(alpha + d_t^2 schur);
+    u_{t+1} = u_t - (g_t / (1 + d_t^2 q_t) + h(ybar_t) / q_t) A_{t-1}^-1 phi_t,
+        and A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x
+        in A:      L gets the row [d_t s_t, pivot], pivot^2 = alpha + d_t^2 schur; the new entry of
+                   s(x) is d_t alpha / pivot A_{t-1}^-1 phi_t, so
                    z_t = -(g_t / pivot + pivot pull) / d_t                       # new_z
         outside:   c_t = -(g_t / alpha + pull);   z -= c_t s_t
 
-For A_{t-1}^-1 phi_t is (k(x, x_t) - s(x).s_t) / alpha at x, and d_t alpha / pivot times that is the
-new entry of s(x); pivot^2 = alpha (1 + d_t^2 q_t). A round with g_t = 0 on a flat part of the loss
-and no pull changes nothing, and is not kept; if the loss has no such part, it is an atom, c = 0.
+A round with g_t = 0 (KONS: d_t = 0) on a flat part of the loss and no pull changes nothing, and is
+not kept; if the loss has no such part, it is an atom, c = 0.
 
 sketched_kons_rounds plays these lines one by one. KONS does not call it: it plays blocks, for the
 speed of BLAS. There v_t = 1, and only rounds with g_t = 0 (or d_t^2 = 0 by underflow) are outside
 A, with c_t = -pull. A block of a single round, with one entry of H and of offsets, is played so by
-KONS._learn (learners/kons.py):
+KONS._learn (learners/kons.py; solve_rows and subtract_squares are in core/cholesky.py):
 
     start_block        row r of L, the first unused one, is D k_t;   offsets: k_t.c
     solve_rows         row r: s_t = L^-1 D k_t

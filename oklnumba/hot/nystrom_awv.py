@@ -13,9 +13,9 @@ The code has no R_t. Its R is another factor, R'R = K_mm, with a nugget (diction
 coordinates q = R^-T k_m(x) make K_mm the identity, which is far better conditioned than
 K'K + lam K_mm. So while the span stays, the algorithm is AWV on the features q_t (z_t of awv.py),
 with A = lam I + sum_{s<t} q_s q_s' = U' D U, and b = sum_{s<t} y_s q_s kept as c = D^-1 U^-T b.
-With a discount g round s counts g^(t - s) in all sums, and D stays at least lam:
+With a discount g round s counts g^(t - s), but D <- max(g D, lam), while U and c stay (hot/awv.py):
 
-    p = U^-T q_t;   a = 1 + sum_j p_j^2 / D_j = 1 + q_t' A^-1 q_t;   yhat_t = p.c / a
+    p = U^-T q_t;   a = 1 + sum_j p_j^2 / D_j = 1 + q_t' A^-1 q_t;   yhat_t = p.c / a (ridge: p.c)
     A += q_t q_t';   c_j += beta_j (y_t - sum_{i<=j} p_i c_i), beta of hot/primitives/udu.py
 
 A point that joins off the span, at distance rho, rho^2 = k(x, x) - q.q and a nugget, adds the
@@ -23,7 +23,7 @@ direction e = (k(x, .) - its projection) / rho. All past rounds get the coordina
 f_s = e(x_s) = (k(x, x_s) - q_s.q) / rho, and A and b grow by a border and a gain:
 
     A = [[A, sum f_s q_s], [., lam + sum f_s^2]]            # border = (sum f_s q_s, sum f_s^2)
-    b = (b, sum f_s y_s)                                    # gains: one for each of K labels
+    b = (b, sum f_s y_s)                                    # gains, one for each label
 
 A point that joins in the span, up to rounding, adds no direction: it counts in KORS only, and R is
 of those atoms that span.
@@ -35,13 +35,14 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
                        if x_t joins: find_direction: rho, f_s, border and gains; extend_span, if
                        rho > 0: R, and q_t gets the entry rho, less a nugget; keep_point, in either
                        case: atom and KORS. Joined or not, below max_size, append_past
-    play_stretches     border_factor: A and b grow, where the span grew; awv_rounds: AWV on q_t
+    play_stretches     border_factor: A and b grow, where the span grew, and growth is written for
+                       the certificate; awv_rounds: AWV on q_t
     certify            the certificate
 
 A forecast before it, nystrom_awv_forecasts, knows the round's coin: sample_point; if x_t will join,
-borrow_direction; p.c / a; return_direction. The round need not repeat sample_point, and if nothing
-was borrowed, U and D take q_t with the next pass over U only (factor.py). What was borrowed is
-computed again.
+borrow_direction; p.c / a; return_direction. Two things remain: space.point, so that the round skips
+sample_point (was_forecast); and, if nothing was borrowed, p, so that U and D wait for the next pass
+(Pending, factor.py). What was borrowed is computed again.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """

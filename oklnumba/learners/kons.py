@@ -107,7 +107,7 @@ class _KernelForm(GrowingFactor, Curved):
             self._played += n - start
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        self._reserve_ahead()
+        self._reserve_ahead()  # room only: no row is written
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
         enter(loops.write_coefficients)(self._gather(loops.KONSState), np.empty(r), coefs)

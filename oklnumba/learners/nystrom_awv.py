@@ -157,7 +157,7 @@ class NystromAWV(SampledSpan, AWVOrRidge):
             self._bind()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        self._reserve({ATOMS: self.size + 1})  # a coin may keep x for the length of its forecast
+        self._reserve({ATOMS: self.size + 1})  # borrow_direction may write one more column
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_number = None
         columns = forecasts.reshape(len(X), self._outputs)
