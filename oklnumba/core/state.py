@@ -135,7 +135,7 @@ class State:
     _UNBOUNDED: ClassVar[frozenset[str]] = frozenset()  # arrays that may overflow harmlessly
     _COINS: ClassVar[tuple[str, ...]] = ()
     _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
-    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # long arrays, mostly unused, or made anew
+    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # long arrays, mostly unused or soon freed
     _REMADE: ClassVar[frozenset[str]] = frozenset()  # arrays that are computed again, not saved
     _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
     _FIRST_ROOM = 64  # entries of the first buffers

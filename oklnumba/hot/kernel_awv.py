@@ -73,8 +73,8 @@ def kernel_awv_forecasts(rows, deltas, u, t, lam, is_ridge, forecasts):
     rows : (n, t), L^-1 k(x, past); deltas : (n,), k(x, x), replaced by k(x, x) - |row|^2.
     """
     for i in range(rows.shape[0]):
-        # Read from memory, or the compiler multiplies by one 1 / (lam + delta).
         deltas[i] = larger(deltas[i] - dot(rows[i], rows[i], t), 0.0)  # < 0 only by rounding
         for k in range(u.shape[0]):
             m = dot(rows[i], u[k], t)
+            # deltas[i] is in memory, or the compiler multiplies by one 1 / (lam + delta).
             forecasts[i, k] = m if is_ridge else m * lam / (lam + deltas[i])

@@ -7,7 +7,7 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 37; "line" is one of 
             times rate_scale after the first removal
         p_t = mean of y k(x, .) over the last M examples, with a loss or not
         f_t = f'_{t-1} + lambda_t p_t                                                # line 4, eq. 2
-        if y_t f_t(x_t) < 1, else f'_t = f'_{t-1}:                                        # line 7
+        if y_t f_t(x_t) >= 1: f'_t = f'_{t-1}; else:                                      # line 7
             if t < tbar (POMD): P_t = projection of k(x_t, .) on span S            # lines 8 to 10
                 near = |k(x_t, .) - P_t| <= ald_scale sqrt(D) T^-zeta, and S not empty (ALD)  # 11
             g_t = y_t P_t if near, else (always in OMDR) y_t k(x_t, .), S = S + {x_t}   # 12 to 21
@@ -18,11 +18,11 @@ Li and Liao 2023 ("pomdr"), Algorithm 1, with errata 26 to 37; "line" is one of 
 
 D is the largest k(x, x) so far, x_t included; T without a horizon is the present round, at least 2;
 B_0 is switch_size or min(ceil(15 ln T), B - 1). With a horizon OMDR does not begin in round T
-(errata 31). The paper's hint and gradient are -p_t and -g_t. We keep
-the factor R of K_S = R'R instead of K_S^-1, and update |f'_t|^2 from round to round. In the code
-u_t is P_t or k(x_t, .), so g_t = y_t u_t. In order: pomdr_rate: lambda_t; pomdr_values: f'_{t-1}
-and p_t at x_t; ald_residual, ald_holds: near; step_along_projection, or ald_grow (R) and a new
-atom: the step; update_sums: Proj, delta; store_last; merge_half: line 22; switch_to_omdr: line 17.
+(errata 31). The paper's hint and gradient are -p_t and -g_t. We keep the factor R of K_S = R'R
+instead of K_S^-1, and update |f'_t|^2 from round to round. In the code u_t is P_t or k(x_t, .), so
+g_t = y_t u_t. In order: pomdr_rate: lambda_t; pomdr_values: f'_{t-1} and p_t at x_t; ald_residual,
+ald_holds: near; step_along_projection, or ald_grow (R) and a new atom: the step; update_sums: Proj,
+delta; store_last; merge_half: line 22; switch_to_omdr: line 17.
 """
 
 import math

@@ -29,6 +29,7 @@ from oklnumba.hot.kernel_awv import (
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
+from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.growing_factor import GrowingFactor
@@ -131,8 +132,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        no_discount = 1.0
-        enter(loops.certify)(Y, 0, b, out, no_discount, certificate)
+        enter(loops.certify)(Y, 0, b, out, NO_DISCOUNT.discount, certificate)
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:

@@ -133,11 +133,8 @@ class NystromAWV(SampledSpan, AWVOrRidge):
     def _bind(self) -> None:
         dictionary, past, factor = map(self._gather, (Dictionary, loops.Past, Factor))
         space = loops.Space(self._kernel, self._growth, dictionary, past, self._point)
-        lam, is_ridge = self._hyper.lam, self._is_ridge
-        self._arguments = (
-            space,
-            loops.Model(lam, is_ridge, self._forgetting, factor, self._pass_work),
-        )
+        learner = self._hyper.lam, self._is_ridge, self._forgetting
+        self._arguments = space, loops.Model(*learner, factor, self._pass_work)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)

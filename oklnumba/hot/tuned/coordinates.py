@@ -202,12 +202,8 @@ def clear_rows(U, first, stop):
 @hot
 def add_direction(delta, leaf, maps):
     """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
-    counts, U, q, inv_pivots = (
-        maps.counts[leaf],
-        maps.unit_R[leaf],
-        maps.q[0],
-        maps.inv_pivots[leaf],
-    )
+    counts, U = maps.counts[leaf], maps.unit_R[leaf]
+    q, inv_pivots = maps.q[0], maps.inv_pivots[leaf]
     rank = counts[RANK]
     if rank % LANES == 0:  # written before passes over whole vectors read it: see end_choice
         clear_rows(U, rank, smaller(rank + LANES, U.shape[1]))

@@ -33,9 +33,8 @@ class Rules(NamedTuple):
     rates: Array  # (M,): C of PA-I, in units of the largest |y|, or the step over |z|^2
     signs: Array  # (K,): 1 for labels -1 and +1; 0 for real ones, and before round 32
     w: Annotated[Array, "leaves", "rules", "outputs", "r"]
-    max_label: Annotated[
-        Array, "leaves", "rules", "outputs"
-    ]  # of the leaf, or what shrink_units left
+    # Largest |y| so far in the leaf, or what shrink_units left of it.
+    max_label: Annotated[Array, "leaves", "rules", "outputs"]
 
 
 @hot

@@ -57,9 +57,7 @@ class Rounds(NamedTuple):
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast
     joins: bool = False  # whether inputs may join dictionaries
-    was_forecast: bool = (
-        False  # whether the only round is the one forecast last: z is there already
-    )
+    was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
 
 
 class Past(NamedTuple):

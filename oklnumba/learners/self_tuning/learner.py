@@ -213,10 +213,9 @@ class SelfTuning(Learner):
         was_forecast = self._take_forecast(X)
         while start < len(X):
             stop = min(len(X), start + self._restarts.rounds_to_stop(self._played))
+            block = X[start:stop], Y[start:stop], trace.rows(start, stop)
             try:
-                self._play_block(
-                    X[start:stop], Y[start:stop], trace.rows(start, stop), was_forecast
-                )
+                self._play_block(*block, was_forecast)
             except Trouble as trouble:
                 self._raise_status(*trouble.args)
             start = stop
@@ -288,9 +287,8 @@ class SelfTuning(Learner):
     # ---- health and files ----
 
     def _matrices(self) -> list[Part]:
-        return self._ensemble.find_parts() + [
-            part for one in self._experts for part in one.find_parts()
-        ]
+        of_experts = [part for one in self._experts for part in one.find_parts()]
+        return self._ensemble.find_parts() + of_experts
 
     def _nested(self) -> dict[str, State]:
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}

@@ -184,11 +184,8 @@ class Group(State):
         rounds = view, Y, self._toss(len(view)) if joins else NO_COINS, False
         run_loop(loops.group_rounds, SORT, *rounds, self._whole, self._bound)
         ends = [0, *self.arguments.block.rows.ends.tolist()]
-        n, count, some = (
-            len(view),
-            len(self.space.ridges),
-            max(1, (len(ends) - 1) // settings.SHARES),
-        )
+        n, count = len(view), len(self.space.ridges)
+        some = max(1, (len(ends) - 1) // settings.SHARES)
         leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
         shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
         shares = [one for one in shares if one[2] < one[3]]

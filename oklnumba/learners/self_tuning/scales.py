@@ -55,9 +55,8 @@ class Scales(NamedTuple):
         at_once : whether all cores may take part.
         """
         X, Y = past.X, past.Y
-        changes = look_back(past.cut, past.known_counts).differences[
-            ..., : count_lags(Y.shape[1]) - 1
-        ]
+        known = look_back(past.cut, past.known_counts)
+        changes = known.differences[..., : count_lags(Y.shape[1]) - 1]
         mean, scale = yield from measure_moments(X)
         of_lags = yield from measure_moments(changes.reshape(len(X), -1))
         of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]
@@ -91,9 +90,8 @@ class Scales(NamedTuple):
     def add_lags(self, Z: np.ndarray, known: Known) -> np.ndarray:
         """Return standardised inputs, and behind them the differences of labels."""
         changes = known.differences[..., : self.difference_mean.shape[1]].reshape(len(Z), -1)
-        return np.concatenate(
-            [Z, standardise(changes, self.difference_mean, self.difference_scale)], axis=1
-        )
+        changes = standardise(changes, self.difference_mean, self.difference_scale)
+        return np.concatenate([Z, changes], axis=1)
 
     def tree(self, space: Space) -> Tree:
         """Return the tree of a space; without a metric, one leaf of the inputs as they are."""
@@ -115,10 +113,9 @@ class Scales(NamedTuple):
 
     def sigma(self, space: Space) -> float:
         """Return sigma of the kernel of a space."""
-        median = (
-            self.median if space.metric is None else self.tree_medians[find_trees().index(space)]
-        )
-        return space.width * float(median)
+        if space.metric is None:
+            return space.width * float(self.median)
+        return space.width * float(self.tree_medians[find_trees().index(space)])
 
 
 def count_lags(outputs: int) -> int:
