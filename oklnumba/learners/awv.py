@@ -62,6 +62,8 @@ class AWVOrRidge(Learner):
         self, trace: Trace, workspace: tuple[np.ndarray, ...]
     ) -> tuple[AWVResults, Certificate]:
         """Return where rounds and their certificate write: into a trace and workspace."""
+        if len(trace.sizes) > len(workspace[1]):  # loops do not look
+            raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(workspace[1])}")
         results = trace.predictions, trace.loss, trace.comparator, trace.bound
         forecasts, *sums = [a.reshape(-1, self._outputs) for a in results]
         return AWVResults(forecasts, *workspace), Certificate(self._totals, *sums)

@@ -11,7 +11,7 @@ from oklnumba.components import losses
 from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.inputs import refuse_beyond, scale_columns
+from oklnumba.core.inputs import refuse_beyond
 from oklnumba.core.params import choice, clone, field_in, field_with, positive, to_spec
 from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros, axes_of
 from oklnumba.hot import experts as loops
@@ -178,7 +178,7 @@ class Experts(Learner):
             for i in numbers:
                 one = self._experts[i]
                 try:
-                    one._play(scale_columns(X, one._scales), y, traces[i], *Z.get(i, ()))
+                    one._play_inside(X, y, traces[i], *Z.get(i, ()))
                 except FloatingPointError as error:
                     raise FloatingPointError(f"learner {i}: {error}") from None
 
@@ -197,8 +197,8 @@ class Experts(Learner):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))
-        inputs = [scale_columns(X, one._scales) for one in self._experts]
-        columns = [one._forecast(inputs[i], *Z.get(i, ())) for i, one in enumerate(self._experts)]
+        experts = enumerate(self._experts)
+        columns = [one._forecast_inside(X, *Z.get(i, ())) for i, one in experts]
         F, state, nothing = np.stack(columns, axis=1), self._gather(loops.ExpertsState), np.empty(0)
         rule, out = self._rule, loops.Aggregates(forecasts, nothing)
         loops.experts_rounds(F, nothing, False, rule, self._played, state, self._weights, out)

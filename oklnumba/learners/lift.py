@@ -82,7 +82,7 @@ class WithFeatures(Wrapper):
         Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
         inner = self._hyper.learner
         inner._played = self._played
-        inner._play(Z, y, trace, *((Z,) if self._padded else ()))
+        inner._play_inside(Z, y, trace, *((Z,) if self._padded else ()))
         self._played += len(Z)
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
@@ -90,4 +90,4 @@ class WithFeatures(Wrapper):
         self._note_forecast(X)
         if self._played == 0:  # as before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(Z), self._outputs))
-        return self._hyper.learner._forecast(Z, *((Z,) if self._padded else ()))
+        return self._hyper.learner._forecast_inside(Z, *((Z,) if self._padded else ()))

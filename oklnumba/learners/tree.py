@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import clone, count
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, learner_field
@@ -215,8 +214,7 @@ class Tree(Wrapper):
             if out.size == 1:
                 out[:] = one.predict_one(X[0])
                 break
-            for part, block in cut_blocks(X[rows], one._block_rows, one._scales):
-                out[rows[part]] = one._forecast(block)
+            out[rows] = one._forecast_inside(X[rows])
         return out
 
     def _matrices(self) -> list[Part]:

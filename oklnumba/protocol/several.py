@@ -71,13 +71,12 @@ class Several(RowWrapper):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if self._together:
             columns = [self._column(y, k) for k in range(self._outputs)]
-            scaled = inputs.scale_columns(X, self._learners[0]._scales)
-            self._learners[0]._play(scaled, np.stack(columns, axis=1), trace)
+            self._learners[0]._play_inside(X, np.stack(columns, axis=1), trace)
         else:
             trace.sizes[:] = 0
             for k, one in enumerate(self._learners):
                 output = one._trace(len(X))
-                one._play(inputs.scale_columns(X, one._scales), self._column(y, k), output)
+                one._play_inside(X, self._column(y, k), output)
                 trace.sizes[:] += output.sizes
                 for name in NUMBERS:
                     if getattr(output, name) is not None:

@@ -14,6 +14,8 @@ class FeatureRows(NamedTuple):
 
     def of(self, X: np.ndarray, written: bool = False) -> np.ndarray:
         """Return the features of a block, a view; ``written``: the last call was with this X."""
+        if len(X) > len(self.rows):  # loops do not look
+            raise IndexError(f"a block of {len(X)} rows; there is room for {len(self.rows)}")
         Z = self.rows[: len(X)]
         if not written:
             self.write(X, Z)

@@ -319,6 +319,20 @@ class Learner(State, Params):
             self._fault = None
         return trace
 
+    def _play_inside(self, X: np.ndarray, y: np.ndarray, trace: Trace, *Z: np.ndarray) -> None:
+        """Play rows for another learner, which calls this only: ``_play`` has room for a block."""
+        if len(X) <= self._block_rows:
+            return self._play(inputs.scale_columns(X, self._scales), y, trace, *Z)
+        for rows, x in cut_blocks(X, self._block_rows, self._scales):
+            self._play(x, y[rows], trace.rows(rows.start, rows.stop), *[z[rows] for z in Z])
+
+    def _forecast_inside(self, X: np.ndarray, *Z: np.ndarray) -> np.ndarray:
+        """Return forecasts for another learner, which calls this in place of ``_forecast``."""
+        if len(X) <= self._block_rows:
+            return self._forecast(inputs.scale_columns(X, self._scales), *Z)
+        blocks = cut_blocks(X, self._block_rows, self._scales)
+        return np.concatenate([self._forecast(x, *[z[rows] for z in Z]) for rows, x in blocks])
+
     def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
         """Learn late labels; leads : (n,), of rounds before a row's own, those it did not know."""
         self._begin(X.shape[1], *y.shape[1:])

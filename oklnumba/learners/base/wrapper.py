@@ -7,7 +7,7 @@ import numpy as np
 
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import as_point, scale_columns
+from oklnumba.core.inputs import as_point
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -59,7 +59,7 @@ class Wrapper(Learner):
         self._hyper.learner._open(d, self._outputs)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        self._inner._play(scale_columns(X, self._inner._scales), y, trace)
+        self._inner._play_inside(X, y, trace)
         self._played += len(X)
 
     def _set_leads(self, leads: np.ndarray) -> None:
@@ -69,7 +69,7 @@ class Wrapper(Learner):
         self._inner._end_fit()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self._inner._forecast(scale_columns(X, self._inner._scales))
+        return self._inner._forecast_inside(X)
 
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()

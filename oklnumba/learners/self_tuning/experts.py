@@ -7,7 +7,6 @@ import numpy as np
 
 from oklnumba.core import checks
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.inputs import scale_columns
 from oklnumba.core.params import clone
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, check_learner
@@ -57,7 +56,7 @@ class Expert:
         for one, outputs in self._shares(Y.shape[1]):
             trace = one._trace(len(X))
             try:
-                one._play(scale_columns(X, one._scales), Y[:, outputs].copy(), trace)
+                one._play_inside(X, Y[:, outputs].copy(), trace)
             except (ValueError, FloatingPointError) as error:
                 raise FloatingPointError(f"{self.name}: {error}") from None
             F[:, 0, outputs] = trace.predictions
@@ -68,7 +67,7 @@ class Expert:
         """Return the forecasts of n single rounds, (n, 1, K); nothing is learned."""
         F = np.empty((len(X), 1, known.last.shape[1]))
         for one, outputs in self._shares(F.shape[2]):
-            F[:, 0, outputs] = one._forecast(scale_columns(X, one._scales))
+            F[:, 0, outputs] = one._forecast_inside(X)
         self._refuse_not_finite(F, "for row", 0)
         return F
 
