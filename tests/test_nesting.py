@@ -1,4 +1,4 @@
-"""Every learner in every wrapper, at more rows than a block holds: bulk, and single rounds after."""
+"""Every learner in every wrapper, at more rows than a block holds: bulk, then single rounds."""
 
 import ast
 import os
