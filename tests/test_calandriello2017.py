@@ -322,7 +322,8 @@ def test_bounds_are_their_formulas():
     kons = dimension * (1 + np.log1p(sigma * L**2 * np.trace(K) / alpha)) / sigma
     found = theory.kons_bound(kernel, X, "squared", C=C, alpha=alpha, norm=norm)
     np.testing.assert_allclose(found, alpha * norm**2 + kons, rtol=1e-9)
-    for gamma, beta, tau, divisor in ((0.1, 2.0, 0.01, 0.1), (0.01, 2.0, 0.1, 0.2)):
+    divisors = (0.1, 2.0, 0.01, 0.1), (0.01, 2.0, 0.1, 0.2), (0.01, 99.0, 0.1, 1.0)
+    for gamma, beta, tau, divisor in divisors:
         found = theory.sketched_kons_bound(
             kernel, X, gamma, "squared", C=C, alpha=alpha, beta=beta, tau_min=tau, norm=norm
         )
@@ -424,6 +425,23 @@ def test_theorem_3(where, how, gamma):
         regret = max(run.losses.sum() - ((X @ w - y) ** 2).sum() - alpha * w @ w for w in best)
         failures += max(learner.R_G, regret) > bound
     assert failures <= 40 * delta
+
+
+@pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers
+@pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
+@pytest.mark.parametrize("n", [40, 400])
+def test_theorem_3_as_printed_is_exceeded(n):
+    """Errata 65. Orthogonal points: all forecasts are 0, each tau is 1/3, and coins have p = 1."""
+    y, norm = np.where(np.arange(n) % 2, -1.0, 1.0), np.sqrt(n) / 2  # of f = y / 2
+    eps, delta, gamma = 0.1, 0.1, 0.01
+    params = {"alpha": 1.0, "beta": 3 * np.log(n / delta) / eps**2}
+    learner = okl.SketchedKONS(okl.Linear(), gamma=gamma, eps=eps, **params)
+    regret = okl.run(learner, np.eye(n), y).losses.sum() - n / 4
+    given = {"tau_min": 1 / 3, "norm": norm}
+    bound = theory.sketched_kons_bound(okl.Linear(), np.eye(n), gamma, **params, **given)
+    printed = norm**2 + (bound - norm**2) / (params["beta"] / 3)
+    assert learner.sketch_size == n
+    assert 2 * printed < regret == pytest.approx(0.75 * n) and regret <= bound
 
 
 @pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers

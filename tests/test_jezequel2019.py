@@ -182,6 +182,14 @@ def test_rates_minimise_the_forms_of_equation_8(gamma):
         np.testing.assert_allclose(found[name], expected, atol=2e-3, err_msg=name)
 
 
+@pytest.mark.parametrize("gamma, better", [(0.2, True), (0.41, True), (0.42, False), (0.5, False)])
+def test_pkawv_has_the_better_rate_below_root_two_minus_one(gamma, better):
+    """Errata 66: printed up to 1/2."""
+    found = theory.rates(gamma, points=101)
+    pkawv, sketched = (found[name][1:-1] for name in ("PKAWV", "Sketched-KONS"))
+    assert (pkawv < sketched).all() if better else (pkawv > sketched).all()
+
+
 # ---- every bound on streams of every kind ----
 
 

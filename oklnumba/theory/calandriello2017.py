@@ -86,15 +86,15 @@ def sketched_kons_bound(
     """Return the regret bound of Sketched-KONS (kons Theorem 3).
 
     alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 + log(1 + sigma L^2 tr K / alpha)) / (sigma
-    max(gamma, beta tau_min)), with high probability if KORS is accurate (beta >= 3 log(n / delta) /
-    eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in (0, 1]; the
-    loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least leverage score
-    of the rescaled points. Before the run take 0.
+    max(gamma, min(1, beta tau_min))), with high probability if KORS is accurate (beta >= 3 log(n /
+    delta) / eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in (0,
+    1]; the loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least leverage
+    score of the rescaled points. Before the run take 0.
 
     Remarks
     -------
-    Errata 10 and 11. The proof has a further factor 1 / (1 - eps). For eps <= 1/2 the factor 2 that
-    the proof wastes elsewhere (errata 10) covers it.
+    Errata 10, 11 and 65. The proof has a further factor 1 / (1 - eps). For eps <= 1/2 the factor 2
+    that the proof wastes elsewhere (errata 10) covers it.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def sketched_kons_bound(
     """
     sigma, L = _measure_curved(loss, C)
     dimension = _bound_log_det(kernel, X, alpha / (sigma * L**2))
-    return alpha * norm**2 + dimension / (sigma * max(gamma, beta * tau_min))
+    return alpha * norm**2 + dimension / (sigma * max(gamma, min(1.0, beta * tau_min)))
 
 
 @checks_arguments
