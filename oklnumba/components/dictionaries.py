@@ -1,18 +1,18 @@
 """Streaming dictionaries of points: KORS, uniform sampling, approximate linear dependence."""
 
 import copy
-from functools import partial
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.features import NystromFeatures
-from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, dense_blocks, scale_columns
-from oklnumba.core.params import Params, field_in, field_with, positive, random_seed
+from oklnumba.core.params import Declaration, Params, field_in, positive, random_seed, required
 from oklnumba.core.state import (
     INTERRUPTED,
     Coins,
@@ -39,7 +39,7 @@ class _Sampler(State, Transformer, Params):
     _FIRST_ROOM = 32
     _REMEDY = "scale the inputs"  # what to change after numerical trouble
 
-    kernel: Kernel = kernel_field()
+    kernel: Kernel = required(check_kernel)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -177,6 +177,7 @@ class KORS(_Sampler):
     _COINS = ("coins",)
     _REMEDY = "raise alpha or scale the inputs"
 
+    _: KW_ONLY
     alpha: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
@@ -216,6 +217,7 @@ class UniformSampling(_Sampler):
     _STATE = {"counts": ("counts",), "atoms": ("d", ATOMS)}
     _COINS = ("coins",)
 
+    _: KW_ONLY
     probability: float = field_in("(0, 1]", 0.1)
     seed: int = random_seed(0)
 
@@ -260,6 +262,7 @@ class ALD(_Sampler):
     _STATE = axes_of(loops.ALDState)
     _REMEDY = "raise threshold or scale the inputs"
 
+    _: KW_ONLY
     threshold: float = positive(0.1)
 
     def _play(self, X: np.ndarray, out: loops.Choices) -> tuple[int, int]:
@@ -278,4 +281,4 @@ def check_sampler(name: str, value: Any) -> str | float:
     return value if named else float(value)
 
 
-sampler_field = partial(field_with, check_sampler)
+sampler_field = Declaration(check_sampler)

@@ -1,7 +1,7 @@
 """Feature maps z(x) with z(x).z(x') equal or close to a kernel: of any basis, Fourier, Nystrom."""
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, sqrt
 from typing import Any, Self
@@ -10,10 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Gaussian, Kernel, check_kernel, kernel_field
+from oklnumba.components.kernels import Gaussian, Kernel, check_kernel
 from oklnumba.core.checks import require, require_count
 from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale_columns
-from oklnumba.core.params import Params, count, field_with, random_seed, width
+from oklnumba.core.params import KW_ONLY, Params, count, field_with, random_seed, required, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 
@@ -122,9 +122,10 @@ class TaylorFeatures(Features):
     LOW_SHARE = 0.1  # if less of the kernel is captured there is advice
     HEAD = 500  # inputs looked at for advice
 
-    degree: int = count(0, 2)
+    degree: int = count(2, least=0)
+    _: KW_ONLY
     sigma: float = width(1.0)
-    center: ArrayLike | None = field_with(_check_center, None, optional=True)
+    center: ArrayLike | None = field_with(_check_center, None)
 
     def size(self, d: int) -> int:
         """Return C(d + degree, degree)."""
@@ -228,7 +229,8 @@ class FourierFeatures(Features):
     ((1, 100), 1.0)
     """
 
-    n_frequencies: int = count(1, 400)
+    n_frequencies: int = count(400, least=1)
+    _: KW_ONLY
     sigma: float = width(1.0)
     seed: int = random_seed(0)
 
@@ -316,9 +318,10 @@ class NystromFeatures(Features):
     array([1.  , 0.97, 0.  ])
     """
 
-    landmarks: ArrayLike = field_with(_check_landmarks)
-    kernel: Kernel = kernel_field()
-    rank: int | None = count(1, None, optional=True)
+    landmarks: ArrayLike = required(_check_landmarks)
+    kernel: Kernel = required(check_kernel)
+    _: KW_ONLY
+    rank: int | None = count(None, least=1)
 
     def _writer(self, d: int):
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
@@ -403,8 +406,8 @@ class BasisFeatures(Features):
     array([[2.]])
     """
 
-    basis: Callable = field_with(_check_basis)
-    gram: ArrayLike | Callable = field_with(_check_gram)
+    basis: Callable = required(_check_basis)
+    gram: ArrayLike | Callable = required(_check_gram)
 
     def _writer(self, d: int):
         gram = self.gram(d) if callable(self.gram) else self.gram
@@ -428,6 +431,3 @@ def check_features(name: str, features: Any) -> Features:
     require(isinstance(features, Features), name, features, domain)
     features._checked_params()
     return features
-
-
-features_field = partial(field_with, check_features)

@@ -1,6 +1,6 @@
 """RKHS kernels: hyper-parameters and a code; the loops are in hot/primitives/rows.py."""
 
-from functools import partial
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
 from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, dense_blocks, make_dense
-from oklnumba.core.params import Params, count, field_with, nonnegative, positive, width
+from oklnumba.core.params import Params, count, field_with, nonnegative, positive, required, width
 from oklnumba.hot.primitives.elementary import FAR
 from oklnumba.hot.primitives.rows import (
     GAUSSIAN,
@@ -222,6 +222,7 @@ class Laplacian(_Radial):
     """
 
     sigma: float = width(1.0)
+    _: KW_ONLY
     norm: int = field_with(_check_norm, 2)
 
     def _code(self) -> tuple[int, np.ndarray]:
@@ -253,6 +254,7 @@ class Matern(_Radial):
     """
 
     nu: float = field_with(_check_smoothness, 1.5)
+    _: KW_ONLY
     sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
@@ -276,7 +278,8 @@ class Polynomial(Compiled):
     16.0
     """
 
-    degree: int = count(1, 2)
+    degree: int = count(2, least=1)
+    _: KW_ONLY
     scale: float = positive(1.0)
     coef0: float = nonnegative(1.0)
 
@@ -327,7 +330,7 @@ class Precomputed(Compiled):
     array([0.08, 0.09])
     """
 
-    K: Any = field_with(_check_matrix)
+    K: Any = required(_check_matrix)
 
     def _code(self) -> tuple[int, np.ndarray]:
         K = np.asarray(self.K, dtype=np.float64)
@@ -355,9 +358,6 @@ def check_kernel(name: str, kernel: Any) -> Kernel:
     require(isinstance(kernel, Kernel), name, kernel, domain)
     kernel._checked_params()
     return kernel
-
-
-kernel_field = partial(field_with, check_kernel)
 
 
 def list_kernels(params: Any) -> list[Kernel]:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, kernel_field
+from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import add_squares, one_blas_thread, solve_positive
 from oklnumba.core.paced import Paced, finish
-from oklnumba.core.params import field_with
+from oklnumba.core.params import required
 
 FIT_ROWS = 128  # rows of a piece of the fit; a piece of gradients has twice as many
 ADVICE_ROWS = 256  # first rows, which must suit the kernel
@@ -45,8 +45,8 @@ class Metric(Kernel):
     array([[0.6065]])
     """
 
-    kernel: Kernel = kernel_field()
-    scales: ArrayLike = field_with(_check_scales)
+    kernel: Kernel = required(check_kernel)
+    scales: ArrayLike = required(_check_scales)
 
     _scales = property(lambda self: np.asarray(self.scales, dtype=float))
 

@@ -4,10 +4,11 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import KW_ONLY as KW_ONLY
+from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -34,73 +35,90 @@ UNKNOWN = dict.fromkeys(("class_weight", "sample_weight"), NO_WEIGHTS)
 
 # ---- declarations: each is a dataclass field with the check of its domain ----
 
-Check = Callable[[str, Any], Any]
+T = TypeVar("T")
+Check = Callable[[str, Any], T]
 
 
-def field_with(check: Check, default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a hyper-parameter; ``optional`` allows None.
+def required(check: Check[T]) -> T:
+    """Declare a hyper-parameter without a default.
 
     ``check(name, value)`` returns the value that loops compute with, or raises ValueError.
     """
+    return field(metadata={"check": check, "optional": False})
+
+
+def field_with(check: Check, default: T, optional: bool = False) -> T:
+    """Declare a hyper-parameter; ``optional``, or the default None, allows None."""
+    optional = optional or default is None
     return field(default=default, metadata={"check": check, "optional": optional})
 
 
-positive = partial(field_with, checks.require_positive)
-nonnegative = partial(field_with, checks.require_nonnegative)
-width = partial(field_with, checks.require_width)  # of a kernel: its square does not overflow
-discount_factor = partial(field_with, checks.require_discount)
-random_seed = partial(field_with, checks.require_seed)
-flag = partial(field_with, checks.require_flag)
+class Declaration:
+    """``field_with`` of one check: ``lam: float = positive(1.0)``."""
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+
+    def __call__(self, default: T, optional: bool = False) -> T:
+        """Declare a hyper-parameter."""
+        return field_with(self.check, default, optional)
 
 
-def field_in(interval: str, default: Any = MISSING, optional: bool = False) -> Any:
+positive = Declaration(checks.require_positive)
+nonnegative = Declaration(checks.require_nonnegative)
+width = Declaration(checks.require_width)  # of a kernel: its square does not overflow
+discount_factor = Declaration(checks.require_discount)
+random_seed = Declaration(checks.require_seed)
+flag = Declaration(checks.require_flag)
+
+
+def field_in(interval: str, default: T) -> T:
     """Declare a number in an interval, written as "(0, 1]"."""
-    return field_with(partial(checks.require_within, interval=interval), default, optional)
+    return field_with(partial(checks.require_within, interval=interval), default)
 
 
-def count(least: int, default: Any = MISSING, optional: bool = False) -> Any:
+def count(default: T, *, least: int) -> T:
     """Declare an integer >= least."""
-    return field_with(partial(checks.require_count, least=least), default, optional)
+    return field_with(partial(checks.require_count, least=least), default)
 
 
-def choice(words: Iterable[str], default: Any = MISSING, optional: bool = False) -> Any:
+def choice(words: Iterable[str], default: T) -> T:
     """Declare one of some words."""
-    return field_with(partial(checks.require_choice, choices=list(words)), default, optional)
+    return field_with(partial(checks.require_choice, choices=list(words)), default)
 
 
 # ---- objects that have hyper-parameters ----
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(required,))
 class Params:
     """Base of every object with hyper-parameters: kernels, feature maps, learners.
 
     Every subclass is a dataclass with a field for each hyper-parameter and its domain, such as
     ``lam: float = positive(1.0)``. ``__init__``, the checks, ``get_params``, the repr and the file
     follow from the fields. They hold what the user gives, so scikit-learn's ``clone`` works. Fields
-    with a default are given by keyword only, except the very first field of a class.
+    after a line ``_: KW_ONLY`` are given by keyword.
     """
 
     __signature__: ClassVar[inspect.Signature]
-    _declared: ClassVar[tuple[Field, ...]] = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    _declared: ClassVar[tuple[Field, ...]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        inherited = any(base._declared for base in cls.__mro__[1:] if issubclass(base, Params))
-        for i, name in enumerate(inspect.get_annotations(cls)):
-            one = vars(cls).get(name)
-            if isinstance(one, Field) and one.default is not MISSING and (inherited or i > 0):
-                one.kw_only = True
         dataclass(eq=False, repr=False)(cls)
         cls._declared = fields(cls)
         parameters = list(inspect.signature(cls.__init__).parameters.values())
         cls.__signature__ = inspect.Signature(parameters[1:])
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Return a new object; raise TypeError that names what an unknown argument may mean."""
-        for name in kwargs:
-            if name not in cls.__signature__.parameters:
-                raise TypeError(unknown_name(cls, name, "argument"))
-        return super().__new__(cls)
+    if not TYPE_CHECKING:  # which would hide the arguments of __init__
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+            """Return a new object; raise TypeError that names what an unknown argument may mean."""
+            for name in kwargs:
+                if name not in cls.__signature__.parameters:
+                    raise TypeError(unknown_name(cls, name, "argument"))
+            return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self._checked_params()

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.dictionaries import KORS
-from oklnumba.components.features import Features, NystromFeatures, features_field
-from oklnumba.components.kernels import Compiled, Kernel, kernel_field
+from oklnumba.components.features import Features, NystromFeatures, check_features
+from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
 from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import choice, discount_factor, positive
+from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import awv as loops
 from oklnumba.hot.awv import AWVResults, Certificate, Stretch
@@ -107,7 +107,8 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
     _run_rows, _block_rows = 1024, cholesky.BLOCK
     _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
-    kernel: Kernel = kernel_field()
+    kernel: Kernel = required(check_kernel)
+    _: KW_ONLY
     lam: float = positive(1.0)
 
     def _start(self, d: int) -> None:
@@ -340,7 +341,8 @@ class PKAWV(FeatureRidge):
     0.1933
     """
 
-    features: Features = features_field()
+    features: Features = required(check_features)
+    _: KW_ONLY
     lam: float = positive(1.0)
     forecaster: str = choice(FORECASTERS, "awv")
     discount: float = discount_factor(1.0)
@@ -401,6 +403,7 @@ class LinearAWV(Game, FeatureRidge):
     _forecaster, _can_widen = "awv", True
 
     lam: float = positive(1.0)
+    _: KW_ONLY
     discount: float = discount_factor(1.0)
 
     def _start(self, d: int) -> None:

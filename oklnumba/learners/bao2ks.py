@@ -7,7 +7,7 @@ import numpy as np
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core.checks import require
-from oklnumba.core.params import clone, count, field_with, positive, random_seed
+from oklnumba.core.params import KW_ONLY, clone, count, positive, random_seed, required
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import bao2ks as loops
 from oklnumba.hot.primitives.jit import Out, enter
@@ -87,13 +87,14 @@ class BAO2KS(Learner):
     _fixed_loss = "hinge"
     _REMEDY = "lower eta or radius, or scale the inputs"
 
-    kernels: Any = field_with(check_kernels)
+    kernels: Any = required(check_kernels)
+    _: KW_ONLY
     radius: float = positive(30.0)
-    eta: float | None = positive(None, optional=True)
-    budget: int = count(2, 400)
-    hints: int | None = count(1, None, optional=True)
+    eta: float | None = positive(None)
+    budget: int = count(400, least=2)
+    hints: int | None = count(None, least=1)
     beta: float = positive(6.0)
-    horizon: int | None = count(1, None, optional=True)
+    horizon: int | None = count(None, least=1)
     seed: int = random_seed(0)
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
-from oklnumba.core.params import choice, field_in, positive
+from oklnumba.core.params import KW_ONLY, choice, field_in, positive
 from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot.exp_concave import (
     BALL,
@@ -100,9 +100,10 @@ class ExpConcaveFTRL(EitherLearner):
     _block_rows = NewtonLearner._block_rows
 
     alpha_tilde: float = positive(0.1)
+    _: KW_ONLY
     lipschitz: float = field_in("(1e-150, 1e150)", 1.0)
     domain: str = choice(("all", *_DOMAINS), "all")
-    radius: float | None = positive(None, optional=True)
+    radius: float | None = positive(None)
     loss: str = loss_field("squared")
 
     def _check_params(self) -> None:

@@ -12,7 +12,7 @@ from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond
-from oklnumba.core.params import choice, clone, field_in, field_with, positive, to_spec
+from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
 from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros, axes_of
 from oklnumba.hot import experts as loops
 from oklnumba.learners.base.feature_rows import FeatureRows
@@ -99,7 +99,8 @@ class Experts(Learner):
     _needs_each_label = from_any("learners", "_needs_each_label")
     _needs_last_label = from_any("learners", "_needs_last_label")
 
-    learners: Sequence[Learner] = field_with(_check_learners)
+    learners: Sequence[Learner] = required(_check_learners)
+    _: KW_ONLY
     B: float | None = positive(1.0, optional=True)
     kind: str = choice(KINDS, "aggregating")
     share: float = field_in("[0, 1)", 0.0)

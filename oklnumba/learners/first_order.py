@@ -10,7 +10,7 @@ import numpy as np
 from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
-from oklnumba.core.params import choice, field_with, positive
+from oklnumba.core.params import KW_ONLY, choice, field_with, positive
 from oklnumba.core.state import axes_of
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as loops
@@ -82,9 +82,10 @@ class OGD(_FirstOrder):
     _rule = loops.GRADIENT_STEP
 
     eta: float = positive(0.1)
+    _: KW_ONLY
     schedule: str = choice(POWERS, "constant")
-    lam: float | None = positive(None, optional=True)
-    radius: float | None = positive(None, optional=True)
+    lam: float | None = positive(None)
+    radius: float | None = positive(None)
     loss: str = loss_field("squared")
 
     @property
@@ -129,6 +130,7 @@ class LazyOGD(_FirstOrder):
     _rule = loops.LAZY_BALL
 
     eta: float = positive(0.1)
+    _: KW_ONLY
     radius: float = positive(1.0)
     loss: str = loss_field("squared")
 
@@ -158,6 +160,7 @@ class PNorm(_FirstOrder):
     _rule = loops.P_NORM
 
     eta: float = positive(0.1)
+    _: KW_ONLY
     p: float = field_with(check_p, 1.5)
     loss: str = loss_field("squared")
 
@@ -191,6 +194,7 @@ class ExponentiatedGradient(_FirstOrder):
     _rule = loops.ENTROPY
 
     eta: float = positive(0.1)
+    _: KW_ONLY
     scale: float = positive(1.0)
     loss: str = loss_field("squared")
 
@@ -276,6 +280,7 @@ class AdaptiveFTRL(EitherLearner):
     _RULES = {"sqrt": loops.SQRT_STEPS, "gradient": loops.LENGTH_STEPS, "adagrad": loops.ADAGRAD}
 
     kind: str = choice((*_RULES, "adagrad_full"), "sqrt")
+    _: KW_ONLY
     eta: float = positive(0.5)
     sigma: float = positive(1.0)
     loss: str = loss_field("squared")
@@ -318,6 +323,7 @@ class StronglyConvexFTRL(_FirstOrder):
     _REMEDY = "raise lam, or scale the inputs and labels"
 
     lam: float = positive(1.0)
+    _: KW_ONLY
     loss: str = loss_field("hinge")
 
     def _choose_steps(self) -> loops.Steps:
@@ -356,7 +362,8 @@ class CoinBetting(LinearLearner):
 
     _STATE = axes_of(coin_betting.CoinState)
 
-    lipschitz: float | None = positive(None, optional=True)
+    lipschitz: float | None = positive(None)
+    _: KW_ONLY
     wealth: float = positive(1.0)
     loss: str = loss_field("hinge")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from oklnumba.components.features import Features, FourierFeatures, features_field
-from oklnumba.core.params import count, positive, random_seed, width
+from oklnumba.components.features import Features, FourierFeatures, check_features
+from oklnumba.core.params import KW_ONLY, count, field_with, positive, random_seed, width
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, enter
@@ -43,11 +43,12 @@ class FOGD(Learner):
     _runs_in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
-    features: Features | None = features_field(None, optional=True)
+    features: Features | None = field_with(check_features, None)
+    _: KW_ONLY
     loss: str = loss_field("hinge")
     eta: float = positive(0.1)
     sigma: float = width(1.0)
-    n_frequencies: int = count(1, 400)
+    n_frequencies: int = count(400, least=1)
     seed: int = random_seed(0)
 
     def _check_params(self) -> None:

@@ -7,7 +7,7 @@ from oklnumba.core import cholesky
 from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import count, field_in
+from oklnumba.core.params import KW_ONLY, count, field_in
 from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot import frequent_kons as loops
 from oklnumba.hot.kons import clipped_forecasts
@@ -58,8 +58,9 @@ class FrequentKONS(Curved):
     _STATE = axes_of(loops.FrequentKONSState)
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
-    rank: int = count(1, 25)
-    budget: int = count(1, 100)
+    _: KW_ONLY
+    rank: int = count(25, least=1)
+    budget: int = count(100, least=1)
     threshold: float = field_in("[0, 1)", 1e-3)
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.components.features import TaylorFeatures, check_features
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import cut_blocks
-from oklnumba.core.params import choice, clone, count, discount_factor, field_with, positive
+from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor, positive, required
 from oklnumba.core.state import BLOCK_ROWS
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.learners.awv import FORECASTERS, FeatureRidge
@@ -66,11 +66,12 @@ class GrowingPKAWV(FeatureRidge):
         "counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST),
     }  # fmt: skip
 
-    features: TaylorFeatures = field_with(_check_taylor)
+    features: TaylorFeatures = required(_check_taylor)
+    _: KW_ONLY
     lam: float = positive(1.0)
     forecaster: str = choice(FORECASTERS, "awv")
-    first: int = count(1, 64)
-    max_size: int = count(1, 1000)
+    first: int = count(64, least=1)
+    max_size: int = count(1000, least=1)
     discount: float = discount_factor(1.0)
 
     def _start(self, d: int) -> None:

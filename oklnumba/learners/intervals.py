@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
-from oklnumba.core.params import field_in, positive
+from oklnumba.core.params import KW_ONLY, field_in, positive, required
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.hot.primitives.jit import enter
-from oklnumba.learners.base.learner import Learner, Trace, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -56,7 +56,8 @@ class Intervals(Wrapper):
     _UNBOUNDED = frozenset({"tracked"})
     _outputs_at_once, _needs_last_label = False, "Intervals"
 
-    learner: Learner = learner_field()
+    learner: Learner = required(check_member)
+    _: KW_ONLY
     coverage: float = field_in("(0, 1)", 0.9)
     eta: float = positive(0.1)
 

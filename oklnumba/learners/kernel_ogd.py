@@ -3,7 +3,7 @@
 import numpy as np
 
 from oklnumba.core.checks import require
-from oklnumba.core.params import count, flag, nonnegative, positive, random_seed
+from oklnumba.core.params import KW_ONLY, count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins, axes_of
 from oklnumba.hot import kernel_ogd as loops
 from oklnumba.learners.base.expansion import Expansion
@@ -13,6 +13,7 @@ from oklnumba.learners.base.learner import loss_field
 class _Shrinking(Expansion):
     """Kernel gradient descent whose function shrinks by 1 - eta lam each round."""
 
+    _: KW_ONLY
     loss: str = loss_field("hinge")
     eta: float = positive(0.1)
     lam: float = nonnegative(0.0)
@@ -60,8 +61,9 @@ class KernelOGD(_Shrinking):
     _STATE, _LAYOUT, _WORK = axes_of(loops.NORMAState), loops.NORMAState, loops.NORMAWork
     _loop = staticmethod(loops.norma_rounds)
 
-    budget: int | None = count(2, None, optional=True)
-    radius: float | None = positive(None, optional=True)
+    _: KW_ONLY
+    budget: int | None = count(None, least=2)
+    radius: float | None = positive(None)
 
     _factor = property(lambda self: float(self._sums[loops.FACTOR]))
 
@@ -111,8 +113,9 @@ class BOGD(_Shrinking):
     _STATE, _LAYOUT, _WORK = axes_of(loops.BOGDState), loops.BOGDState, loops.BOGDWork
     _loop, _COINS = staticmethod(loops.bogd_rounds), ("coins",)
 
-    budget: int = count(2, 400)
-    gamma: float | None = positive(None, optional=True)
+    _: KW_ONLY
+    budget: int = count(400, least=2)
+    gamma: float | None = positive(None)
     seed: int = random_seed(0)
     weighted: bool = flag(False)
 

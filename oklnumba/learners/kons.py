@@ -4,13 +4,23 @@ After Calandriello, Lazaric and Valko 2017, "Second-order kernel online convex o
 adaptive sketching" (kons below).
 """
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import cholesky
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import choice, field_in, nonnegative, positive, random_seed, width
+from oklnumba.core.params import (
+    choice,
+    field_in,
+    nonnegative,
+    positive,
+    random_seed,
+    required,
+    width,
+)
 from oklnumba.core.state import Coins, aligned_zeros, axes_of
 from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
@@ -32,11 +42,12 @@ class Curved(BoundedForecasts):
 
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
-    kernel: Kernel = kernel_field()
+    kernel: Kernel = required(check_kernel)
+    _: KW_ONLY
     loss: str = loss_field("squared")
     C: float = width(1.0)
     alpha: float = positive(1.0)
-    eta: float | None = positive(None, optional=True)
+    eta: float | None = positive(None)
 
     def _check_params(self) -> None:
         self._require_curvature("or FOGD, a first-order learner")
@@ -55,6 +66,7 @@ class _KernelForm(GrowingFactor, Curved):
     _run_rows = _block_rows = LARGE_BLOCK  # most that _play gets; _learn takes a block of them
     _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
+    _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
     stop: float = nonnegative(0.0)
 
@@ -249,6 +261,7 @@ class SketchedKONS(_KernelForm):
     _STATE = axes_of(loops.KONSState, loops.Sketch)
     _COINS = ("kors_coins", "coins")
 
+    _: KW_ONLY
     gamma: float = field_in("(0, 1]", 0.1)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)

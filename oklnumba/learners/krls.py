@@ -3,7 +3,7 @@
 import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.params import nonnegative
+from oklnumba.core.params import KW_ONLY, nonnegative
 from oklnumba.core.state import axes_of
 from oklnumba.hot.krls import KRLSState, Work, krls_rounds
 from oklnumba.learners.base.expansion import Expansion, measure_span
@@ -41,6 +41,7 @@ class KRLS(Expansion):
     _loop = staticmethod(krls_rounds)
     _REMEDY = "raise threshold, or scale the inputs and labels"
 
+    _: KW_ONLY
     threshold: float = nonnegative(0.01)
 
     def _start(self, d: int) -> None:

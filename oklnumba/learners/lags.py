@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from oklnumba.core.params import count, flag
-from oklnumba.learners.base.learner import Learner, Trace, learner_field
+from oklnumba.core.params import KW_ONLY, count, flag, required
+from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -50,10 +50,11 @@ class Lags(Wrapper):
     _outputs_at_once = False
     _needs_last_label = "Lags"
 
-    learner: Learner = learner_field()
-    lags: int = count(1, 3)
+    learner: Learner = required(check_member)
+    _: KW_ONLY
+    lags: int = count(3, least=1)
     difference: bool = flag(True)
-    season: int | None = count(2, None, optional=True)
+    season: int | None = count(None, least=2)
 
     @property
     def _season(self) -> int | None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.features import Features, features_field
+from oklnumba.components.features import Features, check_features
 from oklnumba.core.checks import require
-from oklnumba.core.params import clone, field_with
+from oklnumba.core.params import clone, required
 from oklnumba.core.state import BLOCK_ROWS, aligned_zeros
 from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.base.feature_rows import FeatureRows
@@ -48,8 +48,8 @@ class WithFeatures(Wrapper):
 
     _block_rows = BLOCK_ROWS
 
-    features: Features = features_field()
-    learner: Game = field_with(_check_linear)
+    features: Features = required(check_features)
+    learner: Game = required(_check_linear)
 
     _advice, _can_widen = Learner._advice, False  # those of the features
 

@@ -7,7 +7,7 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
-from oklnumba.core.params import count, positive, width
+from oklnumba.core.params import KW_ONLY, count, positive, width
 from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import newton as loops
 from oklnumba.hot.primitives.jit import NEED_ROOM, enter
@@ -150,9 +150,10 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
     """
 
     loss: str = loss_field("squared")
+    _: KW_ONLY
     C: float = width(1.0)
     alpha: float = positive(1.0)
-    eta: float | None = positive(None, optional=True)
+    eta: float | None = positive(None)
 
     def _start(self, d: int) -> None:
         p = self._hyper
@@ -187,9 +188,10 @@ class SketchedONS(_ProjectedStep):
 
     _STATE = axes_of(loops.SketchState)
 
-    rank: int = count(1, 10)
+    rank: int = count(10, least=1)
+    _: KW_ONLY
     alpha: float = positive(1.0)
-    eta: float | None = positive(None, optional=True)
+    eta: float | None = positive(None)
     C: float = width(1.0)
     loss: str = loss_field("squared")
 

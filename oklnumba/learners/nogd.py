@@ -8,7 +8,7 @@ import scipy
 from oklnumba.components.features import leading_eigenvectors
 from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
-from oklnumba.core.params import count, positive, random_seed
+from oklnumba.core.params import KW_ONLY, count, positive, random_seed
 from oklnumba.core.state import axes_of
 from oklnumba.hot import nogd as loops
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
@@ -31,9 +31,10 @@ class _Mapped(Expansion):
     _STATE, _LAYOUT, _WORK = axes_of(loops.MappedState), loops.MappedState, loops.Work
     _waits = False  # whether the first map is made in the next round with a loss
 
+    _: KW_ONLY
     loss: str = loss_field("hinge")
     eta: float = positive(0.1)
-    budget: int = count(2, 400)
+    budget: int = count(400, least=2)
 
     def _check_params(self) -> None:
         require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
@@ -121,7 +122,8 @@ class NOGD(_Mapped):
     (True, 50)
     """
 
-    rank: int = count(1, 80)
+    _: KW_ONLY
+    rank: int = count(80, least=1)
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         K, rank = self._finite_kernel(self.atoms, t), self._hyper.rank
@@ -190,11 +192,12 @@ class SkeGD(_Mapped):
     _INTEGERS = _Mapped._INTEGERS | {"sampled"}
     _waits = True
 
-    sketch: int = count(1, 300)
-    columns: int = count(1, 60)
-    blocks: int = count(1, 4)
-    rank: int = count(1, 40)
-    period: int | None = count(1, None, optional=True)
+    _: KW_ONLY
+    sketch: int = count(300, least=1)
+    columns: int = count(60, least=1)
+    blocks: int = count(4, least=1)
+    rank: int = count(40, least=1)
+    period: int | None = count(None, least=1)
     seed: int = random_seed(0)
 
     def _check_params(self) -> None:

@@ -1,12 +1,22 @@
 """AWV and ridge regression on a growing Nystrom subspace (pkawv Algorithm 2)."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
-from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
 from oklnumba.core.health import Part
-from oklnumba.core.params import choice, count, discount_factor, field_in, positive, random_seed
+from oklnumba.core.params import (
+    choice,
+    count,
+    discount_factor,
+    field_in,
+    positive,
+    random_seed,
+    required,
+)
 from oklnumba.core.state import (
     BLOCK_ROWS,
     aligned_zeros,
@@ -82,14 +92,15 @@ class NystromAWV(SampledSpan, AWVOrRidge):
     }  # fmt: skip
     _runs_in_threads, _block_rows = True, BLOCK_ROWS
 
-    kernel: Kernel = kernel_field()
+    kernel: Kernel = required(check_kernel)
+    _: KW_ONLY
     lam: float = positive(1.0)
     mu: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
     forecaster: str = choice(FORECASTERS, "awv")
     sampler: str | float = sampler_field("kors")
-    max_size: int | None = count(1, None, optional=True)
+    max_size: int | None = count(None, least=1)
     seed: int = random_seed(0)
     discount: float = discount_factor(1.0)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.core.checks import require
-from oklnumba.core.params import count, nonnegative, positive
+from oklnumba.core.params import KW_ONLY, count, nonnegative, positive
 from oklnumba.core.state import axes_of
 from oklnumba.hot import pomdr as loops
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
@@ -52,8 +52,9 @@ class OptimisticDescent(OnSpan):
     _fixed_loss = "hinge"
     _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
 
+    _: KW_ONLY
     radius: float = positive(25.0)
-    hints: int = count(1, 15)
+    hints: int = count(15, least=1)
     zeta: float = nonnegative(1.0)
     ald_scale: float = nonnegative(1.0)
 
@@ -131,7 +132,8 @@ class POMD(OptimisticDescent):
     (True, True)
     """
 
-    horizon: int | None = count(1, None, optional=True)
+    _: KW_ONLY
+    horizon: int | None = count(None, least=1)
 
 
 class POMDR(OptimisticDescent):
@@ -169,11 +171,12 @@ class POMDR(OptimisticDescent):
     (True, True)
     """
 
+    _: KW_ONLY
     zeta: float = nonnegative(2 / 3)
     ald_scale: float = nonnegative(10.0)
-    switch_size: int | None = count(1, None, optional=True)
-    budget: int = count(2, 400)
-    horizon: int | None = count(1, None, optional=True)
+    switch_size: int | None = count(None, least=1)
+    budget: int = count(400, least=2)
+    horizon: int | None = count(None, least=1)
     rate_scale: float = nonnegative(0.1)
 
     def _check_params(self) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oklnumba.core.params import count, flag, nonnegative
+from oklnumba.core.params import KW_ONLY, count, flag, nonnegative
 from oklnumba.core.state import axes_of
 from oklnumba.hot.projectron import ProjectronState, Rules, Work, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
@@ -46,8 +46,9 @@ class Projectron(OnSpan):
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
 
+    _: KW_ONLY
     threshold: float = nonnegative(0.1)
-    budget: int | None = count(2, None, optional=True)
+    budget: int | None = count(None, least=2)
     aggressive: bool = flag(False)
 
     def _start(self, d: int) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.core.health import Part
-from oklnumba.core.params import field_in, flag, positive, random_seed
+from oklnumba.core.params import KW_ONLY, field_in, flag, positive, random_seed
 from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import pros_n_kons as loops
 from oklnumba.hot.newton import Step
@@ -56,6 +56,7 @@ class ProsNKONS(SampledSpan, Curved):
     _FIRST_ROOM = 32
     _REMEDY = "raise alpha or mu, lower eta, or scale the inputs"
 
+    _: KW_ONLY
     mu: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks
-from oklnumba.core.params import count, field_with
+from oklnumba.core.params import KW_ONLY, count, field_with, required
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.outside import Foreign
 
@@ -59,11 +59,12 @@ class Refit(Foreign):
     True
     """
 
-    estimator: Any = field_with(_check_estimator)
-    every: int = count(1, 1000)
-    growth: float | str | None = field_with(_check_growth, None, optional=True)
-    first: int | None = count(1, None, optional=True)
-    latest: int | None = count(1, None, optional=True)
+    estimator: Any = required(_check_estimator)
+    _: KW_ONLY
+    every: int = count(1000, least=1)
+    growth: float | str | None = field_with(_check_growth, None)
+    first: int | None = count(None, least=1)
+    latest: int | None = count(None, least=1)
 
     def _start(self, d: int) -> None:
         p = self._hyper

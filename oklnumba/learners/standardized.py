@@ -3,10 +3,10 @@
 import numpy as np
 
 from oklnumba.components.scaling import LARGEST, Standardizer
-from oklnumba.core.params import positive
+from oklnumba.core.params import KW_ONLY, positive, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import NOT_FINITE
-from oklnumba.learners.base.learner import Learner, Trace, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -38,7 +38,8 @@ class Standardized(Wrapper):
     True
     """
 
-    learner: Learner = learner_field()
+    learner: Learner = required(check_member)
+    _: KW_ONLY
     clip: float | None = positive(5.0, optional=True)
 
     def _space(self) -> str | None:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import clone, count
+from oklnumba.core.params import KW_ONLY, clone, count, required
 from oklnumba.hot.primitives.jit import ATOMS
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, check_member, empty_per_round
 from oklnumba.learners.base.wrapper import Wrapper
 
 PAST, NODES = 1, 2  # entries of the counts: stored rows, leaves and splits
@@ -79,9 +79,10 @@ class Tree(Wrapper):
     _UNBOUNDED = frozenset({"records"})
     size, _block_rows = Learner.size, Learner._block_rows
 
-    learner: Learner = learner_field()
-    leaf_rows: int = count(2, 2000)
-    max_leaves: int = count(1, 64)
+    learner: Learner = required(check_member)
+    _: KW_ONLY
+    leaf_rows: int = count(2000, least=2)
+    max_leaves: int = count(64, least=1)
 
     @property
     def _certificate_rows(self) -> int:

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import count, random_seed
+from oklnumba.core.params import KW_ONLY, count, random_seed, required
 from oklnumba.core.state import State
-from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
 from oklnumba.learners.base.wrapper import RowWrapper
 
 FAR = 2**62  # a round that is never reached
@@ -58,8 +58,9 @@ class OnlineToBatch(RowWrapper):
     _can_be_member = _outputs_at_once = _can_widen = False
     _needs_each_label = "OnlineToBatch"
 
-    learner: Learner = learner_field()
-    draws: int = count(1, 1)
+    learner: Learner = required(check_member)
+    _: KW_ONLY
+    draws: int = count(1, least=1)
     seed: int = random_seed(0)
 
     @property

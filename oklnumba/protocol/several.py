@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import field_with
+from oklnumba.core.params import required
 from oklnumba.core.state import State, axes_of
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
-from oklnumba.learners.base.learner import Learner, Trace, clone_learner, learner_field
+from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
 from oklnumba.learners.base.wrapper import RowWrapper
 
 
@@ -33,7 +33,7 @@ class Several(RowWrapper):
     _learners = ()  # none before any data
     _outputs = 0  # K; 0 before the first labels
 
-    learner: Learner = learner_field()
+    learner: Learner = required(check_member)
 
     @property
     def learners_(self) -> list[Learner]:
@@ -216,7 +216,7 @@ class OneVsRest(Several):
     (True, (1500, 3), 'right')
     """
 
-    classes: Any = field_with(lambda name, value: check_classes(value))
+    classes: Any = required(lambda name, value: check_classes(value))
 
     def _check_params(self) -> None:
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)

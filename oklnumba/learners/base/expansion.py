@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from oklnumba.components.kernels import Kernel, kernel_field
+from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.params import required
 from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
@@ -27,7 +28,7 @@ class Expansion(Learner):
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
 
-    kernel: Kernel = kernel_field()
+    kernel: Kernel = required(check_kernel)
 
     @property
     def atoms(self) -> np.ndarray:

@@ -23,7 +23,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -40,7 +40,7 @@ from oklnumba.core.files import leave_out, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_dense
-from oklnumba.core.params import Params, clone, field_with, from_spec, to_spec
+from oklnumba.core.params import Declaration, Params, clone, from_spec, to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, State, select_prefix
 from oklnumba.hot.primitives import jit
@@ -626,9 +626,7 @@ def restore_learner(
         return learner._restore_contents(meta, arrays)
 
 
-def loss_field(default: str = "squared") -> Any:
-    """Declare a hyper-parameter that is the name of a loss."""
-    return field_with(lambda name, value: losses.get(value).name, default)
+loss_field = Declaration(lambda name, value: losses.get(value).name)
 
 
 def check_learner(learner: Any, name: str = "learner") -> Learner:
@@ -644,4 +642,6 @@ def clone_learner(learner: Any) -> Learner:
     return clone(check_learner(learner))
 
 
-learner_field = partial(field_with, lambda name, value: clone_learner(value))
+def check_member(name: str, value: Any) -> Learner:
+    """Return a copy, without data, of the learner that a hyper-parameter is."""
+    return clone_learner(value)

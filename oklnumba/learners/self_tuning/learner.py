@@ -10,7 +10,7 @@ from oklnumba.core.cholesky import find_blas
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.paced import finish
-from oklnumba.core.params import count, field_with, flag, random_seed
+from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
@@ -93,7 +93,8 @@ class SelfTuning(Learner):
     _needs_each_label = from_any("experts", "_needs_each_label")
     _needs_last_label = from_any("experts", "_needs_last_label")
 
-    budget: int = count(1, 300)
+    budget: int = count(300, least=1)
+    _: KW_ONLY
     seed: int = random_seed(0)
     outliers: bool = flag(True)
     experts: Sequence[Any] = field_with(check_experts, ())
