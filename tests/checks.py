@@ -8,6 +8,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from pathlib import Path
 
@@ -83,6 +84,14 @@ def peak_of(call):
         return tracemalloc.get_traced_memory()[1], result
     finally:
         tracemalloc.stop()
+
+
+def arrays(learner):
+    """Return the arrays of a learner's state, by the names that a file has them under."""
+    with tempfile.TemporaryDirectory() as folder:
+        learner.save(f"{folder}/learner.npz", exact=True)
+        with np.load(f"{folder}/learner.npz") as file:
+            return {name.removeprefix("state_"): value for name, value in file.items()}
 
 
 # ---- how numbers are compared ----

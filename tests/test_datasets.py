@@ -176,44 +176,8 @@ def test_scale_range_is_exact(lo, hi):
     linear = lo + (hi - lo) * ((values[:, varies] - low) / span)
     np.testing.assert_allclose(scaled[:, varies], linear, rtol=1e-12, atol=1e-12)
     assert np.array_equal(values, before)
-
-
-def test_scale_a_vector():
     assert datasets.scale_to(np.array([2, 4, 3])).tolist() == [-1, 1, 0]
     assert datasets.scale_to([7.0, 7.0], 2, 3).tolist() == [2, 2]
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ([[1.0, 2.0], [3.0, np.nan]], r"values\[1, 1\] is nan"),
-        ([1.0, -np.inf], r"values\[1\] is -inf"),
-        ([-1.7e308, 1.7e308], "more than float64 can hold"),
-        (np.empty((0, 3)), "non-empty"),
-        (3.0, "1-D or 2-D"),
-    ],
-)
-def test_scale_refuses_bad_values(values, message):
-    with pytest.raises(ValueError, match=message):
-        datasets.scale_to(values)
-
-
-BAD_RANGES = [(1, 1), (1, -1), (0, np.inf), (np.nan, 1), (-1.7e308, 1.7e308)]
-BAD_OPTIONS = [
-    ({"scale": 1}, r"pair \(lo, hi\), 'past' or None"),
-    ({"scale": (1, 2, 3)}, "scale must be"),
-    ({"scale": "ab"}, "scale must be"),
-    *(({"scale": pair}, "lo < hi") for pair in BAD_RANGES),
-    ({"permute": True}, "permute must be an integer >= 0, but is"),
-    ({"permute": -1}, "permute must be"),
-    ({"permute": 0.5}, "permute must be"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
-def test_load_refuses_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        datasets.load("mushrooms", **options)
 
 
 @pytest.mark.parametrize("name", ["magic04", "mushrooms"])
@@ -240,25 +204,57 @@ def test_permutation_is_reproducible_and_keeps_rows_paired():
 def test_data_folder_wins_over_cache_over_package(home, add, monkeypatch):
     add("toy", toy_spec(digest=None))
     monkeypatch.setattr(datasets, "BUNDLED", home / "own")
+
+    def first():
+        return datasets.load("toy", scale=None).X[0, 0]
+
     save_toy(home / "own", TOY_X + 1)
-    assert datasets.load("toy", scale=None).X[0, 0] == 1
+    assert first() == 1
     save_toy(home / "cache", TOY_X + 2)
-    assert datasets.load("toy", scale=None).X[0, 0] == 2
+    assert first() == 2
     save_toy(home / "data", TOY_X + 3)
-    assert datasets.load("toy", scale=None).X[0, 0] == 2
+    assert first() == 2
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "data"))
-    assert datasets.load("toy", scale=None).X[0, 0] == 3
-
-
-def test_where_the_cache_is(home, add, monkeypatch):
-    add("toy", toy_spec(digest=None))
-    monkeypatch.delenv("OKLNUMBA_CACHE")
+    assert first() == 3
+    for name in ("OKLNUMBA_DATA", "OKLNUMBA_CACHE"):  # where the cache is by itself
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home / "user"))
-    save_toy(home / "user" / ".cache" / "oklnumba", TOY_X + 1)
-    assert datasets.load("toy", scale=None).X[0, 0] == 1
+    save_toy(home / "user" / ".cache" / "oklnumba", TOY_X + 4)
+    assert first() == 4
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "xdg"))
-    save_toy(home / "xdg" / "oklnumba", TOY_X + 2)
-    assert datasets.load("toy", scale=None).X[0, 0] == 2
+    save_toy(home / "xdg" / "oklnumba", TOY_X + 5)
+    assert first() == 5
+
+
+def load(**options):
+    return lambda: datasets.load("mushrooms", **options)
+
+
+BAD_RANGES = [(1, 1), (1, -1), (0, np.inf), (np.nan, 1), (-1.7e308, 1.7e308)]
+UNKNOWN = r"unknown data set .*; .*there are: ijcnn1, .*susy"
+REFUSED = [
+    (load(scale=1), r"pair \(lo, hi\), 'past' or None"),
+    (load(scale=(1, 2, 3)), "scale must be"),
+    (load(scale="ab"), "scale must be"),
+    *((load(scale=pair), "lo < hi") for pair in BAD_RANGES),
+    (load(permute=True), "permute must be an integer >= 0, but is"),
+    (load(permute=-1), "permute must be"),
+    (load(permute=0.5), "permute must be"),
+    (lambda: datasets.scale_to([[1.0, 2.0], [3.0, np.nan]]), r"values\[1, 1\] is nan"),
+    (lambda: datasets.scale_to([1.0, -np.inf]), r"values\[1\] is -inf"),
+    (lambda: datasets.scale_to([-1.7e308, 1.7e308]), "more than float64 can hold"),
+    (lambda: datasets.scale_to(np.empty((0, 3))), "non-empty"),
+    (lambda: datasets.scale_to(3.0), "1-D or 2-D"),
+    (lambda: datasets.load("adult"), UNKNOWN),
+    (lambda: datasets.found(["magic04"]), UNKNOWN),
+    (lambda: datasets.how_to_get(None), UNKNOWN),
+]
+
+
+@pytest.mark.parametrize("call, message", REFUSED)
+def test_what_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("call", [datasets.load, datasets.found])
@@ -266,13 +262,6 @@ def test_data_folder_that_is_not_there(home, monkeypatch, call):
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "nowhere"))
     with pytest.raises(NotADirectoryError, match="OKLNUMBA_DATA is .*nowhere"):
         call("mushrooms")
-
-
-@pytest.mark.parametrize("call", [datasets.load, datasets.found, datasets.how_to_get])
-@pytest.mark.parametrize("name", ["adult", ["magic04"], None])
-def test_unknown_name_lists_the_known(call, name):
-    with pytest.raises(ValueError, match=r"unknown data set .*; .*there are: ijcnn1, .*susy"):
-        call(name)
 
 
 @pytest.mark.parametrize("folder", ["own", "cache", "data"])
@@ -337,46 +326,35 @@ def test_damaged_archive(home, add, monkeypatch, damage, place):
 # --- downloads ------------------------------------------------------------------------------------
 
 CSV = dict(form="csv", header=1, columns=(0, 1, 4), target=3, labels=(0, 1))
-ORIGINALS = {
-    "toy.txt": (TOY_SVMLIGHT, {}),
-    "toy.bz2": (bz2.compress(TOY_SVMLIGHT), {}),
-    "toy.csv.gz": (gzip.compress(TOY_CSV), CSV),
-    "toy.data": (TOY_SPACE, dict(form="space", columns=(0, 1, 3), target=2, labels=(2, 1))),
+MOVED = np.ascontiguousarray(TOY_X[:, [2, 0, 1]])
+PARTS = b"1 2:0.18257 3:0.18257\n-1 1:0.18257\n", b"-1 1:0.18257\n1 2:0.18257\n"  # one narrower
+ONES = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0], [0, 1, 0]], dtype="|u1")
+REAL = np.array([2.5, -1, 0, 1], dtype="<f4")
+ORIGINALS = {  # the files, how they are read, and X and y where they are others
+    "toy.txt": ([TOY_SVMLIGHT], {}),
+    "toy.bz2": ([bz2.compress(TOY_SVMLIGHT)], {}),
+    "toy.csv.gz": ([gzip.compress(TOY_CSV)], CSV),
+    "toy.data": ([TOY_SPACE], dict(form="space", columns=(0, 1, 3), target=2, labels=(2, 1))),
+    "moved": ([TOY_SVMLIGHT], dict(columns=(2, 0, 1)), MOVED),
+    "real": ([b"2.5 2:2 3:0.5\n-1 1:1\n0 3:7\n1 1:3 3:1\n"], dict(positives=None), TOY_X, REAL),
+    "parts": (PARTS, dict(dtype="|u1", unit=30**-0.5), ONES),
 }
 
 
 @pytest.mark.parametrize("file", ORIGINALS)
 def test_download(home, add, server, file):
-    body, spec = ORIGINALS[file]
-    add("toy", toy_spec(urls=(server.url + file,), **spec))
-    server.files["/" + file] = body
+    bodies, spec, *arrays = ORIGINALS[file]
+    X, y = (*arrays, *(TOY_X, TOY_Y)[len(arrays) :])
+    paths = [f"/{k}{file}" for k in range(len(bodies))]
+    urls = tuple(server.url + path[1:] for path in paths)
+    add("toy", toy_spec(urls=urls, digest=digest(X, y), **spec))
+    server.files |= dict(zip(paths, bodies, strict=True))
     for _ in range(2):  # the second time from the cache
         data = datasets.load("toy", scale=None)
-        assert np.array_equal(data.X, TOY_X) and np.array_equal(data.y, TOY_Y)
-        assert (data.task, data.n_train) == ("classification", 3)
-    assert server.asked == ["/" + file]
+        assert np.array_equal(data.X, X) and np.array_equal(data.y, y) and data.n_train == 3
+        assert data.task == ("regression" if file == "real" else "classification")
+    assert server.asked == paths
     assert left_in_cache(home) == ["toy.npz"]
-
-
-def test_download_of_a_regression_set_with_moved_columns(add, server):
-    y = np.array([2.5, -1, 0, 1], dtype="<f4")
-    X = np.ascontiguousarray(TOY_X[:, [2, 0, 1]])
-    server.files["/r"] = b"2.5 2:2 3:0.5\n-1 1:1\n0 3:7\n1 1:3 3:1\n"
-    add(
-        "toy",
-        toy_spec(positives=None, urls=(server.url + "r",), columns=(2, 0, 1), digest=digest(X, y)),
-    )
-    data = datasets.load("toy", scale=None)
-    assert np.array_equal(data.X, X) and np.array_equal(data.y, y) and data.task == "regression"
-
-
-def test_download_in_two_parts_and_units(add, server):
-    server.files["/a"] = b"1 2:0.18257 3:0.18257\n-1 1:0.18257\n"
-    server.files["/b"] = b"-1 1:0.18257\n1 2:0.18257\n"  # narrower, as a9a.t is
-    X = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0], [0, 1, 0]], dtype="|u1")
-    urls = (server.url + "a", server.url + "b")
-    add("toy", toy_spec(dtype="|u1", urls=urls, unit=30**-0.5, digest=digest(X, TOY_Y)))
-    assert np.array_equal(datasets.load("toy", scale=None).X, X)
 
 
 WRONG = {
@@ -405,43 +383,40 @@ def test_wrong_content_leaves_nothing(home, add, server, wrong):
     assert left_in_cache(home) == []
 
 
-@pytest.mark.parametrize("trouble", ["no such file", "cut short", "no server"])
-def test_failed_download_leaves_nothing(home, add, server, trouble):
-    if trouble == "cut short":
+def stop(*args):
+    raise KeyboardInterrupt
+
+
+FAILED = "(?s)is in none of .*/toy.txt .*failed: .*OKLNUMBA_DATA"
+TROUBLES = {
+    "no such file": (OSError, FAILED),
+    "cut short": (OSError, FAILED),
+    "no server": (OSError, FAILED),
+    "no folder": (OSError, "failed: .*set OKLNUMBA_CACHE"),
+    "no pooch": (FileNotFoundError, "needs pooch: pip install pooch scikit-learn"),
+    "stopped": (KeyboardInterrupt, None),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_failed_download_leaves_nothing(home, add, server, monkeypatch, trouble):
+    if trouble != "no such file":
         server.files["/toy.txt"] = TOY_SVMLIGHT
+    if trouble == "cut short":
         server.cut.add("/toy.txt")
+    elif trouble == "no folder":
+        (home / "file").write_text("not a folder")
+        monkeypatch.setenv("OKLNUMBA_CACHE", str(home / "file" / "cache"))
+    elif trouble == "no pooch":
+        monkeypatch.setitem(sys.modules, "pooch", None)
+    elif trouble == "stopped":
+        monkeypatch.setattr(datasets, "parse", stop)
     url = "http://127.0.0.1:1/" if trouble == "no server" else server.url  # nothing listens there
     add("toy", toy_spec(urls=(url + "toy.txt",)))
-    with pytest.raises(OSError, match="(?s)is in none of .*/toy.txt .*failed: .*OKLNUMBA_DATA"):
+    error, message = TROUBLES[trouble]
+    with pytest.raises(error, match=message):
         datasets.load("toy")
     assert left_in_cache(home) == []
-
-
-def test_stopped_by_the_user(home, add, server, monkeypatch):
-    def stop(*args):
-        raise KeyboardInterrupt
-
-    server.files["/toy.txt"] = TOY_SVMLIGHT
-    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
-    monkeypatch.setattr(datasets, "parse", stop)
-    with pytest.raises(KeyboardInterrupt):
-        datasets.load("toy")
-    assert left_in_cache(home) == []
-
-
-def test_cache_that_cannot_be_written(home, add, server, monkeypatch):
-    (home / "file").write_text("not a folder")
-    monkeypatch.setenv("OKLNUMBA_CACHE", str(home / "file" / "cache"))
-    add("toy", toy_spec(urls=(server.url + "toy.txt",)))
-    with pytest.raises(OSError, match="failed: .*set OKLNUMBA_CACHE"):
-        datasets.load("toy")
-
-
-def test_without_the_extra(add, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    add("toy", toy_spec(urls=("https://example.invalid/toy.txt",)))
-    with pytest.raises(FileNotFoundError, match=r"needs pooch: pip install pooch scikit-learn"):
-        datasets.load("toy")
 
 
 @pytest.mark.parametrize(

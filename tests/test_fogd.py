@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests.checks import COMPILED, assert_close
+from tests.checks import COMPILED, arrays, assert_close
 from tests.reference import naive, naive_expansions
 from tests.streams import KERNEL, LOSSES, N, classes, data
 
@@ -54,7 +54,7 @@ def test_nogd_equals_the_textbook(loss, rank):
     forecasts, sizes, support = naive_expansions.nogd(K, y, slope, 0.1, 40, rank)
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
-    np.testing.assert_array_equal(learner._atoms[:, :40].T, X[support])
+    np.testing.assert_array_equal(arrays(learner)["atoms"].T, X[support])
     assert sizes[-1] == 40
 
 
@@ -68,11 +68,11 @@ def test_skegd_equals_the_textbook(loss, period):
     )  # fmt: skip
     run = okl.run(learner, X, y)
     forecasts, sizes, support = naive_expansions.skegd(
-        K, y, slope, 0.1, 40, 8, learner._sampled, learner._sketch_row, period or np.inf
+        K, y, slope, 0.1, 40, 8, arrays(learner)["sampled"], learner._sketch_row, period or np.inf
     )
     assert_close(run.predictions, forecasts)
     np.testing.assert_array_equal(run.sizes, sizes)
-    np.testing.assert_array_equal(learner._used("stored").T, X[support])
+    np.testing.assert_array_equal(arrays(learner)["stored"].T, X[support])
     assert sizes[-1] == 40 if period is None else sizes[-1] > 42 or not COMPILED
 
 
@@ -91,4 +91,5 @@ def test_the_count_sketch_has_one_entry_in_each_block_of_a_row():
     assert (np.count_nonzero(rows.reshape(200, 5, 6), axis=2) == 1).all()
     np.testing.assert_allclose((rows**2).sum(axis=1), 1.0)
     assert len({tuple(row) for row in rows}) > 190
-    assert len(set(learner._sampled)) == 20 and learner._sampled.max() < 400
+    sampled = arrays(learner)["sampled"]
+    assert len(set(sampled)) == 20 and sampled.max() < 400

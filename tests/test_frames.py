@@ -44,6 +44,10 @@ def frame(a):
     return pd.DataFrame(a, columns=NAMES, index=np.arange(len(a))[::-1])
 
 
+def arrow(a):
+    return pa.table(list(a.T), names=NAMES)
+
+
 def mixed(a):
     columns = zip(NAMES, a.T, ("uint8", "bool", "float32"), strict=True)
     return pd.DataFrame({name: column.astype(kind) for name, column, kind in columns})
@@ -72,11 +76,8 @@ HOLDERS = {  # the numbers and what holds them
     "polars": (QUARTERS, lambda a: pl.DataFrame(a, schema=NAMES)),
     "polars mixed": (BITS, lambda a: pl.from_pandas(mixed(a))),
     "polars decimals": (COUNTS, lambda a: pl.DataFrame(a, schema=NAMES).cast(pl.Decimal(9, 2))),
-    "arrow": (QUARTERS, lambda a: pa.table(list(a.T), names=NAMES)),
-    "arrow, three pieces": (
-        QUARTERS,
-        lambda a: pa.concat_tables(pa.table(list(p.T), names=NAMES) for p in np.split(a, 3)),
-    ),
+    "arrow": (QUARTERS, lambda a: arrow(a)),
+    "arrow, three pieces": (QUARTERS, lambda a: pa.concat_tables(map(arrow, np.split(a, 3)))),
     "arrow batch": (QUARTERS, lambda a: pa.RecordBatch.from_arrays(list(a.T), names=NAMES)),
     "arrow float16": (QUARTERS, lambda a: pa.table(list(a.T.astype(np.float16)), names=NAMES)),
     "arrow mixed": (BITS, lambda a: pa.Table.from_pandas(mixed(a))),
@@ -195,50 +196,39 @@ def polars_of(values, kind=None):
 TEXT = ["red", "green", "blue"] * 50
 DAYS = [datetime.datetime(2026, 1, 1)] * N
 GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
+TEXT_IN = "column 'colour' of X holds text, 'red' in row 0; drop"
+ALL_AT_ONCE = (
+    "column 'colour' of X holds text, 'red' in row 0; column 'day' of X holds dates .* column "
+    "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
+    "impute such columns, by okl.stream(data, label=..., drop=[...], encode"
+)
+MANY = {f"text {i}": TEXT for i in range(14)}
+SECONDS = "holds durations (their numbers are column.dt.total_seconds()), not real numbers; drop"
+SEVERAL = missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP)
 WRONG = {
-    "text": (
-        with_column(TEXT, object),
-        "column 'colour' of X holds text, 'red' in row 0; drop, encode",
-    ),
-    "text of pandas": (
-        with_column(TEXT, "string"),
-        "'colour' of X holds text, 'red' in row 0; drop",
-    ),
+    "text": (with_column(TEXT, object), f"{TEXT_IN}, encode"),
+    "text of pandas": (with_column(TEXT, "string"), TEXT_IN),
     "categories": (
         with_column(pd.Categorical([3, 4, 5] * 50)),
-        "'colour' of X holds category, not real numbers; drop, encode",
+        "'colour' of X holds category, not",
     ),
     "times": (with_column(DAYS), "'colour' of X holds dates (numbers .* ), not real numbers; drop"),
-    "durations": (
-        with_column(pd.to_timedelta(np.arange(N), "s")),
-        "holds durations (their numbers are column.dt.total_seconds()), not real numbers; drop",
-    ),
-    "all at once": (
-        missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP),
-        "column 'colour' of X holds text, 'red' in row 0; column 'day' of X holds dates .* column "
-        "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
-        "impute such columns, by okl.stream(data, label=..., drop=[...], encode",
-    ),
+    "durations": (with_column(pd.to_timedelta(np.arange(N), "s")), SECONDS),
+    "all at once": (SEVERAL, ALL_AT_ONCE),
     "two gaps": (
         missing(with_column(GAP)),
-        "X has nan at row 7, column 1 ('width'), and some in column 2 ('colour')",
+        "row 7, column 1 ('width'), and some in column 2 ('col",
     ),
-    "many columns": (
-        frame(QUARTERS).assign(**{f"text {i}": TEXT for i in range(14)}),
-        "column 'text 0' of X holds .* column 'text 13' of X holds .* drop, encode",
-    ),
+    "many": (frame(QUARTERS).assign(**MANY), "column 'text 0' of X holds .* column 'text 13' of X"),
     "complex": (with_column(1j), "column 'colour' of X holds complex128, not real numbers"),
     "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),
     "a gap": (missing(frame(QUARTERS)), "X has nan at row 7, column 1 ('width')"),
     "a nullable gap": (missing(frame(QUARTERS).convert_dtypes()), "row 7, column 1 ('width')"),
     "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
-    "polars text": (polars_of(TEXT), "column 'colour' of X holds text, 'red' in row 0; drop"),
+    "polars text": (polars_of(TEXT), TEXT_IN),
     "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
     "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
-    "arrow text": (
-        polars_of(TEXT).to_arrow(),
-        "column 'colour' of X holds text, 'red' in row 0; drop",
-    ),
+    "arrow text": (polars_of(TEXT).to_arrow(), TEXT_IN),
     "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row per round"),
     "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row per round"),
     "no rows": (frame(QUARTERS)[:0], "X is empty"),
@@ -265,38 +255,39 @@ def test_a_frame_that_will_not_do(table, message):
     assert contents(learner) == before
 
 
-@pytest.mark.parametrize(
-    "labels, message",
-    [
-        (
-            pd.Series(TEXT, dtype=object),
-            "y holds text, 'red' in row 0; .* OneVsRest(learner, classes=",
-        ),
-        (pl.Series(TEXT), "y holds text, 'red' in row 0; .* OneVsRest(learner, classes="),
-        (pa.array(TEXT), "y holds text, 'red' in row 0; .* OneVsRest(learner, classes="),
-        (pd.Series(TEXT).astype("category"), "y holds text, 'red' in row 0; .* OneVsRest"),
-        (pd.Series(DAYS), "y holds dates ("),
-        (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
-        (pl.Series([None, 1] * 75), "y has nan at row 0"),
-        (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),
-        (pd.Series(SIGNS)[:9], "y must have shape (150,), one label per row of X, but has (9,)"),
-    ],
-)
+TELL = "y holds text, 'red' in row 0; .* OneVsRest(learner, classes="
+BAD_LABELS = [
+    (pd.Series(TEXT, dtype=object), TELL),
+    (pl.Series(TEXT), TELL),
+    (pa.array(TEXT), TELL),
+    (pd.Series(TEXT).astype("category"), TELL),
+    (pd.Series(DAYS), "y holds dates ("),
+    (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
+    (pl.Series([None, 1] * 75), "y has nan at row 0"),
+    (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),
+    (pd.Series(SIGNS)[:9], "y must have shape (150,), one label per row of X, but has (9,)"),
+]
+
+
+@pytest.mark.parametrize("labels, message", BAD_LABELS)
 def test_labels_that_will_not_do(labels, message):
     with pytest.raises(ValueError, match=pattern(message)):
         okl.FOGD(n_frequencies=20).partial_fit(QUARTERS, labels)
 
 
-def test_a_row_that_will_not_do():
+ROWS = [
+    (with_column(TEXT).iloc[0], "x holds text, 'red'"),
+    (frame(QUARTERS)[:1], "x must be one point, a 1-D array"),
+    (missing(frame(QUARTERS)).iloc[7], "x has nan at row 0, column 1 ('width')"),
+]
+
+
+@pytest.mark.parametrize("row, message", ROWS)
+def test_a_row_that_will_not_do(row, message):
     learner = okl.FOGD(n_frequencies=20).partial_fit(QUARTERS, SIGNS)
-    with pytest.raises(ValueError, match="x holds text, 'red'"):
-        learner.predict_one(with_column(TEXT).iloc[0])
-    with pytest.raises(ValueError, match="x must be one point, a 1-D array"):
-        learner.predict_one(frame(QUARTERS)[:1])
-    with pytest.raises(ValueError, match=r"x has nan at row 0, column 1 \('width'\)"):
-        learner.learn_one(missing(frame(QUARTERS)).iloc[7], 1.0)
-    with pytest.raises(ValueError, match=r"dicts go into a frame, such as pandas.DataFrame\(X\)"):
-        learner.predict([{"width": 1.0}])
+    for call in (learner.predict_one, lambda x: learner.learn_one(x, 1.0)):
+        with pytest.raises(ValueError, match=pattern(message)):
+            call(row)
 
 
 def test_a_class_that_is_missing():

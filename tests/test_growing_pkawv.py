@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba import theory
 from tests.bounds import Stream
-from tests.checks import COMPILED
+from tests.checks import COMPILED, arrays
 from tests.reference import naive
 from tests.streams import smooth
 
@@ -64,8 +64,8 @@ def test_growth_ends_at_max_size_and_frees_the_past():
     fixed = okl.run(okl.PKAWV(features(3)), X, y).predictions
     assert_array_equal(run.predictions[40:], fixed[40:])
     assert run.sizes[-1] == 10 == bounded.size and free.size == 36
-    assert bounded._past.size == bounded._labels.size == 0
-    assert free._used("labels").shape == (1, 700)
+    assert arrays(bounded)["past"].size == 0 == arrays(bounded)["labels"].size
+    assert arrays(free)["labels"].shape == (1, 700)
     short = okl.run(grown(max_size=5), X, y)  # no growth at all
     assert_array_equal(short.predictions, okl.run(okl.PKAWV(features(1)), X, y).predictions)
 

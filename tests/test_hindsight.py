@@ -59,14 +59,6 @@ def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
         theory.norm_ball_comparator(KERNEL, X, SIGNS, 7.0)
 
 
-def test_a_stream_too_long_for_every_round_says_what_to_do():
-    rows = np.zeros((20_001, 1))
-    with pytest.raises(ValueError, match="X has 20001 rows.*Hindsight"):
-        theory.regret(rows[:, 0], KERNEL, rows, rows[:, 0], 1.0)
-    with pytest.raises(ValueError, match="X has 2001 rows.*hinge regret.*at most 2000"):
-        theory.regret(rows[:2001, 0], KERNEL, rows[:2001], rows[:2001, 0], 1.0, loss="hinge")
-
-
 # ---- regret curves ----
 
 

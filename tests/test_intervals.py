@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
-from tests.checks import COMPILED
+from tests.checks import COMPILED, arrays
 from tests.reference import naive
 
 KERNEL = okl.Gaussian(0.7)
@@ -64,7 +64,7 @@ def test_intervals_are_those_of_the_definition(scale, coverage, eta):
     run = okl.run(learner, X, y)
     expected = naive.conformal_intervals(run.predictions, y, coverage, eta)
     assert_allclose(run.intervals, expected, rtol=1e-9)
-    reach, seen = learner._tracked[[REACH, SEEN]]
+    reach, seen = arrays(learner)["tracked"][[REACH, SEEN]]
     assert_allclose(learner.coverage_bound, (reach / eta + 1.0) / seen)
 
 
@@ -183,15 +183,6 @@ def test_certificate_and_checkpoint_of_the_learner_within(tmp_path):
     okl.run(okl.Intervals(okl.SelfTuning()), X[:170], y[:170], checkpoint=path)
     again = okl.run(okl.Intervals(okl.SelfTuning()), X, y, checkpoint=path)
     assert_array_equal(again.intervals, run.intervals)
-
-
-@pytest.mark.parametrize("params", [{"coverage": 0.0}, {"coverage": 1}, {"coverage": 90},
-                                    {"eta": 0.0}])  # fmt: skip
-def test_refusals(params):
-    with pytest.raises(ValueError, match=next(iter(params))):
-        okl.Intervals(okl.LinearAWV(), **params)
-    with pytest.raises(ValueError, match="learner"):
-        okl.Intervals(okl.Gaussian())
 
 
 # ---- estimators ----

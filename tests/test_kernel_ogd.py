@@ -8,7 +8,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.hot.kernel_ogd import SQUARE
-from tests.checks import COMPILED, assert_close, assert_supports
+from tests.checks import COMPILED, arrays, assert_close, assert_supports
 from tests.reference import naive, naive_expansions
 from tests.reference.naive_expansions import best_in_ball
 from tests.streams import AGAINST, KERNEL, LOSSES, N, classes, data, play_against
@@ -32,7 +32,9 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
     assert_supports(run, learner, X, supports)
     assert_close(learner.norm, norms[-1])
     if "radius" in params:
-        assert_close(np.sqrt(learner._sums[SQUARE]), norms[-1])  # the norm that the rounds maintain
+        assert_close(
+            np.sqrt(arrays(learner)["sums"][SQUARE]), norms[-1]
+        )  # the norm that the rounds maintain
         assert (norms <= params["radius"] * (1 + 1e-12)).all()
         assert (norms >= params["radius"] * (1 - 1e-12)).any()
 
@@ -113,7 +115,8 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
     np.testing.assert_array_equal(run.sizes, expected[1])
     assert_close(learner.norms, expected[2])
     assert learner.restarts == expected[3]
-    for atoms, count, support in zip(learner._atoms, learner._m, expected[4], strict=True):
+    held = arrays(learner)
+    for atoms, count, support in zip(held["atoms"], held["m"], expected[4], strict=True):
         mine, others = atoms[:, :count].T, X[list(support)]
         np.testing.assert_array_equal(sorted(mine.tolist()), sorted(others.tolist()))
     assert learner.restarts > 0 or not COMPILED
@@ -143,7 +146,7 @@ def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     assert_close(learner.norm, expected[2][-1])
     if aggressive:
         assert len(expected[1][-1]) < np.count_nonzero(y * expected[0] < 1)
-    pivots = np.diag(learner._R)[: learner.size]
+    pivots = np.diag(arrays(learner)["R"])
     sign, log_det = np.linalg.slogdet(KERNEL(learner.atoms))
     assert sign == 1.0 and 2 * np.log(pivots).sum() == pytest.approx(log_det, rel=1e-9)
 

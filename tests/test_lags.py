@@ -88,10 +88,3 @@ def test_seasons_levels_and_classes():
     assert signs.mistakes is not None
     with pytest.raises(ValueError, match="difference=True needs a loss of real labels, not hinge"):
         okl.Lags(okl.FOGD())
-
-
-def test_a_series_without_inputs_is_told_what_to_pass():
-    learner = okl.Lags(okl.LinearRidge())
-    with pytest.raises(ValueError, match=r"it is None: .* X=np.zeros\(\(n, 1\)\)"):
-        okl.run(learner, None, np.arange(20.0))
-    assert learner.rounds == 0

@@ -46,12 +46,9 @@ def textbook(learner, X, y, delay, batch, forecast="predict"):
         nonlocal learned
         rows = [s for s in range(learned, last) if y[s] == y[s]]
         if rows:
-            before = np.array([known[s] for s in rows])
-            leads = learner.rounds + np.arange(len(rows)) - before
-            learner._learn_rows(X[rows], y[rows], leads)
+            learner.partial_fit(X[rows], y[rows], known=[known[s] for s in rows])
         learned = max(learned, last)
 
-    learner._begin(X.shape[1], *y.shape[1:])
     for t in range(1, len(X) + 1):
         forecasts.append(getattr(learner, forecast)(X[t - 1 : t])[0])
         known.append(learner.rounds)
@@ -246,8 +243,8 @@ def test_classes(scorer, delay, batch):
     learner = okl.OneVsRest(scorer, ["yes", "no", "so"])
     run = okl.run(learner, X, y, delay=delay, batch=batch, labels="optional")
     there = np.array([one is not None for one in y])
-    codes = np.array([learner.classes.index(one) if one else np.nan for one in y])
-    expected, _ = textbook(clone(learner), X, codes, delay, batch, "_forecast_outputs")
+    given = np.where(there, y, np.nan)
+    expected, _ = textbook(clone(learner), X, given, delay, batch, "scores")
     assert_allclose(run.scores, expected, rtol=1e-9, atol=1e-12)
     assert_array_equal(run.predictions, np.array(learner.classes)[run.scores.argmax(axis=1)])
     wrong = (run.predictions != y)[there]

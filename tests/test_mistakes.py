@@ -20,6 +20,10 @@ Y = np.sign(X[:, 0])
 GAUSSIAN, TAYLOR = okl.Gaussian(1.0), okl.TaylorFeatures(2)
 VALUE, TYPE = ValueError, TypeError
 
+HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge')"
+BAD_CLASSES = "[]", "['one']", "['a', 'a']", "None", "[[1, 2], [3, 4]]", "3"
+NO_COUNTS = "0", "1.5", "'text'", "None"
+NO_BOUNDS = "-1.0", "np.nan", "np.inf", "'text'", "None"
 MISTAKES = [
     # the wrong object
     ("okl.PKAWV(k)", VALUE, "features must be", "Gaussian", "NystromAWV or KernelAWV"),
@@ -57,13 +61,20 @@ MISTAKES = [
     ("okl.datasets.load('magic4')", VALUE, "'magic4'", "did you mean 'magic04'?"),
     # values out of range, or of another kind
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
-    (
-        "okl.FOGD(loss='hubber')",
-        VALUE,
-        "loss must be one of squared, absolute",
-        "hinge",
-        "'hubber'",
-    ),
+    ("okl.FOGD(loss='hubber')", VALUE, "loss must be one of squared, absolute", "'hubber'"),
+    ("okl.losses.get('square')", VALUE, "squared_hinge"),
+    ("okl.losses.get('squared').curvature(0.0)", VALUE, "C must"),
+    *((f"okl.FOGD(loss='quantile({q})')", VALUE, "level between 0 and 1") for q in (0, 1, 1.5)),
+    ("okl.FOGD(loss='quantile(high)')", VALUE, "loss must be one of", "quantile(0.9)"),
+    ("okl.FrequentKONS(k).regret_bound(-1)", VALUE, "norm must be a number >= 0, but is -1"),
+    *((f"okl.OneVsRest(okl.FOGD(), {bad})", VALUE, "classes") for bad in BAD_CLASSES),
+    ("okl.OneVsRest('FOGD', [-1, 1])", VALUE, "learner"),
+    ("okl.OneVsRest(SGDClassifier(), [-1, 1])", VALUE, "must be an oklnumba learner"),
+    *((f"okl.OnlineToBatch(okl.FOGD(), draws={bad})", VALUE, "draws") for bad in NO_COUNTS),
+    ("okl.OnlineToBatch(okl.FOGD(), seed=-1)", VALUE, "seed"),
+    ("okl.OnlineToBatch(3)", VALUE, "learner"),
+    ("okl.OnlineToBatch(okl.FOGD()).risk_bound(1.0)", VALUE, "fit"),
+    *((f"batch.risk_bound({bad})", VALUE, "regret_bound") for bad in NO_BOUNDS),
     ("okl.FOGD(seed=None)", VALUE, "seed must be an integer >= 0", "None"),
     ("okl.Gaussian(sigma=X[0])", VALUE, "sigma must be a number > 0", "an array of shape (3,)"),
     ("okl.TaylorFeatures(2.0)", VALUE, "degree must be an integer >= 0", "2.0"),
@@ -76,6 +87,13 @@ MISTAKES = [
     ("okl.FOGD(T, sigma=3.0)", VALUE, "sigma=3.0 would be ignored", "features"),
     # data
     ("okl.run(okl.FOGD(), X)", VALUE, "labels are missing", "pass y"),
+    ("okl.run(okl.Lags(okl.LinearRidge()), None, y)", VALUE, "it is None: ", "X=np.zeros((n, 1))"),
+    (
+        "played.predict([{'width': 1.0}])",
+        VALUE,
+        "dicts go into a frame, such as",
+    ),
+    ("okl.NystromFeatures(X, k).fit(X[:, :2])", VALUE, "landmarks have 3"),
     ("okl.run(okl.FOGD(), y, X)", VALUE, "X must be 2-D", "reshape"),
     ("okl.run(okl.FOGD(), X[0], 1.0)", VALUE, "X must be 2-D", "X.reshape(1, -1)"),
     ("okl.run(okl.FOGD(), X, y[:, None])", VALUE, "y must have shape (30,)", "y.ravel()"),
@@ -113,6 +131,8 @@ MISTAKES = [
     ("okl.load(folder / 'notes.txt')", VALUE, "notes.txt is not a file that", "not an .npz"),
     ("okl.load(folder / 'none.npz')", FileNotFoundError, "none.npz"),
     ("okl.run(okl.FOGD(), X, y).regret('rbf', lam=1.0)", VALUE, "kernel", "okl.Gaussian(sigma=1"),
+    ("okl.theory.regret(long[:, 0], k, long, long[:, 0], 1.0)", VALUE, "20001 rows", "Hindsight"),
+    (HINGE_REGRET, VALUE, "X has 2001 rows", "hinge regret", "at most 2000"),
     ("okl.theory.awv_bound(X, k, 1.0)", VALUE, "kernel must be", "an array of shape (30, 3)"),
     ("okl.plots.certificate(okl.run(okl.FOGD(), X, y), None)", VALUE, "no certificate"),
 ]
@@ -130,6 +150,8 @@ def names(tmp_path_factory):
     texts = pd.DataFrame({"a": ["u", "v"] * 15, "b": range(30)})
     given = {"okl": okl, "np": np, "SGDClassifier": SGDClassifier, "k": GAUSSIAN, "T": TAYLOR}
     given["LogisticRegression"] = LogisticRegression
+    given |= {"batch": okl.OnlineToBatch(okl.FOGD()).fit(X, Y), "long": np.zeros((20_001, 1))}
+    given["few"] = given["long"][:2001]
     return given | {"X": X, "y": Y, "folder": folder, "texts": texts, "played": played}
 
 
@@ -191,6 +213,7 @@ def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
 # ---- runs that diverge ----
 
 LOWER = {"loss": "squared", "eta": 9.0}
+SMALL = {"budget": 20, "columns": 9, "rank": 5, "sketch": 8}
 STEPS = {
     "OGD": (lambda: okl.OGD(50.0), "eta=50.0; lower eta"),
     "OGD, strong": (lambda: okl.OGD(schedule="strong", lam=1e-4, loss="squared"), "raise lam"),
@@ -200,10 +223,7 @@ STEPS = {
     "KernelOGD": (lambda: okl.KernelOGD(GAUSSIAN, **LOWER), "eta=9.0; lower eta"),
     "BOGD": (lambda: okl.BOGD(GAUSSIAN, **LOWER), "eta=9.0; lower eta"),
     "NOGD": (lambda: okl.NOGD(GAUSSIAN, budget=20, rank=9, **LOWER), "eta=9.0; lower eta"),
-    "SkeGD": (
-        lambda: okl.SkeGD(GAUSSIAN, budget=20, columns=9, rank=5, sketch=8, **LOWER),
-        "eta=9.0; lower eta",
-    ),
+    "SkeGD": (lambda: okl.SkeGD(GAUSSIAN, **SMALL, **LOWER), "eta=9.0; lower eta"),
 }
 
 

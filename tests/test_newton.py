@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba import losses
 from oklnumba.hot.newton import NewtonState, solve_block
-from tests.checks import one_by_one
+from tests.checks import arrays, one_by_one
 from tests.reference import naive_linear
 from tests.streams import NEWTON, game_gradients, linear_stream, played
 
@@ -82,7 +82,8 @@ def test_the_sketch_loses_no_more_than_frequent_directions_may(directions):
     learner = okl.SketchedONS(rank, eta=1.0).reset(6)
     for g in gradients:
         learner.update(g)
-    lost = np.linalg.eigvalsh(gradients.T @ gradients - learner._S.T @ learner._S)
+    S = arrays(learner)["S"]
+    lost = np.linalg.eigvalsh(gradients.T @ gradients - S.T @ S)
     total = np.square(gradients).sum()
     # Ghashami et al. 2016: 0 <= G'G - S'S <= |G - G_k|_F^2 / (rank + 1 - k) for all k <= rank
     tail = np.cumsum(np.square(np.linalg.svd(gradients, compute_uv=False))[::-1])[::-1]

@@ -29,7 +29,7 @@ from tests.battery import (
     saved,
     stream,
 )
-from tests.checks import COMPILED
+from tests.checks import COMPILED, arrays
 
 T = 300 if COMPILED else 70  # rounds before a learner is copied
 
@@ -282,7 +282,7 @@ def test_compact_files_have_factors_in_single_precision(tmp_path):
     learner.partial_fit(X, y).save(tmp_path / "a.npz")
     learner.save(tmp_path / "b.npz", compact=True)
     loaded = okl.load(tmp_path / "b.npz")
-    assert loaded._U.dtype == np.float64
+    assert arrays(loaded)["U"].dtype == np.float64
     assert 0.0 < np.abs(loaded.predict(X) - learner.predict(X)).max() < 1e-6
     with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
         assert_array_equal(b["state_U"], a["state_U"].astype(np.float32))
@@ -294,6 +294,6 @@ def test_compact_files_have_factors_in_single_precision(tmp_path):
         with pytest.raises(ValueError, match=words):
             learner.save(tmp_path / "c.npz", **options)
     wild = okl.LinearAWV(lam=1e-60).partial_fit(X * [1e-30, 1e30, 1.0], y)
-    assert np.abs(wild._U).max() > np.finfo(np.float32).max
+    assert np.abs(arrays(wild)["U"]).max() > np.finfo(np.float32).max
     wild.save(tmp_path / "c.npz", compact=True)
     assert_array_equal(okl.load(tmp_path / "c.npz").predict(X), wild.predict(X))

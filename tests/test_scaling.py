@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -200,14 +199,8 @@ def test_it_is_the_learner_on_the_stream_of_the_standardiser(cls, tmp_path):
     assert_array_equal(*both)
 
 
-def test_refusals_of_a_standardised_learner():
+def test_numbers_that_are_too_far_even_scaled_are_named():
     X, y = raw(okl.LinearRidge())
-    for clip in (0, -1.0, np.nan, "text"):
-        for make_one in (okl.Standardizer, partial(okl.Standardized, okl.LinearRidge())):
-            with pytest.raises(ValueError, match="clip"):
-                make_one(clip=clip)
-    with pytest.raises(ValueError, match="learner"):
-        okl.Standardized(3).partial_fit(X, y)
     learner = okl.Standardized(okl.LinearRidge()).partial_fit(X, y)
     assert_allclose(learner.predict(X * 0 + 1e300), learner.predict(X * 0 + 1e139))
     with pytest.raises(FloatingPointError, match="round 124"):

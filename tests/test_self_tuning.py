@@ -13,6 +13,7 @@ import oklnumba as okl
 from oklnumba.core import guard
 from oklnumba.core.paced import finish
 from oklnumba.hot.tuned import layers as hot
+from oklnumba.interop import OnlineRegressor
 from oklnumba.learners.self_tuning import layers
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.labels import Labels, Past
@@ -226,16 +227,15 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
 @pytest.mark.parametrize("around", [None, okl.Standardized, okl.MultiOutput])
 def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     X, y = stream()
-    wrap, labels = around or (lambda one: one), y[:, None] if around is okl.MultiOutput else y
-    learner = wrap(okl.SelfTuning(BUDGET)).partial_fit(X[:400], labels[:400])
-    learner._end_fit()
+    learner, labels = okl.SelfTuning(BUDGET), y[:, None] if around is okl.MultiOutput else y
+    given = around(learner) if around is okl.Standardized else learner
+    learner = OnlineRegressor(given, shuffle=False).fit(X[:400], labels[:400]).learner_
     learner.save(tmp_path / "learner.npz", exact=True)
-    again = okl.load(tmp_path / "learner.npz")
-    again._end_fit()  # again changes nothing
     monkeypatch.setattr(constants, "RESTARTS", (32, 400, 512))
     monkeypatch.setattr(constants, "GROWTHS", (*constants.GROWTHS[:4], 400, 768))
-    expected = okl.run(wrap(okl.SelfTuning(BUDGET)), X, labels).predictions[400:]
-    found = okl.run(again, X[400:500], labels[400:500]).predictions
+    wrapped = around(okl.SelfTuning(BUDGET)) if around else okl.SelfTuning(BUDGET)
+    expected = okl.run(wrapped, X, labels).predictions[400:]
+    found = okl.run(okl.load(tmp_path / "learner.npz"), X[400:500], labels[400:500]).predictions
     assert_allclose(found, expected[:100], rtol=1e-9)
     for t in range(400, 420):
         assert_allclose(learner.predict(X[t : t + 1])[0], expected[t - 400], rtol=1e-9)
@@ -263,22 +263,27 @@ def test_several_outputs_are_as_many_single_ones_but_for_metrics_lags_and_trees(
     assert len(learner.leader) == 3
 
 
+LAGGED = "ridge, linear with lags, lam = 1, half-life 300 rounds"
+
+
 @pytest.mark.parametrize("outputs", [2, 5])
 def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     X, y = stream("lagged")
     Y = np.stack([np.roll(y, k) for k in range(outputs)], axis=1)
-    learner = okl.MultiOutput(okl.SelfTuning(32)).partial_fit(X[:-1], Y[:-1]).learners_[0]
-    learner.predict(X[-1:])
-    ensemble = learner._ensemble
+    several = okl.MultiOutput(okl.SelfTuning(32)).partial_fit(X[:-1], Y[:-1])
+    (learner,) = several.learners_
+    before = learner.member_losses
+    several.learn_one(X[-1], Y[-1])
+    lagged = [str(one) for one in learner.members].index(LAGGED)
+    losses = (learner.member_losses - before)[:, lagged]
     known = [naive_self_tuning.look_back(labels, np.arange(N)) for labels in Y.T]
     changes = np.concatenate([one[:, :3] for _, one in known], axis=1)
     S = naive_self_tuning.standardised(*[np.column_stack([X, changes])[:n] for n in (N, 480)])
     Z = np.column_stack([np.ones(N), S])
     for k, (last, _) in enumerate(known):
-        target, ridges = np.append(0.0, (Y[:, k] - last)[1:]), [(1.0, None), (1.0, 300)]
-        ridges = naive_self_tuning.forecasts(Z, target, ridges, every=True)
-        got = ensemble._results.forecasts[ensemble._lag_rows, 0, k] + ensemble.scales.offsets[k]
-        assert_allclose(got, ridges[-1] + last[-1], rtol=1e-9)
+        target = np.append(0.0, (Y[:, k] - last)[1:])
+        change = naive_self_tuning.forecasts(Z, target, [(1.0, 300)], every=True)[-1][0]
+        assert_allclose(losses[k], (Y[-1, k] - last[-1] - change) ** 2, rtol=1e-6)
 
 
 def test_the_squared_gradients_of_several_outputs_add_up():
@@ -690,31 +695,28 @@ def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name,
     monkeypatch.setattr(constants, "SPACES", spaces)
     monkeypatch.setattr(constants, "TREES", 2)
     X, y = stream(name, 340)
-    learner, forecasts = okl.SelfTuning(BUDGET), []
-    # Labels come seven at a time, three rounds after the last of them.
-    leads = np.minimum(np.arange(340) % 7 + 3, np.arange(340))
-    learner._begin(3)
-    for start in range(0, 340, 7):
-        rows = slice(start, min(start + 7, 340))
-        learner._set_leads(leads[rows])
-        forecasts.append(learner._play_rows(X[rows], y[rows]).predictions)
+    learner, t = okl.SelfTuning(BUDGET), np.arange(340)
+    leads = np.minimum(t % 7 + 3, t)  # labels come seven at a time, three rounds after the last
+    for rows in np.split(t, range(7, 340, 7)):
+        learner.partial_fit(X[rows], y[rows], known=rows - leads[rows])
     arguments = X, y, (32, 128, 256), BUDGET, spaces, constants.DEEPEST
-    expected, _ = naive_self_tuning.self_tuning(*arguments, leads=leads, forests=forests())
-    scale = np.where(np.arange(340) < 32, 1e6, 10.0) if name == "outliers" else 10.0
-    assert_allclose(np.concatenate(forecasts) / scale, expected / scale, rtol=0, atol=1e-8)
-    in_time, _ = naive_self_tuning.self_tuning(*arguments, forests=forests())
-    assert np.abs(expected - in_time).max() > 0.1
+    _, expected = naive_self_tuning.self_tuning(*arguments, leads=leads, forests=forests())
+    assert_allclose(learner.member_losses, expected, rtol=1e-7)
+    _, in_time = naive_self_tuning.self_tuning(*arguments, forests=forests())
+    assert np.abs(expected / in_time - 1.0).max() > 0.01
 
 
 def test_members_with_lags_are_trained_for_late_labels(monkeypatch):
-    """Control: leads that are forgotten, so members learn from fresher labels than they see."""
+    """Control: nobody tells it, so members learn from fresher labels than they see."""
     lagged = [one for one in constants.SPACES if one.lags]
     spaces = [constants.Space("linear", 4, (constants.Ridge(1.0),)), *lagged]
     monkeypatch.setattr(constants, "SPACES", spaces)
     t = np.arange(2000)
     y = 10.0 * np.sin(2 * np.pi * t / 40) + 0.1 * np.random.default_rng(0).standard_normal(2000)
-    X, losses = np.zeros((2000, 1)), []
-    for leads in (okl.SelfTuning._set_leads, lambda *a: None):
-        monkeypatch.setattr(okl.SelfTuning, "_set_leads", leads)
-        losses.append(okl.run(okl.SelfTuning(), X, y, delay=9).losses[500:].mean())
-    assert losses[0] < 1.0 and losses[1] > 20.0
+    X, untold, forecasts = np.zeros((2000, 1)), okl.SelfTuning(), []
+    run = okl.run(okl.SelfTuning(), X, y, delay=9)
+    for s in t:
+        forecasts.append(untold.predict_one(X[s]))
+        if s >= 9:
+            untold.learn_one(X[s - 9], y[s - 9])
+    assert run.losses[500:].mean() < 1.0 < 20.0 < np.square(forecasts - y)[500:].mean()
