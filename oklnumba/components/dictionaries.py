@@ -32,8 +32,6 @@ class _Sampler(State, Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
-    ``_play(X, out)`` of a subclass sees points and writes their probabilities and whether they
-    join. It returns how many it saw, and the status of the compiled loop.
     """
 
     _FIRST_ROOM = 32
@@ -60,6 +58,19 @@ class _Sampler(State, Transformer, Params):
     @property
     def _started(self) -> bool:
         return hasattr(self, "_seen")
+
+    def _play(self, X: np.ndarray, out: loops.Choices) -> tuple[int, int]:
+        """See points, write whether they join; return how many it saw, and the loop's status."""
+        raise NotImplementedError
+
+    def _start(self, d: int) -> None:
+        self._kernel = self._hyper.kernel._code()
+        self._make_state(d=d, counts=1)
+        self._coins = Coins(getattr(self._hyper, "seed", 0))
+        self._work = loops.Work(np.zeros(0), np.zeros(0))
+        self._seen, self._points = 0, np.zeros((0, d))
+        self.indices_ = np.zeros(0, dtype=np.int64)
+        self.probabilities_ = np.zeros(0)
 
     def _see(self, rows: Any, X: ArrayLike) -> Self:
         """See the checked rows of X."""
@@ -88,15 +99,6 @@ class _Sampler(State, Transformer, Params):
                 raise self._fault
         self._fault = None
         return self
-
-    def _start(self, d: int) -> None:
-        self._kernel = self._hyper.kernel._code()
-        self._make_state(d=d, counts=1)
-        self._coins = Coins(getattr(self._hyper, "seed", 0))
-        self._work = loops.Work(np.zeros(0), np.zeros(0))
-        self._seen, self._points = 0, np.zeros((0, d))
-        self.indices_ = np.zeros(0, dtype=np.int64)
-        self.probabilities_ = np.zeros(0)
 
     def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
         work = loops.Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))

@@ -19,6 +19,7 @@ from oklnumba.hot.primitives.features import fourier_block, taylor_block
 
 MOST_MONOMIALS = 1_000_000  # more are a mistake in degree or width
 ROWS = 8192  # rows transformed at once
+Writer = Callable[[np.ndarray, np.ndarray], None]
 NULL = 1e-12  # eigenvalue of a direction, against the largest, that is rounding
 PASS = 32  # rows that Nystrom features map at once; their kernel values stay in the cache
 
@@ -26,11 +27,14 @@ PASS = 32  # rows that Nystrom features map at once; their kernel values stay in
 class Features(Transformer, Params):
     """A feature map: ``transform(X)``, ``size(d)`` and ``captured(X)``.
 
-    It learns nothing from data, so ``transform`` needs no ``fit``. ``_writer(d)`` of a subclass
-    returns ``write(X, out)``, which fills the first size(d) columns of out, and size(d).
+    It learns nothing from data, so ``transform`` needs no ``fit``.
     """
 
     _requires_fit = False
+
+    def _writer(self, d: int) -> tuple[Writer, int]:
+        """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
+        raise NotImplementedError
 
     def size(self, d: int) -> int:
         """Return the number of features for inputs of width d."""
@@ -153,7 +157,7 @@ class TaylorFeatures(Features):
         """What kind of features they are, in a few words."""
         return f"Taylor features of degree {self.degree}"
 
-    def _writer(self, d: int):
+    def _writer(self, d: int) -> tuple[Writer, int]:
         r = self.size(d)
         center = np.zeros(d) if self.center is None else as_point(self.center, name="center")[0]
         if len(center) != d:
@@ -259,7 +263,7 @@ class FourierFeatures(Features):
         n = self.size(len(columns)) // 2
         return [f"fourier_{wave}{j}" for wave in ("sin", "cos") for j in range(n)]
 
-    def _writer(self, d: int):
+    def _writer(self, d: int) -> tuple[Writer, int]:
         return self._writer_of(*self._frequencies(d))
 
     def _writer_of(self, frequencies: np.ndarray, scale: float):
@@ -323,7 +327,7 @@ class NystromFeatures(Features):
     _: KW_ONLY
     rank: int | None = count(None, least=1)
 
-    def _writer(self, d: int):
+    def _writer(self, d: int) -> tuple[Writer, int]:
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))
         if landmarks.shape[1] != d:
             raise ValueError(
@@ -349,7 +353,7 @@ class NystromFeatures(Features):
     @property
     def kind(self) -> str:
         """What kind of features they are, in a few words."""
-        return f"Nystrom features of {len(self.landmarks)} landmarks"
+        return f"Nystrom features of {np.shape(self.landmarks)[0]} landmarks"
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return the advice of the kernel about the first inputs."""
@@ -409,7 +413,7 @@ class BasisFeatures(Features):
     basis: Callable = required(_check_basis)
     gram: ArrayLike | Callable = required(_check_gram)
 
-    def _writer(self, d: int):
+    def _writer(self, d: int) -> tuple[Writer, int]:
         gram = self.gram(d) if callable(self.gram) else self.gram
         weights = _invert_root(_check_gram("gram", gram))
 

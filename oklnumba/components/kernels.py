@@ -42,10 +42,13 @@ class Kernel(Params):
     loops are compiled for the kernels of oklnumba (docs/your_own_kernel.md).
     """
 
-    _scales = None  # of the inputs, in a Metric
+    @property
+    def _scales(self) -> np.ndarray | None:
+        """Scales of the inputs, in a Metric."""
+        return None
 
-    def _check_points(self, X: np.ndarray) -> None:
-        """Raise ValueError for rows that the kernel does not have, (n, d)."""
+    def _check_points(self, X: Any) -> None:
+        """Raise ValueError for rows that the kernel does not have, (n, d), maybe sparse."""
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> np.ndarray:
         """Return the kernel matrix k(X[i], Z[j]), (n, m), of dense or sparse rows.
@@ -153,7 +156,7 @@ class _Radial(Compiled):
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if k is 0 or 1 between nearly all first inputs X, else None."""
-        self._checked_params()
+        sigma = self._checked_params().sigma
         X = make_dense(as_rows(X))
         if len(X) < FEWEST_INPUTS:
             return None
@@ -173,7 +176,7 @@ class _Radial(Compiled):
         median = float(np.median(distances[different]))
         return (
             f"the kernel is {value} of the first inputs, up to rounding, so nothing can be learnt: "
-            f"sigma is {self.sigma:.3g}, their median distance {median:.3g}; take sigma about "
+            f"sigma is {sigma:.3g}, their median distance {median:.3g}; take sigma about "
             f"{median:.2g}, or scale the inputs, okl.datasets.scale_to(X)"
         )
 
@@ -336,7 +339,7 @@ class Precomputed(Compiled):
         K = np.asarray(self.K, dtype=np.float64)
         return MATRIX, np.concatenate([[float(len(K))], K.ravel()])
 
-    def _check_points(self, X: np.ndarray) -> None:
+    def _check_points(self, X: Any) -> None:
         n, values = len(self.K), X.data if hasattr(X, "tocsr") else X
         good = (values >= 0) & (values < n) & (values == np.floor(values))
         if X.shape[1] != 1 or not good.all():

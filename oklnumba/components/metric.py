@@ -48,7 +48,9 @@ class Metric(Kernel):
     kernel: Kernel = required(check_kernel)
     scales: ArrayLike = required(_check_scales)
 
-    _scales = property(lambda self: np.asarray(self.scales, dtype=float))
+    @property
+    def _scales(self) -> np.ndarray:
+        return np.asarray(self.scales, dtype=float)
 
     def _check_params(self) -> None:
         domain = "a kernel without a Metric; multiply the scales, okl.Metric(kernel.kernel, a * b)"
@@ -69,7 +71,7 @@ class Metric(Kernel):
 def split_metric(name: str, value: Any) -> tuple[Any, np.ndarray | None]:
     """Return a kernel, or kernels, that take scaled inputs, and the scales, one set for all."""
     kernels = value if isinstance(value, list | tuple) else [value]
-    scales = [getattr(one, "_scales", None) for one in kernels]
+    scales: list[Any] = [getattr(one, "_scales", None) for one in kernels]
     if any(not np.array_equal(w, scales[0]) for w in scales):
         raise ValueError(f"{name} must share one metric; give each the same scales, or none any")
     if scales[0] is None:

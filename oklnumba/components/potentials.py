@@ -76,8 +76,9 @@ def _define(
 ) -> Potential:
     """Return the potential of these functions, strongly convex in the p-norm."""
     q = dual_exponent(p)
-    functions = map(refuses_overflow, (value, conjugate, mirror_map))
-    return Potential(name, *functions, strength, lambda w: p_norm(w, p), lambda g: p_norm(g, q))
+    value, conjugate, mirror_map = map(refuses_overflow, (value, conjugate, mirror_map))
+    norms = lambda w: p_norm(w, p), lambda g: p_norm(g, q)
+    return Potential(name, value, conjugate, mirror_map, strength, *norms)
 
 
 def _as_exponent(p: float) -> float:

@@ -10,10 +10,12 @@ from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+P = ParamSpec("P")
+R = TypeVar("R")
 LONGEST_SHOWN = 100  # characters of a value in a message
 SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
@@ -67,7 +69,7 @@ def suggest(word: str, names: Iterable[str]) -> str:
     return f"did you mean {same[close[0]]!r}? " if close else ""
 
 
-def require(valid: bool, name: str, value: Any, domain: str) -> None:
+def require(valid: bool | np.bool_, name: str, value: Any, domain: str) -> None:
     """Raise ValueError unless an argument is valid; ``domain`` says what it must be."""
     if not valid:
         raise ValueError(f"{name} must be {domain}, but is {repr_type(value)}")
@@ -188,11 +190,11 @@ def import_optional(module: str, what: str) -> Any:
         raise ImportError(f"{what}: this needs {project}, pip install {project}") from error
 
 
-def refuses_overflow(function: Callable) -> Callable:
+def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a formula: overflows become one FloatingPointError that says so."""
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
                 return function(*args, **kwargs)

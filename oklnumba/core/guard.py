@@ -10,18 +10,21 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
 
+from oklnumba.core.checks import P
+
+S = TypeVar("S")
 T = TypeVar("T")
 FEWEST_ROUNDS = 64  # for fewer, threads cost more than they bring
 
 
-def locked(method: Callable) -> Callable:
+def locked(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
     """Make a method hold the lock of its object: one thread at a time is inside."""
 
     @functools.wraps(method)
-    def call_locked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_locked(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             return method(self, *args, **kwargs)
 

@@ -31,6 +31,7 @@ FILL = (
 FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 LONGEST = 2000  # characters of columns in a message
+NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 
 
@@ -50,7 +51,7 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X", least: int = 1)
 
 def as_rows(
     X: Any, width: int | None = None, name: str = "X", schema: Any = None, least: int = 1
-) -> Any:
+) -> np.ndarray:
     """Return X as ``as_inputs`` does, its columns by a Schema; sparse X as CSR float64."""
     X = X if schema is None or isinstance(X, dict) else schema.arrange(X)
     if not is_sparse(X):
@@ -187,7 +188,7 @@ def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
 def as_label_array(values: Any) -> np.ndarray:
     """Return labels of any kind, texts too, as an array; a missing or masked one becomes None."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # pandas' have masks too
-        return np.where(np.ma.getmaskarray(values), None, values.data)
+        return np.where(np.ma.getmaskarray(values), NONE, values.data)
     if _is_column(values) and hasattr(values, "isna"):
         if values.dtype == object or not isinstance(values.dtype, np.dtype):
             return values.to_numpy(dtype=object, na_value=None)
@@ -200,7 +201,7 @@ def as_label_array(values: Any) -> np.ndarray:
             array = np.asarray(values, dtype=object)
     if array.dtype == object:
         missing = [type(one).__name__ == "NAType" for one in array.flat]  # pandas.NA
-        array = np.where(np.reshape(missing, array.shape), None, array)
+        array = np.where(np.reshape(missing, array.shape), NONE, array)
     return array
 
 
@@ -208,7 +209,7 @@ def find_labels(y: np.ndarray) -> np.ndarray:
     """Return which rows of y have a label that is neither None nor NaN, (n,)."""
     is_label = y == y
     if y.dtype == object:
-        is_label &= np.not_equal(y, None).astype(bool)
+        is_label &= np.not_equal(y, NONE).astype(bool)
     return is_label.any(axis=tuple(range(1, y.ndim)))
 
 

@@ -165,6 +165,7 @@ class Params:
                 raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
             if inner:
                 nested.setdefault(outer, {})[inner] = value
+        undo: list[tuple[Params, dict[str, Any]]]
         undo = [(self, {name: getattr(self, name) for name in direct})]
         try:
             for name, value in direct.items():

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from oklnumba.core.checks import number, repr_short, suggest, warn
-from oklnumba.core.inputs import as_inputs, column_names, find_labels, is_frame
+from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_frame
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
 MOST_NAMED = 12  # columns in a message or a repr
@@ -98,16 +98,16 @@ class Schema:
             names = list_names(columns)
             raise ValueError(f"two columns have one name: {names}; rename one of them")
         self.refuse_other_names(given, "X" if is_frame(X) else "x")
-        names = [given[name] for name in self.names]
+        chosen = [given[name] for name in self.names]
         if not is_frame(X):
-            numbers = as_named_numbers([X[name] for name in names], names)
+            numbers = as_named_numbers([X[name] for name in chosen], chosen)
             hot = self.encode({name: [X[given[name]]] for name in self.categories})
             return np.concatenate([numbers, *hot], axis=None, dtype=np.float64)
-        numbers = X.select(names) if hasattr(X, "select") else X[names]
+        numbers = X.select(chosen) if hasattr(X, "select") else X[chosen]
         if not self.categories:
             return numbers
         hot = self.encode({name: X[given[name]] for name in self.categories})
-        return np.column_stack([as_inputs(numbers), *hot] if names else hot)
+        return np.column_stack([as_inputs(numbers), *hot] if chosen else hot)
 
     def encode(self, columns: Any) -> list[np.ndarray]:
         """Return each encoded column as a column of 0 and 1 for each of its values, (n, values).
@@ -140,8 +140,8 @@ class Schema:
         faults += [f"has {list_names(unknown)}, which the learner does not know"] if unknown else []
         if faults:
             hint = suggest(str(unknown[0]), map(str, missing)) if unknown else ""
-            said, taught = " and ".join(faults), list_names(self.needed)
-            raise ValueError(f"{what} {said}; {hint}the learner was taught {taught}")
+            said, names = " and ".join(faults), list_names(self.needed)
+            raise ValueError(f"{what} {said}; {hint}the learner was taught {names}")
 
     # ---- labels ----
 
@@ -179,7 +179,7 @@ def encode_labels(
     if len(classes) == 2:
         return np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
     if missing.any():
-        return np.where(missing, None, labels)
+        return np.where(missing, NONE, labels)
     return labels.astype(np.array(classes).dtype)
 
 

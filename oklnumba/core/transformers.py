@@ -28,6 +28,8 @@ class Transformer:
     """
 
     _requires_fit = True
+    fit: Callable[..., Any]
+    _names_out: Callable[[list[str]], list[str]]
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
         """Return ``fit(X).transform(X)``, shape (n, r)."""
@@ -43,7 +45,7 @@ class Transformer:
         if count is None and (input_features is None or self._requires_fit):
             raise not_fitted(f"{type(self).__name__} knows no columns yet; call fit(X) first")
         if input_features is None:
-            columns = [f"x{i}" for i in range(count)] if fitted is None else list(fitted)
+            columns = [f"x{i}" for i in range(count or 0)] if fitted is None else list(fitted)
         else:
             columns = require_list("input_features", input_features, "a list of column names")
         if fitted is not None and columns != list(fitted):

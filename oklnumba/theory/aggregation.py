@@ -114,7 +114,7 @@ def fixed_share_bound(
     return float(B * (sqrt(n / (8 * log(count))) * codes + sqrt(n * log(count) / 2)))
 
 
-@checks_arguments
+@checks_arguments()
 def mlpoly_bound(
     experts: ArrayLike, forecasts: ArrayLike, y: ArrayLike, loss: str = "squared"
 ) -> np.ndarray:

@@ -21,7 +21,7 @@ def _bound_log_det(kernel: Any, X: np.ndarray, level: float) -> float:
     return effective_dimension(kernel, X, level) * (1.0 + log(1.0 + trace / level))
 
 
-@checks_arguments
+@checks_arguments()
 def kons_bound(
     kernel: Any, X: ArrayLike, loss: str = "squared", C: float = 1.0, alpha: float = 1.0,
     norm: float = 0.0, steps: ArrayLike | None = None,
@@ -52,6 +52,7 @@ def kons_bound(
     >>> round(okl.theory.kons_bound(okl.Linear(), X, loss="hinge", norm=1.0), 3)
     12.198
     """
+    X = inputs.as_inputs(X)
     rule = losses.get(loss)
     sigma, L = rule.curvature(C), rule.lipschitz(C)
     if steps is None and sigma > 0.0:
@@ -101,12 +102,13 @@ def sketched_kons_bound(
     >>> round(okl.theory.sketched_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], gamma=0.5), 3)
     40.401
     """
+    X = inputs.as_inputs(X)
     sigma, L = _measure_curved(loss, C)
     dimension = _bound_log_det(kernel, X, alpha / (sigma * L**2))
     return alpha * norm**2 + dimension / (sigma * max(gamma, min(1.0, beta * tau_min)))
 
 
-@checks_arguments
+@checks_arguments()
 def frequent_kons_bound(
     kernel: Any, X: ArrayLike, rank: int, loss: str = "squared", C: float = 1.0,
     alpha: float = 1.0, norm: float = 0.0,
@@ -128,6 +130,7 @@ def frequent_kons_bound(
     >>> round(okl.theory.frequent_kons_bound(okl.Linear(), [[1.0], [1.0], [-1.0]], rank=1), 3)
     7.784
     """
+    X = inputs.as_inputs(X)
     sigma, L = _measure_curved(loss, C)
     values = np.maximum(np.linalg.eigvalsh(kernel(X))[::-1], 0.0) * sigma * L**2
     tails = np.append(values[::-1].cumsum()[::-1], 0.0)[: rank + 1]  # sum of i > k
@@ -155,5 +158,6 @@ def kors_size_bound(
     >>> round(okl.theory.kors_size_bound(okl.Linear(), [[1.0], [1.0]], alpha=2.0), 6)
     5.25
     """
+    X = inputs.as_inputs(X)
     rho = (1.0 + eps) / (1.0 - eps)
     return 3.0 * rho * beta * online_effective_dimension(kernel, X, alpha)

@@ -114,8 +114,10 @@ def _solve_primal(
         return value, F.T @ slopes + 2.0 * lam * w
 
     start = np.zeros(F.shape[1]) if start is None else start
-    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
-    w = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    w = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B",
+        options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30},
+    ).x  # fmt: skip
     return _with_dual(F, y, lam, loss, w)
 
 
@@ -144,10 +146,10 @@ def _solve_dual(
         slope = np.concatenate([slope, -slope]) if paired else slope
         return float(w @ w) / (4.0 * lam) - float(c @ b), slope - c
 
-    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30}
     b = scipy.optimize.minimize(
         objective, np.zeros(len(c)) if start is None else start, jac=True, method="L-BFGS-B",
-        options=options, bounds=scipy.optimize.Bounds(low, high),
+        options={"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30},
+        bounds=scipy.optimize.Bounds(low, high),
     ).x  # fmt: skip
     a = b[:n] - b[n:] if paired else b
     w = F.T @ a / (2.0 * lam)

@@ -13,7 +13,7 @@ from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.matrix import factor_kernel, kernel_times, residual_energy
 
 
-@checks_arguments
+@checks_arguments()
 def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return log det(K / lam + I) of the kernel matrix K of X.
 
@@ -22,11 +22,12 @@ def log_det(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.log_det(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.693147
     """
+    X = inputs.as_inputs(X)
     L = factor_kernel(kernel, X, lam)
     return float(np.log(np.diag(L) ** 2 / lam).sum())
 
 
-@checks_arguments
+@checks_arguments()
 def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return tr K (K + lam I)^-1, the effective dimension of X at regularisation lam.
 
@@ -38,7 +39,7 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
     return float(leverage_scores(kernel, X, lam).sum())
 
 
-@checks_arguments
+@checks_arguments()
 def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     """Return the ridge leverage scores (n,), the diagonal of K (K + alpha I)^-1 (kons eq. 2).
 
@@ -49,10 +50,11 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     >>> okl.theory.leverage_scores(okl.Linear(), [[1.0], [1.0]], 2.0).round(6)
     array([0.25, 0.25])
     """
+    X = inputs.as_inputs(X)
     return 1.0 - alpha * cholesky.inverse_diagonal(factor_kernel(kernel, X, alpha))
 
 
-@checks_arguments
+@checks_arguments()
 def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float:
     """Return the sum over t of the leverage score of x_t among x_1, ..., x_t (kons Lemma 3).
 
@@ -64,11 +66,12 @@ def online_effective_dimension(kernel: Any, X: ArrayLike, alpha: float) -> float
     >>> round(okl.theory.online_effective_dimension(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.583333
     """
+    X = inputs.as_inputs(X)
     L = factor_kernel(kernel, X, alpha)
     return float((1.0 - alpha / np.diag(L) ** 2).sum())
 
 
-@checks_arguments
+@checks_arguments()
 def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     """Return A_T = sum k(x_t, x_t) - y' K y / T, small for a kernel that suits the labels (pomdr).
 
@@ -79,11 +82,12 @@ def kernel_alignment(kernel: Any, X: ArrayLike, y: ArrayLike) -> float:
     >>> okl.theory.kernel_alignment(okl.Linear(), [[1.0], [-1.0]], [1.0, -1.0])
     0.0
     """
+    X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X), classes=True)
     return float(kernel.diag(X).sum() - float(y @ kernel_times(kernel, X, y)) / len(X))
 
 
-@checks_arguments
+@checks_arguments()
 def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exact") -> float:
     """Return mu = lambda_max(K - F F'), the energy of the inputs outside the features' span.
 
@@ -97,6 +101,7 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
     >>> abs(okl.theory.projection_gap(kernel, features, [[0.0], [1.0]])) < 1e-12
     True
     """
+    X = inputs.as_inputs(X)
     checks.require_choice("method", method, ("exact", "lanczos"))
     F, n = features.transform(X), len(X)
     if method == "exact" or n < 3:

@@ -91,12 +91,13 @@ class Hindsight:
     [3.26 3.58]
     """
 
-    @checks_arguments
+    @checks_arguments()
     def __init__(
         self, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
         features: Any = None,
     ):  # fmt: skip
         self.kernel, self.lam, self.loss = kernel, lam, loss
+        X = inputs.as_inputs(X)
         self._rule = losses.get(loss)
         self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)
         self._solved: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
@@ -161,8 +162,8 @@ class Hindsight:
             return np.unique(np.linspace(0, n, min(int(at), n) + 1).round().astype(int)[1:])
         rounds = inputs.as_numbers(at, "at")
         valid = rounds.ndim == 1 and rounds.size > 0 and np.asarray(at).dtype.kind in "iu"
-        valid = valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()
-        checks.require(valid, "at", at, f"increasing rounds from 1 to {n}")
+        inside = valid and rounds[0] >= 1 and rounds[-1] <= n and (np.diff(rounds) > 0).all()
+        checks.require(inside, "at", at, f"increasing rounds from 1 to {n}")
         return rounds.astype(np.int64)
 
     def _solve(self, at: np.ndarray) -> None:
@@ -232,7 +233,7 @@ class Hindsight:
             yield best._replace(lower=max(best.lower - loose, 0.0), upper=best.upper + loose)
 
 
-@checks_arguments
+@checks_arguments()
 def comparator(
     kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
     features: Any = None,
@@ -248,6 +249,7 @@ def comparator(
     >>> round(best.loss, 6), round(best.norm, 6)
     (0.5, 0.5)
     """
+    X = inputs.as_inputs(X)
     if features is None:
         return Hindsight(kernel, X, y, lam, loss).comparator()
     rule = losses.get(loss)
@@ -255,7 +257,7 @@ def comparator(
     return best_weights(features.transform(X), y, lam, rule)[0]
 
 
-@checks_arguments
+@checks_arguments()
 def norm_ball_comparator(
     kernel: Any, X: ArrayLike, y: ArrayLike, radius: float, loss: str = "hinge"
 ) -> Comparator:
@@ -271,6 +273,7 @@ def norm_ball_comparator(
     >>> round(best.loss, 4), round(best.norm, 4)
     (0.5, 0.5)
     """
+    X = inputs.as_inputs(X)
     rule = losses.get(loss)
     y = inputs.as_labels(y, len(X), rule.classes)
     F = square_root(kernel, X)
@@ -301,7 +304,7 @@ def norm_ball_comparator(
     return min((b for b in solutions.values() if b.norm <= radius), key=lambda b: b.loss)
 
 
-@checks_arguments
+@checks_arguments()
 def regret(
     predictions: ArrayLike, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float,
     loss: str = "squared",
@@ -316,6 +319,7 @@ def regret(
     >>> okl.theory.regret([0.0, 0.0], okl.Linear(), [[1.0], [1.0]], [1.0, 3.0], 2.0).round(6)
     array([0.333333, 4.      ])
     """
+    X = inputs.as_inputs(X)
     max_rounds = EXACT_ROUNDS if loss == "squared" else EVERY_ROUND
     if len(X) > max_rounds:
         raise ValueError(

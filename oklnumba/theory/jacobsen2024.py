@@ -52,6 +52,7 @@ def discounted_awv_bound(
     >>> bool((np.cumsum(run.losses) <= bound).all()), round(run.losses.sum()), round(bound[-1])
     (True, 57, 137)
     """
+    Z = inputs.as_inputs(Z, name="Z")
     y = inputs.as_labels(y, len(Z))
     U = inputs.as_numbers(comparators, "comparators")
     valid = U.shape in (Z.shape, Z.shape[1:])
@@ -63,7 +64,7 @@ def discounted_awv_bound(
         p = scipy.linalg.solve_triangular(R, z, trans="T")
         a = 1.0 + p @ p  # 1 + z' A^-1 z, A before the round
         w += (label - w @ z) / a * scipy.linalg.solve_triangular(R, p)
-        R = np.linalg.qr(np.vstack([R, z]), mode="r")
+        R = np.linalg.qr(np.vstack([R, z]), mode="r")  # type: ignore[assignment]  # NumPy's stub
         bound += label**2 * (1.0 - 1.0 / a)
         out[t] = bound
         if t + 1 < len(y):

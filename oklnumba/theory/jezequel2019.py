@@ -22,7 +22,7 @@ NULL = 1e-12  # share of k(x, x) outside the span of other atoms that counts as 
 BLOCK = 512  # rounds whose leverages are computed together
 
 
-@checks_arguments
+@checks_arguments()
 def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
     """Return lam |f|^2 + B^2 log det(I + K / lam), Kernel-AWV's bound (pkawv Prop. 1).
 
@@ -34,7 +34,7 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
     return lam * norm**2 + B**2 * log_det(kernel, X, lam)
 
 
-@checks_arguments
+@checks_arguments()
 def pkawv_bound(
     kernel: Any, features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0,
     method: str = "exact",
@@ -51,11 +51,12 @@ def pkawv_bound(
     >>> round(okl.theory.pkawv_bound(kernel, features, [[0.0], [0.0]], lam=2.0), 6)
     0.693147
     """
+    X = inputs.as_inputs(X)
     mu = projection_gap(kernel, features, X, method)
     return awv_bound(kernel, X, lam, B, norm) + (mu + lam) * len(X) * mu * B**2 / lam**2
 
 
-@checks_arguments
+@checks_arguments()
 def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     """Return log(e + e n kappa^2 / lam) d_eff(lam), above log det(I + K / lam) (pkawv Prop. 2).
 
@@ -66,6 +67,7 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
     >>> round(okl.theory.log_det_bound(okl.Linear(), [[1.0], [1.0]], 2.0), 6)
     0.846574
     """
+    X = inputs.as_inputs(X)
     kappa2 = float(kernel.diag(X).max())
     return log(e + e * len(X) * kappa2 / lam) * effective_dimension(kernel, X, lam)
 
@@ -98,7 +100,7 @@ def bounded_kernel_lam(n: int, B: float = 1.0, norm: float = 1.0, kappa: float =
     return kappa * B / norm * n**0.5 / v
 
 
-@checks_arguments
+@checks_arguments()
 def taylor_bound(
     features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0
 ) -> float:
@@ -113,6 +115,7 @@ def taylor_bound(
     >>> round(okl.theory.taylor_bound(features, [[1.0], [1.0]], lam=2.0), 6)
     1.039721
     """
+    X = inputs.as_inputs(X)
     require(isinstance(features, TaylorFeatures), "features", features, "a TaylorFeatures")
     d = X.shape[1]
     center = 0.0 if features.center is None else inputs.as_point(features.center, d, "center")
@@ -126,7 +129,7 @@ def taylor_bound(
     return lam * norm**2 + 1.5 * B**2 * log_det(Gaussian(features.sigma), X, lam)
 
 
-@checks_arguments
+@checks_arguments()
 def nystrom_bound(
     kernel: Any, X: ArrayLike, lam: float, mu: float, size: int, B: float = 1.0, norm: float = 0.0,
 ) -> float:  # fmt: skip
@@ -141,6 +144,7 @@ def nystrom_bound(
     >>> round(okl.theory.nystrom_bound(okl.Linear(), [[1.0], [1.0]], 2.0, 0.1, size=1), 6)
     1.246574
     """
+    X = inputs.as_inputs(X)
     require(mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
     projected = 2.0 * (size + 1) * len(X) * mu / lam
     return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + projected)
@@ -158,7 +162,7 @@ class SizeBound(NamedTuple):
     printed: float
 
 
-@checks_arguments
+@checks_arguments()
 def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05) -> SizeBound:
     """Return the size of KORS's dictionary by pkawv Proposition 5, and the beta for it.
 
@@ -176,12 +180,13 @@ def nystrom_size_bound(kernel: Any, X: ArrayLike, mu: float, delta: float = 0.05
     >>> round(bound.beta, 3), round(bound.size, 1), round(bound.printed, 1)
     (35.949, 188.7, 61.2)
     """
+    X = inputs.as_inputs(X)
     beta = 12.0 * log(len(X) / delta)
     printed = 9.0 * effective_dimension(kernel, X, mu) * log(2.0 * len(X) / delta) ** 2
     return SizeBound(beta, kors_size_bound(kernel, X, mu, beta, eps=0.5), printed)
 
 
-@checks_arguments
+@checks_arguments()
 def growing_bound(
     kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, sizes: ArrayLike, features: Any = None,
     norm: float = 0.0,
@@ -211,12 +216,13 @@ def growing_bound(
     >>> round(okl.theory.growing_bound(okl.Gaussian(1.0), X, y, lam=1.0, sizes=[1, 2, 2]), 4)
     1.2594
     """
+    X = inputs.as_inputs(X)
     y = inputs.as_labels(y, len(X))
     Z, ranks = _find_coordinates(kernel, X, np.asarray(sizes), features)
     bound = lam * norm**2 + float(y**2 @ _compute_leverages(Z, ranks, lam))
     for t in [*np.flatnonzero(np.diff(ranks)) + 1, len(X)]:  # where P_{t+1} is not P_t
         if t < len(X):
-            mu = np.linalg.norm(Z[:t, ranks[t - 1] : ranks[t]], 2) ** 2
+            mu = float(np.linalg.norm(Z[:t, ranks[t - 1] : ranks[t]], 2)) ** 2
         else:
             mu = residual_energy(kernel, X, Z[:, : ranks[-1]])
         bound += (mu + lam) * t * mu * np.abs(y).max() ** 2 / lam**2
@@ -242,7 +248,8 @@ def _find_coordinates(
     atoms = X[growth > 0]
     K = kernel(atoms) if len(atoms) else np.empty((0, 0))
     K[np.diag_indices_from(K)] *= 1.0 + NUGGET  # atoms that nearly coincide cost no digits
-    L, basis, rank_of = np.zeros_like(K), [], [0]  # Gram-Schmidt in the order of the stream
+    basis: list[int] = []
+    L, rank_of = np.zeros_like(K), [0]  # Gram-Schmidt in the order of the stream
     for j in range(len(atoms)):
         r = len(basis)
         row = scipy.linalg.solve_triangular(L[:r, :r], K[basis, j], lower=True) if r else K[:0, j]

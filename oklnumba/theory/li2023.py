@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
 from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.dimension import kernel_alignment
@@ -36,6 +37,7 @@ def pomdr_bound(
     >>> round(okl.theory.pomdr_bound(okl.Gaussian(), [[0.0], [0.0]], [1.0, 1.0], radius=1.0), 6)
     17.485281
     """
+    X = inputs.as_inputs(X)
     A = max(kernel_alignment(kernel, X, y), 0.0)
     D = float(kernel.diag(X).max())
     bound = 6.0 * radius * sqrt(A + 2.0 * D) + 9.0 * radius * sqrt(D)
@@ -113,7 +115,7 @@ def _bound_eigenvalues(kernel: Any, X: np.ndarray) -> np.ndarray:
     return np.maximum(values + n * EPS * largest, 1e-300)
 
 
-@checks_arguments
+@checks_arguments()
 def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     """Return bounds on the size of a dictionary that ALD keeps (pomdr Theorem 1, errata 40).
 
@@ -133,6 +135,7 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     >>> bool(bound.size <= bound.exponential < 300)
     True
     """
+    X = inputs.as_inputs(X)
     logs = np.log(_bound_eigenvalues(kernel, X) / alpha)
     # (k - 1) ln alpha + ln k(x, x) <= sum of the logs, for whichever x came first.
     least = float(kernel.diag(X).min())
@@ -143,6 +146,6 @@ def ald_budget_bound(kernel: Any, X: ArrayLike, alpha: float) -> AldBudget:
     exponential = 2.0 * (logs / s[:, None] + i).max(axis=1)
     p = np.geomspace(1.0, 200.0, 2000)
     polynomial = np.exp((logs / p[:, None] + np.log(i)).max(axis=1) + 1.0) + 1.0
-    i, j = int(np.argmin(exponential)), int(np.argmin(polynomial))
-    fitted = exponential[i], polynomial[j], np.exp(-s[i]), p[j]
+    j, k = int(np.argmin(exponential)), int(np.argmin(polynomial))
+    fitted = exponential[j], polynomial[k], np.exp(-s[j]), p[k]
     return AldBudget(size, *map(float, fitted))

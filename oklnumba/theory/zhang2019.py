@@ -20,7 +20,13 @@ from oklnumba.theory.arguments import checks_arguments
 KINDS = "sqrt", "gradient", "adagrad", "adagrad_full"  # of AdaptiveFTRL
 
 
-@checks_arguments
+def _as_game(gradients: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradients of all rounds, (n, d), and the comparator, (d,)."""
+    G = inputs.as_inputs(gradients, name="gradients")
+    return G, as_vector(w, "w", G.shape[1])
+
+
+@checks_arguments()
 def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> float:
     """Return Phi(w) - min Phi + sum |g_t|_*^2 / strength, the bound of FTRL (oco Theorem 1).
 
@@ -35,7 +41,7 @@ def ftrl_bound(potential: Potential, gradients: ArrayLike, w: ArrayLike) -> floa
     """
     valid = isinstance(potential, Potential)
     checks.require(valid, "potential", potential, "such as okl.oco.euclidean()")
-    w = as_vector(w, "w", gradients.shape[1])
+    gradients, w = _as_game(gradients, w)
     lowest = -potential.conjugate(np.zeros(len(w)))
     dual = sum(potential.dual_norm(g) ** 2 for g in gradients)
     return float(potential.value(w) - lowest + dual / potential.strength)
@@ -97,7 +103,7 @@ def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     return float(final - lowest + (lengths**2).sum())
 
 
-@checks_arguments
+@checks_arguments()
 def adaptive_ftrl_bound(
     gradients: ArrayLike, w: ArrayLike, kind: str = "sqrt", eta: float = 0.5, sigma: float = 1.0
 ) -> float:
@@ -110,7 +116,7 @@ def adaptive_ftrl_bound(
     >>> round(okl.theory.adaptive_ftrl_bound([[1.0], [1.0]], [1.0], "sqrt", eta=1.0), 6)
     2.573132
     """
-    w = as_vector(w, "w", gradients.shape[1])
+    gradients, w = _as_game(gradients, w)
     kind = checks.require_choice("kind", kind, KINDS)
     (n, d), square = gradients.shape, gradients**2
     if kind == "adagrad_full":
@@ -133,7 +139,7 @@ def adaptive_ftrl_bound(
     return float(final / (2 * eta) + eta * terms.sum())
 
 
-@checks_arguments
+@checks_arguments()
 def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius: float) -> float:
     """Return (D^2 / (2 eta) + eta) sqrt(sum |g_t|^2), for OGD(schedule="gradient", radius=...).
 
@@ -146,12 +152,12 @@ def gradient_steps_bound(gradients: ArrayLike, w: ArrayLike, eta: float, radius:
     >>> okl.theory.gradient_steps_bound([[3.0], [4.0]], [1.0], eta=2.0, radius=1.0)
     15.0
     """
-    w = as_vector(w, "w", gradients.shape[1])
+    gradients, w = _as_game(gradients, w)
     D = radius + float(np.linalg.norm(w))
     return float((D**2 / (2 * eta) + eta) * np.linalg.norm(gradients))
 
 
-@checks_arguments
+@checks_arguments()
 def adagrad_bound(
     gradients: ArrayLike, w: ArrayLike, eta: float = 0.5, sigma: float = 1.0
 ) -> float:
@@ -164,7 +170,7 @@ def adagrad_bound(
     >>> round(okl.theory.adagrad_bound([[1.0], [1.0]], [1.0], eta=1.0), 6)
     5.765005
     """
-    w = as_vector(w, "w", gradients.shape[1])
+    gradients, w = _as_game(gradients, w)
     largest = float((gradients**2).max())
     if not sigma >= largest:
         raise ValueError(
@@ -175,7 +181,7 @@ def adagrad_bound(
     return float((np.abs(w).max() ** 2 / (2 * eta) + 2 * sqrt(2) * eta) * roots)
 
 
-@checks_arguments
+@checks_arguments()
 def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> float:
     """Return lam |w|^2 / 2 + sum |g_t|^2 / (lam t), for StronglyConvexFTRL (oco Theorem 4).
 
@@ -186,11 +192,11 @@ def strongly_convex_bound(gradients: ArrayLike, w: ArrayLike, lam: float) -> flo
     >>> okl.theory.strongly_convex_bound([[1.0], [1.0]], [1.0], lam=1.0)
     2.0
     """
-    w = as_vector(w, "w", gradients.shape[1])
+    gradients, w = _as_game(gradients, w)
     return float(lam / 2 * (w @ w)) + ogd_strong_bound(gradients, lam)
 
 
-@checks_arguments
+@checks_arguments()
 def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     """Return sum |g_t|^2 / (lam t), for OGD with the step 1 / (lam t) (oco Theorem 5).
 
@@ -201,11 +207,12 @@ def ogd_strong_bound(gradients: ArrayLike, lam: float) -> float:
     >>> okl.theory.ogd_strong_bound([[1.0], [1.0]], lam=1.0)
     1.5
     """
+    gradients = inputs.as_inputs(gradients, name="gradients")
     t = np.arange(1, len(gradients) + 1)
     return float(((gradients**2).sum(axis=1) / t).sum() / lam)
 
 
-@checks_arguments
+@checks_arguments()
 def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     """Return how many examples bring a soft-margin SVM within eps of the best (oco section 3).
 
@@ -234,7 +241,7 @@ def svm_rounds(lam: float, eps: float, R: float = 1.0) -> int:
     return ceil(-4.0 / level * root)
 
 
-@checks_arguments
+@checks_arguments()
 def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
     """Return alpha~ = min(1 / (16 B L), alpha / 2) for alpha-exp-concave losses (oco Lemma 6).
 
@@ -248,7 +255,7 @@ def exp_concave_rate(alpha: float, radius: float, lipschitz: float) -> float:
     return min(1 / (16 * radius * lipschitz), alpha / 2)
 
 
-@checks_arguments
+@checks_arguments()
 def exp_concave_bound(
     gradients: ArrayLike, w: ArrayLike, alpha_tilde: float, lipschitz: float
 ) -> float:
@@ -263,7 +270,7 @@ def exp_concave_bound(
     >>> okl.theory.exp_concave_bound([[1.0], [1.0]], [1.0], alpha_tilde=1.0, lipschitz=1.0)
     2.0
     """
-    w = as_vector(w, "w", gradients.shape[1])
+    gradients, w = _as_game(gradients, w)
     inverse = np.eye(len(w)) / lipschitz**2
     total = 0.0
     for g in gradients:
@@ -290,14 +297,15 @@ def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
     return (hinge_loss + gap / eta) / share if share > 0.0 else inf
 
 
-def _hinge_loss(X: np.ndarray, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, float]:
-    """Return w as an array and its hinge loss on labels -1 and +1."""
+def _hinge_loss(X: ArrayLike, y: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return X and w as arrays and the hinge loss of w on labels -1 and +1."""
+    X = inputs.as_inputs(X)
     labels = inputs.as_labels(y, len(X), classes=True)
     w = as_vector(w, "w", X.shape[1])
-    return w, float(np.maximum(1.0 - labels * (X @ w), 0.0).sum())
+    return X, w, float(np.maximum(1.0 - labels * (X @ w), 0.0).sum())
 
 
-@checks_arguments
+@checks_arguments()
 def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0) -> float:
     """Return (L(w) + |w|^2 / (2 eta)) / (1 - eta R^2), the mistakes of Perceptron (oco Theorem 2).
 
@@ -309,12 +317,12 @@ def perceptron_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 1.0)
     >>> okl.theory.perceptron_bound([[1.0], [-1.0]], [1.0, -1.0], [1.0], eta=0.5)
     2.0
     """
-    w, hinge = _hinge_loss(X, y, w)
+    X, w, hinge = _hinge_loss(X, y, w)
     R = float(np.sqrt((X**2).sum(axis=1).max()))
     return mistake_bound(hinge, float(w @ w) / 2, eta, R)
 
 
-@checks_arguments
+@checks_arguments()
 def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> float:
     """Return (L(w) + (log d + sum w log w) / eta) / (1 - eta R^2), the mistakes of Winnow.
 
@@ -325,6 +333,6 @@ def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> 
     >>> round(okl.theory.winnow_bound([[1.0, -1.0]], [1.0], [1.0, 0.0], eta=0.5), 6)
     2.772589
     """
-    w, hinge = _hinge_loss(X, y, w)
+    X, w, hinge = _hinge_loss(X, y, w)
     gap = negative_entropy().value(w) + log(len(w))
     return mistake_bound(hinge, gap, eta, float(np.abs(X).max()))
