@@ -84,6 +84,10 @@ class Intervals(Wrapper):
         """Return the intervals around forecasts, (n,), of the present state, as (n, 2)."""
         return forecasts[:, None] + self.half_width * np.array([-1.0, 1.0])
 
+    def _forecast_rows(self, X: np.ndarray) -> Trace:
+        trace = super()._forecast_rows(X)
+        return trace._replace(intervals=self._intervals_around(trace.predictions))
+
     def _start(self, d: int) -> None:
         super()._start(d)
         self._make_state(tracked=len(START))

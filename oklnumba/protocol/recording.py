@@ -1,37 +1,20 @@
-"""What a run stores of its rounds, and the checkpoint from which it goes on.
+"""What a run stores of its rounds."""
 
-A checkpoint is one ``.npz`` file with the learner's state and the rounds stored.
-"""
-
-import time
-import zlib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components import losses
-from oklnumba.core.files import read_npz, refuse_damage, write_npz
-from oklnumba.core.inputs import dense_blocks, make_dense
-from oklnumba.core.params import to_spec
-from oklnumba.core.schema import Schema
-from oklnumba.core.state import select_prefix
-from oklnumba.learners.base.learner import PLAY_ROWS, Learner, Trace
-from oklnumba.protocol.late import LateLabels
+from oklnumba.core.inputs import find_labels
+from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.protocol.runs import SETTLED, Run
 
-SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
-# First rows, which tell whether all data is passed again, if so many of them differ.
-COMPARED_ROWS, FEWEST_DIFFERENT = 32, 8
 READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
-KEPT = "rounds", "seconds", "interrupted", "record", "first", "digest", "opening"
 PIECE_ROWS = 4096  # stored pieces that are shorter are joined
-SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 
 Rows = dict[str, np.ndarray]  # what is stored of some rounds, by the names of ``Run``
-Digest = tuple[int, int]  # of inputs and of labels
-NO_ROWS = 0, 0
 
 
 def sum_rounds(before: Any, values: np.ndarray) -> np.ndarray:
@@ -40,70 +23,85 @@ def sum_rounds(before: Any, values: np.ndarray) -> np.ndarray:
     return np.cumsum(np.concatenate([first, values]), axis=0)[1:]
 
 
-def add_digest(before: Digest, X: Any, y: np.ndarray) -> Digest:
-    """Return the CRC-32 of all inputs and labels after more rows: the same however they are cut."""
-    inputs, labels = before
-    for block in dense_blocks(X, PLAY_ROWS):
-        inputs = zlib.crc32(block, inputs)
-    return inputs, zlib.crc32(np.ascontiguousarray(y, dtype=np.float64), labels)
+@dataclass
+class Clock:
+    """Seconds in the learner; readings : rounds, and seconds then, after each block."""
+
+    seconds: float = 0.0
+    readings: list[tuple[int, float]] = field(default_factory=list)
+
+    def ends(self, rows: int, time_limit: float) -> bool:
+        """Say whether the limit is nearer to now than to the end of so many rows."""
+        rest = time_limit - self.seconds
+        if rest <= 0.0 or len(self.readings) < 2:
+            return rest <= 0.0
+        (r0, s0), (r1, s1) = self.readings[-2:]
+        return rows * (s1 - s0) > 2.0 * rest * (r1 - r0)
 
 
 @dataclass
-class Recorder:
-    """Stores the rounds, and writes them with the learner to a checkpoint."""
+class Record:
+    """The rounds of a run: all of them, or every k-th, the last one, and the sums up to these."""
 
     learner: Learner
     loss: losses.Loss
-    record: str | int = "all"
-    path: Path | None = None
-    every: int | None = None
-    late: LateLabels | None = None  # plays in the learner's place
+    kept: str | int = "all"  # ``record`` of ``okl.run``
+    late: str = ""  # how labels come, unless at once
+    clock: Clock = field(default_factory=Clock)
+    rounds: int = 0
+    labelled: int = 0  # of these, where labels are late
+    counted: bool = True  # whether all rounds so far had mistakes
     columns: dict[str, list[np.ndarray]] = field(default_factory=dict)  # in pieces
-    unsaved: Rows = field(default_factory=dict)  # the last round, where ``record`` drops it
+    unsaved: Rows = field(default_factory=dict)  # the last round, where ``kept`` drops it
     sums: tuple[Any, Any] = (0.0, 0)  # of losses and mistakes, unless all rounds are stored
     first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, likewise
-    counted: bool = True  # whether all rounds so far had mistakes
-    rounds: int = 0
-    seconds: float = 0.0
-    interrupted: bool = False
-    clock: list[tuple[int, float]] = field(default_factory=list)
-    saved: tuple[dict, dict] | None = None  # a checkpoint that is not taken over yet
-    schema: Schema | None = None  # what the rows mean
-    past: int = 0  # rounds of the checkpoint whose rows will be passed again
-    digest: Digest = NO_ROWS  # of the rounds, with a checkpoint
-    digest_again: Digest = NO_ROWS  # of those of the checkpoint whose rows were passed again
-    opening: tuple[int, Digest] | None = None  # the number of first rows, and their digest
-    saved_at: float = field(default_factory=time.monotonic)
-    saved_rounds: int = 0
+    data: tuple[Any, np.ndarray] | None = None  # the arrays X and y, if they have all rounds
 
-    # ---- rounds ----
-
-    def add(self, X: Any, y: np.ndarray, trace: Trace, seconds: float) -> None:
-        """Store what ``record`` asks for of some rounds, which took ``seconds``."""
-        if self.path is not None:
-            self.digest = add_digest(self.digest, X, y)
-        part = (self.late or self.learner)._record(y, trace, self.loss)
+    def add(self, y: np.ndarray, traces: list[Trace], seconds: float) -> None:
+        """Store what is kept of the rounds of a block, which took ``seconds``."""
+        if self.late:
+            part = self._record_late(y, traces)
+        else:
+            part = self.learner._record(y, traces[0], self.loss)
         self.counted = self.counted and "mistakes" in part
         for name in () if self.counted else MISTAKES:
             self.columns.pop(name, None)
             part.pop(name, None)
-        before = self.rounds
+        rounds = self.rounds + np.arange(1, len(y) + 1)
         self.rounds += len(y)
-        self.seconds += seconds
-        self.clock.append((self.rounds, self.seconds))
-        if self.record == "all":
+        self.clock.seconds += seconds
+        self.clock.readings.append((self.rounds, self.clock.seconds))
+        if self.kept == "all":
             self._append(part)
             return
-        if len(self.clock) == 2 * READINGS:
-            self.clock = self.clock[1::2]
-        self._add_some(part, np.arange(before + 1, self.rounds + 1))
+        if len(self.clock.readings) == 2 * READINGS:
+            self.clock.readings = self.clock.readings[1::2]
+        self._add_sums(part, rounds)
+        self._append_some(part)
 
-    def _add_some(self, part: Rows, rounds: np.ndarray) -> None:
-        """Store every k-th round, the last one, and the sums up to them."""
-        part["recorded"], losses = rounds, part["losses"]
+    def _record_late(self, y: np.ndarray, traces: list[Trace]) -> Rows:
+        """Return what is stored; without a label the loss is NaN and there is no mistake."""
+        predictions, sizes = (np.concatenate([t[k] for t in traces]) for k in (0, 1))
+        intervals = [t.intervals for t in traces if t.intervals is not None]
+        trace = Trace(predictions, sizes)  # without a certificate
+        if intervals:
+            trace = trace._replace(intervals=np.concatenate(intervals))
+        there, filled = find_labels(y), y.copy()
+        filled[~there] = 1.0  # which suits every loss
+        part = self.learner._record(filled, trace, self.loss)
+        part["losses"][~there] = np.nan
+        if "mistakes" in part:
+            part["mistakes"][~there] = False
+        part["labelled"] = self.labelled + np.cumsum(there)
+        self.labelled = int(part["labelled"][-1])
+        return part
+
+    def _add_sums(self, part: Rows, rounds: np.ndarray) -> None:
+        """Add the sums up to each round."""
+        values = part["losses"]
         if self.late:  # NaN where there was no label
-            losses = np.where(np.isnan(losses), 0.0, losses)
-        part["loss_sums"] = sum_rounds(self.sums[0], losses)
+            values = np.where(np.isnan(values), 0.0, values)
+        part["recorded"], part["loss_sums"] = rounds, sum_rounds(self.sums[0], values)
         if self.counted:
             part["mistake_sums"] = sum_rounds(self.sums[1], part["mistakes"])
         self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
@@ -111,11 +109,10 @@ class Recorder:
             at = SETTLED - rounds[0]
             labels = part["labelled"][at] if self.late else SETTLED
             self.first = float(part["loss_sums"][at].mean()), int(labels)
-        self._append_recorded(part)
 
-    def _append_recorded(self, part: Rows) -> None:
+    def _append_some(self, part: Rows) -> None:
         rounds = part["recorded"]
-        wanted = rounds % self.record == 0 if isinstance(self.record, int) else rounds < 0
+        wanted = rounds % self.kept == 0 if isinstance(self.kept, int) else rounds < 0
         self.unsaved = {} if wanted[-1] else {name: a[-1:].copy() for name, a in part.items()}
         if wanted.any():
             self._append({name: a[wanted] for name, a in part.items()})
@@ -128,8 +125,9 @@ class Recorder:
             while len(pieces) > 1 and len(pieces[-2]) <= len(pieces[-1]) < PIECE_ROWS:
                 pieces[-2:] = [np.concatenate(pieces[-2:])]
 
-    def arrays(self) -> Rows:
-        """Return all that is stored, the last round too."""
+    def make_run(self, finished: bool, interrupted: bool) -> Run:
+        """Return the run so far."""
+        learner = self.learner
         for pieces in self.columns.values():
             if len(pieces) > 1:
                 pieces[:] = [np.concatenate(pieces)]
@@ -138,136 +136,44 @@ class Recorder:
             if self.counted or name not in MISTAKES:
                 rows[name] = np.concatenate([rows[name], last]) if name in rows else last
         if not rows:
-            rows = self.learner._record(np.empty(0), self.learner._trace(0), self.loss)
-            if self.record != "all":
+            rows = learner._record(np.empty(0), learner._trace(0), self.loss)
+            if self.kept != "all":
                 rows |= {"recorded": np.empty(0, dtype=np.int64), "loss_sums": rows["losses"]}
-        clock = np.array(self.clock, dtype=float).reshape(-1, 2)
+        clock = np.array(self.clock.readings, dtype=float).reshape(-1, 2)
         rows["checkpoints"] = clock[:, 0].astype(np.int64)
-        return rows | {"checkpoint_seconds": clock[:, 1].copy()}
-
-    def meta(self, finished: bool) -> dict[str, Any]:
-        """Return what the run is, apart from its rounds."""
-        return {name: getattr(self, name) for name in KEPT} | {
+        rows["checkpoint_seconds"] = clock[:, 1].copy()
+        meta = {
+            "rounds": self.rounds,
+            "seconds": self.clock.seconds,
             "finished": finished,
+            "interrupted": interrupted,
+            "record": self.kept,
+            "first": self.first,
             "loss": self.loss.name,
-            "own_loss": self.learner._loss().name,
-            "learner": self.learner._repr_with(self.learner._params_in_force()),
-            "space": self.learner._space() if self.rounds else None,
-            "member": self.learner._member() if self.rounds else None,
-            "outputs": self.learner._output_names,
-            "late": getattr(self.late, "words", ""),
-            "played": self.learner.rounds,
-            "outliers": self.learner._outliers() if self.rounds else (0, 0.0),
-            "schema": self.schema and self.schema.to_json(),
+            "own_loss": learner._loss().name,
+            "learner": learner._repr_with(learner._params_in_force()),
+            "space": learner._space() if self.rounds else None,
+            "member": learner._member() if self.rounds else None,
+            "outputs": learner._output_names,
+            "late": self.late,
+            "played": learner._played,
+            "outliers": learner._outliers() if self.rounds else (0, 0.0),
+            "schema": learner._schema and learner._schema.to_json(),
         }
+        return Run(rows, meta, self.data)
 
-    # ---- checkpoints ----
-
-    def due(self) -> bool:
-        """Say whether it is time for a checkpoint."""
-        if self.every is not None:
-            return self.rounds - self.saved_rounds >= self.every
-        return time.monotonic() - self.saved_at >= SAVE_SECONDS
-
-    def save(self, finished: bool = False) -> None:
-        """Write a checkpoint."""
-        if self.saved:
-            self.restore_learner()
-        with self.learner._lock:
-            meta, state = self.learner._contents()
-            run_rows = {f"run_{name}": a for name, a in self.arrays().items()}
-            run_rows |= self.late.contents() if self.late else {}
-            write_npz(self.path, meta | {"run": self.meta(finished)}, state | run_rows)
-        self.saved_at, self.saved_rounds = time.monotonic(), self.rounds
-
-    def resume(self) -> None:
-        """Read the checkpoint, if the file exists; the learner's state waits for its rounds."""
-        if not self.path.parent.is_dir():
-            self._refuse("cannot be written: its folder does not exist; make it first")
-        if not self.path.exists():
+    def restore(self, run: Run) -> None:
+        """Go on after the rounds of a run."""
+        rows = dict(run._arrays)
+        self.rounds, self.first = run.rounds, run._meta["first"]
+        clock = rows.pop("checkpoints").tolist(), rows.pop("checkpoint_seconds").tolist()
+        self.clock = Clock(run.seconds, list(zip(*clock, strict=True)))
+        if not self.rounds:
             return
-        meta, state = read_npz(self.path)
-        if "spec" not in meta or "run" not in meta:
-            self._refuse("is not a checkpoint of a run; delete it")
-        self._refuse_other_run(meta, state)
-        run, rows, self.saved = meta["run"], select_prefix("run_", state), (meta, state)
-        with refuse_damage(self.path):
-            for name in ("rounds", "seconds", "first", "digest", "opening"):
-                setattr(self, name, run[name])
-            self.saved_rounds = self.rounds
-            if self.late:
-                self.late.restore(self.rounds, state)
-            clock = rows.pop("checkpoints"), rows.pop("checkpoint_seconds")
-            self.clock = [(int(r), float(s)) for r, s in zip(*clock, strict=True)]
-            self.counted = "mistakes" in rows or not self.rounds
-            if self.rounds and self.record == "all":
-                self._append(rows)
-            elif self.rounds:
-                self._append_recorded(rows)
-                self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
-
-    def _refuse(self, what: str) -> None:
-        """Raise ValueError: the checkpoint is not for this call, because it ...; do ..."""
-        raise ValueError(f"the checkpoint {self.path} {what}, or name another file")
-
-    def _refuse_other_run(self, meta: dict[str, Any], state: Rows) -> None:
-        """Raise ValueError for the checkpoint of another run, or a learner that is not fresh."""
-        run, arrays = meta["run"], {}
-        spec = to_spec(type(self.learner)(**vars(self.learner._checked_params())), arrays)
-        same = spec == meta["spec"] and all(np.array_equal(a, state[n]) for n, a in arrays.items())
-        if not same or run["loss"] != self.loss.name:
-            self._refuse(
-                f"is of {run['learner']} with {run['loss']} loss, not of {self.learner!r} with "
-                f"{self.loss.name} loss; delete it"
-            )
-        late = getattr(self.late, "words", "") or "delay=0"
-        saved = f"record={run['record']!r}", run.get("late") or "delay=0"
-        for theirs, ours in zip(saved, (f"record={self.record!r}", late), strict=True):
-            if theirs != ours:
-                self._refuse(f"is of a run with {theirs}, not {ours}; pass that one, delete it")
-        if self.learner.rounds:
-            self._refuse(f"needs a fresh learner; this one has played {self.learner.rounds} rounds")
-
-    def refuse_short_data(self) -> None:
-        """Raise ValueError if the data ended before the rounds of the checkpoint did."""
-        if self.past:
-            self._refuse(
-                f"has played {self.rounds} rounds, but the data has only "
-                f"{self.rounds - self.past}; pass the same data from the start (or, with "
-                "resume=True, only what comes after these rounds)"
-            )
-
-    def compare_past(self, X: Any, y: np.ndarray, resume: bool) -> int:
-        """Return how many of these rows the checkpoint has; ValueError if they are others.
-
-        The first rows of all are kept, if many differ: with ``resume`` they must not come again.
-        """
-        if self.path is not None and not self.rounds:
-            first = X[:COMPARED_ROWS], y[:COMPARED_ROWS]
-            rows = np.column_stack([make_dense(first[0]), np.nan_to_num(first[1])])
-            if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
-                self.opening = len(rows), add_digest(NO_ROWS, *first)
-        past = min(self.past, len(y))
-        self.past -= past
-        if past:
-            self.digest_again = add_digest(self.digest_again, X[:past], y[:past])
-        if past and not self.past and self.digest_again != tuple(self.digest):
-            other = "inputs" if self.digest_again[1] == self.digest[1] else "labels"
-            self._refuse(
-                f"is of other data: the {other} of rounds 1 to {self.rounds} are not those of the "
-                "run; pass the same data in the same order"
-            )
-        if resume and self.saved and self.opening is not None:
-            rows, digest = self.opening
-            if add_digest(NO_ROWS, X[:rows], y[:rows]) == tuple(digest):
-                self._refuse(
-                    "starts with the rows that the data starts with: with resume=True pass only "
-                    "what comes after its rounds, leave resume out"
-                )
-        return past
-
-    def restore_learner(self) -> None:
-        """Give the learner the state of the checkpoint, once."""
-        with refuse_damage(self.path), self.learner._lock:
-            self.learner._restore_contents(*self.saved)
-        self.saved = None
+        self.counted = "mistakes" in rows
+        self.labelled = int(rows["labelled"][-1]) if self.late else 0
+        if self.kept == "all":
+            self._append(rows)
+        else:
+            self._append_some(rows)
+            self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0

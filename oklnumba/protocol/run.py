@@ -4,10 +4,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,32 +22,35 @@ from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.learners.outside import adapt
-from oklnumba.protocol.late import LateLabels
-from oklnumba.protocol.recording import Recorder
+from oklnumba.protocol.checkpoints import Checkpoint
+from oklnumba.protocol.late import Rows, Schedule
+from oklnumba.protocol.recording import Record
 from oklnumba.protocol.runs import Run
 
 FEWEST_EQUAL = 30  # labels of a block that is warned of
 LONG_SHARE = 0.05  # of the rows, at least, in such a block
 CHANCE = 1e-6  # that a random order has such a block, at most
-NO_BAR = nullcontext(SimpleNamespace(total=None, update=int))  # a disabled one takes 6 us
 
 
-def _is_chunked(X: Any) -> bool:
+def _is_chunked(X: Any, y: Any) -> bool:
+    """Say whether the data comes in pairs (X, y)."""
+    if y is not None:
+        return False
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], tuple)
     return isinstance(X, Iterable) and not hasattr(X, "shape")
 
 
 def _pieces(
-    X: Any, y: Any, chunked: bool, recorder: Recorder, presses: Presses
-) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield checked (X, y) pieces until Ctrl-C; an array is checked whole, before it is played."""
-    as_labels, signs = (recorder.late or recorder.learner)._as_labels, recorder.loss.classes
-    width, schema = recorder.learner._width, recorder.learner._schema
-    if recorder.saved:
-        width, schema = recorder.saved[0]["width"], Schema.from_json(recorder.saved[0]["schema"])
-    warned = bool(recorder.saved or recorder.learner.rounds)  # of the first rounds only
-    first = 0
+    X: Any, y: Any, schedule: Schedule, signs: bool, file: Checkpoint | None, presses: Presses
+) -> Generator[tuple[Rows, Schema | None], None, None]:
+    """Yield checked pieces and what their rows mean until Ctrl-C; an array is checked whole."""
+    chunked, first = _is_chunked(X, y), 0
+    learner = schedule.learner
+    width, schema, warned = learner._width, learner._schema, learner._played > 0
+    if file and file.saved:
+        meta, warned = file.saved[0], True
+        width, schema = meta["width"], Schema.from_json(meta["schema"])
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
         schema = X.schema if width is None else schema
@@ -61,22 +63,28 @@ def _pieces(
         if chunked and inputs.count_rows(chunk[0]) == 0:
             continue
         try:
-            if width is None and schema is None:
+            if width is None and schema is None and not isinstance(chunk[0], np.ndarray):
                 schema = schema_of(chunk[0])
             part = inputs.as_rows(chunk[0], width, schema=schema)
-            recorder.learner._check_points(part)
-            labels = as_labels(chunk[1], part.shape[0], signs)
+            learner._check_points(part)
+            labels = schedule.as_labels(chunk[1], part.shape[0], signs)
         except ValueError as error:
             if not chunked:
                 raise
-            what = re.sub(r"(?<=at row )\d+", lambda row, n=first: str(n + int(row[0])), str(error))
-            hint = isinstance(X, Stream) and X.columns is None and width and f"; pass width={width}"
-            where = f"chunk {i} of the stream, from row {first} on"
-            raise ValueError(f"{where}: {what}{hint or ''}") from error
+            said = (
+                f"chunk {i} of the stream, from row {first} on: {_add_to_rows(first, str(error))}"
+            )
+            if isinstance(X, Stream) and X.columns is None and width:
+                said += f"; pass width={width}"
+            raise ValueError(said) from error
         warned = warned or _warn_of_block(labels, first)
-        recorder.schema = schema
-        yield part, labels
+        yield Rows(part, labels), schema
         first, width = first + len(labels), part.shape[1]
+
+
+def _add_to_rows(first: int, text: str) -> str:
+    """Return a message with ``first`` added to the numbers of rows."""
+    return re.sub(r"(?<=at row )\d+", lambda row: str(first + int(row[0])), text)
 
 
 def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:
@@ -98,8 +106,8 @@ def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:
 
 
 def run(
-    learner: Learner, X: ArrayLike | Iterable, y: ArrayLike | None = None, loss: str | None = None,
-    progress: bool = False, time_limit: float | None = None,
+    learner: Learner | Any, X: ArrayLike | Iterable[Any], y: ArrayLike | None = None,
+    loss: str | None = None, progress: bool = False, time_limit: float | None = None,
     checkpoint: str | os.PathLike | None = None, every: int | None = None, *,
     record: str | int = "all", resume: bool = False, delay: int = 0, batch: int = 1,
     labels: str = "required",
@@ -179,44 +187,42 @@ def run(
     (19020, 0.16)
     """
     learner = _check_arguments(learner, X, time_limit, checkpoint, every, record, resume)
-    path = None if checkpoint is None else Path(checkpoint)
-    recorder = Recorder(learner, learner._recorded(loss), record, path, every)
-    if (delay, batch, labels) != (0, 1, "required"):
-        recorder.late = LateLabels(learner, delay, batch, labels)
+    schedule = Schedule(learner, delay, batch, labels)
+    kept = Record(learner, learner._recorded(loss), record, schedule.words)
+    file, finished = None, True
     if checkpoint is not None:
-        recorder.resume()
-    chunked = y is None and _is_chunked(X)
-    shape = {"unit": " rounds", "initial": recorder.rounds, "unit_scale": True}
-    finished, data, recorder.past = True, None, 0 if resume else recorder.rounds
+        file = Checkpoint(Path(checkpoint), every, resume, kept, schedule)
     with (
-        catch_ctrl_c(terminate=checkpoint is not None) as presses,
-        Bar(**shape) if progress and sys.stderr else NO_BAR as bar,
-        closing(_pieces(X, y, chunked, recorder, presses)) as pieces,
+        catch_ctrl_c(terminate=file is not None) as presses,
+        _show_bar(X, y, kept.rounds, resume) if progress and sys.stderr else nullcontext() as bar,
+        closing(_blocks(X, y, schedule, kept, every, file, presses)) as blocks,
     ):
-        rows = X.count_rows() if progress and hasattr(X, "count_rows") else None
-        bar.total = None if rows is None else rows + recorder.rounds - recorder.past
-        for part, y in pieces:
-            if not chunked:
-                bar.total = rows = len(y) + recorder.rounds - recorder.past
-                data = (part, y) if rows == len(y) else None
-            past = recorder.compare_past(part, y, resume)
-            part, y = part[past:], y[past:]
-            if not len(y):
-                continue
-            if recorder.saved:
-                recorder.restore_learner()
-            learner._advise(part, y)
-            if not (finished := _play_piece(recorder, part, y, time_limit, bar, presses)):
+        for rows, coming in blocks:
+            n = len(rows.y)
+            if presses.count or time_limit is not None and kept.clock.ends(n, time_limit):
+                finished = False
                 break
-        recorder.interrupted = presses.count > 0
-        finished = finished and not recorder.interrupted
-        if finished:
-            recorder.refuse_short_data()
-        if checkpoint is not None:
-            recorder.save(finished)
-        if recorder.late and finished and recorder.rounds:
-            recorder.late.learn_until(recorder.rounds)
-    return Run(recorder.arrays(), recorder.meta(finished), data)
+            begin, traces = time.perf_counter(), []
+            for asked, due in schedule.take_turns(rows, kept.rounds):
+                if due is asked:
+                    traces.append(learner._play_rows(asked.X, asked.y, coming))
+                    continue
+                traces.append(learner._forecast_rows(asked.X))
+                if due is not None:
+                    schedule.learn(due)
+                    traces[-1].sizes[-1] = learner.size
+            kept.add(rows.y, traces, time.perf_counter() - begin)
+            if bar is not None:
+                bar.update(n)
+            if file is not None:
+                file.add(rows.X, rows.y)
+        interrupted = presses.count > 0
+        finished = finished and not interrupted
+        if file is not None:
+            file.close(finished, interrupted)
+        if schedule.waiting and finished:
+            schedule.learn(schedule.waiting)
+    return kept.make_run(finished, interrupted)
 
 
 def _check_arguments(
@@ -269,45 +275,43 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     return True
 
 
-def _play_piece(
-    recorder: Recorder, X: Any, y: np.ndarray, time_limit: float | None, bar: Bar, presses: Presses
-) -> bool:
-    """Play the rows of X; return False if the clock or Ctrl-C ended the run."""
-    recorder.learner._schema, start = recorder.schema, 0
-    while start < len(y):
-        rows = 0 if presses.count else _next_rows(recorder, X.shape[1], len(y) - start, time_limit)
-        if rows == 0:
-            return False
-        part, labels = X[start : start + rows], y[start : start + rows]
-        begin = time.perf_counter()
-        trace = (recorder.late or recorder.learner)._play_rows(part, labels, len(y) - start)
-        recorder.add(part, labels, trace, time.perf_counter() - begin)
-        bar.update(rows)
-        start += rows
-        if recorder.path is not None and recorder.due():
-            recorder.save()
-    return True
+def _show_bar(X: Any, y: Any, rounds: int, resume: bool) -> Bar:
+    """Return a progress bar of all rounds, as far as the data says how many."""
+    count = X.count_rows() if isinstance(X, Stream) else None
+    if not _is_chunked(X, y):
+        count = inputs.count_rows(X)
+    total = count and count + resume * rounds
+    return Bar(total=total, initial=rounds, unit=" rounds", unit_scale=True)
 
 
-def _next_rows(recorder: Recorder, d: int, left: int, time_limit: float | None) -> int:
-    """Return how many rounds to play before the clock is looked at; 0 when time is up.
+def _blocks(
+    X: Any, y: Any, schedule: Schedule, kept: Record, every: int | None, file: Checkpoint | None,
+    presses: Presses,
+) -> Generator[tuple[Rows, int], None, None]:  # fmt: skip
+    """Yield rows to play in one go, and how many of their piece come, with them.
 
     Where blocks are cut depends on the rounds so far alone, not on the clock. So a run that was
     stopped and resumed has the bits of one that was not, also where BLAS takes a block in one go.
     """
-    rounds, most = recorder.rounds, count_block_rows(d, recorder.learner._run_rows)
-    doubled = FIRST_ROWS << (rounds // FIRST_ROWS).bit_length()  # the first above rounds
-    cut = doubled if doubled <= most else (rounds // most + 1) * most
-    batch = recorder.late.batch if recorder.late else 1
-    rows = min(left, cut - rounds + -cut % batch)  # whole batches
-    if recorder.every is not None:
-        rows = min(rows, recorder.every - rounds % recorder.every)
-    if time_limit is not None:
-        rest = time_limit - recorder.seconds
-        if rest <= 0.0:
-            return 0
-        if len(recorder.clock) > 1:
-            (r0, s0), (r1, s1) = recorder.clock[-2:]
-            if rows * (s1 - s0) > 2.0 * rest * (r1 - r0):  # its end is further off than now
-                return 0
-    return rows
+    learner = kept.learner
+    with closing(_pieces(X, y, schedule, kept.loss.classes, file, presses)) as pieces:
+        for rows, schema in pieces:
+            if not _is_chunked(X, y) and not (file and file.resume and kept.rounds):
+                kept.data = rows.X, rows.y
+            if file is not None:
+                rows = rows.cut(file.skip_past(rows.X, rows.y))
+                if not len(rows.y):
+                    continue
+                file.restore_learner()
+            learner._advise(rows.X, rows.y)
+            learner._schema, left = schema, len(rows.y)
+            most = count_block_rows(rows.X.shape[1], learner._run_rows)
+            while left:
+                before = kept.rounds
+                doubled = FIRST_ROWS << (before // FIRST_ROWS).bit_length()  # first above before
+                end = doubled if doubled <= most else (before // most + 1) * most
+                end += -end % schedule.batch  # whole batches
+                n = min(left, end - before, *([every - before % every] if every else []))
+                start = len(rows.y) - left
+                yield rows.cut(start, start + n), left
+                left -= n

@@ -15,8 +15,8 @@ from oklnumba.core.inputs import make_dense
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.protocol.class_scores import ClassScores, score_classes
-from oklnumba.protocol.recording import SETTLED
 
+SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 COSTLY = 0.1  # of the loss: what outliers cost, from which on a summary says what to do
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
@@ -129,7 +129,8 @@ class Run:
         self.rounds, self.seconds = int(meta["rounds"]), float(meta["seconds"])
         self.finished, self.interrupted = bool(meta["finished"]), bool(meta["interrupted"])
         self.loss, self.learner, self.late = meta["loss"], meta["learner"], meta.get("late", "")
-        self.schema = Schema.from_json(meta.get("schema"))
+        schema = meta.get("schema")  # None of arrays
+        self.schema: Schema | None = schema and Schema.from_json(schema)
         self.certificate = None
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))

@@ -97,6 +97,9 @@ class Several(RowWrapper):
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
+    def _forecast_rows(self, X: np.ndarray) -> Trace:
+        return Trace(self._forecast_outputs(X), np.full(len(X), self.size))
+
     def _end_fit(self) -> None:
         for one in self._learners:
             one._end_fit()

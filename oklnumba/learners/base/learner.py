@@ -88,8 +88,7 @@ class Learner(State, Params):
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
     _outputs_at_once = False  # whether it plays several labels per round on one state
-    # Whether it may play on another thread: without BLAS, whose threads belong to the process.
-    _runs_in_threads = False
+    _runs_in_threads = False  # on others than the caller's: without BLAS, which has its own
     _certificate_rows = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
     _run_rows = PLAY_ROWS  # rounds between two readings of the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
@@ -332,6 +331,10 @@ class Learner(State, Params):
             return self._forecast(inputs.scale_columns(X, self._scales), *Z)
         blocks = cut_blocks(X, self._block_rows, self._scales)
         return np.concatenate([self._forecast(x, *[z[rows] for z in Z]) for rows, x in blocks])
+
+    def _forecast_rows(self, X: np.ndarray) -> Trace:
+        """Return what a run stores of rows whose labels come later, if ever."""
+        return Trace(self.predict(X), np.full(len(X), self.size))
 
     def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
         """Learn late labels; leads : (n,), of rounds before a row's own, those it did not know."""
