@@ -6,6 +6,7 @@ import scipy.optimize
 
 import oklnumba as okl
 from oklnumba import theory
+from oklnumba.theory import passes
 from tests.reference import naive
 from tests.streams import KERNEL, SIGNS, K, X, Y
 
@@ -174,10 +175,128 @@ def test_a_wide_interval_gives_one_warning_and_a_narrow_one_none(recwarn):
     y = np.sign(np.sin(9 * X[:, 0]) * np.sin(9 * X[:, 1]))
     kernel, poor = okl.Gaussian(0.2), okl.NystromFeatures([[0.0, 0.0, 0.0]], okl.Gaussian(0.2))
     best = theory.Hindsight(kernel, X, y, 0.1, "hinge", features=poor)
-    with pytest.warns(UserWarning, match=r"after round 400 .* uncertain by \d+ %.*pass features"):
+    with pytest.warns(
+        UserWarning, match=r"after round 400 .* uncertain by \d+ %.*pass more landmarks"
+    ):
         found = best.comparator()
     assert found.upper - found.lower > 0.1 * found.upper
     recwarn.clear()
     best.regret(np.zeros(400), at=4)
     theory.Hindsight(kernel, X, y, 0.1, "hinge").comparator()
     assert not recwarn.list
+
+
+# ---- long streams: a span of landmarks, in passes over blocks ----
+
+N, LAM = 400, 0.3
+POINTS = np.random.default_rng(5).uniform(-1, 1, (N, 2))
+VALUES = np.sin(4 * POINTS[:, 0]) + np.random.default_rng(6).normal(0, 0.3, N)
+RADIAL = [
+    okl.Gaussian(0.3),
+    okl.Matern(nu=2.5, sigma=0.5),
+    okl.Laplacian(8.0, norm=1),
+    okl.Metric(okl.Matern(nu=1.5), [1.0, 3.0]),
+]
+
+
+def replay():
+    """Play the points in blocks of two sizes."""
+    for part in (slice(0, 150), slice(150, N)):
+        yield POINTS[part], VALUES[part]
+
+
+def textbook(kernel, landmarks, t, lam=LAM):
+    """Return P(f) of the best f in the span after t rounds, P(f) - |h|^2 / lam, and min P."""
+    K, k, gram = kernel(POINTS[:t]), kernel(POINTS[:t], landmarks), kernel(landmarks)
+    y = VALUES[:t]
+    c = np.linalg.lstsq(k.T @ k + lam * gram, k.T @ y, rcond=1e-14)[0]
+    a, square = y - k @ c, c @ gram @ c
+    h = a @ K @ a - 2 * lam * a @ k @ c + lam**2 * square  # |sum a_i k(x_i, .) - lam f|^2
+    upper = a @ a + lam * square
+    return upper, upper - h / lam, lam * y @ np.linalg.solve(K + lam * np.eye(t), y)
+
+
+@pytest.mark.parametrize("kernel", RADIAL, ids=repr)
+def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
+    landmarks, at = POINTS[::5], [100, 150, N]
+    rows = passes.Rows(replay, False)
+    estimates = []
+    for seed in range(15):
+        rule = okl.losses.get("squared")
+        found = passes.Span(kernel, landmarks, rows, LAM, rule, seed).solve(at)
+        for one, t in zip(found, at, strict=True):
+            upper, lower, least = textbook(kernel, landmarks, t)
+            assert one.upper == pytest.approx(upper, rel=1e-7)
+            assert one.lower <= lower <= least <= one.upper and one.confidence == 0.999
+            assert one.upper - 0.1 * (one.upper - one.lower) > least  # a tenth of it does not
+        estimates.append((upper - found[-1].lower) / (upper - lower))
+    assert 1.0 < min(estimates) and max(estimates) < 1.5  # the deviations added are not wasteful
+    a = passes.Span(kernel, landmarks, rows, LAM, rule).solve(at)[-1]
+    np.testing.assert_allclose(VALUES - a.predictions, VALUES - found[-1].predictions, atol=1e-6)
+
+
+def test_a_stream_is_played_again_for_each_pass():
+    kernel = RADIAL[0]
+    exact = theory.Hindsight(kernel, POINTS, VALUES, LAM)
+    best = theory.Hindsight(kernel, replay, lam=LAM)  # landmarks until it is narrow
+    assert best.rounds == N
+    run = okl.run(okl.KernelAWV(kernel), POINTS, VALUES)
+    truth, found = (one.regret(run.predictions, at=4) for one in (exact, best))
+    assert (found.low <= truth.high).all() and (truth.low <= found.high).all()
+    last = best.comparator()
+    assert last.upper - last.lower < 1e-3 * last.upper
+    np.testing.assert_allclose(last.predictions, exact.comparator().predictions, atol=1e-2)
+    arrays = theory.Hindsight(kernel, POINTS, VALUES, LAM, landmarks=60)
+    blocks = theory.Hindsight(kernel, list(replay()), lam=LAM, landmarks=60)
+    assert arrays.comparator().upper == pytest.approx(blocks.comparator().upper, rel=1e-9)
+    assert run.regret(kernel, LAM, at=1, data=replay).low == pytest.approx(found.low[-1:])
+    with pytest.raises(ValueError, match="keeps|data"):
+        okl.run(okl.KernelAWV(kernel), replay(), record=7).regret(kernel, LAM, data=replay)
+
+
+@pytest.mark.parametrize("loss", LEARNERS)
+def test_the_interval_of_a_span_for_other_losses(loss):
+    classes = okl.losses.get(loss).classes
+    y = np.where(VALUES > 0, 1.0, -1.0) if classes else VALUES
+    for kernel in (*RADIAL[:2], okl.Polynomial(2)):
+        exact = theory.comparator(kernel, POINTS, y, LAM, loss)
+        found = theory.Hindsight(kernel, POINTS, y, LAM, loss, landmarks=150).comparator()
+        assert found.lower <= exact.upper and exact.lower <= found.upper
+        assert found.upper - found.lower < 0.02 * found.upper
+        value = okl.losses.get(loss).value(found.predictions, y).sum() + LAM * found.norm**2
+        assert exact.lower <= value == pytest.approx(found.upper, rel=1e-6)
+
+
+def test_without_frequencies_the_interval_is_certain():
+    for kernel in (okl.Linear(), okl.Polynomial(3)):
+        exact = theory.comparator(kernel, POINTS, VALUES, LAM)
+        found = theory.Hindsight(kernel, POINTS, VALUES, LAM, landmarks=40).comparator()
+        assert found.confidence == 1.0 and found.lower <= exact.upper
+        assert exact.lower <= found.upper < exact.upper * (1 + 1e-6)
+        assert found.upper - found.lower < 1e-3 * found.upper
+        poor = theory.Hindsight(kernel, POINTS, VALUES, LAM, landmarks=POINTS[:1])
+        with pytest.warns(UserWarning, match="pass more landmarks"):
+            found = poor.comparator()
+        assert found.lower <= exact.lower and exact.upper <= found.upper
+
+
+def test_streams_that_cannot_be_played_again_are_refused():
+    for bad in (replay(), POINTS, 3):
+        with pytest.raises(ValueError, match="a stream that can be played again"):
+            theory.Hindsight(KERNEL, bad, lam=1.0)
+    played, parts = replay(), list(replay())
+    once = theory.Hindsight(KERNEL, lambda: played, lam=1.0)
+    with pytest.raises(ValueError, match="had 400 rows and then 0"):
+        once.comparator()
+    with pytest.raises(ValueError, match="features are for arrays"):
+        theory.Hindsight(KERNEL, parts, lam=1.0, features=okl.TaylorFeatures(2))
+    with pytest.raises(ValueError, match="landmarks must be"):
+        theory.Hindsight(KERNEL, parts, lam=1.0, landmarks=0)
+    with pytest.raises(ValueError, match="columns"):
+        theory.Hindsight(KERNEL, parts, lam=1.0, landmarks=[[1.0]]).comparator()
+
+
+def test_long_work_is_announced(monkeypatch, capsys):
+    monkeypatch.setattr("oklnumba.theory.passes.LONG", 0.0)
+    theory.Hindsight(KERNEL, replay, lam=1.0, landmarks=10).comparator()
+    assert "takes about 0.0 min (400 rows, 10 landmarks)" in capsys.readouterr().err

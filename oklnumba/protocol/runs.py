@@ -1,7 +1,8 @@
 """The result of a run: its rounds, its regret, and the certificate."""
 
 import os
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,10 +12,11 @@ from oklnumba import theory
 from oklnumba.core.checks import import_optional
 from oklnumba.core.display import number, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
-from oklnumba.core.inputs import make_dense
+from oklnumba.core.inputs import as_rows, make_dense
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.protocol.class_scores import ClassScores, score_classes
+from oklnumba.theory.passes import as_source
 
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 COSTLY = 0.1  # of the loss: what outliers cost, from which on a summary says what to do
@@ -242,8 +244,9 @@ class Run:
         return float(getattr(self, name).mean())
 
     def regret(
-        self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None
-    ) -> np.ndarray | theory.RegretCurve:
+        self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None,
+        *, data: Any = None,
+    ) -> np.ndarray | theory.RegretCurve:  # fmt: skip
         """Return the regret against the best functions of an RKHS.
 
         ``theory.Hindsight(kernel, X, y, lam, loss).regret(run.predictions, at)`` is the same, and
@@ -259,6 +262,9 @@ class Run:
             Only rounds with a label count.
         loss : str, optional
             None: ``run.loss``.
+        data : stream, optional
+            The stream that was played, if it was no array: ``okl.stream(path, label=...)``, or a
+            function that returns an iterator of its pairs (X, y).
 
         Returns
         -------
@@ -282,16 +288,22 @@ class Run:
                 "the regret needs the forecast of every round, but this run keeps "
                 f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
             )
+        loss = self.loss if loss is None else loss
+        if data is not None:
+            there = ~np.isnan(self.losses)
+            source = partial(_read_labelled, as_source(data), self.rounds)
+            best = theory.Hindsight(kernel, source, lam=lam, loss=loss)
+            return best.regret(self.predictions[there], at)
         if self._data is None:
             raise ValueError(
-                "this run does not hold its data; "
-                f"use theory.regret(run.predictions, kernel, X, y, lam, {loss or self.loss!r})"
+                "this run does not hold its data; pass the stream, data=okl.stream(...), or "
+                f"use theory.regret(run.predictions, kernel, X, y, lam, {loss!r})"
             )
         X, y = (part[: self.rounds] for part in self._data)
         X, forecasts, there = make_dense(X), self.predictions, ~np.isnan(y)
         if not there.all():
             X, y, forecasts = X[there], y[there], forecasts[there]
-        best = theory.Hindsight(kernel, X, y, lam, self.loss if loss is None else loss)
+        best = theory.Hindsight(kernel, X, y, lam, loss)
         return best.regret(forecasts, at)
 
     def to_frame(self) -> Any:
@@ -385,6 +397,18 @@ class Run:
 
     def _repr_html_(self) -> str:
         return table("run", {"learner": self.learner} | self._describe())
+
+
+def _read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield the rows with a label among the first ``rounds`` of a stream."""
+    for X, y in source():
+        X, y = as_rows(X)[:rounds], np.asarray(y, dtype=float)[:rounds]
+        there = ~np.isnan(y)
+        if there.any():
+            yield X[there], y[there]
+        rounds -= len(y)
+        if not rounds:
+            return
 
 
 def join_runs(first: Run, later: Run) -> Run:

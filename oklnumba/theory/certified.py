@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features
 from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
@@ -20,21 +19,6 @@ from oklnumba.theory.matrix import EPS, kernel_times, rounding_share
 
 MAX_STEPS = 30  # of conjugate gradients
 BLOCK_ROWS = 4096  # whose features are computed at a time
-HEAD, ATOMS = 20_000, 400  # rows from which a dictionary is drawn, and its size
-
-
-def choose_features(kernel: Any, X: np.ndarray, lam: float) -> Features:
-    """Return features of a KORS dictionary for ridge regression on X at ``lam``.
-
-    KORS sees HEAD random rows at alpha = lam HEAD / n, and stops at about ATOMS atoms.
-    """
-    rows = np.random.default_rng(0).permutation(len(X))[:HEAD]
-    kors = KORS(kernel, alpha=lam * len(rows) / len(X))
-    for start in range(0, len(rows), BLOCK_ROWS // 8):
-        kors.partial_fit(X[rows[start : start + BLOCK_ROWS // 8]])
-        if kors.size >= ATOMS:
-            break
-    return kors.features()
 
 
 class Span:

@@ -31,6 +31,8 @@ class Comparator(NamedTuple):
         Its values f(x_i).
     lower, upper : float
         Bounds on the least loss + lam |f|^2 of all functions, rounding included.
+    confidence : float
+        How likely ``lower`` is a bound: 1, or 0.999 over the random frequencies of ``landmarks``.
     """
 
     loss: float
@@ -38,6 +40,7 @@ class Comparator(NamedTuple):
     predictions: np.ndarray
     lower: float
     upper: float
+    confidence: float = 1.0
 
     def __repr__(self) -> str:
         bounds = {"lower": self.lower, "upper": self.upper}

@@ -11,14 +11,16 @@ from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import repr_fields
 from oklnumba.theory.arguments import checks_arguments
-from oklnumba.theory.certified import choose_features, conjugate_gradients, solve_on_features
+from oklnumba.theory.certified import conjugate_gradients, solve_on_features
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state
 from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
+from oklnumba.theory.passes import Rows, as_source, solve_in_passes
 
 EXACT_ROUNDS = 20_000  # with one factor: a kernel matrix of 3.2 GB
 EVERY_ROUND = 2_000  # with other losses than squared: most rounds for regret after each round
 COLUMNS = 64  # rounds whose residuals are solved for together
-SHARE = 1e-4  # of the objective: on long streams the solver stops at this width of the interval
+SHARE = 1e-4  # of the objective: with features the solver stops at this width of the interval
+NARROW = 1e-3  # of the objective: so narrow, no more landmarks are tried
 WIDE = 0.1  # of the objective: a wider interval gives a warning
 
 
@@ -62,23 +64,35 @@ class Hindsight:
     - squared loss, up to EXACT_ROUNDS = 20,000 rounds: one Cholesky factor L L' = K + lam I serves
       all rounds; with u = L^-1 y the minimum after t rounds is lam sum_{s<=t} u_s^2. O(n^3) time,
       8 n^2 bytes;
-    - squared loss, longer streams, or with ``features``: at each wanted round conjugate gradients
-      on (I + K / lam) a = y, preconditioned by ridge regression on the features. O(t^2 d) time per
-      step on all cores, O(t) memory, no kernel matrix;
-    - other losses: at each wanted round SciPy's L-BFGS-B, which starts from the last solution. Up
-      to EXACT_ROUNDS it works in coordinates of a pivoted factor of K (O(n r) memory for rank r);
-      beyond, or with ``features``, in the span of the features, and one product with K lifts the
-      solution and its bounds to the RKHS.
+    - other losses, up to EXACT_ROUNDS: at each wanted round SciPy's L-BFGS-B, which starts from the
+      last solution, in coordinates of a pivoted factor of K. O(n r) memory for rank r;
+    - longer streams, or with ``landmarks``: the best function of the span of M landmarks, in
+      O(n M^2) time and O(M^2) memory. Squared loss takes two passes over the rows for all wanted
+      rounds together, other losses some twenty for each. The interval holds the minimum over the
+      whole RKHS with a probability of 0.999 over random frequencies, which it needs for kernels of
+      |x - z|; for other kernels it is certain but wide, unless the landmarks span the RKHS;
+    - with ``features``: at each wanted round conjugate gradients on (I + K / lam) a = y,
+      preconditioned by ridge regression on the features. For other losses the best function of the
+      features' span, and one product with K, which gives bounds in the RKHS. O(t^2 d) time per
+      product on all cores, O(t) memory, no kernel matrix.
+
+    Before work of more than a minute with landmarks, a line on stderr says how long it will take.
 
     Parameters
     ----------
+    X, y : array_like of shape (n, d) and (n,)
+        Or X alone, a stream that can be played again: ``okl.stream(path, label=...)``, or a
+        function that returns an iterator of pairs (X, y).
     lam : float > 0
         Of the penalty lam |f|^2; for a theorem with lam / 2 |f|^2 pass half of its lam.
     features : Features, optional
         For solving without a kernel matrix. The functions are still those of the whole RKHS. The
         better the features approximate the kernel, the narrower the interval; an interval wider
-        than a tenth of the objective gives a warning. None: a KORS dictionary, for streams of more
-        than EXACT_ROUNDS.
+        than a tenth of the objective gives a warning.
+    landmarks : int >= 1 or array_like of shape (M, d), optional
+        How many, which are drawn from 10,000 random rows by their distance to the span of those
+        drawn before, or the landmarks. None, on long streams: 500, 1000, 2000, until the interval
+        is at most a thousandth of the objective.
 
     Examples
     --------
@@ -91,21 +105,33 @@ class Hindsight:
     [3.26 3.58]
     """
 
-    @checks_arguments()
+    @checks_arguments(X=None)
     def __init__(
-        self, kernel: Any, X: ArrayLike, y: ArrayLike, lam: float, loss: str = "squared",
-        features: Any = None,
+        self, kernel: Any, X: Any, y: ArrayLike | None = None, lam: float = 1.0,
+        loss: str = "squared", features: Any = None, landmarks: int | ArrayLike | None = None,
     ):  # fmt: skip
         self.kernel, self.lam, self.loss = kernel, lam, loss
-        X = inputs.as_inputs(X)
         self._rule = losses.get(loss)
-        self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)
         self._solved: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
         self._last: Any = None  # the comparator of the whole stream
         self._minima: np.ndarray | None = None
         self._warned = False
-        if features is None and len(X) > EXACT_ROUNDS:
-            features = choose_features(kernel, X, lam)
+        if landmarks is not None:
+            if checks.as_number(landmarks) is None:
+                landmarks = inputs.as_inputs(landmarks, name="landmarks")
+            else:
+                landmarks = checks.require_count("landmarks", landmarks, 1)
+        if y is not None:
+            X = inputs.as_inputs(X)
+            self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)
+        in_passes = landmarks is not None or y is None or len(X) > EXACT_ROUNDS
+        if features is not None and (landmarks is not None or y is None):
+            raise ValueError("features are for arrays X and y without landmarks; leave them out")
+        if features is None and in_passes:
+            source = as_source(X) if y is None else lambda: [(X, self._y)]
+            self._rows, self._landmarks = Rows(source, self._rule.classes), landmarks
+            self._y, self._solve_at = self._rows.y, self._solve_in_passes
+            return
         self._features, self._solve_at = features, self._solve_on_features
         if features is None and loss == "squared":
             L = factor_kernel(kernel, X, lam)
@@ -183,9 +209,13 @@ class Hindsight:
             self._warned = True
             checks.warn(
                 f"after round {t} the best objective is uncertain by "
-                f"{100 * width / best.upper:.0f} %, so the regret is too; pass features that hold "
-                "more of the kernel, leave them out, or raise lam"
+                f"{100 * width / best.upper:.0f} %, so the regret is too; pass more landmarks, "
+                "features that hold more of the kernel, or raise lam"
             )
+
+    def _solve_in_passes(self, at: list[int]) -> list[Comparator]:
+        stream = self.kernel, self._rows, self.lam, self._rule
+        return solve_in_passes(*stream, self._landmarks, at, NARROW) if at else []
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
         for t in at:

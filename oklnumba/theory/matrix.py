@@ -81,13 +81,32 @@ def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndar
     the first, so that rounding grows as with complete pivoting. It ends when no entry is above
     ``tol``; None: n eps max(diag), as in LAPACK's dpstrf.
     """
+    return pivoted_cholesky(kernel, X, tol)[0]
+
+
+def pivoted_cholesky(
+    kernel: Any, X: np.ndarray, tol: float | None = None, most: int | None = None,
+    seed: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return F of ``square_root`` and its pivots, rows of X; at most ``most`` of them.
+
+    With a seed pivots are drawn in proportion to the remaining diagonal (Chen, Epperly, Tropp,
+    Webber 2022, block by block), which approximates K better than the largest entries do.
+    """
     delta = kernel.diag(X)
     n = len(delta)
+    most = n if most is None else most
     tol = n * EPS * float(delta.max()) if tol is None else tol
-    F, r = np.empty((n, PIVOTS)), 0
-    while float(delta.max()) > tol:
-        take = np.argsort(-delta, kind="stable")[:PIVOTS]
-        take = take[delta[take] > tol]
+    F, r, pivots = np.empty((n, PIVOTS)), 0, np.empty(0, int)
+    rng = np.random.default_rng(seed)
+    while float(delta.max()) > tol and r < most:
+        if seed is None:
+            take = np.argsort(-delta, kind="stable")[:PIVOTS]
+        else:
+            size = min(PIVOTS, np.count_nonzero(delta))
+            take = rng.choice(n, size, replace=False, p=delta / delta.sum())
+            take = take[np.argsort(-delta[take], kind="stable")]
+        take = take[delta[take] > tol][: most - r]
         block = kernel(X[take]) - F[take, :r] @ F[take, :r].T
         least = max(tol, SPREAD * float(delta[take[0]]))
         factored = scipy.linalg.lapack.dpstrf(np.asfortranarray(block), lower=1, tol=least)
@@ -103,5 +122,5 @@ def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndar
         F[:, r : r + rank] = new
         delta = np.maximum(delta - np.einsum("ij,ij->i", new, new), 0.0)
         delta[take] = 0.0
-        r += rank
-    return F[:, :r]
+        pivots, r = np.append(pivots, take), r + rank
+    return F[:, :r], pivots
