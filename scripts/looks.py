@@ -74,7 +74,10 @@ def name_points(axes, points, fontsize: float) -> None:
                 continue
             taken.append(free[0])
             waiting.remove(i)
+            left = free[0].x1 < dots[i][0]  # anchored at its near end: its width varies with dpi
+            corner = (free[0].x1 if left else free[0].x0, free[0].y0)
             line = {"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
-            axes.annotate(name, (x, y), (free[0].p0 - dots[i]) / unit, color=colour,
-                          textcoords="offset points", fontsize=fontsize,
+            axes.annotate(name, (x, y), (corner - dots[i]) / unit, color=colour,
+                          ha="right" if left else "left", textcoords="offset points",
+                          fontsize=fontsize,
                           arrowprops=line if most > 8.0 else None)  # fmt: skip

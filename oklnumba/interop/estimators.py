@@ -165,7 +165,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
-    """A scikit-learn classifier over any learner; its fit is one online pass over the rows.
+    """A scikit-learn classifier over any learner; its fit plays the rows online, once.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     Notes
     -----
-    - The rows are played once. With shuffle=False a fit is ``okl.run`` of a new learner, bit for
-      bit, and then ``SelfTuning`` makes its members anew of all rows, unless it has just done so:
-      this halves the error where labels have hardly any noise. Do not sort the rows by class: to a
+    - The rows are played once; with shuffle=False as by ``okl.run``, bit for bit. Then
+      ``SelfTuning`` makes its members anew of all rows, unless it has just done so: this halves
+      the error where labels have hardly any noise. Do not sort the rows by class: to a
       learner that follows drift this is a change (a warning names a long block of equal labels).
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
@@ -390,7 +390,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):
-    """A scikit-learn regressor over any learner; its fit is one online pass over the rows.
+    """A scikit-learn regressor over any learner; its fit plays the rows online, once.
 
     Parameters
     ----------

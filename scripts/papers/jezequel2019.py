@@ -149,7 +149,8 @@ def draw(rows, panels):
             own = {"dataset": name, "scaling": scaling, "algorithm": label}
             rounds, values = collect(rows, "round", key, **own)
             shown = rounds >= FIRST
-            ax.plot(rounds[shown], unit * values[0, shown], label=label, **style)
+            name_shown = label.replace("PKAWV", "ridge, Taylor").replace("Nys", "ridge, Nys")
+            ax.plot(rounds[shown], unit * values[0, shown], label=name_shown, **style)
         if name == "casp" and scaling == "[0,1]":
             draw_published(ax, f"casp {PICTURES[key]}")
         losses = "mistakes so far (%)" if signs else "average squared loss"

@@ -238,21 +238,25 @@ THEIRS = {"color": BLACK, "marker": "D", "linestyle": "", "markersize": 4, "mfc"
 
 
 def draw_comparison(cases, rows):
-    figure, axes = plots.figure(rows=1, columns=len(cases), row_height=3.2)
-    for ax, case in zip(axes[0], cases, strict=True):
+    """Draw mistakes above, seconds below: ours, published, and mistakes at our best width."""
+    figure, axes = plots.figure(rows=2, columns=len(cases), row_height=2.4)
+    for column, case in zip(axes.T, cases, strict=True):
         own = {row["algorithm"]: row for row in rows if row["dataset"] == case.name}
         names = [name for name in own if name != RELEASED]
         places = np.arange(len(names))
 
         def values(key, names=names, own=own):
-            return np.array([float(own[name][key] or "nan") for name in names])
+            return np.array([float(own[name].get(key) or "nan") for name in names])
 
-        for end, label, style, aside in (
-            ("", "ours", OURS, -0.12),
-            ("_published", "published", THEIRS, 0.12),
-        ):
-            bars = values(f"mistakes{end}"), values(f"mistakes_sd{end}")
-            ax.errorbar(places + aside, *bars, label=label, **style)
+        for ax, key in zip(column, ("mistakes", "seconds"), strict=True):
+            for end, label, style, aside in (
+                ("", "ours", OURS, -0.12),
+                ("_published", "published", THEIRS, 0.12),
+            ):
+                bars = values(f"{key}{end}"), values(f"{key}_sd{end}")
+                ax.errorbar(places + aside, bars[0], np.nan_to_num(bars[1]), label=label, **style)
+            ax.set_xticks(places, names, rotation=60, ha="right")
+        ax = column[0]
         tuned = values("mistakes_tuned")
         ax.plot(places - 0.12, tuned, label="ours, width tuned", **TUNED)
         if RELEASED in own:
@@ -260,10 +264,11 @@ def draw_comparison(cases, rows):
             bars = [values(key, [RELEASED]) for key in ("mistakes", "mistakes_sd")]
             square = OURS | {"marker": "s", "mfc": "none"}
             ax.errorbar(at, *bars, label="ours, NOGD as released", **square)
-        ax.set_xticks(places, names, rotation=60, ha="right")
+        ax.set_xticklabels([])
         title = f"{case.name}, sigma = {case.sigma:g}"
-        plots.tidy(ax, "", "mistakes (%)" if ax is axes[0, 0] else "", title, log="y", small=1.0)
-        ax.grid(False, axis="x")
+        for ax, text, above in zip(column, ("mistakes (%)", "time (s)"), (title, ""), strict=True):
+            plots.tidy(ax, "", text if ax in axes[:, 0] else "", above, log="y", small=1.0)
+            ax.grid(False, axis="x")
     return figure
 
 
