@@ -112,22 +112,6 @@ def test_pieces_of_a_sparse_stream_and_single_rows():
     assert contents(one) == contents(plain)
 
 
-def test_wrappers_play_sparse_rows(small):
-    y = np.sign(DENSE[:, 0] + 0.01)
-    scorer = okl.PKAWV(okl.TaylorFeatures(2))
-    for wrapper, own in [
-        (lambda: okl.OneVsRest(okl.FOGD(n_frequencies=9), [-1.0, 1.0]), y),
-        (lambda: okl.MultiOutput(scorer), np.stack([y, -y], axis=1)),
-        (lambda: okl.OnlineToBatch(okl.FOGD(n_frequencies=9), draws=5), y),
-    ]:
-        plain, learner = wrapper(), wrapper()
-        assert_same_run(okl.run(learner, SPARSE, own), okl.run(plain, DENSE, own))
-        assert contents(learner) == contents(plain)
-        assert_array_equal(learner.predict(SPARSE), plain.predict(DENSE))
-    scores = okl.OneVsRest(scorer, [-1.0, 1.0]).scores(SPARSE)
-    assert_array_equal(scores, np.zeros((N, 2)))
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("cut", [False, True])
 def test_kernels_of_sparse_rows(kernel, cut, monkeypatch):

@@ -82,54 +82,24 @@ def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
         assert_array_equal(run.predictions, expected)
 
 
-@pytest.mark.parametrize("by_run", [True, False])
-def test_batches_by_hand_are_those_of_a_run(by_run):
-    learner, other = make(okl.SelfTuning), make(okl.SelfTuning)
-    X, y = stream(learner)
-    run = okl.run(other, X, y, batch=8)
-    found = []
-    for start in range(0, N, 8):
-        rows = slice(start, start + 8)
-        found.extend(learner.predict(X[rows]))
-        if by_run:
-            okl.run(learner, X[rows], y[rows], batch=8)
-        else:
-            learner.partial_fit(X[rows], y[rows], known=learner.rounds)
-    assert_array_equal(found, run.predictions)
-    assert contents(learner) == contents(other)
-
-
-@pytest.mark.parametrize("optional", [False, True])
 @every_learner
-def test_labels_late_by_hand_are_those_of_a_run(cls, optional):
-    learner, other = make(cls), make(cls)
+def test_rounds_known_that_cannot_be_are_refused(cls):
+    """Labels late by hand, rows without one too, are in ``textbook``."""
+    learner = make(cls)
     X, y = stream(learner)
-    y = with_gaps(y) if optional else y
-    run = okl.run(other, X, y, delay=5, labels="optional" if optional else "required")
-    found, waiting = [], []
-
-    def learn(row, label, known):
-        if label == label:
-            learner.partial_fit(row, [label], known=known)
-
-    for row, label in zip(X, y, strict=True):
-        found.append(learner.predict_one(row))
-        waiting.append((row[None], label, learner.rounds))
-        if len(waiting) > 5:
-            learn(*waiting.pop(0))
-    for one in waiting:
-        learn(*one)
-    assert_forecasts(cls, found, run.predictions, exact=False)
-    assert learner.rounds == other.rounds
-    for known in (-1, learner.rounds + 1, 0.5, [0, 0]):
-        with pytest.raises(ValueError, match="known must be the rounds learned when the rows"):
-            learner.partial_fit(X[:1], stream(learner)[1][:1], known=known)
-    fresh = make(cls)
     with pytest.raises(ValueError, match="known must be the rounds learned"):
-        fresh.partial_fit(X[:1], stream(learner)[1][:1], known=1)
-    assert fresh.rounds == 0 and fresh._width is None
+        learner.partial_fit(X[:1], y[:1], known=1)
+    assert learner.rounds == 0
+    learner.partial_fit(X[:9], y[:9])
+    for known in (-1, 10, 0.5, [0, 0]):
+        with pytest.raises(ValueError, match="known must be the rounds learned when the rows"):
+            learner.partial_fit(X[:1], y[:1], known=known)
+    assert learner.rounds == 9
+
+
+def test_lags_need_each_label_at_once():
     with pytest.raises(ValueError, match="known must be None: Lags needs each label at once"):
-        okl.Lags(okl.LinearRidge()).partial_fit(X, X[:, 0], known=0)
+        okl.Lags(okl.LinearRidge()).partial_fit([[0.0]], [1.0], known=0)
 
 
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])

@@ -1,19 +1,21 @@
 """What a run keeps with ``record=``, and checkpoints of it."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
+from oklnumba.core.params import clone
 from oklnumba.protocol import recording
 from tests.battery import (
+    LEARNERS,
     N,
     assert_same_run,
     contents,
-    every_learner,
     in_pieces,
     make,
-    plain,
     proofs,
     stream,
 )
@@ -52,12 +54,17 @@ def assert_rounds_of(run, whole, record):
     assert run.seconds > 0.0 and run.checkpoints[-1] == whole.rounds
 
 
-@every_learner
+@pytest.mark.parametrize("cls", [*LEARNERS, "outputs", "classes"], ids=str)
 def test_a_run_that_keeps_some_rounds_has_the_numbers_of_the_one_that_keeps_all(cls):
-    whole, state = plain(cls)
-    X, y = stream(make(cls))
+    inner = make(okl.PKAWV)
+    several = {"outputs": okl.MultiOutput(inner), "classes": okl.OneVsRest(inner, [0, 1, 2])}
+    make_one = partial(clone, several[cls]) if cls in several else partial(make, cls)
+    X, y = stream(make_one() if cls not in several else inner)
+    y = {"outputs": np.column_stack([y, -y, np.sign(y)]), "classes": np.arange(N) % 3}.get(cls, y)
+    learner = make_one()
+    whole, state = okl.run(learner, X, y), contents(learner)
     for record in (7, "none"):
-        learner = make(cls)
+        learner = make_one()
         assert_rounds_of(okl.run(learner, X, y, record=record), whole, record)
         assert contents(learner) == state
 
@@ -80,18 +87,6 @@ def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
         again = okl.Run.load(tmp_path / "run.npz")
         assert_rounds_of(again, together, record)
         assert repr(again) == repr(run) and f"rounds {N}" in repr(run)
-
-
-def test_several_outputs_and_classes():
-    X, y = stream(make(okl.PKAWV))
-    Y = np.column_stack([y, -y, np.sign(y)])
-    for make_learner, labels in (
-        (lambda: okl.MultiOutput(make(okl.PKAWV)), Y),
-        (lambda: okl.OneVsRest(make(okl.PKAWV), classes=[0, 1, 2]), np.arange(N) % 3),
-    ):
-        whole = okl.run(make_learner(), X, labels)
-        for record in (7, "none"):
-            assert_rounds_of(okl.run(make_learner(), X, labels, record=record), whole, record)
 
 
 @pytest.mark.parametrize("record", [7, "none"])

@@ -4,7 +4,6 @@ import copy
 import itertools
 import pickle
 import re
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +21,6 @@ from tests.battery import (
     contents,
     every_learner,
     every_state,
-    in_pieces,
     make,
     plain,
     rounds,
@@ -128,21 +126,6 @@ def test_wherever_a_time_limit_stops_a_run_it_resumes_to_the_run_without_one(
     assert contents(idle) == state
 
 
-@every_learner
-def test_a_run_over_chunks_resumes_in_the_middle_of_a_chunk(cls, tmp_path):
-    chunks = partial(in_pieces, *stream(make(cls), 200), 45)
-    path = tmp_path / "run.npz"
-    with pytest.raises(OSError, match="broke off"):
-        okl.run(make(cls), chunks(170), checkpoint=path, every=30)
-    assert okl.Run.load(path).rounds == 150
-    learner, whole = make(cls), make(cls)
-    run = okl.run(learner, chunks(200), checkpoint=path, every=30)
-    assert learner.rounds == run.rounds == 200
-    assert_close_run(run, okl.run(make(cls), *stream(learner, 200)))
-    assert_same_run(run, okl.run(whole, chunks(200), every=30))
-    assert contents(learner) == contents(whole)
-
-
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     learner, other = make(okl.BOGD), okl.KernelAWV(okl.Gaussian(0.123))
     X, y = stream(learner, 80)
@@ -165,23 +148,6 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         with pytest.raises(ValueError, match=words):
             okl.run(one, X, y, checkpoint=file, **options)
         assert contents(one) == before
-
-
-@pytest.mark.parametrize("cls", [okl.OGD, okl.POMDR])
-def test_data_that_does_not_fit_a_checkpoint_leaves_the_learner_fresh(cls, tmp_path):
-    X, y = stream(make(cls), 80)
-    path = tmp_path / "run.npz"
-    okl.run(make(cls), X[:50], y[:50], checkpoint=path)
-    learner = make(cls)
-    fresh = contents(learner)
-    for bad in (X[:, :2], np.full_like(X, np.nan), X[0]):
-        with pytest.raises(ValueError, match=r"\bX\b"):
-            okl.run(learner, bad, y, checkpoint=path)
-        assert contents(learner) == fresh
-    assert_close_run(okl.run(learner, X, y, checkpoint=path), plain(cls, 80)[0])
-    for data in ((X[:50], y[:50]), (iter([(X[:50], y[:50])]),)):
-        with pytest.raises(ValueError, match="has played 80 rounds, but the data has only 50"):
-            okl.run(make(cls), *data, checkpoint=path)
 
 
 # numpy 2.0 leaves its zip file to the garbage collector

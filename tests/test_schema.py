@@ -485,12 +485,22 @@ def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
 
     def go_on(X, y, **more):
         okl.run(clone(learner), A[:50], wanted[:50], checkpoint=file, **options)
+        fresh = clone(learner)
         try:
-            return okl.run(clone(learner), X, y, checkpoint=file, **options, **more)
+            return okl.run(fresh, X, y, checkpoint=file, **options, **more)
+        except ValueError:
+            assert battery.contents(fresh) == battery.contents(learner)
+            raise
         finally:
             file.unlink()
 
     wanted = y
+    for bad in (A[:, :2], np.full_like(A, np.nan), A[0]):
+        with pytest.raises(ValueError, match=r"\bX\b"):
+            go_on(bad, y)
+    for few in ((A[:30], y[:30]), ([(A[:30], y[:30])], None)):
+        with pytest.raises(ValueError, match="has played 50 rounds, but the data has only 30"):
+            go_on(*few)
     for other in (1 - y if kind == "classes" else -y, y[order]):
         with pytest.raises(ValueError, match="is of other data: the labels of rounds 1 to 50"):
             go_on(A, other)

@@ -310,17 +310,6 @@ def test_what_cannot_be_encoded_or_dropped(options, message, tmp_path):
         okl.stream(path, encode=["1"])
 
 
-@pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.libsvm"])
-def test_a_checkpoint_replays_a_stream(name, tmp_path):
-    path, options = written(tmp_path, name)
-    data = okl.stream(path, batch=100, **options)
-    file = tmp_path / "run.npz"
-    expected = okl.run(learner(), data, every=50)
-    part = okl.run(learner(), data, checkpoint=file, every=50, time_limit=1e-9)
-    assert part.rounds < ROWS
-    assert_same_run(okl.run(learner(), data, checkpoint=file, every=50), expected)
-
-
 # ---- what goes wrong ----
 
 
