@@ -34,7 +34,8 @@ def test_every_learner_has_examples():
 
 
 def test_all_of_them_without_a_name(played):
-    assert list(okl.warm_up()) == warming.warmable() and set(warming.warmable()) == EVERY_CLASS
+    names = list(warming.warmable())
+    assert list(okl.warm_up()) == names and set(names) == EVERY_CLASS
     assert {type(one) for one in played} == {getattr(okl, name) for name in EVERY_CLASS}
 
 

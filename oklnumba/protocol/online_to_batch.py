@@ -11,7 +11,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, count, random_seed, required
 from oklnumba.core.state import State
-from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
+from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.wrapper import RowWrapper
 
 FAR = 2**62  # a round that is never reached
@@ -167,7 +167,6 @@ class OnlineToBatch(RowWrapper):
     def _restore(self, state: dict[str, Any]) -> None:
         self._drawn, self._next = np.array(state["drawn"]), np.array(state["next"])
         for r in np.unique(self._drawn).tolist():
-            self._functions[r] = clone_learner(self._hyper.learner)
-            self._functions[r]._open(self._width)
+            self._functions[r] = copy.deepcopy(self._inner)  # as yet without data
         super()._restore(state)
         self._rng.bit_generator.state = state["rng"]

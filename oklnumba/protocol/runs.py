@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
+from oklnumba.components.kernels import Kernel
 from oklnumba.core.checks import import_optional
 from oklnumba.core.display import number, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
@@ -20,6 +21,9 @@ from oklnumba.theory.passes import as_source
 
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 COSTLY = 0.1  # of the loss: what outliers cost, from which on a summary says what to do
+# What a run may lack is None there. ``Any`` spares scripts a check, as typeshed does for
+# ``re.Match.group``.
+Numbers: TypeAlias = np.ndarray | Any
 SUMS = {"losses": "loss_sums", "mistakes": "mistake_sums"}  # where not every round is recorded
 
 
@@ -124,8 +128,10 @@ class Run:
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data
         self.predictions, self.losses = arrays["predictions"], arrays["losses"]
-        self.sizes, self.mistakes = arrays["sizes"], arrays.get("mistakes")
-        self.scores, self.intervals = arrays.get("scores"), arrays.get("intervals")
+        self.sizes = arrays["sizes"]
+        self.mistakes: Numbers = arrays.get("mistakes")
+        self.scores: Numbers = arrays.get("scores")
+        self.intervals: Numbers = arrays.get("intervals")
         self.checkpoints = arrays["checkpoints"]
         self.checkpoint_seconds = arrays["checkpoint_seconds"]
         self.rounds, self.seconds = int(meta["rounds"]), float(meta["seconds"])
@@ -133,7 +139,7 @@ class Run:
         self.loss, self.learner, self.late = meta["loss"], meta["learner"], meta.get("late", "")
         schema = meta.get("schema")  # None of arrays
         self.schema: Schema | None = schema and Schema.from_json(schema)
-        self.certificate = None
+        self.certificate: Certificate | Any = None
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
             guaranteed = arrays.get("guaranteed", comparator + bound)
@@ -166,7 +172,7 @@ class Run:
         return self._sums("losses")
 
     @property
-    def mistake_sums(self) -> np.ndarray | None:
+    def mistake_sums(self) -> Numbers:
         """Mistakes in all rounds up to each of those recorded; None for regression."""
         return None if self.mistakes is None else self._sums("mistakes")
 
@@ -200,12 +206,12 @@ class Run:
         return float(self.loss_sums[-1].mean() - first_loss) / labels if labels else float("nan")
 
     @property
-    def mistake_rate(self) -> float | None:
+    def mistake_rate(self) -> float | Any:
         """Share of rounds with a mistake; None for regression."""
         return None if self.mistakes is None else self._mean("mistakes")
 
     @cached_property
-    def class_scores(self) -> ClassScores | None:
+    def class_scores(self) -> ClassScores | Any:
         """How the forecasts stand beside "always the commonest class" and "the last label".
 
         With balanced accuracy, log loss and AUC, which say more than the mistake rate where a class
@@ -243,9 +249,21 @@ class Run:
             return float(getattr(self, SUMS[name])[-1].mean() / self.labelled[-1])
         return float(getattr(self, name).mean())
 
+    @overload
     def regret(
-        self, kernel: Any, lam: float, at: int | ArrayLike | None = None, loss: str | None = None,
-        *, data: Any = None,
+        self, kernel: Kernel, lam: float, at: None = None, loss: str | None = None, *,
+        data: Any = None,
+    ) -> np.ndarray: ...  # fmt: skip
+
+    @overload
+    def regret(
+        self, kernel: Kernel, lam: float, at: int | ArrayLike, loss: str | None = None, *,
+        data: Any = None,
+    ) -> theory.RegretCurve: ...  # fmt: skip
+
+    def regret(
+        self, kernel: Kernel, lam: float, at: int | ArrayLike | None = None,
+        loss: str | None = None, *, data: Any = None,
     ) -> np.ndarray | theory.RegretCurve:  # fmt: skip
         """Return the regret against the best functions of an RKHS.
 

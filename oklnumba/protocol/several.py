@@ -6,11 +6,12 @@ learners, whose factor does not depend on the labels), else there is a learner f
 
 import copy
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
@@ -21,6 +22,8 @@ from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
 from oklnumba.learners.base.wrapper import RowWrapper
 
+NO_LEARNERS: tuple[Learner, ...] = ()
+
 
 class Several(RowWrapper):
     """K outputs of learners of the same hyper-parameters; their forecasts are (n, K).
@@ -30,7 +33,7 @@ class Several(RowWrapper):
     """
 
     _can_be_member = False
-    _learners = ()  # none before any data
+    _learners = NO_LEARNERS  # before any data
     _outputs = 0  # K; 0 before the first labels
 
     learner: Learner = required(check_member)
@@ -44,6 +47,9 @@ class Several(RowWrapper):
     def size(self) -> int:
         """Size of the one learner, or the sum of the sizes of all."""
         return sum(one.size for one in self._learners)
+
+    def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
+        raise NotImplementedError
 
     @property
     def _together(self) -> bool:
@@ -93,7 +99,7 @@ class Several(RowWrapper):
         self._refuse_fault()
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
         if not self._learners:
-            return np.zeros((X.shape[0], len(self._output_names)))
+            return np.zeros((X.shape[0], len(self._output_names or ())))
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
@@ -131,15 +137,10 @@ class Several(RowWrapper):
 NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed"  # of a Trace, (n, K)
 
 
-class ZeroOne(NamedTuple):
-    """The loss of classes: 1 for a mistake, else 0."""
-
-    name: str = "zero-one"
-    classes: bool = False  # whether labels must be -1 or +1
-
-    def value(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the losses of classes forecast."""
-        return (forecast != y).astype(float)
+# The loss of classes: 1 for a mistake, else 0.
+ZERO_ONE = losses.Loss(
+    "zero-one", -1, False, lambda f, y: (f != y).astype(float), lambda C: 0.0, lambda C: 0.0
+)
 
 
 def check_classes(given: Any) -> tuple[Any, ...]:
@@ -161,8 +162,9 @@ class Softmax(State):
 
     def __init__(self, classes: int):
         self._make_state(d=classes, r=classes + 1)
-        self._W[1:] = loops.START * np.eye(classes)
-        self._A[:] = np.eye(classes + 1) / loops.LAM
+        state = self._gather(loops.SoftmaxState)
+        state.W[1:] = loops.START * np.eye(classes)
+        state.A[:] = np.eye(classes + 1) / loops.LAM
         self._work = loops.SoftmaxWork(*map(np.empty, (classes + 1, classes, classes + 1)))
 
     def play(self, scores: np.ndarray, labels: np.ndarray) -> None:
@@ -238,17 +240,17 @@ class OneVsRest(Several):
             self._hyper.classes = self.classes
         self._add_output()
 
-    def _recorded(self, loss: str | None) -> ZeroOne:
-        checks.require(loss in (None, ZeroOne().name), "loss", loss, "'zero-one' for classes")
-        return ZeroOne()
+    def _recorded(self, loss: str | None) -> losses.Loss:
+        checks.require(loss in (None, ZERO_ONE.name), "loss", loss, "'zero-one' for classes")
+        return ZERO_ONE
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
-        labels = inputs.as_label_array(y)
-        if labels.shape != (n,):
-            raise ValueError(f"y must have shape ({n},), one class per row, but has {labels.shape}")
+        given = inputs.as_label_array(y)
+        if given.shape != (n,):
+            raise ValueError(f"y must have shape ({n},), one class per row, but has {given.shape}")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
-        labels = [one if isinstance(one, Hashable) else None for one in labels.tolist()]
+        labels = [one if isinstance(one, Hashable) else None for one in given.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
             row = int(np.argmin(places))
@@ -261,9 +263,7 @@ class OneVsRest(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return np.where(labels == k, 1.0, -1.0)
 
-    @property
-    def _output_names(self) -> list[Any]:
-        return self._names().tolist()
+    _output_names: ClassVar[Any] = property(lambda self: self._names().tolist())
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         super()._begin(d, len(self._names()))
@@ -294,7 +294,7 @@ class OneVsRest(Several):
         chosen = np.argmax(trace.predictions, axis=1)
         part = {name: a for name, a in trace._asdict().items() if a is not None}
         part |= {"predictions": self._names()[chosen], "scores": trace.predictions}
-        return part | {"losses": loss.value(chosen, y), "mistakes": chosen != y, "labels": y}
+        return part | {"losses": loss.of_rounds(chosen, y), "mistakes": chosen != y, "labels": y}
 
     def predict_one(self, x: ArrayLike) -> Any:
         """Return the class forecast if ``x`` came next; nothing changes."""

@@ -88,10 +88,10 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     return seconds
 
 
-def warmable() -> list[str]:
-    """Return the names of the classes of learners that have compiled loops."""
-    classes, without = list_classes().items(), (Learner, Refit)
-    return [n for n, cls in classes if issubclass(cls, Learner) and cls not in without]
+def warmable() -> dict[str, type[Learner]]:
+    """Return the classes of learners that have compiled loops, by name."""
+    classes = list_classes().items()
+    return {n: c for n, c in classes if issubclass(c, Learner) and c not in (Learner, Refit)}
 
 
 def examples(learner: str | Learner) -> Iterator[Learner]:
@@ -99,9 +99,10 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
     if isinstance(learner, Learner):
         yield clone(learner)
         return
-    if learner not in warmable():
-        raise ValueError(f"no learner {learner!r}; there are: {', '.join(warmable())}")
-    cls = list_classes()[learner]
+    classes = warmable()
+    if learner not in classes:
+        raise ValueError(f"no learner {learner!r}; there are: {', '.join(classes)}")
+    cls = classes[learner]
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})
     for values in product(*(given[name] for name in needed)):

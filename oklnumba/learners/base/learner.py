@@ -92,13 +92,13 @@ class Learner(State, Params):
     _certificate_rows = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
     _run_rows = PLAY_ROWS  # rounds between two readings of the clock
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
-    _needs_each_label = None  # name of the class that needs each label before the next round
-    _needs_last_label = None  # name of the class that needs each label that comes at once
+    _needs_each_label: ClassVar[str | None] = None  # class that needs it before the next round
+    _needs_last_label: ClassVar[str | None] = None  # class that needs labels that come at once
     _season = None  # how many labels ago a season was, where it is an input
     _can_be_member = True  # whether it can play within another learner
     _width = None  # of the inputs; None before any data
     _outputs = 1  # labels per round
-    _output_names = None  # of the K outputs, plain JSON data; None: 0 to K - 1
+    _output_names: ClassVar[Any] = None  # of the K outputs, as JSON data; None: 0 to K - 1
     _counts = np.zeros(8, dtype=np.int64)  # before any data
     _played = 0
     _expected = 0  # rounds in all, as far as the caller has said
