@@ -76,6 +76,12 @@ def python(code, cwd=ROOT, **environment):
     return json.loads(done.stdout)
 
 
+def refused(message, call, /, *given, **named):
+    """A call raises a ValueError whose text has the pattern ``message``."""
+    with pytest.raises(ValueError, match=message):
+        call(*given, **named)
+
+
 def peak_of(call):
     """Return the most bytes that Python holds during a call, and what it returns."""
     tracemalloc.start()

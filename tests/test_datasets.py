@@ -18,7 +18,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import datasets
-from tests.checks import peak_of
+from tests.checks import peak_of, refused
 
 OWN = ("magic04", "mushrooms", "casp")
 DATA = os.environ.get("OKLNUMBA_DATA")
@@ -253,8 +253,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("call, message", REFUSED)
 def test_what_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    refused(message, call)
 
 
 @pytest.mark.parametrize("call", [datasets.load, datasets.found])
@@ -319,8 +318,7 @@ def test_damaged_archive(home, add, monkeypatch, damage, place):
     path = save_toy(home / place)
     datasets.load("toy")
     DAMAGES[damage](path)
-    with pytest.raises(ValueError, match=f"{place}/toy.npz is damaged or not .*replace it"):
-        datasets.load("toy")
+    refused(f"{place}/toy.npz is damaged or not .*replace it", datasets.load, "toy")
 
 
 # --- downloads ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
-from tests.checks import COMPILED, arrays
+from tests.checks import COMPILED, arrays, refused
 from tests.reference import naive
 
 KERNEL = okl.Gaussian(0.7)
@@ -238,8 +238,7 @@ def test_sets_need_intervals_and_probabilities():
         X, y = classes(K, 200)
         model = OnlineClassifier(learner).fit(X, y)
         assert model.predict(X).shape == (200,)
-        with pytest.raises(ValueError, match=r"okl.Intervals\(.* squared"):
-            model.predict(X, return_set=True)
+        refused(r"okl.Intervals\(.* squared", model.predict, X, return_set=True)
 
 
 # ---- pictures ----
@@ -257,7 +256,5 @@ def test_the_picture_has_the_last_intervals_and_marks_labels_outside():
     okl.plots.intervals(run, y, axes, last=1000)  # the infinite one is left out
     axes.figure.draw_without_rendering()
     for wrong in (y[:10], y[:, None]):
-        with pytest.raises(ValueError, match="y must be"):
-            okl.plots.intervals(run, wrong, axes)
-    with pytest.raises(ValueError, match="okl.Intervals"):
-        okl.plots.intervals(okl.run(okl.LinearAWV(), X, y), y, axes)
+        refused("y must be", okl.plots.intervals, run, wrong, axes)
+    refused("okl.Intervals", lambda: okl.plots.intervals(okl.run(okl.LinearAWV(), X, y), y, axes))

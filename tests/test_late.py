@@ -10,6 +10,7 @@ import oklnumba as okl
 from oklnumba.core.params import clone
 from tests import battery
 from tests.battery import LEARNERS, assert_same_run, contents, in_pieces, make
+from tests.checks import refused
 
 N = 160
 every_learner = pytest.mark.parametrize(
@@ -87,8 +88,7 @@ def test_rounds_known_that_cannot_be_are_refused(cls):
     """Labels late by hand, rows without one too, are in ``textbook``."""
     learner = make(cls)
     X, y = stream(learner)
-    with pytest.raises(ValueError, match="known must be the rounds learned"):
-        learner.partial_fit(X[:1], y[:1], known=1)
+    refused("known must be the rounds learned", learner.partial_fit, X[:1], y[:1], known=1)
     assert learner.rounds == 0
     learner.partial_fit(X[:9], y[:9])
     for known in (-1, 10, 0.5, [0, 0]):
@@ -353,8 +353,7 @@ def test_who_needs_each_label_at_once(make_learner, name):
     learner = make_learner(make(okl.PKAWV))
     X, y = stream(make(okl.PKAWV))
     y = np.stack([y, y], axis=1) if isinstance(learner, okl.MultiOutput) else y
-    with pytest.raises(ValueError, match=f"{name} needs each label at once; play the"):
-        okl.run(learner, X, y, delay=1)
+    refused(f"{name} needs each label at once; play the", okl.run, learner, X, y, delay=1)
     if name == "OnlineToBatch":
         with pytest.raises(ValueError, match=f"{name} needs.*; leave rows without one out, or"):
             okl.run(learner, X, y, labels="optional")

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import oklnumba as okl
 from tests.battery import HARD, HOLDERS, SAMPLERS, N, bad_values, hard_stream, stream
-from tests.checks import COMPILED
+from tests.checks import COMPILED, refused
 from tests.reference import naive
 from tests.streams import KERNELS, SPACES, draws, every_space, newton_stream, smooth
 
@@ -110,8 +110,7 @@ def test_hyper_parameters_of_a_sampler_out_of_range(cls, name):
             sampler.set_params(**{name: bad})
         assert dictionary(sampler.fit(X)) == dictionary(sampled(cls).fit(X))
         vars(sampler.kernel if "__" in name else sampler)[last] = bad
-        with pytest.raises(ValueError, match=rf"\b{last}\b"):
-            sampler.fit(X)
+        refused(rf"\b{last}\b", sampler.fit, X)
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")

@@ -27,7 +27,7 @@ from tests.battery import (
     saved,
     stream,
 )
-from tests.checks import COMPILED, arrays
+from tests.checks import COMPILED, arrays, refused
 
 T = 300 if COMPILED else 70  # rounds before a learner is copied
 
@@ -145,8 +145,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         (fresh, tmp_path / "nowhere" / "run.npz", {}, "folder does not exist"),
     ):
         before = contents(one)
-        with pytest.raises(ValueError, match=words):
-            okl.run(one, X, y, checkpoint=file, **options)
+        refused(words, okl.run, one, X, y, checkpoint=file, **options)
         assert contents(one) == before
 
 

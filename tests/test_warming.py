@@ -10,7 +10,7 @@ from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
 from oklnumba.protocol import warming
 from tests.battery import CLASSES
-from tests.checks import python
+from tests.checks import python, refused
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 EVERY_CLASS = {name for name in okl.__all__ if getattr(okl, name) in CLASSES} - {"Refit"}
@@ -48,8 +48,7 @@ def test_a_learner_is_left_as_it_is(played):
 
 @pytest.mark.parametrize("name", ["ogd", "Gaussian", okl.OGD, 3])
 def test_other_things_are_refused_before_anything_is_compiled(played, name):
-    with pytest.raises(ValueError, match="^no learner .*; there are: .*OGD, "):
-        okl.warm_up("OGD", name)
+    refused("^no learner .*; there are: .*OGD, ", okl.warm_up, "OGD", name)
     assert not played
 
 
