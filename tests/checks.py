@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import json
+import multiprocessing
 import os
 import pkgutil
 import subprocess
@@ -80,6 +81,24 @@ def refused(message, call, /, *given, **named):
     """A call raises a ValueError whose text has the pattern ``message``."""
     with pytest.raises(ValueError, match=message):
         call(*given, **named)
+
+
+def in_child(call):
+    """Return what a call in a forked child returns, or its error as a text; None if it hangs."""
+    end, start = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_answer, args=(start, call))
+    child.start()
+    found = end.recv() if end.poll(20) else None
+    child.kill()
+    child.join()
+    return found
+
+
+def _answer(pipe, call):
+    try:
+        pipe.send(call())
+    except Exception as error:
+        pipe.send(str(error))
 
 
 def peak_of(call):

@@ -4,7 +4,6 @@ import copy
 import datetime
 import gzip
 import io
-import multiprocessing
 import os
 import sys
 import threading
@@ -21,7 +20,7 @@ import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core.params import clone
 from tests import battery
-from tests.checks import refused
+from tests.checks import in_child, refused
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.csv  # noqa: E402
@@ -423,24 +422,6 @@ def test_no_rows(name):
     assert run.rounds == 80
     assert learner.predict(A[:0]).shape == (0, *y.shape[1:])
     assert learner.predict(pd.DataFrame(A[:0])).shape == (0, *y.shape[1:])
-
-
-def in_child(call):
-    """Return what a call in a forked child returns, or its error as a text; None if it hangs."""
-    end, start = multiprocessing.Pipe()
-    child = multiprocessing.get_context("fork").Process(target=answer, args=(start, call))
-    child.start()
-    found = end.recv() if end.poll(20) else None
-    child.kill()
-    child.join()
-    return found
-
-
-def answer(pipe, call):
-    try:
-        pipe.send(call())
-    except Exception as error:
-        pipe.send(str(error))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -1,6 +1,5 @@
 """Calls side by side: all are made, once, errors in order, no deadlock, safe after a fork."""
 
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from oklnumba.core import guard
 from oklnumba.core.cholesky import find_blas, one_blas_thread
 from oklnumba.core.guard import run_chains, run_together
-from tests.checks import refused
+from tests.checks import in_child, refused
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -106,19 +105,9 @@ def test_numpy_errors_are_those_of_the_caller(cores):
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_fork_has_threads_of_its_own():
     run_together([lambda: None] * 3)
-
-    def child(queue):
-        made = []
-        run_together([lambda i=i: made.append(i) for i in range(4)])
-        queue.put(sorted(made))
-
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    process = context.Process(target=child, args=(queue,))
-    process.start()
-    assert queue.get(timeout=20) == [0, 1, 2, 3]
-    process.join(20)
-    assert process.exitcode == 0
+    made = []
+    calls = [lambda i=i: made.append(i) for i in range(4)]
+    assert in_child(lambda: run_together(calls) and sorted(made)) == [0, 1, 2, 3]
 
 
 def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
@@ -135,19 +124,20 @@ with one_blas_thread:
     assert set(done.stdout.split()) == {"1"}
 
 
+def count_blas_threads():
+    return {one["num_threads"] for one in find_blas().info() if one["user_api"] == "blas"}
+
+
 def test_blas_has_its_threads_again_after_limits_that_overlap():
     """The first to enter leaves first; meanwhile the limit holds for the second."""
     inside, left, seen = threading.Barrier(2), threading.Event(), []
-
-    def count():
-        return {one["num_threads"] for one in find_blas().info() if one["user_api"] == "blas"}
 
     def play(leaves_first):
         with one_blas_thread:
             inside.wait(5)
             if not leaves_first:
                 left.wait(5)
-                seen.append(count())
+                seen.append(count_blas_threads())
         left.set()
 
     with find_blas().limit(limits=2, user_api="blas"):
@@ -156,7 +146,7 @@ def test_blas_has_its_threads_again_after_limits_that_overlap():
             one.start()
         for one in threads:
             one.join()
-        assert (seen, count()) == ([{1}], {2})
+        assert (seen, count_blas_threads()) == ([{1}], {2})
 
 
 def test_calls_end_where_the_main_thread_has_ended():
@@ -187,17 +177,10 @@ def test_a_child_forked_while_blas_is_limited_is_not():
             inside.set()
             go_on.wait(20)
 
-    def count(queue):
-        queue.put([one["num_threads"] for one in find_blas().info() if one["user_api"] == "blas"])
-
     with find_blas().limit(limits=2, user_api="blas"):
-        thread, context = threading.Thread(target=hold), multiprocessing.get_context("fork")
+        thread = threading.Thread(target=hold)
         thread.start()
         inside.wait(20)
-        queue = context.Queue()
-        process = context.Process(target=count, args=(queue,))
-        process.start()
-        assert set(queue.get(timeout=20)) == {2}
+        assert in_child(count_blas_threads) == {2}
         go_on.set()
         thread.join()
-        process.join(20)
