@@ -1,6 +1,8 @@
 """Sweeps: the same table however they are played, kept cells, failures, tuning, sizes."""
 
+import importlib
 import os
+import re
 import sys
 import threading
 import weakref
@@ -119,7 +121,8 @@ def test_without_joblib_cells_are_played_one_after_another(monkeypatch, undistur
 def test_a_second_call_plays_nothing_again(tmp_path, undisturbed, monkeypatch):
     first = play(path=tmp_path)
     assert numbers(first) == undisturbed
-    assert len(list(tmp_path.iterdir())) == sum(not r["error"] for r in undisturbed)
+    best = {(row["data"], row["loss"]) for row in undisturbed if not row["error"]}
+    assert len(list(tmp_path.iterdir())) == sum(not r["error"] for r in undisturbed) + len(best)
     played = []
     before = cells.play_cell
     monkeypatch.setattr(cells, "play_cell", lambda *task: played.append(task) or before(*task))
@@ -199,7 +202,7 @@ def test_a_failing_cell_is_recorded_and_stops_nothing():
     [
         ({"learners": {}}, "learners must be a learner, a function"),
         ({"learners": okl.FOGD}, "learner 'FOGD' must be a learner, a function"),
-        ({"data": {"a": 3}}, "data 'a' must be the name of a data set"),
+        ({"data": {"a": 3}}, "data 'a' must be a data set or its name"),
         ({"permutations": -1}, "permutations must be an integer >= 0"),
         ({"permutations": [1, 1]}, "different seeds"),
         ({"tune": {"nothing": [1]}}, "tune has unknown hyper-parameters: nothing"),
@@ -468,3 +471,103 @@ def test_a_figure_of_regret_against_size():
     with pytest.raises(ValueError, match="no column 'weight'"):
         okl.plots.regret_vs_size(table, {"b": ["BOGD"]}, values="weight")
     assert len(okl.plots.regret_vs_size(table, {"all": ["BOGD", "FOGD"]}, "mistakes").axes) == 1
+
+
+# ---- streams that are not in memory ----
+
+LONG = np.random.default_rng(1).uniform(-1, 1, (3000, 3))
+LONG_Y = np.where(np.sin(3 * LONG[:, 0]) + 0.3 * LONG[:, 1] > 0.0, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    arrow = pytest.importorskip("pyarrow")
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    columns = dict(zip("abc", LONG.T, strict=True)) | {"y": LONG_Y}
+    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
+    return okl.stream(path, label="y", batch=700)
+
+
+def blocks():
+    return iter([(LONG[:1000], LONG_Y[:1000]), (LONG[1000:], LONG_Y[1000:])])
+
+
+PLAYERS = {"Nystrom": okl.NystromAWV(KERNEL), "FOGD": okl.FOGD(loss="hinge")}
+
+
+def play_sizes(*data, **more):
+    return okl.regret_vs_size(PLAYERS, *data, kernel=KERNEL, lam=1.0, sizes=[10, 40], **more)
+
+
+def test_a_file_gives_the_table_of_its_rows(file, monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    inside = play_sizes(LONG, LONG_Y)
+    with joblib.parallel_config(backend="loky" if COMPILED else "threading", n_jobs=2):
+        found = play_sizes(file)
+    assert set(found["error"]) == {""} and len(found) == 4
+    for name in ("learner", "size", "n", "mistakes", "parameters"):
+        assert list(found[name]) == list(inside[name])
+    np.testing.assert_allclose(found["total_loss"], inside["total_loss"], rtol=1e-9)
+    for place, best in inside.about["best"].items():
+        low, high = found.about["interval"][place]
+        assert low <= best * (1 + 1e-6) and best <= high * (1 + 1e-6) and high - low < 0.01 * best
+    regret = found.select(learner="Nystrom")["regret"]
+    assert (regret <= found.select(learner="Nystrom")["bound"]).all()
+    figure = okl.plots.regret_vs_size(found)
+    assert sum(one.get_hatch() is not None for one in figure.axes[0].collections) == 1
+    both = okl.sweep(PLAYERS, {"file": file, "blocks": blocks}, 2, kernel=KERNEL, regret=1.0)
+    assert (
+        set(both["n"]) == {3000} and set(both["d"]) == {3} and np.isnan(both["permutation"]).all()
+    )
+    rows = both.select(learner="Nystrom")
+    assert rows.select(data="file")["seed"].tolist() == [0, 1]
+    np.testing.assert_allclose(*(rows.select(data=one)["regret"] for one in ("file", "blocks")))
+
+
+def test_a_table_of_a_file_is_resumed(file, tmp_path, monkeypatch):
+    first = play_sizes(file, path=tmp_path)
+    solved = []
+    monkeypatch.setattr(okl.theory, "Hindsight", lambda *a: solved.append(a))
+    monkeypatch.setattr(cells, "run", lambda *a, **k: solved.append(a))
+    again = play_sizes(file, path=tmp_path)
+    assert again.rows == first.rows and again.about == first.about
+    assert not [a for a in solved if len(a) != 3]  # only the first rows, to compile
+
+
+def test_long_streams_show_the_time(file, monkeypatch, capsys):
+    for name, value in {"EXACT_ROUNDS": 100, "LONG": 0.0}.items():
+        monkeypatch.setattr(f"oklnumba.experiments.sweep.{name}", value)
+    play_sizes(file, progress=True)
+    shown = capsys.readouterr().err
+    assert re.search(r"about \d+\.\d min for 4 runs, at most .* for the best functions", shown)
+    assert "100%" in shown
+
+
+def test_what_streams_do_not_have_is_refused(file):
+    with pytest.raises(ValueError, match="tune needs a permutation"):
+        okl.sweep(okl.FOGD(), file, tune={"eta": [0.1, 1.0]})
+    with pytest.raises(ValueError, match="permute=True needs arrays"):
+        play_sizes(file, permute=True)
+    with pytest.raises(ValueError, match="played again"):
+        play_sizes(LONG)
+    made = okl.sweep(lambda X: okl.FOGD(), file)
+    assert made["error"][0] == "ValueError: a function of X needs arrays: a stream is not in memory"
+
+
+def test_columns_and_bounds_of_ones_own():
+    class Mine:
+        def predict_one(self, x):
+            return 0.0
+
+        def learn_one(self, x, y):
+            pass
+
+    table = okl.regret_vs_size(
+        {"mine": Mine(), "AWV": okl.KernelAWV(KERNEL)}, X, Y, KERNEL, 1.0,
+        measure=lambda learner, run: {"largest": np.abs(run.predictions).max()},
+        bound=lambda learner, run: None if run.certificate else 7.0 * run.rounds,
+    )  # fmt: skip
+    mine, awv = table.rows
+    assert mine["bound"] == 2100.0 and mine["largest"] == 0.0 and awv["largest"] > 0.0
+    assert awv["bound"] == size_table().select(learner="AWV").rows[0]["bound"]
+    assert len(okl.plots.regret_vs_size(table).axes[0].lines) >= 4  # two lines and two bounds

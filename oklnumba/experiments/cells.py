@@ -20,24 +20,54 @@ from oklnumba.core.params import clone, to_spec
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run
+from oklnumba.theory.passes import as_source
 
 Measure = Callable[[Learner, Run], dict[str, Any]]
+HEAD_ROWS = 8192  # of a stream, on which learners are compiled and timed
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Inputs and labels with a name, and a kernel or None."""
+    """Inputs and labels with a name, and a kernel or None.
+
+    y is None if X is a stream of pairs, an iterable or a function, which is played from its start.
+    """
 
     name: str
-    X: np.ndarray
-    y: np.ndarray
+    X: Any
+    y: np.ndarray | None
     kernel: Any
+
+    def blocks(self) -> Iterator[tuple[Any, Any]]:
+        """Yield pairs (X, y)."""
+        return iter(as_source(self.X)() if self.y is None else [(self.X, self.y)])
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        if hasattr(self.X, "shape"):
+            return self.X.shape
+        rows = self.X.count_rows() if hasattr(self.X, "count_rows") else None
+        if rows is not None:
+            return rows, self.X.width
+        shapes = np.array([inputs.as_rows(block[0]).shape for block in self.blocks()])
+        return int(shapes[:, 0].sum()), int(shapes[0, 1])
+
+    @functools.cached_property
+    def head(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first block."""
+        X, y = next(self.blocks())
+        return inputs.make_dense(inputs.as_rows(X)[:HEAD_ROWS]), np.asarray(y)[:HEAD_ROWS]
 
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the data: names such as "data 0" do not tell streams apart."""
-        y = self.y.astype(str) if self.y.dtype == object else self.y
-        return digest_of("", {"X": self.X, "y": y})
+        digests = []
+        for X, y in self.blocks():
+            y = np.asarray(y)
+            y = y.astype(str) if y.dtype == object else y
+            digests.append(digest_of("", {"X": inputs.make_dense(inputs.as_rows(X)), "y": y}))
+        return digests[0] if len(digests) == 1 else digest_of(" ".join(digests), {})
 
 
 class Cell(NamedTuple):
@@ -75,6 +105,9 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
 
 def make_stream(name: str, X: Any, y: Any, kernel: Any) -> Stream:
     """Return a stream of checked inputs; each learner checks the labels itself."""
+    if y is None:
+        as_source(X)  # which refuses what cannot be played again
+        return Stream(name, X, None, kernel)
     X, labels = inputs.as_inputs(X), inputs.as_label_array(y)
     if labels.ndim == 0 or len(labels) != len(X):
         raise ValueError(f"data {name!r}: X has {len(X)} rows, but y has shape {labels.shape}")
@@ -99,7 +132,9 @@ def play_cell(cell: Cell, options: Options) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
     try:
         X, y = cell.stream.X, cell.stream.y
-        if cell.order is not None:
+        if y is None and callable(X):
+            X = X()
+        elif cell.order is not None:
             rows = np.random.default_rng(cell.order).permutation(len(X))
             X, y = X.take(rows, axis=0), y[rows]
         player = clone(cell.player)  # freed when this function returns
@@ -163,6 +198,16 @@ def call_all(
     yield from parallel(delayed(_call)(function, i, one) for i, one in enumerate(items))
 
 
+def count_workers(n_jobs: int | None) -> int:
+    """Return how many calls ``call_all`` makes at once."""
+    if find_spec("joblib") is None:
+        return 1
+    from joblib import Parallel, effective_n_jobs
+
+    given = Parallel().n_jobs if n_jobs is None else n_jobs  # of parallel_config
+    return effective_n_jobs(given)
+
+
 def _call(function: Callable, i: int, arguments: tuple) -> tuple[int, Any]:
     return i, function(*arguments)
 
@@ -174,8 +219,16 @@ def name_cell(cell: Cell, options: Options) -> str:
     """Return a digest of hyper-parameters, data, options and the name of ``measure``."""
     arrays: dict[str, np.ndarray] = {}
     spec = to_spec(cell.player, arrays)
-    measure = getattr(options.measure, "__qualname__", type(options.measure).__name__)
-    parts = [spec, cell.stream.digest, cell.order, options.of_run, measure, list_versions()]
+    measures = options.measure if isinstance(options.measure, tuple) else [options.measure]
+    names = [getattr(one, "__qualname__", type(one).__name__) for one in measures]
+    parts = [spec, cell.stream.digest, cell.order, options.of_run, names, list_versions()]
+    return digest_of(json.dumps(parts, sort_keys=True), arrays)
+
+
+def name_best(stream: Stream, lam: float, loss: str) -> str:
+    """Return a digest of what determines the best function in hindsight."""
+    arrays: dict[str, np.ndarray] = {}
+    parts = [to_spec(stream.kernel, arrays), stream.digest, lam, loss, list_versions()]
     return digest_of(json.dumps(parts, sort_keys=True), arrays)
 
 

@@ -2,10 +2,10 @@
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from oklnumba.components.features import TaylorFeatures
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
 from oklnumba.experiments import sweep
-from oklnumba.experiments.cells import Stream, check_options
+from oklnumba.experiments.cells import Measure, Stream, check_options, make_stream
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.runs import Run
@@ -23,12 +23,14 @@ from oklnumba.protocol.runs import Run
 SIZES = (12, 25, 50, 100, 200, 400)
 SIZE_NAMES = ("budget", "max_size", "degree", "n_frequencies")  # in order of preference
 SHARES = ("rank", "sketch", "columns", "switch_size")  # scaled along with the size
+Bound = Callable[[Learner, Run], float | None]  # on the regret
 MAX_ROUNDS = 20_000  # for the effective dimension: 3.2 GB
 
 
 def regret_vs_size(
-    learners: Any, X: ArrayLike, y: ArrayLike, kernel: Any, lam: sweep.Penalty,
-    seeds: int | Sequence[int] = 1, *, sizes: Sequence[int] = SIZES, permute: bool = False,
+    learners: Any, X: Any, y: ArrayLike | None = None, kernel: Any = None,
+    lam: sweep.Penalty = 1.0, seeds: int | Sequence[int] = 1, *, sizes: Sequence[int] = SIZES,
+    permute: bool = False, measure: Measure | None = None, bound: Bound | None = None,
     n_jobs: int | None = None, path: str | os.PathLike | None = None, progress: bool = False,
     **of_run: Any,
 ) -> Table:  # fmt: skip
@@ -46,6 +48,8 @@ def regret_vs_size(
         learner without these is played once. A function is also called with ``size``. A list of
         learners, for example with different thresholds, is played as it is.
     X, y : array_like of shape (n, d) and (n,)
+        Or X alone, a stream: ``okl.stream(path, label=...)``, or a function that returns an
+        iterator of pairs (X, y).
     kernel, lam : Kernel, and float > 0 or mapping of loss to float
         Of the best function.
     seeds : int or sequence of int
@@ -54,7 +58,11 @@ def regret_vs_size(
     sizes : sequence of int
         Atoms or features.
     permute : bool
-        Whether each seed also permutes the rows, for all learners.
+        Whether each seed also permutes the rows, for all learners; not those of a stream.
+    measure : function of (learner, run), optional
+        Returns a dict of more columns, as in ``okl.sweep``.
+    bound : function of (learner, run), optional
+        Returns a bound on the regret of a learner of your own, None for others.
     n_jobs, path, progress, of_run
         As in ``okl.sweep``.
 
@@ -63,9 +71,9 @@ def regret_vs_size(
     Table
         The columns of ``okl.sweep``, and ``bound``, a bound on the regret: the loss that the
         certificate of an AWV learner guarantees, minus the least penalised loss of the RKHS.
-        ``about`` has ``lam``, the least penalised losses ``best``, and for squared loss and at most
-        20,000 rounds ``effective_dimension`` and ``awv_bound`` (max |y|^2 log det(K / lam + I), the
-        bound of Kernel-AWV).
+        ``about`` has ``lam``, the least penalised losses ``best`` with their ``interval``, and for
+        squared loss and at most 20,000 rounds ``effective_dimension`` and ``awv_bound`` (max |y|^2
+        log det(K / lam + I), the bound of Kernel-AWV).
 
     Examples
     --------
@@ -84,15 +92,20 @@ def regret_vs_size(
     sizes = checks.require_list("sizes", sizes, "a list of sizes")
     sizes = [checks.require_count("a size", n, 1) for n in sizes]
     permute = checks.require_flag("permute", permute)
-    options = check_options(of_run, bound_loss, path, n_jobs, progress)
+    for name, given in (("measure", measure), ("bound", bound)):
+        what = "a function of (learner, run)"
+        checks.require(given is None or callable(given), name, given, what)
+    options = check_options(of_run, Measures(measure, bound), path, n_jobs, progress)
     check_kernel("kernel", kernel)
     sweep.check_penalty("lam", lam)
-    stream = sweep.name_streams({"data": (X, y)}, kernel)[0]
+    if y is None and permute:
+        raise ValueError("permute=True needs arrays X and y; a stream is played in its order")
+    stream = make_stream("data", X, y, kernel)
     seeds = sweep.check_seeds(seeds) or [0]
     table = [
         sweep.make_cell(stream, name, setting, maker, seed, seed if permute else None, choice)
         for name, makers in sweep.name_learners(learners).items()
-        for setting, (maker, choice) in enumerate(list_settings(makers, sizes, stream.X.shape[1]))
+        for setting, (maker, choice) in enumerate(list_settings(makers, sizes, stream.shape[1]))
         for seed in (seeds if permute or is_random(maker) else seeds[:1])
     ]
     return add_theory(sweep.play_table(table, options, lam), stream, lam)
@@ -170,16 +183,31 @@ def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
     return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
 
 
+class Measures(NamedTuple):
+    """The columns of ``measure``, and what the bound on the regret is made of."""
+
+    measure: Measure | None
+    bound: Bound | None
+
+    def __call__(self, learner: Learner, run: Run) -> dict[str, Any]:
+        """Return the columns of a run."""
+        given = self.bound and self.bound(learner, run)
+        more = self.measure(learner, run) if self.measure else {}
+        return more | bound_loss(learner, run) | {"given_bound": given}
+
+
 def add_theory(table: Table, stream: Stream, lam: sweep.Penalty) -> Table:
     """Return the table with bounds on the regret, and the theory's quantities of the stream."""
     rows = []
     for row in table.rows:
-        bound = row.pop("loss_bound", None)
+        guaranteed, bound = row.pop("loss_bound", None), row.pop("given_bound", None)
         best = table.about["best"].get(f"{stream.name}, {row['loss']}")
-        rows.append(row | {"bound": None if bound is None or best is None else bound - best})
+        if bound is None and guaranteed is not None and best is not None:
+            bound = guaranteed - best
+        rows.append(row | {"bound": bound})
     about = table.about | {"kernel": repr(stream.kernel)}
     squared = any(row["loss"] == "squared" and not row["error"] for row in rows)
-    if squared and len(stream.X) <= MAX_ROUNDS:
+    if squared and stream.y is not None and stream.shape[0] <= MAX_ROUNDS:
         lam = lam["squared"] if isinstance(lam, Mapping) else lam
         B = float(np.abs(stream.y).max())
         about["effective_dimension"] = theory.effective_dimension(stream.kernel, stream.X, lam)

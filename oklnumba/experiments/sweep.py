@@ -3,10 +3,12 @@
 import inspect
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, product
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ from oklnumba.experiments.cells import Cell, Measure, Options, Stream
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt, can_learn
+from oklnumba.protocol.runs import Run
+from oklnumba.theory.hindsight import EXACT_ROUNDS
+from oklnumba.theory.passes import LONG, estimate_seconds
 
 WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
 TUNING_SEED = 1000
@@ -58,21 +63,26 @@ def sweep(
         ``d`` (width), ``X`` (unpermuted inputs), ``kernel``, ``seed`` (of the permutation) that it
         has as arguments without a default. Learners are copied without data; the permutation's
         seed is added to every ``seed``.
-    data : name, Dataset, pair (X, y), or a list or mapping of these
-        Data sets by name have inputs scaled to [-1, 1].
+    data : name, Dataset, pair (X, y), stream, or a list or mapping of these
+        Data sets by name have inputs scaled to [-1, 1]. A stream is ``okl.stream(path, label=...)``
+        or a function that returns an iterator of pairs (X, y). It is played in its order, and each
+        process opens its file.
     permutations : int or sequence of int
         Number of permutations, with the seeds 0, 1, ..., or the seeds, as in
-        ``datasets.load(..., permute=seed)``. 0: one run in the given order.
+        ``datasets.load(..., permute=seed)``. 0: one run in the given order. Of a stream: seeds of
+        the learners alone.
     tune : mapping, optional
         From hyper-parameters (``kernel__sigma`` for nested ones) or arguments of functions to lists
         of values, for every learner that has them. All combinations play one more permutation, with
         seed 1000 or a larger one that the table does not use. The best combination plays the table
         and is in the column ``chosen``: fewest mistakes if labels are -1 and +1, else least loss.
+        Streams have no permutation for it.
     kernel : Kernel, optional
         For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
         The lam of min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, against which the regret
-        in the learner's loss is recorded.
+        in the learner's loss is recorded. Beyond 20,000 rows it is known up to an interval,
+        ``about["interval"]`` of the table (see ``theory.Hindsight``).
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
@@ -83,6 +93,8 @@ def sweep(
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
         permutation, options, name of ``measure`` and versions. Failed runs are played again.
     progress : bool
+        Show a bar of runs and best functions. On more than 20,000 rows it is one of time, which is
+        estimated from the first rows; over a minute, a line on stderr says how long.
     **of_run
         Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``, ``record``.
 
@@ -123,22 +135,35 @@ def sweep(
         if any(stream.kernel is None for stream in streams):
             raise ValueError("regret needs the kernel of its RKHS; pass kernel=okl.Gaussian(sigma)")
     tuning_seed = max(TUNING_SEED, 1 + max(seeds, default=0))
+    if grids and any(stream.y is None for stream in streams):
+        raise ValueError(
+            "tune needs a permutation of the rows, which a stream does not have; tune on its first "
+            "rows, X, y = next(iter(stream)), and sweep the stream with the values chosen"
+        )
     chosen = choose(streams, lines, grids, tuning_seed, options) if grids else {}
     table = [
-        make_cell(stream, name, setting, maker, seed, order, chosen.get((stream, name, setting)))
+        make_cell(stream, name, setting, maker, seed, order if stream.y is not None else None,
+                  chosen.get((stream, name, setting)))
         for stream in streams
         for name, makers in lines.items()
         for setting, maker in enumerate(makers)
         for seed, order in [(seed, seed) for seed in seeds] or [(0, None)]
-    ]
+    ]  # fmt: skip
     return play_table(table, options, regret)
 
 
 def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
-    rows = play_cells(table, options)
-    best = lam and add_regret(table, rows, lam, options.n_jobs)
-    return Table(rows, lam and {"lam": lam, "best": best})
+    losses = lam and list(dict.fromkeys(  # for which a best function is needed
+        (cell.stream, cell.player._recorded(options.of_run.get("loss")).name)
+        for cell in table if cell.player is not None
+    ))  # fmt: skip
+    with Progress(options) as progress:
+        rows = play_cells(table, options, progress, [(*one, lam) for one in losses or ()])
+        if lam is None:
+            return Table(rows)
+        best, intervals = add_regret(table, rows, lam, options, progress)
+    return Table(rows, {"lam": lam, "best": best, "interval": intervals})
 
 
 # ---- arguments ----
@@ -168,6 +193,11 @@ def name_all(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
     return named
 
 
+def _is_stream(value: Any) -> bool:
+    """Say whether this is a file or a function that can be played again."""
+    return callable(value) or hasattr(value, "count_rows")
+
+
 def _is_pair(value: Any) -> bool:
     """Say whether this is (X, y), not a tuple of two data sets."""
     sets = str | tuple | datasets.Dataset
@@ -177,8 +207,8 @@ def _is_pair(value: Any) -> bool:
 
 def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
     """Return the streams of a sweep, each with its kernel."""
-    what = "the name of a data set, a Dataset, a pair (X, y), or a list or mapping of these"
-    if isinstance(data, str | datasets.Dataset) or _is_pair(data):
+    what = "a data set or its name, a pair (X, y), a stream, or a list or mapping of these"
+    if isinstance(data, str | datasets.Dataset) or _is_pair(data) or _is_stream(data):
         data = [data]
     if isinstance(data, list | tuple):
         names = [v if isinstance(v, str) else getattr(v, "name", f"data {i}")
@@ -191,6 +221,7 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
     for name, value in data.items():
         loaded = datasets.load(value) if isinstance(value, str) else value
         pair = (loaded.X, loaded.y) if isinstance(loaded, datasets.Dataset) else loaded
+        pair = (pair, None) if _is_stream(pair) else pair
         checks.require(_is_pair(pair), f"data {name!r}", value, what)
         streams.append(cells.make_stream(str(name), *pair, kernel))
     return streams
@@ -259,7 +290,7 @@ def make_cell(
     """
     head = {
         "data": stream.name, "learner": name, "setting": setting, "seed": seed,
-        "permutation": order, "d": stream.X.shape[1], "chosen": "", "parameters": "",
+        "permutation": order, "d": stream.shape[1], "chosen": "", "parameters": "",
     }  # fmt: skip
     try:
         if isinstance(choice, str):
@@ -277,15 +308,85 @@ def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Le
         params = player.get_params()
         names = [k for k in params if k.split("__")[-1] == "seed" and k not in choice]
         return player.set_params(**{k: params[k] + seed for k in names})
-    n, d = stream.X.shape
+    n, d = stream.shape
     given = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
     required = list_required(maker)
+    if "X" in required and stream.y is None:
+        raise ValueError("a function of X needs arrays: a stream is not in memory")
     player = maker(**{k: v for k, v in given.items() if k in required} | choice)
     checks.require(can_learn(player), "the function's result", player, "a learner")
     return clone(adapt(player))
 
 
-def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
+class Progress:
+    """A bar for the runs and best functions of a table, and how long each will take."""
+
+    def __init__(self, options: Options):
+        self._options, self._bar = options, None
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def begin(self, table: Sequence[Cell], left: Sequence[int], best: Sequence[tuple]) -> None:
+        """Show the bar; its unit is a run, or a second if there are more than 20,000 rows."""
+        self.runs, self.functions = [1.0] * len(table), [1.0] * len(best)
+        hidden, form = not self._options.progress, None
+        if any(table[i].stream.shape[0] > EXACT_ROUNDS for i in left):
+            form = "{l_bar}{bar}| {elapsed}<{remaining}"
+            self.runs = [0.0] * len(table)
+            for i in left:
+                self.runs[i] = estimate_run(table[i], self._options.of_run)
+            self.functions = [estimate_best(*one) for one in best]
+            seconds = sum(self.runs), sum(self.functions)
+            seconds = [one / cells.count_workers(self._options.n_jobs) for one in seconds]
+            if sum(seconds) > LONG:
+                minutes = [f"{one / 60:.1f} min" for one in seconds]
+                text = f"about {minutes[0]} for {len(left)} runs"
+                text += f", at most {minutes[1]} for the best functions" * bool(best)
+                print(text, file=sys.stderr, flush=True)
+        done = sum(one for i, one in enumerate(self.runs) if i not in {*left})
+        self._bar = Bar(total=sum(self.runs) + sum(self.functions), initial=done, unit=" run",
+                        bar_format=form, disable=hidden)  # fmt: skip
+
+    def update(self, amount: float) -> None:
+        """Count what has ended."""
+        self._bar.update(amount)
+
+
+def _find_rate(learner: Learner, run: Run) -> dict[str, float]:
+    """Return seconds per round in the last half of a run, when dictionaries are full."""
+    half = np.searchsorted(run.checkpoints, run.rounds // 2)
+    rounds = run.rounds - run.checkpoints[half]
+    took = run.seconds - run.checkpoint_seconds[half]
+    return {"rate": took / rounds if rounds else run.seconds / run.rounds}
+
+
+def estimate_run(cell: Cell, of_run: dict[str, Any]) -> float:
+    """Return about how many seconds a run will take, with reading, from its first rows."""
+    begin, (X, y) = time.perf_counter(), next(cell.stream.blocks())
+    n, reading = cell.stream.shape[0], (time.perf_counter() - begin) / len(y)
+    X, y = cell.stream.head
+    limited = of_run | {"time_limit": WARM_UP_SECONDS}
+    head = cell._replace(stream=replace(cell.stream, X=X, y=y), order=None)
+    rate = cells.play_cell(head, Options(limited, _find_rate)).get("rate", 0.0)
+    return min(n * (rate + reading), of_run.get("time_limit") or np.inf)
+
+
+def estimate_best(stream: Stream, loss: str, lam: Penalty) -> float:
+    """Return how many seconds the best function will take at most."""
+    n = stream.shape[0]
+    if n <= EXACT_ROUNDS:
+        return 60.0 * (n / EXACT_ROUNDS) ** 3
+    return estimate_seconds(stream.kernel, *stream.head, loss, n)
+
+
+def play_cells(
+    table: Sequence[Cell], options: Options, progress: Progress, best: Sequence[tuple] = ()
+) -> list[dict[str, Any]]:
     """Return the row of each cell; play the cells that are not in the folder."""
     rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
     left, names = [], {}
@@ -299,18 +400,16 @@ def play_cells(table: Sequence[Cell], options: Options) -> list[dict[str, Any]]:
         if columns is None:
             left.append(i)
         rows[i] |= columns or {}
-    done, waiting = len(table) - len(left), [table[i] for i in left]
-    with (
-        Bar(total=len(table), initial=done, unit=" run", disable=not options.progress) as bar,
-        one_blas_thread,
-    ):
+    waiting = [table[i] for i in left]
+    with one_blas_thread:
         compile_loops(waiting, options.of_run)
+        progress.begin(table, left, best)
         calls = [(cell, options) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
-            bar.update()
+            progress.update(progress.runs[left[k]])
     return rows
 
 
@@ -319,7 +418,7 @@ def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
     limit = min(WARM_UP_SECONDS, of_run.get("time_limit") or WARM_UP_SECONDS)
     options = Options(of_run | {"time_limit": limit})
     for cell in {(cell.head["learner"], type(cell.player)): cell for cell in table}.values():
-        X, y = cell.stream.X[:WARM_UP_ROWS], cell.stream.y[:WARM_UP_ROWS]
+        X, y = (rows[:WARM_UP_ROWS] for rows in cell.stream.head)
         cells.play_cell(cell._replace(stream=replace(cell.stream, X=X, y=y), order=None), options)
 
 
@@ -335,7 +434,8 @@ def choose(
                 keys.append(((stream, name, setting), choice))
                 table.append(make_cell(stream, name, setting, maker, seed, seed, choice))
     scores: dict[tuple, list[tuple[float, Choice | str]]] = {}
-    rows = play_cells(table, options._replace(measure=None))
+    with Progress(options) as progress:
+        rows = play_cells(table, options._replace(measure=None), progress)
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:
             scored = np.inf, f"tuning, {choice}: {row['error']}"
@@ -348,31 +448,43 @@ def choose(
 
 
 def add_regret(
-    table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, n_jobs: int | None
-) -> dict[str, float]:
-    """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss"."""
+    table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, options: Options,
+    progress: Progress,
+) -> tuple[dict[str, float], dict[str, list[float]]]:  # fmt: skip
+    """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss" and bounds."""
     whole, wanted = [], {}
     for cell, row in zip(table, rows, strict=True):
-        if not row["error"] and row["n"] == len(cell.stream.X):
+        if not row["error"] and row["n"] == cell.stream.shape[0]:
             place = f"{row['data']}, {row['loss']}"
             whole.append((place, row))
-            wanted[place] = cell.stream, lam, row["loss"]
-    places, best = list(wanted), {}
-    for k, least in cells.call_all(find_best, list(wanted.values()), n_jobs):
-        best[places[k]] = least
+            wanted[place] = cell.stream, lam, row["loss"], options.path
+    places, found = list(wanted), {}
+    left = list(progress.functions)
+    for k, values in cells.call_all(find_best, list(wanted.values()), options.n_jobs):
+        found[places[k]] = values
+        progress.update(left.pop(0) if left else 0.0)
     for place, row in whole:
-        if isinstance(best[place], str):
-            row["error"] = f"no regret: {best[place]}"
+        if "error" in found[place]:
+            row["error"] = f"no regret: {found[place]['error']}"
         else:
-            row["regret"] = row["total_loss"] - best[place]
-    return {place: best[place] for place in places if not isinstance(best[place], str)}
+            row["regret"] = row["total_loss"] - found[place]["best"]
+    found = {place: found[place] for place in places if "error" not in found[place]}
+    best = {place: values["best"] for place, values in found.items()}
+    return best, {place: [one["lower"], one["upper"]] for place, one in found.items()}
 
 
-def find_best(stream: Stream, lam: Penalty, loss: str) -> float | str:
-    """Return min_f sum loss + lam |f|^2 of a stream, or the error as text."""
+def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dict[str, Any]:
+    """Return min_f sum loss + lam |f|^2 of a stream and its bounds, or the error as text."""
     try:
         lam = lam[loss] if isinstance(lam, Mapping) else lam
-        best = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
-        return float(best.loss + lam * best.norm**2)
+        name = path and cells.name_best(stream, lam, loss)
+        found = path and cells.load_cell(path, name)
+        if not found:
+            best = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
+            value = float(best.loss + lam * best.norm**2)
+            found = {"best": value, "lower": best.lower, "upper": best.upper}
+            if path:
+                cells.save_cell(path, name, found)
+        return found
     except (ValueError, FloatingPointError, KeyError) as error:
-        return f"{type(error).__name__}: {error}"
+        return {"error": f"{type(error).__name__}: {error}"}

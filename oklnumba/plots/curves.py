@@ -240,9 +240,10 @@ def regret_vs_size(
 ) -> Figure:
     """Return a figure of regret against dictionary size, one panel per family of learners.
 
-    Lines are means over seeds, bands the range; a dotted line is the bound from the learner's
-    certificate. With squared loss a vertical line is the effective dimension, and a grey dashed
-    line the bound of Kernel-AWV, if within the panel. A triangle is a regret of 0 or below.
+    Lines are means over seeds, bands the range; hatched bands say how far the best function in
+    hindsight is known. A dotted line is the bound from the learner's certificate, or ``bound=``.
+    With squared loss a vertical line is the effective dimension, and a grey dashed line the bound
+    of Kernel-AWV, if within the panel. A triangle is a regret of 0 or below.
 
     Parameters
     ----------
@@ -309,6 +310,12 @@ def size_curves(
         axes.plot(x, mean, **{"marker": "o"} | look)
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
+            if values == "regret":  # how far the best function in hindsight is known
+                place = f"{rows[0].get('data')}, {rows[0]['loss']}"
+                best = table.about.get("best", {}).get(place, np.nan)
+                lower, upper = table.about.get("interval", {}).get(place, (best, best))
+                known = mean + best - upper, mean + best - lower
+                axes.fill_between(x, *known, color=look["color"], alpha=0.3, lw=0, hatch="////")
         ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
         if values == "regret" and any(row.get("bound") is not None for row in rows):
             bounds = _by_maker(rows, "bound")[1]

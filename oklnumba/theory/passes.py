@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from oklnumba.components import losses
 from oklnumba.components.kernels import Gaussian, Laplacian, Matern
 from oklnumba.components.losses import Loss
 from oklnumba.core import checks, cholesky, inputs
@@ -300,7 +301,7 @@ class Span:
         for mu in SMOOTHING if in_dual(self.loss) else SMOOTHING[-1:]:
             best, at_best, step = np.inf, w, np.zeros(len(w))
             for _ in range(MOST_PASSES):
-                sums, _ = self.play(self._to_atoms(w)[:, None], [t], mu, True, False)
+                sums = self.play(self._to_atoms(w)[:, None], [t], mu, True, False)[0]
                 value = float(sums.value[0]) + self.lam * float(w @ w)
                 if value > best:
                     step *= 0.5
@@ -372,3 +373,19 @@ def solve_in_passes(
         if m == len(pivots) or found[-1].upper - found[-1].lower <= width * found[-1].upper:
             return found
         m = min(2 * m, len(pivots))
+
+
+def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: int) -> float:
+    """Return how many seconds the best function of n rows takes at most, from some of them."""
+    rule = losses.get(loss)
+    y = inputs.as_labels(y, len(X), rule.classes)
+    rows, m = Rows(lambda: [(X, y)], rule.classes), min(len(X), MOST_LANDMARKS)
+    span, zero = Span(kernel, rows.candidates[:m], rows, 1.0, rule), np.zeros((m, 1))
+    seconds = []
+    for last in (False, False, True):
+        begin = time.perf_counter()
+        span.play(zero, [len(X)], SMOOTHING[-1], not last, last)
+        seconds.append(time.perf_counter() - begin)
+    passes = 1.0 if loss == "squared" else OTHER_PASSES
+    sizes = 1.0 + 1.0 / 4.0 + 1.0 / 16.0  # M = 2000, 1000, 500
+    return sizes * (passes * seconds[1] + seconds[2]) * n / len(X) * (MOST_LANDMARKS / m) ** 2
