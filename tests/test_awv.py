@@ -91,10 +91,11 @@ def test_certify_against_plain_sums_and_in_two_parts(ridge, discount):
     loss = weights @ (Y - F) ** 2
     comparator = weights @ ((Y - m) ** 2 / s - growths)
     bound = weights @ (Y**2 * (1 - 1 / s) + growths) + 1e-12 * loss  # for rounding
-    expected = np.full((n, 2), np.nan) if ridge else bound
+    if ridge:  # the regret
+        bound = loss - comparator + 1e-12 * loss
     assert_allclose(certificate.loss, loss, rtol=1e-13)
     assert_allclose(certificate.comparator, comparator, rtol=1e-12, atol=1e-13)
-    assert_allclose(certificate.bound, expected, rtol=1e-13)
+    assert_allclose(certificate.bound, bound, rtol=1e-11)
 
 
 SIGMA = 0.7
@@ -163,7 +164,7 @@ def test_certificates_are_exact_in_the_space_of_their_round_and_hold(name, lam, 
         assert run.regret(kernel, lam)[-1] <= bound
 
 
-def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
+def test_ridge_breaks_the_bound_of_awv():
     """Negative control: the artificial point (x_t, 0) is what the bound rests on."""
     n = 60
     y = 50.5 * np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
@@ -172,9 +173,54 @@ def test_ridge_has_no_bound_and_breaks_the_one_of_awv():
     awv = okl.run(okl.KernelAWV(kernel, lam=lam), X, y).certificate
     ridge = okl.run(okl.KernelRidge(kernel, lam=lam), X, y).certificate
     assert_allclose(ridge.comparator, awv.comparator, rtol=1e-12)
-    assert np.isnan(ridge.bound).all()
     assert (awv.regret <= awv.bound).all()
     assert (ridge.regret > awv.bound).any()
+
+
+RIDGES = {
+    "KernelRidge": lambda lam: okl.KernelRidge(okl.Gaussian(SIGMA), lam=lam),
+    "PKAWV": lambda lam: okl.PKAWV(okl.TaylorFeatures(3, sigma=SIGMA), lam=lam, forecaster="ridge"),
+    "NystromAWV": lambda lam: okl.NystromAWV(LAPLACIAN, lam=lam, forecaster="ridge"),
+    "discounted": lambda lam: okl.LinearRidge(lam=lam, discount=0.9),
+}
+
+
+@every_hard_stream
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+@pytest.mark.parametrize("name", RIDGES)
+def test_the_regret_of_ridge_is_its_certificate(name, lam, kind):
+    """The sum of (y - f)^2 d / (1 + d) is the regret; where the space grows it is a bound.
+
+    Forecasts cut to [-B, B] have the bound with 4 B^2 log det.
+    """
+    X, y = hard(kind)
+    run, B = okl.run(RIDGES[name](lam), X, y), np.abs(y).max()
+    regret, bound = run.certificate.regret, run.certificate.bound
+    assert (regret <= bound + 1e-9 * B**2).all()
+    if name != "NystromAWV":
+        assert_allclose(bound, regret, rtol=1e-7, atol=1e-9 * B**2)
+    if name == "KernelRidge":
+        loss = np.square(y - np.clip(run.predictions, -B, B)).sum()
+        bound = okl.theory.ridge_bound(okl.Gaussian(SIGMA), X, lam, B)
+        assert loss - run.certificate.comparator[-1] <= bound
+
+
+def test_half_of_the_bound_of_ridge_is_exceeded_and_that_of_awv_too():
+    """On x_t = 2^t ridge expects B and sees -B: 3 B^2 a round, of 4 B^2 log 4 = 5.5 B^2.
+
+    4 B^2 sum d / (1 + d), before log(1 + d) takes the place of d / (1 + d), is reached.
+    """
+    x, y = 2.0 ** np.arange(14), np.ones(14)
+    for t in range(1, 14):
+        y[t] = -1.0 if x[:t] @ y[:t] > 0.0 else 1.0
+    X, kernel = x[:, None], okl.Linear()
+    run = okl.run(okl.LinearRidge(lam=1.0), X, y)
+    loss = np.square(y - np.clip(run.predictions, -1.0, 1.0)).sum()
+    regret, bound = loss - run.certificate.comparator[-1], okl.theory.ridge_bound(kernel, X, 1.0)
+    assert bound / 2 < regret <= bound
+    assert 0.9 < regret / (4.0 * (x**2 / (1.0 + np.cumsum(x**2))).sum()) <= 1.0
+    assert regret > okl.theory.awv_bound(kernel, X, 1.0)
+    assert okl.run(okl.LinearAWV(lam=1.0), X, y).certificate.regret[-1] < regret / 3
 
 
 def test_certificate_goes_on_from_the_rounds_before_the_run(tmp_path):
@@ -302,7 +348,7 @@ def test_a_certificate_says_that_it_is_discounted():
         shown = repr(okl.run(learner, X, y).certificate)
         assert "of degree 1, rounds discounted by 0.9: regret" in shown
     ridge = okl.run(okl.LinearRidge(discount=0.9), X, y).certificate
-    assert np.isnan(ridge.bound).all() and np.isfinite(ridge.comparator).all()
+    assert_allclose(ridge.bound, ridge.regret)
 
 
 def test_half_the_bound_of_the_discounted_certificate_is_exceeded():

@@ -72,10 +72,10 @@ def test_of_several_members_the_least_bound_is_drawn(runs, axes):
     assert_allclose(axes.lines[1].get_ydata(), 0.5)
 
 
-def test_runs_without_a_bound_certificate_or_mistakes(runs, axes):
+def test_runs_without_a_certificate_or_mistakes(runs, axes):
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     plots.certificate(okl.run(okl.KernelRidge(okl.Gaussian(1.0)), X, X[:, 0]), axes)
-    assert texts(axes) == ["regret"]
+    assert texts(axes) == ["regret", "bound"]
     refused("has no certificate", plots.certificate, runs["FOGD"], axes)
     regression = okl.run(okl.FOGD(loss="squared"), X, X[:, 0])
     with pytest.raises(ValueError, match="'r' counts no mistakes"):

@@ -166,8 +166,8 @@ def summarise(course: Course) -> None:
     if (certificate := course.last.certificate) is not None:
         regret, bound = (np.max(a[-1]) for a in (certificate.regret, certificate.bound))
         each = ", the largest of all classes" if certificate.regret.ndim > 1 else ""
-        within = f", bound {bound:.5g}" if np.isfinite(bound) else ""
-        print(f"regret    {regret:.5g}{within}{each}, squared loss, against the best function of")
+        ends = f"regret    {regret:.5g}, bound {bound:.5g}{each}, squared loss"
+        print(f"{ends}, against the best function of")
         print(f"          {certificate.space}")
         if isinstance(certificate.member, str):
             print(f"          {certificate.member}")

@@ -58,7 +58,7 @@ class Certificate(NamedTuple):
 
 
 # Totals: loss; penalised loss of the best function; bound on AWV's extra loss; comparator gained by
-# new columns; max |y|; 1 if ridge, which has no bound.
+# new columns; max |y|; 1 if ridge.
 LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
 
 
@@ -145,7 +145,8 @@ def certify(Y, first, stop, results, discount, certificate):
     A round adds (y - m)^2 / a to the penalised loss of the best function in hindsight, and
     y^2 z' A_t^-1 z = y^2 (1 - 1/a) to the bound: the paper bounds their sum by max y^2 log a. A
     discount multiplies all sums before the round. The bound holds whatever the past, for
-    (y - m/a)^2 - (y - m)^2 / a = y^2 (1 - 1/a) - (m/a)^2 (a - 1).
+    (y - m/a)^2 - (y - m)^2 / a = y^2 (1 - 1/a) - (m/a)^2 (a - 1). Ridge forecasts m add
+    (y - m)^2 (1 - 1/a), the regret itself (Zhdanov and Kalnishkan 2010).
     """
     loss, comparator, bound = certificate.loss, certificate.comparator, certificate.bound
     for k in range(Y.shape[1]):
@@ -161,12 +162,13 @@ def certify(Y, first, stop, results, discount, certificate):
             growth = results.growth[t, k]
             total[LOSS] += (y - forecast) * (y - forecast)
             total[BEST] += (y - m) * (y - m) / a - growth
-            total[EXCESS] += y * y * ((a - 1.0) / a)
+            error = y - m if is_ridge else y
+            total[EXCESS] += error * error * ((a - 1.0) / a)
             total[GROWTH] += growth
             total[LARGEST] = larger(total[LARGEST], abs(y))
             loss[t, k], comparator[t, k] = total[LOSS], total[BEST]
             rounded = ROUNDING * total[LOSS]
-            bound[t, k] = np.nan if is_ridge else total[EXCESS] + total[GROWTH] + rounded
+            bound[t, k] = total[EXCESS] + total[GROWTH] + rounded
 
 
 @hot

@@ -191,8 +191,8 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
 class KernelRidge(KernelAWV):
     """Online kernel ridge regression: f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2.
 
-    Time and memory as of KernelAWV (pkawv section 2). No regret bound holds without a bound on its
-    forecasts.
+    Time and memory as of KernelAWV (pkawv section 2). Cut to [-B, B], where labels are, its regret
+    is at most lam |f|^2 + 4 B^2 log det(I + K / lam) (``theory.ridge_bound``).
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ class LinearRidge(LinearAWV):
 
     Remarks
     -------
-    As published, but for the discount (see PKAWV). No regret bound, as for KernelRidge.
+    As published, but for the discount (see PKAWV). Bound as of KernelRidge.
 
     Examples
     --------

@@ -105,8 +105,7 @@ def certificate(
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
     axes.plot(at, regret, linestyle="-", label=f"{name}regret", **keywords)
-    if np.isfinite(bound).any():  # ridge forecasts have none
-        axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
+    axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
     _finish(axes, "regret (sum of squared losses)", legend)
 
 

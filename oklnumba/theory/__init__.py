@@ -36,7 +36,7 @@ from oklnumba.theory.jacobsen2024 import discounted_awv_bound
 from oklnumba.theory.jezequel2019 import (
     CapacityBound, SizeBound, awv_bound, bounded_kernel_lam, capacity_bound,
     gaussian_dimension_bound, growing_bound, log_det_bound, nystrom_bound, nystrom_size_bound,
-    pkawv_bound, rates, taylor_bound, taylor_degree,
+    pkawv_bound, rates, ridge_bound, taylor_bound, taylor_degree,
 )  # fmt: skip
 from oklnumba.theory.li2023 import AldBudget, ald_budget_bound, pomdr_bound, pomdr_data_bound
 from oklnumba.theory.orabona2016 import coin_betting_bound
@@ -58,7 +58,8 @@ __all__ = [
     "leverage_scores", "log_det", "log_det_bound", "mistake_bound", "mlpoly_bound",
     "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound", "ogd_strong_bound",
     "online_effective_dimension", "p_norm_bound", "perceptron_bound", "pkawv_bound", "pomdr_bound",
-    "pomdr_data_bound", "projection_gap", "rates", "regret", "sketched_kons_bound",
+    "pomdr_data_bound", "projection_gap", "rates", "regret", "ridge_bound",
+    "sketched_kons_bound",
     "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree", "winnow_bound",
 ]  # fmt: skip
 

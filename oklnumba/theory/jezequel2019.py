@@ -35,6 +35,21 @@ def awv_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float
 
 
 @checks_arguments()
+def ridge_bound(kernel: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0) -> float:
+    """Return lam |f|^2 + 4 B^2 log det(I + K / lam), the bound of ridge forecasts cut to [-B, B].
+
+    After Zhdanov and Kalnishkan (2010, ALT, "An identity for kernel ridge regression"); the proof
+    is in docs/awv_or_ridge.md. For labels in [-B, B].
+
+    Examples
+    --------
+    >>> round(okl.theory.ridge_bound(okl.Linear(), [[1.0], [1.0]], lam=2.0), 6)
+    2.772589
+    """
+    return awv_bound(kernel, X, lam, 2.0 * B, norm)
+
+
+@checks_arguments()
 def pkawv_bound(
     kernel: Any, features: Any, X: ArrayLike, lam: float, B: float = 1.0, norm: float = 0.0,
     method: str = "exact",
