@@ -37,12 +37,10 @@ LEANS = {
     ("hot.frequent_kons", "hot.newton"): "it plays the sketched Newton step in the same way",
     ("hot.nystrom_awv", "hot.awv"): "between two growths of its span it is AWV on features",
     ("hot.experts", "hot.first_order"): "its weights are the map of exponentiated gradient",
-    ("hot.tuned.members", "hot.awv"): "AWV and ridge on shared coordinates",
-    ("hot.tuned.members", "hot.tuned.coordinates"): "the coordinates on which they play",
-    ("hot.tuned.layers", "hot.tuned.coordinates"): "the rows that regressions play",
-    ("hot.tuned.members", "hot.tuned.rules"): "PA-I and descent on these coordinates",
+    ("hot.tuned.space", "hot.awv"): "AWV and ridge on shared coordinates",
+    ("hot.tuned.space", "hot.tuned.rules"): "PA-I and descent on these coordinates",
     ("hot.tuned.layers", "hot.experts"): "its first and last step are aggregations of experts",
-    ("hot.tuned.layers", "hot.tuned.members"): "its second step is ridge regressions",
+    ("hot.tuned.layers", "hot.tuned.space"): "its second step is ridge regressions",
 }
 
 LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12

@@ -194,22 +194,28 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
         assert_array_equal(getattr(chunks, name), getattr(bulk, name))
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_cores_leave_the_bits(outputs, monkeypatch):
-    X, y = stream("drift", n=1100)
-    learner, Y = okl.SelfTuning(64), y
+@pytest.mark.parametrize(("outputs", "n"), [(1, LONG + 180), (3, 600)])
+def test_threads_leave_the_bits(outputs, n, monkeypatch):
+    """In all blocks, also short ones: leaves with one row and with many play at once."""
+    X, y = stream("drift", n=n)
     X[1::3] = X[::3][: len(X[1::3])]
+    learner, Y = okl.SelfTuning(64), y
     if outputs > 1:
         learner, Y = okl.MultiOutput(learner), np.stack([y, X[:, 1], np.sign(y)], axis=1)
-    runs = []
-    for cores in (1, 2, 5):
+    some = np.random.default_rng(0).integers(2, 120, n).cumsum()
+    some, expected = some[some < n], []
+    monkeypatch.setattr(guard, "FEWEST_ROUNDS", 1)
+    for cores, cuts in ((1, []), (2, []), (4, some), (2, some)):
         monkeypatch.setattr(guard, "_pool", None)
         monkeypatch.setattr(guard, "count_cores", lambda cores=cores: cores)
-        runs.append(okl.run(learner.reset(), X, Y))
-    for run in runs[1:]:
-        assert_array_equal(run.predictions, runs[0].predictions)
-        assert_array_equal(run.certificate.bound, runs[0].certificate.bound)
-        assert_array_equal(run.sizes, runs[0].sizes)
+        learner.reset()
+        pieces = zip(np.split(X, cuts), np.split(Y, cuts), strict=True)
+        runs = [okl.run(learner, *rows) for rows in pieces]
+        found = [np.concatenate([run.predictions for run in runs]), runs[-1].certificate.bound[-1]]
+        found.append(np.concatenate([run.sizes for run in runs]))
+        expected = expected or found
+        for one, other in zip(found, expected, strict=True):
+            assert_array_equal(one, other)
 
 
 def test_single_rounds_make_the_members_of_a_restart_before_it():

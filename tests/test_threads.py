@@ -5,14 +5,13 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 
 import numpy as np
 import pytest
 
 from oklnumba.core import guard
 from oklnumba.core.cholesky import find_blas, one_blas_thread
-from oklnumba.core.guard import run_chains, run_together
+from oklnumba.core.guard import run_together
 from tests.checks import in_child, refused
 
 
@@ -56,30 +55,6 @@ def test_the_first_error_is_raised(cores):
     assert sorted(ended) == ([0, 1] if cores == 1 else list(range(6)))  # none is left running
     run_together([lambda: ended.append(6)])
     assert ended[-1] == 6
-
-
-def test_a_phase_begins_when_the_one_before_has_ended(cores):
-    """Chains of three phases; in one chain a call of the second phase fails."""
-    made = []
-
-    def call(i, phase, j):
-        time.sleep(0.001 * ((7 * i + 3 * j) % 4))
-        if (i, phase, j) == (2, 1, 0):
-            raise ValueError("call of chain 2")
-        made.append((i, phase, j))
-        return i, j
-
-    def chain(i):
-        sizes = (i, 2, 3)  # of the phases; the first one of chain 0 is empty
-        return [[partial(call, i, phase, j) for j in range(n)] for phase, n in enumerate(sizes)]
-
-    results = run_chains([chain(i) for i in range(2)])
-    assert results == [[(i, j) for j in range(3)] for i in range(2)]
-    refused("chain 2", lambda: run_chains([chain(i) for i in range(2, 4)]))
-    for i in range(4):
-        phases = [phase for chain, phase, _ in made if chain == i]
-        assert phases == sorted(phases)
-    assert (1, 2, 0) in made and (2, 2, 0) not in made
 
 
 def test_nested_calls_are_serial_and_end(cores):

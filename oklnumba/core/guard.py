@@ -4,7 +4,6 @@ import functools
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -87,7 +86,7 @@ def count_cores() -> int:
 
 _pool: ThreadPoolExecutor | None = None  # made when first needed
 _pool_lock = threading.Lock()
-_this = threading.local()  # ``is_inside``: whether this thread is in a call of ``run_chains``
+_this = threading.local()  # ``is_inside``: whether this thread is in a call of ``run_together``
 
 
 def _forget_threads() -> None:
@@ -108,98 +107,52 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
 
 
-Chain = Sequence[Sequence[Callable[[], Any]]]  # phases: calls that do not change the same data
-
-
 def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) -> list[T]:
-    """Make calls that do not change the same data, on all cores; return their results."""
-    return run_chains([[calls]], rounds)[0]
+    """Make calls that do not change the same data, on all cores; return their results.
 
-
-def run_chains(chains: Sequence[Chain], rounds: int = FEWEST_ROUNDS) -> list[list[Any]]:
-    """Make all calls, on as many threads as there are cores; return the results of the last phases.
-
-    A phase begins when the one before has ended. Each thread takes the next call when it has ended
-    one, so long calls should come first. With one core, few ``rounds`` per call, or inside another
-    ``run_chains``, this thread makes all calls. Then the result does not depend on the threads. A
-    chain ends at an error; when all have ended, the first error of the first chain is raised.
+    Each thread takes the next call when it has ended one, so long calls should come first. With one
+    core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls;
+    no result depends on the threads. When all have ended, the first error is raised.
     """
-    global _pool
-    helpers = 0
-    if not (getattr(_this, "is_inside", False) or rounds < FEWEST_ROUNDS):
-        most = sum(max(map(len, chain)) for chain in chains)  # calls at once
-        helpers = min(count_cores(), most) - 1
-    if helpers < 1:
-        return [[[call() for call in phase] for phase in chain][-1] for chain in chains]
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(count_cores(), "oklnumba")
-        pool = _pool
-    work, helping = _Work(chains), []
-    try:
-        with suppress(RuntimeError):  # of a program whose main thread has ended: no help any more
-            for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
-                helping.append(pool.submit(copy_context().run, work.make_calls))
-        work.make_calls()
-    finally:
-        work.stop()
-        wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
-    if work.errors:
-        raise work.errors[min(work.errors)]
-    return work.results
+    helpers = min(count_cores(), len(calls)) - 1
+    if rounds < FEWEST_ROUNDS or helpers < 1 or getattr(_this, "is_inside", False):
+        return [call() for call in calls]
+    results: list[Any] = [None] * len(calls)
+    errors: dict[int, BaseException] = {}
+    waiting = iter(enumerate(calls))  # next() on it is atomic
 
-
-class _Work:
-    """The calls of chains, which several threads make."""
-
-    def __init__(self, chains: Sequence[Chain]):
-        self.results: list[list[Any]] = [[] for _ in chains]
-        self.errors: dict[tuple[int, int], BaseException] = {}  # by chain and call
-        self._later = [deque(chain) for chain in chains]  # phases that have not begun
-        self._left = [0] * len(chains)  # calls of the present phase that have not ended
-        self._todo: deque = deque()
-        self._changed = threading.Condition(threading.Lock())
-        for i in reversed(range(len(chains))):
-            self._begin(i)
-
-    def _begin(self, i: int) -> None:
-        """Put the next phase of a chain, if none is left of the last one, before other calls."""
-        while self._later[i] and self._left[i] == 0:
-            calls = self._later[i].popleft()
-            self.results[i], self._left[i] = [None] * len(calls), len(calls)
-            self._todo.extendleft((i, j, calls[j]) for j in reversed(range(len(calls))))
-
-    def make_calls(self) -> None:
-        """Make calls until all have ended."""
+    def make_calls() -> None:
         _this.is_inside = True
         try:
-            while taken := self._take():
-                i, j, call = taken
+            for i, call in waiting:
+                if -1 in errors:
+                    return
                 try:
-                    self.results[i][j] = call()
+                    results[i] = call()
                 except BaseException as error:
-                    self.errors[i, j] = error
-                    self._later[i].clear()
-                self._end(i)
+                    errors[i] = error
         finally:
             _this.is_inside = False
 
-    def _take(self) -> tuple[int, int, Callable] | None:
-        with self._changed:
-            while not self._todo and max(self._left) > 0:
-                self._changed.wait()
-            return self._todo.popleft() if self._todo else None
+    helping = []
+    try:
+        with suppress(RuntimeError):  # of a program whose main thread has ended: no help any more
+            for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
+                helping.append(_get_pool().submit(copy_context().run, make_calls))
+        make_calls()
+    except BaseException as error:  # Ctrl-C: no call begins any more
+        errors[-1] = error
+        raise
+    finally:
+        wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
+    if errors:
+        raise errors[min(errors)]
+    return results
 
-    def _end(self, i: int) -> None:
-        with self._changed:
-            self._left[i] -= 1
-            self._begin(i)
-            if self._todo or max(self._left) <= 0:
-                self._changed.notify_all()
 
-    def stop(self) -> None:
-        """Let no call begin any more, as after Ctrl-C."""
-        with self._changed:
-            self._todo.clear()
-            self._later, self._left = [deque()] * len(self._left), [0] * len(self._left)
-            self._changed.notify_all()
+def _get_pool() -> ThreadPoolExecutor:
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(count_cores(), "oklnumba")
+        return _pool

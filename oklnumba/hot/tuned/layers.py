@@ -41,11 +41,9 @@ from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, Array, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
-from oklnumba.hot.tuned.coordinates import Rows
-from oklnumba.hot.tuned.members import Results
+from oklnumba.hot.tuned.space import Regressions, Rows, regression_rounds
 
 UNSEEN = 2.0  # rounds without residual that each x counts as having had
-PLAY_FIRST, PLAY_CORRECTIONS, PLAY_FINAL = range(3)  # phases; regressions play between them
 
 
 class LayerState(NamedTuple):
@@ -90,8 +88,8 @@ class LayerWork(NamedTuple):
     labels: Array  # (n,): y
     B: Array  # (n + 1,)
     excess: Array  # (n,): bound on the regret of the first aggregation against the best member
-    rows: Rows  # of the regressions: z, v; each output is a leaf
-    regressed: Results  # of the regressions
+    rows: Rows  # of the regressions: z
+    Y: Array  # (n, 1): v
     final: Array  # (n, > 2): what ML-Poly weighs: two g, h, c
     final_weights: Array
     forecasts: Array  # (n,): yhat
@@ -99,17 +97,18 @@ class LayerWork(NamedTuple):
 
 
 class LayerArguments(NamedTuple):
-    """All that the loops take, but for the regressions."""
+    """All that the loops take, but for workspace."""
 
     kinds: Array  # (4,): codes of the aggregations
     shares: Array  # (4,)
     stacks: int  # how many h there are; corrections come behind them
     chosen: Array  # (2,): aggregations that the final layer weighs
-    results: Results  # of all members
+    forecasts: Array  # of all members, as in Results
+    certificates: Array
     member_rows: Array  # (N,): of the members' forecasts in the results
     certified: Array  # regressions of the members that have a certificate
     state: LayerState
-    work: LayerWork
+    regressions: Regressions  # of K outputs: each is a leaf
 
 
 @hot
@@ -187,11 +186,11 @@ def take_labels(n, Y, learns, k, state, work):
 
 
 @hot
-def take_forecasts(n, k, layers):
+def take_forecasts(n, k, layers, work):
     """Write the members' forecasts, which count from the centre, cut to [-B_t, B_t]."""
-    F, B, centre = layers.work.F, layers.work.B, layers.state.centre[k]
+    F, B, centre = work.F, work.B, layers.state.centre[k]
     for i in range(F.shape[1]):
-        row = layers.results.forecasts[layers.member_rows[i]]
+        row = layers.forecasts[layers.member_rows[i]]
         for t in range(n):
             F[t, i] = clip(row[t, k] - centre, B[t])
 
@@ -210,13 +209,12 @@ def write_excess(n, grown, work):
 
 
 @hot
-def first_layer_rounds(n, Y, learns, k, layers):
+def first_layer_rounds(n, Y, learns, k, layers, work):
     """Play the first layer of output k, and write what the regressions play."""
-    state, work, rows, y = layers.state, layers.work, layers.work.rows, layers.work.labels
+    state, rows, y = layers.state, work.rows, work.labels
     F, last, grown = work.F[:n], work.F.shape[1] - 1, state.tally[k, 0, GROWN]
-    rows.ends[k] = n
     take_labels(n, Y, learns, k, state, work)
-    take_forecasts(n, k, layers)
+    take_forecasts(n, k, layers, work)
     for j in range(layers.kinds.shape[0]):
         rule = Aggregation(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
         out = Aggregates(work.aggregates[j], work.excess)  # no bound of ML-Poly is used here
@@ -230,16 +228,16 @@ def first_layer_rounds(n, Y, learns, k, layers):
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
         if learns:
-            rows.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit
+            work.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit
     if learns:
         write_excess(n, grown, work)
     return n, DONE
 
 
 @hot
-def prepare_corrections(x_keys, learns, k, layers):
+def prepare_corrections(x_keys, learns, k, layers, work):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
-    work, rows, regressed = layers.work, layers.work.rows, layers.work.regressed.forecasts
+    rows, regressed = work.rows, work.rows.forecasts
     chosen, keys, residuals = layers.chosen, layers.state.keys[k], layers.state.residuals[k]
     for t in range(x_keys.shape[0]):
         row, B, last = work.final[t], work.B[t], work.F[t, work.F.shape[1] - 1]
@@ -252,16 +250,15 @@ def prepare_corrections(x_keys, learns, k, layers):
         rows.widths[t] = write_correction_input(h, work.aggregates, t, r, unit, rows.Z[t])
         if learns:
             residual = clip(work.labels[t], B) - h[0]
-            rows.Y[t, 0] = residual / unit
+            work.Y[t, 0] = residual / unit
             add_residual(x_keys[t], residual, keys, residuals)
-    return x_keys.shape[0], DONE
 
 
 @hot
-def certify_rounds(F, k, layers, out):
+def certify_rounds(F, k, layers, work, out):
     """Write losses and certificates: the bound is the member's plus the bound of the layers."""
-    state, work, y = layers.state, layers.work, layers.work.labels
-    certificates = layers.results.certificates
+    state, y = layers.state, work.labels
+    certificates = layers.certificates
     for t in range(F.shape[0]):
         p = work.forecasts[t]
         state.loss[k] += (p - y[t]) * (p - y[t])
@@ -283,10 +280,10 @@ def certify_rounds(F, k, layers, out):
 
 
 @hot
-def final_layer_rounds(n, learns, k, offset, layers, out):
+def final_layer_rounds(n, learns, k, offset, layers, work, out):
     """Play the final layer of output k; if it learns, write the certificate."""
-    state, work = layers.state, layers.work
-    F, regressed, stacks = work.F[:n], work.regressed.forecasts, layers.stacks
+    state = layers.state
+    F, regressed, stacks = work.F[:n], work.rows.forecasts, layers.stacks
     for t in range(n):
         h_and_c = work.final[t, layers.chosen.shape[0] :]
         write_forecasts(stacks, h_and_c.shape[0], h_and_c[0], work.B[t], regressed, t, h_and_c)
@@ -301,21 +298,28 @@ def final_layer_rounds(n, learns, k, offset, layers, out):
     for t in range(n):
         out.predictions[t, k] = work.forecasts[t] + origin
     if learns:
-        certify_rounds(F, k, layers, out)
+        certify_rounds(F, k, layers, work, out)
     return n, DONE
 
 
 @hot
-def layer_rounds(phase, x_keys, Y, learns, k, offset, arguments, out):
-    """Play n rounds of a phase of output k.
+def layer_rounds(x_keys, Y, k, offset, layers, work, out):
+    """Play n rounds of output k: the layers, each on what the one before has written.
 
-    x_keys : (n,), a number for each x; Y : (n, K), less their offsets; learns : else the rounds are
-    only forecast; arguments : LayerArguments; out : LayerResults, predictions count from 0, not
-    from ``offset``. Returns the round that failed and a status.
+    x_keys : (n,), a number for each x; Y : (n, K), less their offsets, empty if the rounds are only
+    forecast; layers : LayerArguments, work : LayerWork, bound; out : LayerResults, predictions
+    count from 0, not from ``offset``. Returns the round that failed and a status.
     """
-    n, layers = x_keys.shape[0], unbind(arguments)
-    if phase == PLAY_FINAL:
-        return final_layer_rounds(n, learns, k, offset, layers, out)
-    if phase == PLAY_CORRECTIONS:
-        return prepare_corrections(x_keys, learns, k, layers)
-    return first_layer_rounds(n, Y, learns, k, layers)
+    n, learns, layers, work = x_keys.shape[0], Y.shape[0] > 0, unbind(layers), unbind(work)
+    regressions, rows, r = layers.regressions, work.rows, work.rows.Z.shape[1]
+    stacks, count = layers.stacks, layers.regressions.forgetting.shape[0]
+    targets = work.Y[: n if learns else 0]
+    played, status = first_layer_rounds(n, Y, learns, k, layers, work)
+    for some in ((0, stacks), (stacks, count)):
+        if status == DONE:
+            played, status = regression_rounds(k, some, n, targets, r, regressions, rows)
+        if status == DONE and some[0] == 0:
+            prepare_corrections(x_keys, learns, k, layers, work)
+    if status == DONE:
+        played, status = final_layer_rounds(n, learns, k, offset, layers, work, out)
+    return played, status

@@ -59,10 +59,10 @@ def step_length(code, sign, rate, max_label, y, forecast, square):
 
 
 @hot
-def rule_rounds(first, stop, leaf, i, learns, rules, rows, forecasts):
-    """Play rows of a leaf by rule i, or only forecast. Returns the row that failed, a status."""
+def rule_rounds(n, leaf, i, Y, rules, rows, forecasts):
+    """Play n rows of a leaf by rule i, or only forecast. Returns the row that failed, a status."""
     code, rate, max_label = rules.codes[i], rules.rates[i], rules.max_label[leaf, i]
-    for s in range(first, stop):
+    for s in range(n):
         z, r = rows.Z[s], rows.widths[s]
         square = dot(z, z, r)  # >= 1, the intercept
         for k in range(max_label.shape[0]):
@@ -71,9 +71,9 @@ def rule_rounds(first, stop, leaf, i, learns, rules, rows, forecasts):
             if not abs(forecast) < np.inf:
                 return s, NOT_FINITE
             forecasts[s, k] = forecast
-            if learns:
-                y = rows.Y[s, k]
+            if Y.shape[0] > 0:
+                y = Y[s, k]
                 max_label[k] = larger(max_label[k], abs(y))
                 tau = step_length(code, sign, rate, max_label[k], y, forecast, square)
                 add_multiple(w, tau, z, r)
-    return stop, DONE
+    return n, DONE

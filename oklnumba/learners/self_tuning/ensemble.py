@@ -7,31 +7,27 @@ from the last label instead, which is added to their forecasts.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
-from oklnumba.core.guard import run_chains
+from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
+from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults
-from oklnumba.hot.tuned.members import Results
+from oklnumba.hot.tuned.space import Results
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
 from oklnumba.learners.self_tuning.layers import Layers, find_keys
 from oklnumba.learners.self_tuning.members import Group, Member, name_forecasters
-from oklnumba.learners.self_tuning.regressions import (
-    NO_LABELS,
-    Workspaces,
-    bind_groups,
-    make_results,
-)
+from oklnumba.learners.self_tuning.regressions import NO_LABELS, Workspaces, make_rows
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, FEWEST_DIVIDED, Space
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 
 
 def make_kernel(space: Space, scales: Scales) -> Kernel:
@@ -69,9 +65,13 @@ class Ensemble(State):
         self._lag_rows = slice(cuts[-1] - lag_rows, cuts[-1])
         self._lasting_rows = slice(cuts[-1], cuts[-1] + len(self._lasting))
         count = self._lasting_rows.stop + 1
-        self._results = make_results(count, certificate_cuts[-1] + len(self._lost), outputs)
-        self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
-        self.groups, names = [], []
+        self._results = Results(
+            np.zeros((count, BLOCK_ROWS, outputs)),
+            np.zeros((certificate_cuts[-1] + len(self._lost), 3, BLOCK_ROWS, outputs)),
+            np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64),
+        )
+        self.groups, names, arguments = [], [], []
+        workspaces = Workspaces(lambda: bind(make_rows(BLOCK_ROWS, arguments)))  # of threads
         for i, space in enumerate(spaces):
             kernel, tree = make_kernel(space, scales), scales.tree(space)
             has_atoms = len(tree.scales) > budget or space.kernel != "linear"
@@ -79,10 +79,12 @@ class Ensemble(State):
             results = Results(
                 self._results.forecasts[cuts[i] : cuts[i + 1]],
                 self._results.certificates[certificate_cuts[i] : certificate_cuts[i + 1]],
+                self._results.sizes[i],
             )
-            seeds = [*seed, space.seed]
-            group = Group(space, kernel, tree, size, seeds, scales.signs, results, self.sizes[i])
+            how = scales.signs, results, workspaces
+            group = Group(space, kernel, tree, size, [*seed, space.seed], *how)
             self.groups.append(group)
+            arguments.append(group.arguments)
             names += name_forecasters(space, getattr(kernel, "sigma", None))
             yield
         names += [*self._lasting, Member("last label")]
@@ -91,13 +93,16 @@ class Ensemble(State):
         have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
         experts = certificate_cuts[-1] + np.arange(len(self._lost))
         certified = np.append(np.flatnonzero(have_proof), experts)
-        of_a_group = self.groups[-1].arguments
-        self.layers = Layers(self._results, rows, certified, outputs, of_a_group)
-        self._workspaces = Workspaces(partial(bind_groups, self.groups))
+        self.layers = Layers(self._results, rows, certified, outputs)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Atoms of each group after each round of the last block, (groups, BLOCK_ROWS)."""
+        return self._results.sizes
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
-        self.groups, self._views, self._workspaces = [], [], None
+        self.groups, self._views = [], []
 
     # ---- rounds ----
 
@@ -137,17 +142,16 @@ class Ensemble(State):
     def play_others(self, rounds: Rounds, forest_calls: Sequence[Callable] = ()) -> list[Any]:
         """Play the other groups in the same rounds; return the results of the calls.
 
-        Blocks of many rounds are divided: forests and the shares of all groups play in threads.
+        In blocks of many rounds forests and the leaves of all groups play in threads.
         """
-        Y = rounds.Y - self.scales.offsets
+        Y, n = rounds.Y - self.scales.offsets, len(rounds.X)
         views = [(group, view) for group, view in self._views if not group.space.lags]
-        if len(Y) < FEWEST_DIVIDED:
-            for group, view in views:
-                group.play(view, Y, rounds.joins, rounds.was_forecast)
-            return [call() for call in forest_calls]
         views.sort(key=lambda pair: pair[0].space.metric is not None)  # small calls come last
-        divided = [group.divide(view, Y, rounds.joins, self._workspaces) for group, view in views]
-        return run_chains([[forest_calls], *divided])[0]
+        calls = [group.calls(view, Y, rounds.joins, rounds.was_forecast) for group, view in views]
+        results = run_together([*forest_calls, *chain(*calls)], n)
+        for group, _ in views:
+            group.finish(n, learns=True)
+        return results[: len(forest_calls)]
 
     def play_layers(self, rounds: Rounds, out: LayerResults) -> None:
         """Play the layers on what all members have just forecast."""
@@ -194,8 +198,8 @@ class Ensemble(State):
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         self._find_views(rounds.X, rounds.known)
         open_views = [pair for pair in self._views if not pair[0].is_full]
-        choices = [one.divide(view, NO_LABELS, True, self._workspaces) for one, view in open_views]
-        run_chains(choices, len(rounds.X))
+        calls = [group.calls(view, NO_LABELS, joins=True) for group, view in open_views]
+        run_together([*chain(*calls)], len(rounds.X))
         for group in self.groups:
             group.end_choice()
 

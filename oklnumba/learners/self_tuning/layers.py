@@ -1,36 +1,29 @@
 """How SelfTuning makes one forecast of those of its members: aggregation, ridge, aggregation."""
 
 from functools import cache, partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
-from oklnumba.core.state import State, aligned_zeros, axes_of, round_up_to_vector
+from oklnumba.core.state import State, axes_of, round_up_to_vector
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsState, write_weights
-from oklnumba.hot.primitives.jit import bind
+from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
-from oklnumba.hot.tuned import members
-from oklnumba.hot.tuned.coordinates import Rows, Share
+from oklnumba.hot.tuned.space import Results
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.regressions import (
-    NO_COINS,
-    NO_INPUTS,
+    Trouble,
     Workspaces,
-    make_buffers,
     make_regressions,
-    make_results,
+    make_workspace,
     measure_regressions,
-    run_loop,
     settle_regressions,
 )
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, CORRECTIONS, FIRST_LAYER, STACKS
-
-STACK_RANGE = 0, len(STACKS)  # of all regressions
-CORRECTION_RANGE = len(STACKS), len(STACKS) + len(CORRECTIONS)
 
 
 class Layers(State):
@@ -43,8 +36,7 @@ class Layers(State):
     also from what it lacked in earlier rounds with the very same inputs.
 
     results, member_rows : of the members, and where they are there; certified : the regressions of
-    those that have a certificate; of_a_group : the arguments of any group, whose loop plays the
-    regressions of the layers too, so that they are compiled once: the rest of it stays unused.
+    those that have a certificate.
     """
 
     _STATE = axes_of(loops.LayerState) | {
@@ -55,9 +47,8 @@ class Layers(State):
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(
-        self, results: members.Results, member_rows: np.ndarray, certified: np.ndarray,
-        outputs: int, of_a_group: members.GroupArguments,
-    ):  # fmt: skip
+        self, results: Results, member_rows: np.ndarray, certified: np.ndarray, outputs: int
+    ):
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
         self._columns = max(count + len(FIRST_LAYER), 2 * some + 1)
@@ -69,13 +60,14 @@ class Layers(State):
         )  # fmt: skip
         self._lowest[:], self._highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
-        layers = (
-            kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), results, member_rows,
-            certified, self._gather(loops.LayerState),
-        )  # fmt: skip
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
-        self._workspaces = Workspaces(partial(bind_layers, layers, self._regressions, of_a_group))
+        self._bound = bind(loops.LayerArguments(
+            kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), results.forecasts,
+            results.certificates, member_rows, certified, self._gather(loops.LayerState),
+            self._regressions,
+        ))  # fmt: skip
+        self._workspaces = Workspaces(partial(make_work, self._regressions, count))
 
     def play(
         self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, out: loops.LayerResults
@@ -89,20 +81,10 @@ class Layers(State):
     def _play_output(
         self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
     ) -> None:  # fmt: skip
-        """Play the layers of output k; each writes what the next one plays.
-
-        Regressions play by the loop of the groups, without its other phases: an output is a leaf,
-        its rows are those that the layers write.
-        """
-        regressions, layers = work = self._workspaces.take()
-        rounds = x_keys, Y, len(Y) > 0, k, offset, layers, out
-        of_output, no_inputs = (k, k + 1, 0, len(x_keys)), (NO_INPUTS, Y, NO_COINS, False)
-        regress = partial(run_loop, members.group_rounds, members.REGRESS, *no_inputs)
-        run_loop(loops.layer_rounds, loops.PLAY_FIRST, *rounds)
-        regress(Share(*of_output, *STACK_RANGE), regressions)
-        run_loop(loops.layer_rounds, loops.PLAY_CORRECTIONS, *rounds)
-        regress(Share(*of_output, *CORRECTION_RANGE), regressions)
-        run_loop(loops.layer_rounds, loops.PLAY_FINAL, *rounds)
+        work, play = self._workspaces.take(), enter(loops.layer_rounds)
+        played, status = play(x_keys, Y, k, offset, self._bound, work, out)
+        if status != DONE:
+            raise Trouble(status, played)
         self._workspaces.give_back(work)
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
@@ -168,29 +150,17 @@ class Layers(State):
         return parts
 
 
-def bind_layers(
-    layers: tuple, regressions: members.Regressions, of_a_group: members.GroupArguments
-) -> tuple:
-    """Return what the loops of regressions and layers take, with new workspace."""
-    state, U, n = layers[-1], regressions.U, BLOCK_ROWS
-    outputs, final = state.final_totals.shape
-    N, r = state.member_losses.shape[1], U.shape[-1]
-    rows = Rows(
-        order=np.arange(n), ends=np.zeros(outputs, dtype=np.int64), Z=aligned_zeros(n, r),
-        widths=np.full(n, r), Y=np.zeros((n, 1)), compared=np.full(outputs, r),
-    )  # fmt: skip
-    regressed = make_results(2 * U.shape[1], U.shape[1], 1)
-    work = loops.LayerWork(
-        F=np.zeros((n, N)), weights=np.zeros(N), aggregates=np.zeros((len(FIRST_LAYER), n)),
-        labels=np.zeros(n), B=np.zeros(n + 1), excess=np.zeros(n), rows=rows,
-        regressed=regressed, final=np.zeros((n, final)), final_weights=np.zeros(final),
+def make_work(regressions: loops.Regressions, members: int) -> Any:
+    """Return workspace of one output, bound."""
+    n, count = BLOCK_ROWS, len(regressions.forgetting)
+    final = len(settings.FINAL_LAYER) + count
+    return bind(loops.LayerWork(
+        F=np.zeros((n, members)), weights=np.zeros(members),
+        aggregates=np.zeros((len(FIRST_LAYER), n)), labels=np.zeros(n), B=np.zeros(n + 1),
+        excess=np.zeros(n), rows=make_workspace(n, regressions, 0, 2 * count, count),
+        Y=np.zeros((n, 1)), final=np.zeros((n, final)), final_weights=np.zeros(final),
         forecasts=np.zeros(n), regrets=np.zeros(n),
-    )  # fmt: skip
-    arguments = of_a_group._replace(
-        block=of_a_group.block._replace(rows=rows),
-        regressions=regressions._replace(**make_buffers(U[0, 0], 1)), row_results=regressed,
-    )  # fmt: skip
-    return bind(arguments), bind(loops.LayerArguments(*layers, work))
+    ))  # fmt: skip
 
 
 def find_keys(X: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The members of SelfTuning: spaces, with ridge regressions and rules on their coordinates."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,12 +9,10 @@ import numpy as np
 from oklnumba.components.kernels import Kernel
 from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.factors import count_lines, unpack
-from oklnumba.core.guard import Chain
 from oklnumba.core.health import Part
 from oklnumba.core.state import (
     Coins,
     State,
-    aligned_zeros,
     axes_of,
     free_pages,
     pad_row_length,
@@ -21,28 +20,27 @@ from oklnumba.core.state import (
     triangle_rows,
 )
 from oklnumba.hot.primitives.dictionary import RANK
-from oklnumba.hot.primitives.jit import ATOMS, bind
+from oklnumba.hot.primitives.jit import ATOMS, DONE, bind, enter
 from oklnumba.hot.primitives.udu import LANES
-from oklnumba.hot.tuned import members as loops
-from oklnumba.hot.tuned.coordinates import AGAIN, COMPARED, Block, Maps, Rows, Share, Tree
-from oklnumba.hot.tuned.members import ALL, FINISH, MAP, REGRESS, SORT
+from oklnumba.hot.tuned import space as loops
 from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
-    NO_INPUTS,
     NO_LABELS,
+    Trouble,
     Workspaces,
-    make_points,
     make_regressions,
-    make_results,
+    make_rows,
     measure_regressions,
-    run_loop,
     settle_regressions,
 )
+from oklnumba.learners.self_tuning.scales import Tree
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
+
+ROUNDS = np.arange(BLOCK_ROWS)
 
 
 class Member(NamedTuple):
@@ -104,11 +102,11 @@ class Group(State):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
-    full, no coins are drawn. results, sizes : where forecasts, certificates and atoms go, of
-    BLOCK_ROWS rounds; signs : (K,), 1 where labels are -1 and +1, else 0.
+    full, no coins are drawn. results : where to write, for BLOCK_ROWS rounds; signs : (K,), 1 where
+    labels are -1 and +1, else 0; workspaces : Rows of threads, for any group.
     """
 
-    _STATE = axes_of(Maps, loops.Regressions, Rules, loops.Sums)
+    _STATE = axes_of(loops.Dictionaries, loops.Regressions, Rules, loops.Sums)
     _INTEGERS = frozenset({"counts", "span"})
     _UNBOUNDED = frozenset({"totals", "latest", "total"})
     _PADDED = frozenset({"U"})
@@ -119,13 +117,14 @@ class Group(State):
 
     def __init__(
         self, space: Space, kernel: Kernel, tree: Tree, max_size: int, seed: list[int],
-        signs: np.ndarray, results: loops.Results, sizes: np.ndarray,
+        signs: np.ndarray, results: loops.Results, workspaces: Workspaces,
     ):  # fmt: skip
         self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
+        self._tree, self._workspaces = tree, workspaces
         self._coins, self.is_full = Coins(seed), max_size == 0
         static = all(one.half_life is None for one in space.ridges)
         self._saved = 1 if static else len(space.ridges)  # regressions; the others follow
-        d, K, leaves, n = len(tree.scales), len(signs), len(tree.columns) + 1, BLOCK_ROWS
+        d, K, leaves = len(tree.scales), len(signs), len(tree.columns) + 1
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
         self._make_state(
@@ -136,29 +135,16 @@ class Group(State):
         self._counts[:, RANK:] = 0 if max_size else d
         self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
         self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
-        dictionaries = [getattr(self, f"_{name}") for name in axes_of(Maps)]
-        order, leaf, widths, row_sizes = np.zeros((4, n), dtype=np.int64)
-        ends, compared = np.zeros((2, leaves), dtype=np.int64)
+        arrays = [getattr(self, f"_{name}") for name in axes_of(loops.Dictionaries)]
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
-        rows = Rows(
-            order=order, ends=ends, Z=aligned_zeros(n, r), widths=widths, Y=np.zeros((n, K)),
-            compared=compared,
-        )  # fmt: skip
-        block = Block(
-            rows, leaf=leaf, X=aligned_zeros(n, d), coins=np.zeros(n), row_sizes=row_sizes,
-            sizes=sizes,
-        )  # fmt: skip
-        self.arguments = loops.GroupArguments(
-            tree, Maps(kernel._code(), max_size, *dictionaries, *make_points(cap)), block,
+        rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
+        self.arguments = loops.Space(
+            loops.Dictionaries(kernel._code(), max_size, *arrays),
             make_regressions(space.ridges, self._U, self._inv_d, self._c, self._totals),
-            Rules(
-                np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs, self._w,
-                self._max_label,
-            ),
-            self._gather(loops.Sums), make_results(space.forecasts, len(space.ridges), K), results,
+            Rules(*rules, self._w, self._max_label), self._gather(loops.Sums), results,
         )  # fmt: skip
-        self._bound = bind(self.arguments)  # as single rounds give them to the loop
-        self._whole = Share(0, leaves, 0, n, 0, len(space.ridges))
+        self._bound = bind(self.arguments)
+        self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
 
     @property
     def size(self) -> int:
@@ -174,62 +160,65 @@ class Group(State):
 
         view : (n, d), inputs as the space sees them.
         """
-        rounds = view, Y, self._toss(len(view)) if joins else NO_COINS, was_forecast
-        run_loop(loops.group_rounds, ALL, *rounds, self._whole, self._bound)
-        if joins:
-            self._note_full(len(view))
+        for call in self.calls(view, Y, joins, was_forecast):
+            call()
+        self.finish(len(view), len(Y) > 0)
 
-    def divide(self, view: np.ndarray, Y: np.ndarray, joins: bool, workspaces: Workspaces) -> Chain:
-        """Return calls that do what ``play`` does, for threads; without labels, only map inputs."""
-        rounds = view, Y, self._toss(len(view)) if joins else NO_COINS, False
-        run_loop(loops.group_rounds, SORT, *rounds, self._whole, self._bound)
-        ends = [0, *self.arguments.block.rows.ends.tolist()]
-        n, count = len(view), len(self.space.ridges)
-        some = max(1, (len(ends) - 1) // settings.SHARES)
-        leaves = [(leaf, leaf + some) for leaf in range(0, len(ends) - 1, some)]
-        shares = [(*pair, *(ends[leaf] for leaf in pair)) for pair in leaves]
-        shares = [one for one in shares if one[2] < one[3]]
-        call = partial(partial, self._play_phases, workspaces, rounds)
-        if len(Y) == 0:
-            return [[call((MAP,), Share(*one, 0, 0)) for one in shares]]
-        if len(leaves) > 1:  # the coordinates of a share stay in the cache of a core
-            phases = [[call((MAP, REGRESS), Share(*one, 0, count)) for one in shares]]
-        else:
-            rows = settings.MAP_ROWS if self.is_full else n  # they may be cut where none joins
-            cuts = [(start, min(start + rows, n)) for start in range(0, n, rows)]
-            phases = [
-                [call((MAP,), Share(0, 1, *cut, 0, 0)) for cut in cuts],
-                [call((REGRESS,), Share(*shares[0], i, i + 1)) for i in range(count)],
-            ]
-        return [*phases, [call((FINISH,), self._whole)]]
+    def calls(
+        self, view: np.ndarray, Y: np.ndarray, joins: bool, was_forecast: bool = False
+    ) -> list[Callable]:
+        """Return calls that play the rounds, one for each leaf, for threads; then ``finish``.
 
-    def _play_phases(
-        self, workspaces: Workspaces, rounds: tuple, phases: tuple[int, ...], share: Share
+        With ``joins`` and without labels points join, and nothing else: then ``end_choice``.
+        """
+        coins = self._coins.take(len(view)) if joins and not self.is_full else NO_COINS
+        X = view if self.space.metric is None else view * self._tree.scales
+        leaves = np.zeros(len(X), dtype=np.int64)
+        if several := len(self._counts) > 1:
+            enter(loops.find_leaves)(X, self._tree.columns, self._tree.thresholds, leaves)
+        if len(X) == 1:  # its workspace goes from forecast to round
+            single = ROUNDS[:1], X, Y, coins, was_forecast, self._single
+            return [partial(self._play_leaf, int(leaves[0]), *single)]
+        parts = [ROUNDS[: len(X)]]
+        if several:
+            order = leaves.argsort(kind="stable")
+            parts = np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1)
+        calls = []
+        for rows in parts:
+            given = [a[rows] if several and len(a) else a for a in (X, Y, coins)]
+            calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given))
+        return calls
+
+    def _play_leaf(
+        self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
+        was_forecast: bool = False, single: Any = None,
     ) -> None:  # fmt: skip
-        """Play phases with workspace that no other thread uses."""
-        work = workspaces.take()
-        for phase in phases:
-            run_loop(loops.group_rounds, phase, *rounds, share, work[self])
-        workspaces.give_back(work)
-        if FINISH in phases:
-            self._note_full(len(rounds[0]))
+        """Play the rounds of a leaf, with workspace that no other leaf has meanwhile."""
+        work, play = single or self._workspaces.take(), enter(loops.leaf_rounds)
+        failed, status = play(leaf, order, X, Y, coins, was_forecast, self._bound, work)
+        if status != DONE:
+            raise Trouble(status, int(order[failed]))
+        if single is None:
+            self._workspaces.give_back(work)
+
+    def finish(self, n: int, learns: bool) -> None:
+        """Sum what all leaves have written of n rounds, and note which dictionaries are full."""
+        enter(loops.sum_results)(n, learns, self._bound)
+        self._note_full(n)
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
         self._note_full(0)
-        ranks, before = self._counts[:, RANK], self._counts[:, COMPARED]
+        ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
             # and the second one interrupts all cores.
             self._U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
-    def _toss(self, n: int) -> np.ndarray:
-        return NO_COINS if self.is_full else self._coins.take(n)
-
     def _note_full(self, n: int) -> None:
         """Free what only dictionaries need that are not full, after n rounds or a choice."""
-        if self.is_full or n == 1 and self.arguments.block.sizes[0] == self._noted:
+        if self.is_full or n == 1 and self.arguments.results.sizes[0] == self._noted:
             return
         self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
@@ -278,17 +267,13 @@ class Group(State):
 
     def _remake_dictionaries(self) -> None:
         """Let the atoms join again, in their order: it makes all that files leave out."""
-        block = self.arguments.block
-        block.coins[:] = AGAIN
         for leaf, size in enumerate(self._counts[:, ATOMS].tolist()):
             self._counts[leaf, [ATOMS, RANK]] = 0
             for start in range(0, size, BLOCK_ROWS):
-                n = min(size - start, BLOCK_ROWS)
-                block.X[:n] = self._atoms[leaf, :, start : start + n].T
-                block.rows.ends[leaf] = n
-                rounds = NO_INPUTS, NO_LABELS, block.coins, False
-                share = Share(leaf, leaf + 1, 0, n, 0, 0)
-                run_loop(loops.group_rounds, MAP, *rounds, share, self._bound)
+                X = np.ascontiguousarray(self._atoms[leaf, :, start : start + BLOCK_ROWS].T)
+                X, order = X[: size - start], ROUNDS[: min(size - start, BLOCK_ROWS)]
+                coins = np.full(len(X), loops.AGAIN)
+                self._play_leaf(leaf, order, X, NO_LABELS, coins)
             if size == self._max_size:
                 free_pages(self._kors[leaf])
 

@@ -13,13 +13,23 @@ from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.paced import Paced, do_each
 from oklnumba.hot.primitives.rows import distance_block
-from oklnumba.hot.tuned.coordinates import Tree
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, look_back
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
 PROBABILITIES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of smaller normal values
+
+
+class Tree(NamedTuple):
+    """Scales of the inputs, and a tree with L leaves that splits them so scaled.
+
+    Node i has the children 2 i + 1 and 2 i + 2.
+    """
+
+    scales: np.ndarray  # (d,)
+    columns: np.ndarray  # (L - 1,): the input that a node splits
+    thresholds: np.ndarray  # (L - 1,): beyond it an input goes to the second child
 
 
 class Scales(NamedTuple):

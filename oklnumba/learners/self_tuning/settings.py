@@ -85,7 +85,7 @@ GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are gr
 MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
 DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
 
-# Compiled into loops, so beside them: JOINING of KORS in hot/tuned/coordinates.py, MEMORY and
+# Compiled into loops, so beside them: JOINING of KORS in hot/tuned/space.py, MEMORY and
 # LEAST_VARIANCE of the fourth aggregation in hot/experts.py, UNSEEN in hot/tuned/layers.py.
 
 # ---- layers ----
@@ -114,9 +114,6 @@ RESTART_SHARE, PIECES_PER_ROUND, PIECE_ROWS = 16, (16, 8, 5, 3, 2, 2), 18
 JOIN_COST = 3  # a row that may join a dictionary takes as long as so many others
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
-# A block of so many rounds is divided among threads: the leaves of a space into so many shares, the
-# rows of a single leaf whose dictionary is full into shares of so many.
-FEWEST_DIVIDED, SHARES, MAP_ROWS = 64, 16, 256
 
 # ---- labels ----
 

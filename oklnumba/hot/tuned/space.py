@@ -1,0 +1,389 @@
+"""Rounds of the members of one of SelfTuning's spaces, in one leaf of its tree.
+
+A leaf has a dictionary I of at most max_size atoms, K_I = R'R, N regressions and M rules:
+
+    z_t = (1, R^-T k_I(x_t));   max_size 0, of linear members: z_t = (1, x_t)
+    ridge regression and AWV on z_t, y_t, each with a lam and a discount      # hot/awv.py
+    PA-I and gradient descent on z_t, y_t                                     # rules.py
+    x_t may join I, up to max_size, with probability min(beta tau, 1): KORS' estimate of its ridge
+        leverage score, tau = (1 + eps) (1 - alpha / (alpha + k(x_t, x_t) - |b|^2)), b = C^-T S k_I,
+        C'C = S K_I S + alpha I, S = diag(1 / sqrt(probability)) of the atoms
+
+Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
+rounds: it is 0 in earlier rounds, and in the round of the point. None is added if rounding would
+spoil it: if the squared distance to the span of the atoms, k(x_t, x_t) - |R^-T k_I|^2, is tiny.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_certified_rounds, awv_forecasts
+from oklnumba.hot.primitives.dictionary import (
+    NUGGET,
+    RANK,
+    JoiningRule,
+    KORSState,
+    joining_probability,
+    keep_point,
+    squared_distance,
+)
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.factor import Factor, PassWork, Pending
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    Array,
+    hot,
+    hot_apart,
+    unbind,
+)
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
+from oklnumba.hot.primitives.udu import (
+    LANES,
+    SWEEP,
+    TOGETHER,
+    Forgetting,
+    find_row,
+    pad,
+    solve_rounds,
+)
+from oklnumba.hot.tuned.rules import Rules, rule_rounds
+
+JOINING = JoiningRule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
+COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
+AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
+
+
+class Dictionaries(NamedTuple):
+    """A dictionary in each leaf, R = diag(1 / inv_pivots) unit_R; the inputs if max_size is 0."""
+
+    kernel: tuple
+    max_size: int
+    counts: Annotated[Array, "leaves", "counts"]  # ATOMS, RANK, COMPARED
+    atoms: Annotated[Array, "leaves", "d", "cap"]
+    weights: Annotated[Array, "leaves", "cap"]  # of KORS
+    kors: Annotated[Array, "leaves", "cap", "cap"]
+    span: Annotated[Array, "leaves", "cap"]  # the atoms that span
+    unit_R: Annotated[Array, "leaves", "lines", "cap"]  # packed (udu.py)
+    inv_pivots: Annotated[Array, "leaves", "cap"]
+
+
+class Regressions(NamedTuple):
+    """N ridge regressions in each of L leaves, for K labels a round: factors of hot/awv.py."""
+
+    U: Annotated[Array, "leaves", "regressions", "U_lines", "r"]  # packed (udu.py)
+    inv_d: Annotated[Array, "leaves", "regressions", "r"]
+    c: Annotated[Array, "leaves", "regressions", "outputs", "r"]
+    totals: Annotated[Array, "leaves", "regressions", "outputs", "totals"]  # of the certificates
+    pending: Pending  # of arrays (L, N, ...)
+    forgetting: Array  # (N, 3): the numbers of Forgetting
+
+
+class Sums(NamedTuple):
+    """Certificates after the last round: a forecaster's is the sum of those of its leaves."""
+
+    latest: Annotated[Array, "leaves", "regressions", "sums", "outputs"]  # of each leaf
+    total: Annotated[Array, "regressions", "sums", "outputs"]  # of all leaves together
+
+
+class Results(NamedTuple):
+    """Results of a block of rounds."""
+
+    forecasts: Array  # (2 N + M, n, K): ridge and AWV of each regression in turn, then the rules
+    certificates: Array  # (N, 3, n, K): loss, comparator and bound of AWV
+    sizes: Array  # (n,): atoms in all leaves after each round
+
+
+class Space(NamedTuple):
+    """The members of a space, in all its leaves, and where they write."""
+
+    dictionaries: Dictionaries
+    regressions: Regressions
+    rules: Rules
+    sums: Sums
+    results: Results
+
+
+class Rows(NamedTuple):
+    """Workspace for n rounds of one leaf."""
+
+    forecasts: Array  # as in Results, of these rounds
+    certificates: Array
+    Z: Array  # (n, > cap): 1, the coordinates, zeros up to whole vectors
+    widths: Array  # (n,): how many columns these are
+    sizes: Array  # (n,): atoms in the leaf after each round
+    shrinks: Array  # (n,)
+    growth: Array  # (n, K)
+    k: Array  # (cap,): kernel values of a point
+    b: Array  # (cap,): workspace of KORS
+    q: Array  # (TOGETHER, cap): coordinates of rows that share a pass over U
+    passes: PassWork
+
+
+@hot
+def find_leaves(X, columns, thresholds, leaves):
+    """Write the leaf of each row of X; node i of the tree has the children 2 i + 1 and 2 i + 2."""
+    for t in range(X.shape[0]):
+        node = 0
+        while node < columns.shape[0]:
+            node = 2 * node + (2 if X[t, columns[node]] > thresholds[node] else 1)
+        leaves[t] = node - columns.shape[0]
+
+
+# ---- coordinates ----
+
+
+@hot
+def copy_inputs(first, stop, X, rows):
+    """Write the inputs themselves after a 1, for linear members."""
+    d = X.shape[1]
+    for s in range(first, stop):
+        z = rows.Z[s]
+        z[0] = 1.0
+        for j in range(d):
+            z[j + 1] = X[s, j]
+        rows.widths[s], rows.sizes[s] = pad(z, d + 1), 0
+
+
+@hot_apart
+def map_rows(first, stop, leaf, X, maps, rows):
+    """Write the coordinates of rows of a leaf as its dictionary is now.
+
+    The last row leaves its kernel values in k and its coordinates in q[0]: ``try_to_join``.
+    """
+    if maps.max_size == 0:
+        copy_inputs(first, stop, X, rows)
+        return
+    m, rank = maps.counts[leaf, ATOMS], maps.counts[leaf, RANK]
+    atoms, span, inv_pivots = maps.atoms[leaf], maps.span[leaf], maps.inv_pivots[leaf]
+    s = first
+    while s < stop:
+        count = larger(smaller(TOGETHER, (stop - s) // SWEEP * SWEEP), 1)
+        for i in range(count):
+            kernel_row(maps.kernel, X[s + i], atoms, m, rows.k)
+            q = rows.q[i]
+            for j in range(rank):
+                q[j] = rows.k[span[j]]
+            pad(q, rank)
+        solve_rounds(maps.unit_R[leaf], rows.q, count, pad(rows.q[0], rank))
+        for i in range(count):
+            z, q = rows.Z[s + i], rows.q[i]
+            z[0] = 1.0
+            for j in range(rank):
+                q[j] *= inv_pivots[j]
+                z[j + 1] = q[j]
+            rows.widths[s + i] = pad(z, rank + 1)
+            rows.sizes[s + i] = m
+        s += count
+
+
+@hot
+def adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, v):
+    """Return what adds_direction of hot/primitives/dictionary.py does, for this form of R."""
+    for j in range(rank):
+        v[j] = q[j] * inv_pivots[j]
+    nuggets = k_xx
+    for i in range(rank - 1, -1, -1):
+        line, start = find_row(U, i)
+        row, tail = U[line, start + 1 : start + rank - i], v[i + 1 : rank]
+        s, squares = v[i], 0.0
+        for j in range(tail.shape[0]):
+            term = row[j] * tail[j]
+            s -= term
+            squares += term * term
+        v[i] = s
+        nuggets += (squares + s * s) / (inv_pivots[i] * inv_pivots[i])
+    return delta > 1.1 * NUGGET * nuggets
+
+
+@hot
+def clear_rows(U, first, stop):
+    """Write zeros to rows of U."""
+    for k in range(first, stop):
+        line, start = find_row(U, k)
+        row = U[line, start : start + U.shape[1] - k]
+        for j in range(row.shape[0]):
+            row[j] = 0.0
+
+
+@hot
+def add_direction(delta, leaf, maps, q):
+    """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
+    counts, U, inv_pivots = maps.counts[leaf], maps.unit_R[leaf], maps.inv_pivots[leaf]
+    rank = counts[RANK]
+    if rank % LANES == 0:  # written before passes over whole vectors read it: see end_choice
+        clear_rows(U, rank, smaller(rank + LANES, U.shape[1]))
+    for i in range(rank):
+        line, start = find_row(U, i)
+        U[line, start + rank - i] = q[i] * inv_pivots[i]
+    inv_pivots[rank] = 1.0 / math.sqrt(delta)
+    maps.span[leaf, rank] = counts[ATOMS]
+    counts[RANK] = rank + 1
+
+
+@hot
+def try_to_join(x, coin, leaf, maps, rows):
+    """Let the point that map_rows mapped last, alone, join the dictionary if its coin says so.
+
+    For later rounds: they have one coordinate more if it adds a direction. A point with the coin
+    AGAIN was an atom and joins as it did. Returns a status.
+    """
+    kors = KORSState(maps.counts[leaf], maps.atoms[leaf], maps.weights[leaf], maps.kors[leaf])
+    q, rank, k_xx = rows.q[0], maps.counts[leaf, RANK], kernel_diag(maps.kernel, x)
+    probability = joining_probability(JOINING, kors, rows.k, k_xx, rows.b)
+    if not probability >= 0.0:
+        return NOT_FINITE
+    if coin >= probability:
+        return DONE
+    delta = squared_distance(q, k_xx, rank)
+    if coin == AGAIN:
+        adds = maps.span[leaf, rank] == kors.counts[ATOMS]
+    else:
+        U, inv_pivots = maps.unit_R[leaf], maps.inv_pivots[leaf]
+        adds = adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, rows.k)
+    if adds:
+        add_direction(delta, leaf, maps, q)
+    joined = keep_point(JOINING, kors, x, k_xx, probability, rows.b)
+    return DONE if joined else NOT_POSITIVE
+
+
+@hot
+def map_rounds(leaf, X, coins, was_forecast, maps, rows):
+    """Write the coordinates of rounds; after its round each point may join, if there are coins.
+
+    was_forecast : whether a forecast wrote the coordinates of the only row. Returns the row that
+    failed, if any, and a status.
+    """
+    s, stop, counts = 0, X.shape[0], maps.counts[leaf]
+    while s < coins.shape[0] and counts[ATOMS] < maps.max_size:
+        if not was_forecast:
+            map_rows(s, s + 1, leaf, X, maps, rows)
+        status = try_to_join(X[s], coins[s], leaf, maps, rows)
+        if status != DONE:
+            return s, status
+        rows.sizes[s] = counts[ATOMS]
+        s += 1
+    if s < stop and not was_forecast:
+        map_rows(s, stop, leaf, X, maps, rows)
+    return stop, DONE
+
+
+# ---- members ----
+
+
+@hot
+def factor_of(regressions, leaf, i):
+    """Return the factor of regression i in a leaf."""
+    pending = regressions.pending
+    waiting = Pending(
+        pending.columns[leaf, i], pending.z[leaf, i], pending.point[leaf, i], pending.p[leaf, i]
+    )
+    return Factor(
+        regressions.U[leaf, i], regressions.inv_d[leaf, i], regressions.c[leaf, i], waiting
+    )
+
+
+@hot
+def find_next_width(widths, first, stop):
+    """Return the next row, up to ``stop``, of another width than row ``first``.
+
+    Rows of one width are a stretch. Rounding depends on the width, so not on how a stream is cut.
+    """
+    s = first + 1
+    while s < stop and widths[s] == widths[first]:
+        s += 1
+    return s
+
+
+@hot
+def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
+    """Play regressions of a leaf, ``some`` first and stop, and AWV beside them, on n rows.
+
+    Y : (n, K), empty if the rows are only forecast. All play as AWV (is_ridge False), which writes
+    ridge's forecasts too. Returns the row that failed, a status.
+    """
+    first, work = 0, rows.passes
+    while first < n:
+        r, end = rows.widths[first], find_next_width(rows.widths, first, n)
+        stretch = Stretch(first, end, r, smaller(compared, r))
+        if compared >= r:  # no column is new: awv_rounds leaves the growth as it is
+            rows.growth[first:end] = 0.0
+        for i in range(some[0], some[1]):
+            factor, numbers = factor_of(regressions, leaf, i), regressions.forgetting[i]
+            forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
+            ridge, awv = rows.forecasts[2 * i], rows.forecasts[2 * i + 1]
+            out = AWVResults(awv, ridge, rows.shrinks, rows.growth)
+            if Y.shape[0] == 0:
+                awv_forecasts(rows.Z, stretch, factor, forgetting, work, False, out)
+                continue
+            sums = rows.certificates[i]
+            played, status = awv_certified_rounds(
+                rows.Z, Y, stretch, factor, forgetting, work, False, out,
+                Certificate(regressions.totals[leaf, i], sums[0], sums[1], sums[2]),
+            )  # fmt: skip
+            if status != DONE:
+                return played, status
+        first = end
+    return n, DONE
+
+
+@hot
+def write_results(leaf, order, learns, before, space, rows):
+    """Write results in the order of the rounds: of certificates and sizes the increments."""
+    results, latest = space.results, space.sums.latest[leaf]
+    for s in range(order.shape[0]):
+        t = order[s]
+        results.sizes[t], before = rows.sizes[s] - before, rows.sizes[s]
+        for k in range(results.forecasts.shape[2]):
+            for i in range(results.forecasts.shape[0]):
+                results.forecasts[i, t, k] = rows.forecasts[i, s, k]
+            for i in range(latest.shape[0] if learns else 0):
+                for part in range(latest.shape[1]):
+                    now = rows.certificates[i, part, s, k]
+                    results.certificates[i, part, t, k] = now - latest[i, part, k]
+                    latest[i, part, k] = now
+
+
+@hot
+def leaf_rounds(leaf, order, X, Y, coins, was_forecast, space, rows):
+    """Play some rounds of a block, ``order``, which are those of a leaf.
+
+    X : (n, d), their inputs, scaled; Y : (n, K), empty if the rounds are only forecast; coins :
+    (n,), of points that may join the dictionary, empty if none may. With coins and without labels
+    points only join. was_forecast : whether the last call was the forecast of the only row. space :
+    Space, rows : Rows, bound. Returns which of them failed and a status.
+    """
+    space, rows, n = unbind(space), unbind(rows), order.shape[0]
+    counts, regressions, learns = space.dictionaries.counts[leaf], space.regressions, Y.shape[0] > 0
+    size, count = counts[ATOMS], regressions.forgetting.shape[0]
+    failed, status = map_rounds(leaf, X, coins, was_forecast, space.dictionaries, rows)
+    if status != DONE or (coins.shape[0] > 0 and not learns):
+        return failed, status
+    compared = counts[COMPARED] + 1
+    failed, status = regression_rounds(leaf, (0, count), n, Y, compared, regressions, rows)
+    for i in range(space.rules.codes.shape[0]):
+        if status == DONE:
+            forecasts = rows.forecasts[2 * count + i]
+            failed, status = rule_rounds(n, leaf, i, Y, space.rules, rows, forecasts)
+    if status == DONE:
+        write_results(leaf, order, learns, size, space, rows)
+    return failed, status
+
+
+@hot
+def sum_results(n, learns, space):
+    """Replace the increments of sizes and certificates of n rounds by their sums."""
+    space = unbind(space)
+    counts, total, results, size = space.dictionaries.counts, space.sums.total, space.results, 0
+    for leaf in range(counts.shape[0]):
+        size += counts[leaf, ATOMS]
+    for t in range(n - 1, -1, -1):
+        results.sizes[t], size = size, size - results.sizes[t]
+    for t in range(n if learns else 0):
+        for i in range(total.shape[0]):
+            for part in range(total.shape[1]):
+                for k in range(total.shape[2]):
+                    total[i, part, k] += results.certificates[i, part, t, k]
+                    results.certificates[i, part, t, k] = total[i, part, k]
