@@ -22,7 +22,7 @@ Examples assume ``import oklnumba as okl``.
 from oklnumba.components.losses import kons_step
 from oklnumba.theory.aggregation import experts_bound, fixed_share_bound, mlpoly_bound
 from oklnumba.theory.calandriello2017 import (
-    frequent_kons_bound, kons_bound, kors_size_bound, sketched_kons_bound,
+    con_kons_bound, frequent_kons_bound, kons_bound, kors_size_bound, sketched_kons_bound,
 )  # fmt: skip
 from oklnumba.theory.comparators import Comparator
 from oklnumba.theory.dimension import (
@@ -50,7 +50,7 @@ from oklnumba.theory.zhang2019 import (
 __all__ = [
     "AldBudget", "CapacityBound", "Comparator", "Hindsight", "Meter", "Reading", "RegretCurve",
     "SizeBound", "adagrad_bound", "adaptive_ftrl_bound", "ald_budget_bound", "awv_bound",
-    "bounded_kernel_lam", "capacity_bound", "coin_betting_bound", "comparator",
+    "bounded_kernel_lam", "capacity_bound", "coin_betting_bound", "comparator", "con_kons_bound",
     "discounted_awv_bound", "effective_dimension", "exp_concave_bound", "exp_concave_rate",
     "experts_bound", "exponentiated_gradient_bound", "fixed_share_bound", "frequent_kons_bound",
     "ftrl_ar_bound", "ftrl_bound", "gaussian_dimension_bound", "gradient_steps_bound",
@@ -59,8 +59,8 @@ __all__ = [
     "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound", "ogd_strong_bound",
     "online_effective_dimension", "p_norm_bound", "perceptron_bound", "pkawv_bound", "pomdr_bound",
     "pomdr_data_bound", "projection_gap", "rates", "regret", "ridge_bound",
-    "sketched_kons_bound",
-    "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree", "winnow_bound",
+    "sketched_kons_bound", "strongly_convex_bound", "svm_rounds", "taylor_bound", "taylor_degree",
+    "winnow_bound",
 ]  # fmt: skip
 
 

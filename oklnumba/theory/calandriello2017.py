@@ -1,6 +1,7 @@
 """Bounds of Calandriello, Lazaric and Valko 2017 (kons): KONS, its sketches, and KORS."""
 
-from math import log
+from functools import partial
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import ArrayLike
 from oklnumba.components import losses
 from oklnumba.components.losses import kons_step
 from oklnumba.core import inputs
-from oklnumba.core.checks import require
+from oklnumba.core.checks import require, require_count
 from oklnumba.theory.arguments import checks_arguments
-from oklnumba.theory.dimension import effective_dimension, online_effective_dimension
+from oklnumba.theory.dimension import effective_dimension, log_det, online_effective_dimension
 from oklnumba.theory.matrix import factor_shifted
 
 
@@ -138,6 +139,38 @@ def frequent_kons_bound(
     shrunk = float(shares.min()) if len(X) >= 2 * rank else 0.0
     log_det = float(np.log1p(values / alpha).sum()) + 2.0 * rank * shrunk / alpha
     return (alpha * norm**2 + log_det / sigma) / 2.0
+
+
+@checks_arguments(m=partial(require_count, least=0))
+def con_kons_bound(
+    kernel: Any, X: ArrayLike, m: int, mu: float, loss: str = "squared", C: float = 1.0,
+    alpha: float = 1.0, norm: float = 0.0,
+) -> float:  # fmt: skip
+    """Return the regret bound of CON-KONS with a dictionary of m atoms, without restarts (ours).
+
+    (alpha |f|^2 + R) / 2 + L |f| sqrt(mu (m + 1) n) + sigma L^2 |f|^2 mu n / 2 against every f with
+    |f(x_t)| <= C, for |(I - P_t) C_t (I - P_t)| <= mu in all rounds, as KORS has it (pkawv
+    Proposition 5). sigma and L are of the loss on [-C - |f| sqrt(mu), C + |f| sqrt(mu)]. R is (2 /
+    sigma) m log(1 + sigma L^2 tr K / (2 alpha m)), or where sigma L^2 (m + 1) mu <= alpha at most
+    (4 / sigma) log det(I + sigma L^2 K / (2 alpha)).
+
+    Remarks
+    -------
+    docs/frequent_kons.md has the proof. Forecasts are cut to +-(C + |f| dist_t).
+
+    Examples
+    --------
+    >>> X = [[1.0], [1.0], [-1.0]]
+    >>> round(okl.theory.con_kons_bound(okl.Linear(), X, m=1, mu=1e-6, norm=0.5), 3)
+    11.223
+    """
+    sigma, L = _measure_curved(loss, C + norm * sqrt(mu))
+    n, level = len(X), 2.0 * alpha / (sigma * L**2)
+    R = 2.0 * m * log(1.0 + float(kernel.diag(X).sum()) / (level * max(m, 1)))
+    if (m + 1) * mu <= level / 2.0:
+        R = min(R, 4.0 * log_det(kernel, X, level))
+    gap = L * norm * sqrt(mu * (m + 1) * n) + 0.5 * sigma * (L * norm) ** 2 * mu * n
+    return (alpha * norm**2 + R / sigma) / 2.0 + gap
 
 
 @checks_arguments(eps="(0, 1)")
