@@ -12,7 +12,7 @@ from oklnumba.interop import OnlineClassifier
 from oklnumba.learners.tree import group_by_leaf
 from tests import test_all_learners as battery
 from tests import test_saving as saving
-from tests.battery import HARD, assert_same_proofs, assert_same_run, contents, far_from_the_origin
+from tests.battery import HARD, assert_same_proofs, assert_same_run, far_from_the_origin
 from tests.checks import COMPILED, arrays, play_adversary
 from tests.streams import inputs
 
@@ -254,42 +254,14 @@ def test_hard_streams(case, name):
         battery.test_regret_is_below_its_bound_at_every_round(case, name)
 
 
-@pytest.mark.parametrize("case", [CASES[name] for name in ("NystromAWV", "SelfTuning")])
-def test_causality_and_data_that_is_given_away(case):
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_causality_cuts_files_and_data_that_is_given_away(case, tmp_path):
     battery.test_a_forecast_never_depends_on_its_own_or_a_later_label(case)
     battery.test_inputs_are_neither_changed_nor_kept(case)
     battery.test_before_any_data_every_forecast_is_zero(case, None)
-
-
-@pytest.mark.parametrize(
-    ("case", "name"),
-    [*((CASES["NystromAWV"], name) for name in STREAMS), (CASES["OGD"], "few values"),
-     (CASES["within"], "shuffled")],
-)  # fmt: skip
-def test_bulk_chunks_and_single_rounds_have_the_same_bits(case, name):
-    X, y = stream(name, 300)
-    bulk, single = case(), case()
-    run = okl.run(bulk, X, y)
-    for x, label in zip(X, y, strict=True):
-        single.learn_one(x, label)
-    assert contents(single) == contents(bulk)
-    for cuts in ([1, 2, 19, 20, 21, 150], [40, 41], range(7, 300, 7)):
-        learner = case()
-        pairs = zip(np.split(X, cuts), np.split(y, cuts), strict=True)
-        chunked = okl.run(learner, pairs)
-        assert contents(learner) == contents(bulk)
-        assert_array_equal(chunked.predictions, run.predictions)
-        assert_array_equal(chunked.sizes, run.sizes)
-        assert_same_proofs(chunked.certificate, run.certificate)
-
-
-@pytest.mark.parametrize(
-    ("name", "stop"),
-    [("OGD", 20), ("NystromAWV", 70), ("KernelAWV", 70), ("SelfTuning", 70), ("within", 0)],
-)
-def test_files_copies_and_reset(name, stop, tmp_path):
-    case = CASES[name]
-    saving.test_save_load_and_copies_go_on_bit_for_bit(case, stop, tmp_path)
+    battery.test_a_run_is_the_loop_written_by_hand(case)
+    battery.test_run_over_chunks(case)
+    saving.test_save_load_and_copies_go_on_bit_for_bit(case, 70, tmp_path)
     saving.test_reset_goes_back_to_no_data(case)
 
 
