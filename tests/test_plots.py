@@ -43,17 +43,13 @@ def test_losses_are_those_of_the_runs(runs, axes, mistakes):
     assert axes.get_xlabel() == "rounds"
     counted = mistakes is not False
     assert axes.get_ylabel() == ("mistakes so far (%)" if counted else "average squared loss")
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 3
+    many = [plots.line_style(i) for i in range(len(plots.COLOURS) * len(plots.DASHES))]
+    assert len({(s["color"], str(s["linestyle"])) for s in many}) == len(many)
     for line, run in zip(axes.lines, runs.values(), strict=True):
         assert line.get_xdata()[[0, -1]].tolist() == [10, 300]
         end = 100 * run.mistake_rate if counted else run.mean_loss
         assert line.get_ydata()[-1] == pytest.approx(end, rel=1e-12)
-
-
-def test_lines_differ_in_colour_and_dashes(runs, axes):
-    plots.loss_curves(runs, axes)
-    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 3
-    many = [plots.line_style(i) for i in range(len(plots.COLOURS) * len(plots.DASHES))]
-    assert len({(s["color"], str(s["linestyle"])) for s in many}) == len(many)
 
 
 def test_the_certificate_is_that_of_the_run(runs, axes):

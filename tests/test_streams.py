@@ -98,16 +98,6 @@ def test_the_numbers_of_the_file_in_blocks_of_one_size(name, tmp_path):
     assert name in repr(data) and len(repr(data)) < 60 + len(str(path)) and "\n" not in repr(data)
 
 
-@every_format
-def test_a_run_over_a_file_is_the_run_over_the_arrays(name, tmp_path):
-    path, options = written(tmp_path, name)
-    run = okl.run(learner(), okl.stream(path, batch=64, **options))
-    pairs = [(X[i : i + 64], y[i : i + 64]) for i in range(0, ROWS, 64)]
-    assert_same_run(run, okl.run(learner(), pairs))
-    # A block as long as it is by itself begins and ends where a run cuts arrays, too.
-    assert_same_run(okl.run(learner(), okl.stream(path, **options)), okl.run(learner(), X, y))
-
-
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
 def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
     path, _ = written(tmp_path, name)
@@ -289,23 +279,6 @@ def test_values_that_come_after_the_first_rows_are_none_of_the_columns(tmp_path,
     assert found[:700].sum(axis=1).tolist() == [1.0] * 7 + [0.0] + [1.0] * 692
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"encode": "town"}, "encode must be a list of names"),
-        ({"drop": ["twon"]}, "drop: there is no column 'twon'; did you mean 'town'"),
-        ({"encode": ["y"]}, "each once, not"),
-        ({"columns": ["town"], "encode": ["town"]}, "each once, not"),
-        ({"drop": ["a", "b", "c", "town", "code", "day"]}, "columns must be others than the label"),
-    ],
-)
-def test_what_cannot_be_encoded_or_dropped(options, message, tmp_path):
-    path, _ = written(tmp_path, "points.csv", MIXED)
-    refused(message, okl.stream, path, label="y", **options)
-    path, _ = written(tmp_path, "points.libsvm")
-    refused("no names of columns", okl.stream, path, encode=["1"])
-
-
 # ---- what goes wrong ----
 
 
@@ -350,6 +323,8 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
     with pytest.raises(ValueError, match=r"play it by okl.run\(learner, X\), without labels"):
         okl.FOGD().partial_fit(okl.stream(path, label="y"), [1.0])
     libsvm, _ = written(tmp_path, "points.libsvm")
+    mixed, _ = written(tmp_path, "points.csv", MIXED)
+    numbers = ["a", "b", "c"]
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("a b c")
     bad = [
@@ -365,6 +340,12 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (path, {"label": "y", "classes": "ab"}, "classes must be"),
         (path, {"label": "y", "classes": (1, 1)}, "classes must be"),
         (path, {"label": "y", "format": "excel"}, "format must be one of"),
+        (mixed, {"label": "y", "encode": "town"}, "encode must be a list of names"),
+        (mixed, {"label": "y", "drop": ["twon"]}, "drop: there is no column 'twon'; did you mean"),
+        (mixed, {"label": "y", "encode": ["y"]}, "each once, not"),
+        (mixed, {"label": "y", "columns": ["town"], "encode": ["town"]}, "each once, not"),
+        (mixed, {"label": "y", "drop": [*numbers, "town", "code", "day"]}, "others than the label"),
+        (libsvm, {"encode": ["1"]}, "no names of columns"),
         (libsvm, {"label": "y"}, "leave out label, columns"),
         (libsvm, {"width": 0}, "width must be"),
         (tmp_path / "notes.txt", {"label": "y"}, "notes.txt: the suffixes do not name one format"),
