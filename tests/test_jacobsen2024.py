@@ -6,8 +6,10 @@ from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.theory import discounted_awv_bound
+from oklnumba.theory.jezequel2019 import _find_coordinates
 from tests.checks import play_adversary
 from tests.reference import naive
+from tests.streams import inputs, labels
 
 
 def moving(kind, n=240, r=3):
@@ -103,3 +105,75 @@ def test_half_the_bound_is_exceeded_where_each_direction_is_new_again():
     bound = discounted_awv_bound(Z, signs, 1e-3, 0.5, u)
     assert (regret <= bound).all()
     assert (regret > bound / 2).all()
+
+
+# ---- a space that grows ----
+
+
+def grown(kind, n=120):
+    """Return inputs, labels of a function that moves, and the kernel."""
+    rng = np.random.default_rng(5)
+    X = inputs(kind if kind in ("clustered", "repeated", "sorted") else "uniform", n, 2, rng)
+    return X, labels("coins" if kind == "coins" else "drifting", X, rng), okl.Gaussian(0.7)
+
+
+@pytest.mark.parametrize(
+    "kind", ["drifting", "clustered", "repeated", "sorted", "coins", "against"]
+)
+def test_dynamic_regret_of_nystrom_awv_is_under_the_bound(kind):
+    """On a dictionary that grows, for functions outside the space too; the last bound is exact.
+
+    With u_t = 0 and no floor (discount 1) it is the certificate's bound, less lam |f|^2 terms.
+    """
+    X, y, kernel = grown(kind)
+    for lam, discount in ((1.0, 1.0), (0.1, 0.98), (0.01, 0.9), (1e-3, 0.5)):
+        learner = okl.NystromAWV(kernel, lam=lam, mu=0.1, discount=discount, seed=2)
+        if kind == "against":
+            _, y = play_adversary(learner.reset(), X)
+        run = okl.run(learner.reset(), X, y)
+        Z, ranks = _find_coordinates(kernel, X, run.sizes, None)
+        assert ranks[-1] > 2 * ranks[5]
+        half = np.where(np.arange(len(y))[:, None] < 60, 1.0, -1.0)
+        for u in (*comparators(Z, y, 0.5 * half * np.ones(Z.shape[1])), np.full(Z.shape[1], 0.3)):
+            bound = discounted_awv_bound(Z, y, lam, discount, u, ranks)
+            assert (regrets(y, run.predictions, Z, u) <= bound + 1e-8).all()
+    with pytest.raises(ValueError, match="sizes must be 120 counts"):
+        discounted_awv_bound(Z, y, 1.0, 0.9, np.zeros(Z.shape[1]), ranks[::-1])
+
+
+def test_the_bound_on_growing_spaces_is_the_certificate_where_nothing_moves():
+    """Discount 1 and the best function of the end: bound - regret is the certificate's."""
+    X, y, kernel = grown("drifting")
+    run = okl.run(okl.NystromAWV(kernel, lam=0.5, mu=0.1, seed=2), X, y)
+    Z, ranks = _find_coordinates(kernel, X, run.sizes, None)
+    best = np.linalg.solve(Z.T @ Z + 0.5 * np.eye(ranks[-1]), Z.T @ y)
+    bound = discounted_awv_bound(Z, y, 0.5, 1.0, best, ranks)[-1]
+    loss = np.square(y - Z @ best).sum()
+    certified = run.certificate.guaranteed[-1]
+    assert_allclose(loss + bound, certified, rtol=1e-6)
+
+
+def test_experts_over_discounts_have_the_least_of_their_bounds():
+    X, y, kernel = grown("drifting")
+    grid = [okl.NystromAWV(kernel, lam=0.1, mu=0.1, discount=g, seed=2) for g in (1.0, 0.98, 0.9)]
+    run, one = okl.run(okl.Experts(grid), X, y), okl.run(grid[0].reset(), X, y)
+    Z, ranks = _find_coordinates(kernel, X, one.sizes, None)  # KORS forgets nothing
+    more = okl.theory.experts_bound(3, B=None, y=y)
+    for u in comparators(Z, y, np.zeros_like(Z)):
+        each = [discounted_awv_bound(Z, y, 0.1, a.discount, u, ranks)[-1] for a in grid]
+        assert regrets(y, run.predictions, Z, u)[-1] <= min(each) + more
+
+
+def test_half_the_bound_on_growing_spaces_is_exceeded():
+    """Each direction is new again, and joins with its first round: the control of above."""
+    n, r = 120, 20
+    X = 100.0 * (np.arange(n) % r)[:, None]
+    signs = np.where(np.arange(n) // r % 2 == 0, 1.0, -1.0)
+    learner = okl.NystromAWV(okl.Gaussian(1.0), lam=1e-3, mu=1e-9, discount=0.5)
+    run = okl.run(learner, X, signs)
+    Z, ranks = _find_coordinates(okl.Gaussian(1.0), X, run.sizes, None)
+    assert ranks[0] == 1 and ranks[-1] == r
+    u = np.repeat(signs[::r], r)[:, None] * np.ones(r)
+    bound = discounted_awv_bound(Z, signs, 1e-3, 0.5, u, ranks)
+    regret = regrets(signs, run.predictions, Z, u)
+    assert (regret <= bound).all() and (regret > bound / 2).all()

@@ -13,8 +13,9 @@ from oklnumba.theory.arguments import checks_arguments
 
 @checks_arguments(discount=require_discount)
 def discounted_awv_bound(
-    Z: ArrayLike, y: ArrayLike, lam: float, discount: float, comparators: ArrayLike
-) -> np.ndarray:
+    Z: ArrayLike, y: ArrayLike, lam: float, discount: float, comparators: ArrayLike,
+    sizes: ArrayLike | None = None,
+) -> np.ndarray:  # fmt: skip
     """Return the bound on the dynamic regret of discounted AWV, after every round, shape (n,).
 
     sum_t (y_t - f_t)^2 - sum_t (y_t - u_t.z_t)^2 of the forecasts f_t of PKAWV or LinearAWV with
@@ -32,6 +33,10 @@ def discounted_awv_bound(
     discount : float in (0, 1]
     comparators : array_like of shape (n, r) or (r,)
         u_t of each round; one row for all rounds gives the static regret.
+    sizes : array_like of int, shape (n,), optional
+        For NystromAWV, whose space grows: the columns of Z that span it in each round, the first
+        ones, coordinates in an orthonormal basis. u_t is cut to the space, and what that loses is
+        added. docs/drift.md has the proof.
 
     Remarks
     -------
@@ -58,18 +63,44 @@ def discounted_awv_bound(
     valid = U.shape in (Z.shape, Z.shape[1:])
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)
-    R, w = sqrt(lam) * np.eye(Z.shape[1]), np.zeros(Z.shape[1])  # R'R = A, and the ridge estimate
-    out, bound = np.empty(len(y)), lam * float(U[0] @ U[0])
-    for t, (z, label) in enumerate(zip(Z, y, strict=True)):
-        p = scipy.linalg.solve_triangular(R, z, trans="T")
+    ranks = np.full(len(y), Z.shape[1]) if sizes is None else np.asarray(sizes)
+    valid = ranks.shape == y.shape and (np.diff(ranks, prepend=0) >= 0).all()
+    valid = valid and ranks[-1] <= Z.shape[1]
+    require(valid, "sizes", sizes, f"{len(y)} counts that never fall, at most {Z.shape[1]}")
+    cut = np.where(np.arange(Z.shape[1]) < ranks[:, None], U, 0.0)
+    lost = np.square(y - (Z * cut).sum(axis=1)) - np.square(y - (Z * U).sum(axis=1))
+    r = int(ranks[0])
+    R, w = sqrt(lam) * np.eye(r), np.zeros(r)  # R'R = A, and the ridge estimate
+    out, bound = np.empty(len(y)), lam * float(cut[0] @ cut[0])
+    for t, label in enumerate(y):
+        z = Z[t, :r]
+        p = scipy.linalg.solve_triangular(R, z, trans="T") if r else z
         a = 1.0 + p @ p  # 1 + z' A^-1 z, A before the round
-        w += (label - w @ z) / a * scipy.linalg.solve_triangular(R, p)
-        R = np.linalg.qr(np.vstack([R, z]), mode="r")  # type: ignore[assignment]  # NumPy's stub
+        if r:
+            w += (label - w @ z) / a * scipy.linalg.solve_triangular(R, p)
+            R = np.linalg.qr(np.vstack([R, z]), mode="r")
         bound += label**2 * (1.0 - 1.0 / a)
         out[t] = bound
         if t + 1 < len(y):
-            bound -= discount * float(np.square(R @ (U[t] - w)).sum())  # g F_t(u_t)
+            bound -= discount * float(np.square(R @ (cut[t, :r] - w)).sum())  # g F_t(u_t)
             D = R.diagonal() ** 2
             R *= np.sqrt(np.maximum(discount * D, lam) / D)[:, None]  # D <- g D, at least lam
-            bound += float(np.square(R @ (U[t + 1] - w)).sum())  # G_t(u_{t+1})
-    return out
+            weights = discount ** np.arange(t + 1.0, 0.0, -1.0)
+            while r < ranks[t + 1]:
+                R, w = _add_column(R, w, Z[: t + 1, : r + 1], y[: t + 1], weights, lam)
+                r += 1
+            bound += float(np.square(R @ (cut[t + 1, :r] - w)).sum())  # G_t(u_{t+1})
+    return out + np.cumsum(lost)
+
+
+def _add_column(
+    R: np.ndarray, w: np.ndarray, Z: np.ndarray, y: np.ndarray, weights: np.ndarray, lam: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return R and w with the last column of Z, whose other columns are in them already."""
+    past, column, r = Z[:, :-1], Z[:, -1] * weights, len(w)
+    v = scipy.linalg.solve_triangular(R, past.T @ column, trans="T") if r else w
+    pivot = Z[:, -1] @ column + lam - v @ v
+    gain = column @ (y - past @ w) / pivot
+    out = np.zeros((r + 1, r + 1))
+    out[:r, :r], out[:r, r], out[r, r] = R, v, sqrt(pivot)
+    return out, np.append(w - gain * scipy.linalg.solve_triangular(R, v) if r else w, gain)
