@@ -10,7 +10,7 @@ import oklnumba as okl
 from oklnumba import losses, theory
 from oklnumba.components import features
 from oklnumba.core import guard
-from oklnumba.core.state import aligned_zeros
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.hot.experts import (
     AGGREGATING,
     PEAK,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.state import APART, aligned_zeros, free_pages, zero_pages
+from oklnumba.core.arrays import APART, aligned_zeros, free_pages, zero_pages
 from oklnumba.learners import kons
 from tests.checks import arrays, one_by_one
 

@@ -9,18 +9,14 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.features import NystromFeatures
 from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, dense_blocks, scale_columns
+from oklnumba.core.old_state import OldState as State
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import Declaration, Params, field_in, positive, random_seed, required
-from oklnumba.core.state import (
-    INTERRUPTED,
-    Coins,
-    State,
-    aligned_zeros,
-    axes_of,
-    round_up_to_vector,
-)
+from oklnumba.core.state import INTERRUPTED, Coins
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives import dictionary as loops
 from oklnumba.hot.primitives.jit import ATOMS, DONE

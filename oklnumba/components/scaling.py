@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_inputs
+from oklnumba.core.old_state import OldState as State
 from oklnumba.core.params import Params, positive
-from oklnumba.core.state import INTERRUPTED, State
+from oklnumba.core.state import INTERRUPTED
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oklnumba.core.state import aligned_zeros, triangle_rows
+from oklnumba.core.arrays import aligned_zeros, triangle_rows
 from oklnumba.hot.primitives.factor import ROUND, Factor, PassWork, Pending, finish_pending
 from oklnumba.hot.primitives.udu import NO_DISCOUNT, TILE, TOGETHER, Forgetting
 

@@ -1,120 +1,29 @@
-"""State: arrays that are declared by their axes, grow, and are saved; coins drawn ahead.
-
-``_STATE`` of a learner or a streaming dictionary has the axes of each array. An axis is the name of
-a fixed length ("d"), or an entry of the integer array ``counts``: how much of the axis is in use.
-The array has room for more.
-"""
+"""Objects with a state: the NamedTuple of arrays that their loop takes; coins drawn ahead."""
 
 import json
-import mmap
-from collections.abc import Callable, Iterator
-from functools import cache
-from math import isqrt, prod
-from operator import attrgetter
-from typing import Any, ClassVar, Self, get_type_hints
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
+from oklnumba.core import arrays
 from oklnumba.core.guard import locked, new_lock
-from oklnumba.hot.primitives.jit import NEED_ROOM
-from oklnumba.hot.primitives.udu import LANES, TILE
+from oklnumba.hot.primitives.jit import LOWER, NEED_ROOM, REMADE, UNBOUNDED, UPPER, Integers
 
-ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
-# Numbers between two arrays. If they are less than 256 bytes apart, LLVM's overlap check takes the
-# scalar loop, and sums round differently.
-APART = 64
-SET = 64  # cache lines, 4096 bytes, after which addresses share a set of the first cache
-FEWEST_LINES = 3  # least distance of rows, in lines, modulo SET
-BLOCK_ROWS = 504  # rounds whose features are stored at a time: whole sweeps of udu.py
+if TYPE_CHECKING:  # with a default, so that ``okl.Learner`` may stand without parameters
+    from typing_extensions import TypeVar
 
-OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
+    S = TypeVar("S", default=Any)
+    W = TypeVar("W", default=Any)
+else:
+    from typing import TypeVar
+
+    S, W = TypeVar("S"), TypeVar("W")
+
 INTERRUPTED = RuntimeError(
     "this object was interrupted, or ran out of memory, in mid-round; call reset(), or go on from "
     "a file that was saved before"
 )
-
-
-def aligned_zeros(*shape: int) -> np.ndarray:
-    """Return zeros that start a cache line, so that vector loads never cross one.
-
-    No other array is nearer than APART, so bits do not depend on the addresses of arrays.
-    """
-    return _align(np.zeros, shape)
-
-
-def zero_pages(*shape: int) -> np.ndarray:
-    """Return aligned zeros that take memory page by page, when they are first written.
-
-    NumPy would ask the system for pages of 2 MB, and a round would wait for one.
-    """
-    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
-        return aligned_zeros(*shape)
-    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    return _align(lambda count: np.frombuffer(mmap.mmap(-1, 8 * count, private)), shape)
-
-
-def free_pages(array: np.ndarray) -> None:
-    """Give the pages of a part of ``zero_pages``, no longer read, back to the system."""
-    pages = getattr(array.base.base, "obj", None)
-    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        start = array.ctypes.data - array.base.ctypes.data
-        whole = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
-        count = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - whole
-        if count > 0:
-            pages.madvise(mmap.MADV_DONTNEED, whole, count)
-
-
-def _align(make: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    line = ARRAY_ALIGNMENT // 8
-    buffer = make(APART + line + prod(shape) + APART)
-    skip = APART + (-buffer.ctypes.data // 8) % line
-    return buffer[skip : skip + prod(shape)].reshape(shape)
-
-
-def round_up_to_vector(r: int) -> int:
-    """Return r rounded up to whole vectors, at least one."""
-    return -(-max(r, 1) // LANES) * LANES
-
-
-def pad_row_length(n: int) -> int:
-    """Return a row length >= n for which the TILE rows of a pass do not share cache sets.
-
-    Numbers a multiple of 4096 bytes apart share a set of the first cache. It holds eight or twelve
-    lines, and a load right after a store there waits.
-    """
-    lines = round_up_to_vector(n) // LANES
-    if TILE * lines <= SET:
-        return n
-    while any(min(k * lines % SET, -k * lines % SET) < FEWEST_LINES for k in range(1, TILE)):
-        lines += 1
-    return max(n, lines * LANES)
-
-
-def triangle_rows(U: np.ndarray, r: int) -> Iterator[np.ndarray]:
-    """Yield what U, (..., lines, cap), packed or not, has right of the diagonal in r columns."""
-    lines, cap = U.shape[-2:]
-    for k in range(r - 1):  # as find_row of udu.py
-        line, start = (k, k) if k < lines else (cap + TILE + k - k // TILE * TILE * 2, k % LANES)
-        yield U[..., line, start + 1 : start + r - k]
-
-
-def axes_of(*layouts: type) -> dict[str, tuple[str | int, ...]]:
-    """Return the axes of the arrays that the NamedTuples of a loop declare, by name.
-
-    A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array of the state; others are workspace.
-    """
-    hints = [get_type_hints(layout, include_extras=True) for layout in layouts]
-    return {
-        name: hint.__metadata__
-        for fields in hints
-        for name, hint in fields.items()
-        if hasattr(hint, "__metadata__")
-    }
-
-
-@cache
-def _fields_of(layout: type) -> attrgetter:
-    return attrgetter(*[f"_{name}" for name in layout._fields])
 
 
 def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
@@ -123,27 +32,26 @@ def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): contents[name] for name in names}
 
 
-class State:
-    """Arrays declared by their axes: made, grown, cut to the part in use, saved and restored.
+class State(Generic[S, W]):
+    """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
 
-    The array "atoms" of ``_STATE`` is the attribute ``_atoms``. ``_fault`` is set before a state
-    changes and cleared after, so an interrupted learner refuses to go on.
+    A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
+    ``_work`` is made anew where the state has grown. ``_fault`` is set before a state changes and
+    cleared after, so an interrupted learner refuses to go on.
     """
 
-    _STATE: ClassVar[dict[str, tuple[str | int, ...]]] = {}
-    _INTEGERS: ClassVar[frozenset[str]] = frozenset({"counts"})  # arrays of int64, not float64
-    _UNBOUNDED: ClassVar[frozenset[str]] = frozenset()  # arrays that may overflow harmlessly
-    _COINS: ClassVar[tuple[str, ...]] = ()
-    _PADDED: ClassVar[frozenset[str]] = frozenset()  # matrices of a fixed size with padded rows
-    _SPARSE: ClassVar[frozenset[str]] = frozenset()  # long arrays, mostly unused or soon freed
-    _REMADE: ClassVar[frozenset[str]] = frozenset()  # arrays that are computed again, not saved
+    _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
+    _GROWS: ClassVar[dict[str | int, int]] = {}  # axes of a part that grow along a count here
     _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
     _FIRST_ROOM = 64  # entries of the first buffers
-    _fault = None  # the exception to raise until reset()
+    _fault: BaseException | None = None  # to raise until reset()
+    _counts: Integers = np.zeros(8, dtype=np.int64)  # the array ``counts`` of the state
+    _state: S
+    _work: W
 
     def __post_init__(self) -> None:
         self._lock = new_lock(self)
-        super().__post_init__()
+        super().__post_init__()  # type: ignore[misc]  # of Params, or there is none
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle takes: all but the lock."""
@@ -174,18 +82,37 @@ class State:
     # ---- making and growing ----
 
     def _make_state(self, **lengths: int) -> None:
-        """Make the arrays of ``_STATE``, zero, of these fixed lengths, without room to grow."""
+        """Make the state, zero, of these fixed lengths, without room to grow."""
+        self._declared = arrays.list_declared(self._layout)
         self._lengths = lengths
-        for name, axes in self._STATE.items():
-            shape = [lengths[axis] if isinstance(axis, str) else 0 for axis in axes]
-            if name in self._PADDED:
-                shape[-1] = pad_row_length(shape[-1])
-            make = zero_pages if name in self._SPARSE else aligned_zeros
-            integers = name in self._INTEGERS
-            zeros = np.zeros(shape, dtype=np.int64) if integers else make(*shape)
-            setattr(self, f"_{name}", zeros)
-        growing = {axis for axes in self._STATE.values() for axis in axes if isinstance(axis, int)}
-        self._rooms = dict.fromkeys(growing - self._SHARES_ROOM.keys(), 0)
+        axes = {axis for name in self._declared for axis in self._find_axes(name)}
+        own = axes - self._SHARES_ROOM.keys()
+        rooms = {axis: 0 for axis in own if isinstance(axis, int)}
+        self._exchange(arrays.build(self._layout, lambda name: arrays.make_array(
+            self._declared[name], self._find_shape(name, rooms)
+        )), rooms)  # fmt: skip
+
+    def _find_axes(self, name: str) -> list[str | int]:
+        return [self._GROWS.get(axis, axis) for axis in self._declared[name].axes]
+
+    def _find_shape(self, name: str, rooms: dict[int, int]) -> list[int]:
+        share = self._SHARES_ROOM
+        return [
+            self._lengths[axis] if isinstance(axis, str) else rooms[share.get(axis, axis)]
+            for axis in self._find_axes(name)
+        ]
+
+    def _exchange(self, state: S, rooms: dict[int, int]) -> None:
+        """Take a state with its workspace, all of which is made by now."""
+        work = self._make_work(state, rooms)
+        self._state, self._work, self._rooms = state, work, rooms
+        counts = arrays.list_arrays(state).get("counts")
+        if counts is not None:
+            self._counts = counts
+
+    def _make_work(self, state: S, rooms: dict[int, int]) -> Any:
+        """Return the workspace for a state with this room."""
+        return None
 
     def _reserve(self, needed: dict[int, int]) -> None:
         """Make room for so many entries: make all new buffers, then exchange them at once."""
@@ -194,13 +121,22 @@ class State:
             if least > rooms[axis]:
                 rooms[axis] = self._choose_room(axis, least)
         if rooms != self._rooms:
-            buffers = self._make_buffers(rooms)
-            vars(self).update({f"_{name}": one for name, one in buffers.items()})
-            self._rooms = rooms
-            self._bind()
+            self._exchange(self._grow(rooms), rooms)
 
-    def _bind(self) -> None:
-        """Gather the arguments of the loops, after buffers were exchanged."""
+    def _grow(self, rooms: dict[int, int]) -> S:
+        """Return the state with this room."""
+        self._settle()
+        old = arrays.list_arrays(self._state)
+        return arrays.build(self._layout, lambda name: self._grow_array(
+            name, old[name], self._find_shape(name, rooms)
+        ))  # fmt: skip
+
+    def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
+        return arrays.grow_array(self._declared[name], old, shape)
+
+    def _choose_room(self, axis: int, least: int) -> int:
+        """Return the new room of a count; buffers at least double."""
+        return arrays.pad_row_length(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
 
     def _play_with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
         """Call ``rounds(first)`` until it asks for no more room; return its last answer."""
@@ -210,113 +146,82 @@ class State:
             first, status = rounds(first)
         return first, status
 
-    def _choose_room(self, axis: int, least: int) -> int:
-        """Return the new room of a count; buffers at least double."""
-        return pad_row_length(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        """Return longer copies of the growing arrays; subclasses add growing workspace."""
-        larger = {}
-        for name, axes in self._STATE.items():
-            old = getattr(self, f"_{name}")
-            shape = [
-                n if isinstance(axis, str) else rooms[self._SHARES_ROOM.get(axis, axis)]
-                for axis, n in zip(axes, old.shape, strict=True)
-            ]
-            if shape != list(old.shape):
-                make = zero_pages if name in self._SPARSE else aligned_zeros
-                larger[name] = make(*shape).astype(old.dtype, copy=False)
-                larger[name][tuple(slice(n) for n in old.shape)] = old
-        return larger
-
     def _free(self, axis: int) -> None:
         """Free the arrays along a count whose entries are no longer needed."""
-        self._counts[axis] = self._rooms[axis] = 0
-        for name, axes in self._STATE.items():
-            if axis in axes:
-                setattr(self, f"_{name}", self._used(name).copy())
-
-    def _used(self, name: str) -> np.ndarray:
-        """Return the part of an array of the state that is in use (a view)."""
-        cut = (
-            slice(self._lengths[axis] if isinstance(axis, str) else int(self._counts[axis]))
-            for axis in self._STATE[name]
-        )
-        return getattr(self, f"_{name}")[tuple(cut)]
-
-    def _gather(self, layout: type) -> Any:
-        """Return a NamedTuple of a loop, each field ``name`` from the attribute ``_name``."""
-        return layout._make(_fields_of(layout)(self))
+        self._counts[axis] = 0
+        rooms, old = self._rooms | {axis: 0}, arrays.list_arrays(self._state)
+        self._exchange(arrays.build(self._layout, lambda name: (
+            self._cut(name, old[name]).copy() if axis in self._find_axes(name) else old[name]
+        )), rooms)  # fmt: skip
 
     # ---- saving ----
 
-    def _state(self) -> dict[str, Any]:
-        """Return the state as arrays and text; FloatingPointError if a number is not finite."""
-        self._settle()
-        names = [name for name in self._STATE if name not in self._REMADE]
-        state: dict[str, Any] = {name: self._used(name) for name in names}
-        for name, array in state.items():
-            if name not in self._UNBOUNDED and not np.isfinite(array).all():
-                raise FloatingPointError(
-                    f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
-                    "and labels, then reset() and start again"
-                )
-        if "U" in state:
-            rows = triangle_rows(self._U, self._columns_of_U())
-            nothing = np.empty((*self._U.shape[:-2], 0))
-            state["U"] = np.concatenate([nothing, *rows], axis=-1)
-        return state | {name: getattr(self, f"_{name}").state() for name in self._COINS}
-
-    def _columns_of_U(self) -> int:
-        """Return how many columns of U are in use."""
-        return self._used("U").shape[-1]
+    def _cut(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Return the part of an array that is in use (a view)."""
+        used = [
+            self._lengths[axis] if isinstance(axis, str) else int(self._counts[axis])
+            for axis in self._find_axes(name)
+        ]
+        return array[tuple(map(slice, used))]
 
     def _settle(self) -> None:
         """Finish pending rounds, so that all arrays are up to date."""
 
+    def _list_saved(self) -> dict[str, np.ndarray]:
+        """Return the arrays that files hold, whole."""
+        if self._layout is None:
+            return {}
+        named = arrays.list_arrays(self._state).items()
+        return {name: one for name, one in named if REMADE not in self._declared[name].marks}
+
+    def _export(self) -> dict[str, Any]:
+        """Return the state as arrays and text; FloatingPointError if a number is not finite."""
+        self._settle()
+        contents: dict[str, Any] = {}
+        for name, whole in self._list_saved().items():
+            marks, part = self._declared[name].marks, self._cut(name, whole)
+            if LOWER in marks:
+                part = np.concatenate([[], *arrays.lower_rows(part)])
+            if UNBOUNDED not in marks and not np.isfinite(part).all():
+                raise FloatingPointError(
+                    f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
+                    "and labels, then reset() and start again"
+                )
+            if UPPER in marks:
+                part = arrays.pack_triangle(whole, part.shape[-1])
+            contents[name] = part
+        return contents | {name: coins.state() for name, coins in self._list_coins().items()}
+
+    def _list_coins(self) -> dict[str, "Coins"]:
+        named = vars(self).items()
+        return {name.removeprefix("_"): one for name, one in named if isinstance(one, Coins)}
+
     def _output_axes(self) -> dict[str, int]:
         """Return the axis of the K outputs, by the name of each array that has one."""
-        named = self._STATE.items()
-        return {name: axes.index("outputs") for name, axes in named if "outputs" in axes}
+        declared = {name: self._declared[name].axes for name in self._list_saved()}
+        return {name: axes.index("outputs") for name, axes in declared.items() if "outputs" in axes}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Restore a state that ``_state`` returned, after ``_start``."""
-        if "counts" in self._STATE:
-            self._restore_array("counts", state["counts"])
-            counts = {axis: int(self._counts[axis]) for axis in self._rooms}
+    def _restore(self, contents: dict[str, Any]) -> None:
+        """Restore a state that ``_export`` returned, after ``_start``."""
+        if "counts" in self._list_saved():
+            self._write("counts", self._counts, contents["counts"])
+            rooms = {axis: int(self._counts[axis]) for axis in self._rooms}
             for axis, other in self._SHARES_ROOM.items():
-                counts[other] = max(counts[other], int(self._counts[axis]))
-            self._reserve(counts)
-        for name in [name for name in self._STATE if name not in self._REMADE]:
-            self._restore_array(name, state[name])
-        for name in self._COINS:
-            getattr(self, f"_{name}").restore(state[name])
+                rooms[other] = max(rooms[other], int(self._counts[axis]))
+            self._reserve(rooms)
+        for name, array in self._list_saved().items():
+            self._write(name, array, contents[name])
+        for name, coins in self._list_coins().items():
+            coins.restore(contents[name])
 
-    def _restore_array(self, name: str, value: Any) -> None:
-        """Restore an array; if it is for fewer inputs, the other columns stay as they are."""
-        array = part = self._used(name)
-        if name == "U":
-            self._restore_triangle(value)
-            return
-        if np.ndim(value) == array.ndim:
-            axes = zip(self._STATE[name], value.shape, strict=True)
-            part = array[tuple(slice(n if axis in OF_INPUTS else None) for axis, n in axes)]
-        if np.shape(value) != part.shape or value.dtype != part.dtype:
-            raise ValueError(
-                f"array {name!r} has shape {np.shape(value)}; expected {array.shape}, {part.dtype}"
-            )
-        part[...] = value
-
-    def _restore_triangle(self, value: np.ndarray) -> None:
-        """Restore U, in double or single precision, or its first columns."""
-        r = min((1 + isqrt(1 + 8 * value.shape[-1])) // 2, self._used("U").shape[-1])
-        shape = *self._U.shape[:-2], r * (r - 1) // 2
-        if value.shape != shape or value.dtype.kind != "f":
-            raise ValueError(f"array 'U' has shape {value.shape}; expected {shape}, floats")
-        start = 0
-        for row in triangle_rows(self._U, r):
-            row[...] = value[..., start : start + row.shape[-1]]
-            start += row.shape[-1]
+    def _write(self, name: str, array: np.ndarray, value: Any) -> None:
+        declared, part = self._declared[name], self._cut(name, array)
+        if UPPER in declared.marks:
+            arrays.unpack_triangle(array, part.shape[-1], value)
+        elif LOWER in declared.marks:
+            arrays.write_lower_rows(part, value)
+        else:
+            arrays.write_array(name, declared, part, value)
 
 
 class Coins:

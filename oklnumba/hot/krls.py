@@ -20,7 +20,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, last_coordinate
 from oklnumba.hot.primitives.expansion import expansion_value
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, Array, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, Array, Integers, hot
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 
@@ -28,7 +28,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 class KRLSState(NamedTuple):
     """The dictionary D, the coefficients, and least squares over the rounds."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     alpha: Annotated[Array, ATOMS]
     R: Annotated[Array, ATOMS, ATOMS]  # K = R'R

@@ -14,10 +14,11 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
+from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
 from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
 from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
-from oklnumba.core.state import BLOCK_ROWS, aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import awv as loops
 from oklnumba.hot.awv import AWVResults, Certificate, Stretch
 from oklnumba.hot.kernel_awv import (

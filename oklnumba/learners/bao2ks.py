@@ -6,9 +6,11 @@ import numpy as np
 
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.components.metric import split_metric
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, clone, count, positive, random_seed, required
-from oklnumba.core.state import Coins, aligned_zeros, axes_of
+from oklnumba.core.state import Coins
 from oklnumba.hot import bao2ks as loops
 from oklnumba.hot.primitives.jit import Out, enter
 from oklnumba.learners.base.learner import Learner, Trace

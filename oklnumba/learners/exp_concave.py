@@ -4,10 +4,11 @@ from math import inf
 
 import numpy as np
 
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, field_in, positive
-from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot.exp_concave import (
     BALL,
     SIMPLEX,

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components import losses
+from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
-from oklnumba.core.state import BLOCK_ROWS, State, aligned_zeros, axes_of
+from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, check_learner

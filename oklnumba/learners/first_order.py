@@ -10,8 +10,8 @@ import numpy as np
 from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, field_with, positive
-from oklnumba.core.state import axes_of
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as loops
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, enter

@@ -3,8 +3,8 @@
 import numpy as np
 
 from oklnumba.components.features import Features, FourierFeatures, check_features
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.params import KW_ONLY, count, field_with, positive, random_seed, width
-from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.base.feature_rows import FeatureRows

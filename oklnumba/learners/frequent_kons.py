@@ -4,11 +4,12 @@ import numpy as np
 import scipy
 
 from oklnumba.core import cholesky
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, field_in
-from oklnumba.core.state import aligned_zeros, axes_of
 from oklnumba.hot import frequent_kons as loops
 from oklnumba.hot.kons import clipped_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM, Out, enter

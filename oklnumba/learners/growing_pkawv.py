@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.features import TaylorFeatures, check_features
+from oklnumba.core.arrays import BLOCK_ROWS
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor, positive, required
-from oklnumba.core.state import BLOCK_ROWS
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.learners.awv import FORECASTERS, FeatureRidge
 from oklnumba.learners.base.learner import Trace

@@ -3,8 +3,9 @@
 import numpy as np
 
 from oklnumba.core.checks import require
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative, positive, random_seed
-from oklnumba.core.state import Coins, axes_of
+from oklnumba.core.state import Coins
 from oklnumba.hot import kernel_ogd as loops
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import loss_field

@@ -11,7 +11,9 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import cholesky
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.health import Factored, Part, measure_part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import (
     choice,
     field_in,
@@ -21,7 +23,7 @@ from oklnumba.core.params import (
     required,
     width,
 )
-from oklnumba.core.state import Coins, aligned_zeros, axes_of
+from oklnumba.core.state import Coins
 from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import JoiningRule

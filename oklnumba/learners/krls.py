@@ -4,12 +4,11 @@ import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, nonnegative
-from oklnumba.core.state import axes_of
 from oklnumba.hot.krls import KRLSState, Work, krls_rounds
 from oklnumba.learners.base.expansion import Expansion, measure_span
 
 
-class KRLS(Expansion):
+class KRLS(Expansion[KRLSState, Work]):
     """Kernel recursive least squares with ALD (Engel, Mannor and Meir 2004).
 
     x_t joins the dictionary where its squared distance to the span is more than ``threshold``; the
@@ -37,7 +36,7 @@ class KRLS(Expansion):
     (True, True)
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(KRLSState), KRLSState, Work
+    _layout, _work_layout = KRLSState, Work
     _loop = staticmethod(krls_rounds)
     _REMEDY = "raise threshold, or scale the inputs and labels"
 
@@ -50,10 +49,10 @@ class KRLS(Expansion):
 
     def _matrices(self) -> list[Part]:
         m = self.size
-        squares = Factored(self._Q, m)
-        w = squares.half_solve(self._z)
-        scale = float(np.linalg.norm(self._z[:m])) / np.sqrt(self._played)  # of fitted forecasts
+        squares = Factored(self._state.Q, m)
+        w = squares.half_solve(self._state.z)
+        scale = float(np.linalg.norm(self._state.z[:m])) / np.sqrt(self._played)  # of fits
         return [
             measure_part("least squares", squares, [w], [scale]),
-            measure_span(self._hyper.kernel, self.atoms, self._R, [w], [scale]),
+            measure_span(self._hyper.kernel, self.atoms, self._state.R, [w], [scale]),
         ]

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.features import Features, check_features
+from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, required
-from oklnumba.core.state import BLOCK_ROWS, aligned_zeros
 from oklnumba.learners.awv import LinearAWV
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round

@@ -6,9 +6,10 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
+from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, positive, width
-from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import newton as loops
 from oklnumba.hot.primitives.jit import NEED_ROOM, enter
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper

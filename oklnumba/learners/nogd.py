@@ -8,8 +8,8 @@ import scipy
 from oklnumba.components.features import leading_eigenvectors
 from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, positive, random_seed
-from oklnumba.core.state import axes_of
 from oklnumba.hot import nogd as loops
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
 from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Array, Out, enter

@@ -6,8 +6,10 @@ import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, pad_row_length, round_up_to_vector
 from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
 from oklnumba.core.health import Part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import (
     choice,
     count,
@@ -16,13 +18,6 @@ from oklnumba.core.params import (
     positive,
     random_seed,
     required,
-)
-from oklnumba.core.state import (
-    BLOCK_ROWS,
-    aligned_zeros,
-    axes_of,
-    pad_row_length,
-    round_up_to_vector,
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST, Certificate

@@ -19,7 +19,7 @@ class Foreign(Learner):
 
     __getstate__, __setstate__ = State.__getstate__, State.__setstate__
 
-    def _state(self) -> dict[str, Any]:
+    def _export(self) -> dict[str, Any]:
         return {"whole": copy.deepcopy(self.__getstate__())}  # it may learn meanwhile
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.core.checks import require
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, nonnegative, positive
-from oklnumba.core.state import axes_of
 from oklnumba.hot import pomdr as loops
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
 from oklnumba.hot.primitives.jit import enter

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative
-from oklnumba.core.state import axes_of
 from oklnumba.hot.projectron import ProjectronState, Rules, Work, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
 

@@ -3,9 +3,10 @@
 import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
+from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import Part
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, field_in, flag, positive, random_seed
-from oklnumba.core.state import aligned_zeros, axes_of, round_up_to_vector
 from oklnumba.hot import pros_n_kons as loops
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.dictionary import Dictionary

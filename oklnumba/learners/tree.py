@@ -224,8 +224,8 @@ class Tree(Wrapper):
     def _nested(self) -> dict[str, Learner]:
         return {f"leaf{node}": one for node, one in self._leaves.items()}
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"splits": [[n, *one[:2]] for n, one in self._splits.items()]}
+    def _export(self) -> dict[str, Any]:
+        return super()._export() | {"splits": [[n, *one[:2]] for n, one in self._splits.items()]}
 
     def _restore(self, state: dict[str, Any]) -> None:
         for split in state["splits"]:

@@ -160,9 +160,9 @@ class OnlineToBatch(RowWrapper):
     def _nested(self) -> dict[str, State]:
         return super()._nested() | {f"function{r}": f for r, f in self._functions.items()}
 
-    def _state(self) -> dict[str, Any]:
+    def _export(self) -> dict[str, Any]:
         rng = self._rng.bit_generator.state
-        return super()._state() | {"drawn": self._drawn, "next": self._next, "rng": rng}
+        return super()._export() | {"drawn": self._drawn, "next": self._next, "rng": rng}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._drawn, self._next = np.array(state["drawn"]), np.array(state["next"])

@@ -15,8 +15,9 @@ from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
+from oklnumba.core.old_state import OldState as State
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import required
-from oklnumba.core.state import State, axes_of
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
@@ -285,7 +286,7 @@ class OneVsRest(Several):
         super()._add_output()
         if self._learners:
             before, self._softmax = self._softmax, Softmax(self._outputs)
-            self._softmax._restore(before._state())
+            self._softmax._restore(before._export())
 
     def _nested(self) -> dict[str, State]:
         return super()._nested() | {"softmax": self._softmax}

@@ -14,13 +14,31 @@ that defines a function: after an edit in another file of hot/, delete the cache
 
 import os
 import re
+from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray  # in the NamedTuples that loops take: Annotated[Array, axes] (core/state.py)
+# In the NamedTuples that loops take: Annotated[Array, axes and marks] (core/arrays.py).
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Mark(Enum):
+    """What is said of an array of a state beside its axes."""
+
+    UPPER = "a unit upper triangular factor U, packed or not; only what is right of the diagonal"
+    LOWER = "a lower triangular factor, of which files hold the rows to the diagonal"
+    PADDED = "a matrix of a fixed size with padded rows"
+    SPARSE = "long, and mostly unused or soon freed: it takes memory page by page"
+    UNBOUNDED = "it may overflow harmlessly"
+    REMADE = "computed again, not saved"
+
+
+UPPER, LOWER, PADDED, SPARSE, UNBOUNDED, REMADE = Mark
 NEWEST_TESTED = 0, 68  # version of numba
 ATOMS = 0  # the first entry of every learner's counts: atoms in its dictionary
 

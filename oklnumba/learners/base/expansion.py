@@ -1,30 +1,34 @@
 """The base of learners whose function is sum_j alpha_j k(x_j, .)."""
 
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import required
-from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
 from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.states import OfExpansion, OfSpan, WithRow
+
+S = TypeVar("S", bound=OfExpansion)
+W = TypeVar("W", bound=WithRow)
+T = TypeVar("T", bound=OfSpan)
 
 
-class Expansion(Learner):
+class Expansion(Learner[S, W]):
     """A learner whose function is sum_j alpha_j k(x_j, .) over the atoms x_j of a dictionary.
 
-    A subclass has ``_loop`` of hot/, and the NamedTuples of its state, with ``counts``, ``atoms``
-    and ``alpha``, and of its workspace. In ``_start`` it sets ``_rules``, which the loop takes, and
-    calls ``_start_expansion``. The loop asks for room where the buffers are full.
+    A subclass has ``_loop`` of hot/, and the NamedTuples of its state and its workspace. In
+    ``_start`` it sets ``_rules``, which the loop takes, and calls ``_start_expansion``. The loop
+    asks for room where the buffers are full.
     """
 
-    _LAYOUT: ClassVar[type]  # the NamedTuple of the state
-    _WORK: ClassVar[type]  # the NamedTuple of the workspace: rows, among them ``k``
-    _loop: ClassVar[Callable]
+    _work_layout: ClassVar[Any]  # the NamedTuple of the workspace
+    _loop: ClassVar[Callable[..., tuple[int, int]]]
     _REMEDY = "lower eta, or scale the inputs and labels"
     _factor = 1.0  # of all coefficients
 
@@ -33,12 +37,14 @@ class Expansion(Learner):
     @property
     def atoms(self) -> np.ndarray:
         """The dictionary, shape (m, d); the order is that of ``coefficients``."""
-        return self._used("atoms").T.copy() if self._width is not None else np.zeros((0, 0))
+        if self._width is None:
+            return np.zeros((0, 0))
+        return self._state.atoms[:, : self.size].T.copy()
 
     @property
     def coefficients(self) -> np.ndarray:
         """The coefficients of the atoms, shape (m,)."""
-        return self._factor * self._used("alpha") if self._width is not None else np.zeros(0)
+        return self._factor * self._state.alpha[: self.size] if self.size else np.zeros(0)
 
     @property
     def norm(self) -> float:
@@ -56,22 +62,18 @@ class Expansion(Learner):
         self._make_state(d=d, counts=counts, **lengths)
         self._reserve({ATOMS: 1})
 
-    def _bind(self) -> None:
-        self._arrays = self._gather(self._LAYOUT)
-
     def _choose_room(self, axis: int, least: int) -> int:
         return int(min(super()._choose_room(axis, least), self._max_size))
 
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
+    def _make_work(self, state: S, rooms: dict[int, int]) -> W:
         width = max(rooms[ATOMS], *self._lengths.values())
-        work = self._WORK(*aligned_zeros(len(self._WORK._fields), width))
-        return super()._make_buffers(rooms) | {"work": work}
+        return self._work_layout(*aligned_zeros(len(self._work_layout._fields), width))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, rules, out = enter(self._loop), self._rules, Out(*trace[:2])
         beside = self._beside_labels(len(X))
         self._play_rounds(len(X), lambda first: loop(
-            X, y, *beside, first, self._kernel, rules, self._arrays, self._work, out,
+            X, y, *beside, first, self._kernel, rules, self._state, self._work, out,
         ))  # fmt: skip
 
     def _beside_labels(self, n: int) -> tuple:
@@ -84,21 +86,23 @@ class Expansion(Learner):
             out = np.empty(len(X))
         else:
             loop, out = enter(loop), single.trace.predictions
-        counts, factor, k = self._counts, self._factor, self._work.k
-        loop(X, self._kernel, self._atoms, self._alpha, counts, factor, k, out)
+        state, k = self._state, self._work.k
+        loop(X, self._kernel, state.atoms, state.alpha, state.counts, self._factor, k, out)
         return out
 
 
-class OnSpan(Expansion):
-    """An expansion with a factor ``_R`` of the kernel matrix of its first ``_factored`` atoms."""
+class OnSpan(Expansion[T, W]):
+    """An expansion with a factor R of the kernel matrix of its first ``_factored`` atoms."""
 
-    _factored = property(lambda self: int(self._counts[ATOMS]))
+    @property
+    def _factored(self) -> int:
+        return self.size
 
     def _matrices(self) -> list[Part]:
-        m, kernel = self._factored, self._hyper.kernel
-        w = self._R[:m, :m] @ self.coefficients[:m]  # of norm |f|, which is the scale of forecasts
+        m, kernel, R = self._factored, self._hyper.kernel, self._state.R
+        w = R[:m, :m] @ self.coefficients[:m]  # of norm |f|, which is the scale of forecasts
         scale = float(np.linalg.norm(w)) * largest_norm(kernel, self.atoms)
-        return [measure_span(kernel, self.atoms[:m], self._R, [w], [scale])]
+        return [measure_span(kernel, self.atoms[:m], R, [w], [scale])]
 
 
 def largest_norm(kernel: Kernel, points: np.ndarray) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import cholesky
-from oklnumba.core.state import pad_row_length
+from oklnumba.core.arrays import pad_row_length
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner
 
@@ -50,8 +50,8 @@ class GrowingFactor(Learner):
     def _rows_to_diagonal(self) -> list[np.ndarray]:
         return [self._L[i, : i + 1] for i in range(int(self._counts[self._FACTORED]))]
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"lower": np.concatenate([[], *self._rows_to_diagonal()])}
+    def _export(self) -> dict[str, Any]:
+        return super()._export() | {"lower": np.concatenate([[], *self._rows_to_diagonal()])}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

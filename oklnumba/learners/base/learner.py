@@ -40,9 +40,10 @@ from oklnumba.core.files import leave_out, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_dense
+from oklnumba.core.old_state import OldState
 from oklnumba.core.params import Declaration, Params, clone, from_spec, to_spec
 from oklnumba.core.schema import Schema, schema_of
-from oklnumba.core.state import INTERRUPTED, State, select_prefix
+from oklnumba.core.state import INTERRUPTED, S, State, W, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
 
@@ -74,7 +75,7 @@ class Trace(NamedTuple):
         return self._make([None if a is None else a[start:stop] for a in self])
 
 
-class Learner(State, Params):
+class Learner(OldState[S, W], Params):
     """An online learner: forecast, then see the label, then update.
 
     Learners of your own derive from this class: docs/your_own_learner.md shows one in 20 lines.
@@ -531,17 +532,17 @@ class Learner(State, Params):
         meta |= {"outputs": self._outputs, "schema": self._schema and self._schema.to_json()}
         if self._width is not None:
             meta["state"] = {}
-            for name, value in self._state().items():
+            for name, value in self._export().items():
                 if isinstance(value, np.ndarray):
                     arrays[f"state_{name}"] = value
                 else:
                     meta["state"][name] = value
         return meta, arrays
 
-    def _state(self) -> dict[str, Any]:
-        state = super()._state() | {"played": self._played}
+    def _export(self) -> dict[str, Any]:
+        state = super()._export() | {"played": self._played}
         for name, one in self._nested().items():
-            state |= {f"{name}_{key}": value for key, value in one._state().items()}
+            state |= {f"{name}_{key}": value for key, value in one._export().items()}
         return state
 
     def _output_axes(self) -> dict[str, int]:

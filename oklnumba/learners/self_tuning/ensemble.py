@@ -15,8 +15,8 @@ import numpy as np
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
+from oklnumba.core.old_state import OldState as State
 from oklnumba.core.paced import Paced
-from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults

@@ -91,9 +91,9 @@ class Expert:
         """Return the parts of the learners' matrices."""
         return name_members([(self.name, one._diagnose()) for one in self.learners])
 
-    def _state(self) -> dict[str, Any]:
+    def _export(self) -> dict[str, Any]:
         named = enumerate(self.learners)
-        return {f"{k}_{key}": value for k, one in named for key, value in one._state().items()}
+        return {f"{k}_{key}": value for k, one in named for key, value in one._export().items()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         last: dict[str, Any] = {}

@@ -7,8 +7,9 @@ from math import log2
 import numpy as np
 
 from oklnumba.core.guard import run_together
+from oklnumba.core.old_state import OldState as State
+from oklnumba.core.old_state import axes_of
 from oklnumba.core.paced import Paced, finish
-from oklnumba.core.state import State, axes_of
 from oklnumba.hot.primitives.jit import bind, enter
 from oklnumba.hot.tuned import forest as loops
 from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN

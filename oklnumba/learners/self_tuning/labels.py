@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
-from oklnumba.core.state import State
+from oklnumba.core.old_state import OldState as State
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 

@@ -5,9 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from oklnumba.core.arrays import round_up_to_vector
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
-from oklnumba.core.state import State, axes_of, round_up_to_vector
+from oklnumba.core.old_state import OldState as State
+from oklnumba.core.old_state import axes_of
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsState, write_weights
 from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED

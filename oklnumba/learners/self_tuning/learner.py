@@ -297,8 +297,8 @@ class SelfTuning(Learner):
         others = {"restarts": self._restarts, "labels": self._labels}
         return others | forests | experts | self._ensemble.parts()
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | self._ensemble.scales._asdict()
+    def _export(self) -> dict[str, Any]:
+        return super()._export() | self._ensemble.scales._asdict()
 
     def _output_axes(self) -> dict[str, int]:
         of_scales = dict.fromkeys(("offsets", "signs", "difference_mean", "difference_scale"), 0)

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.kernels import Kernel
-from oklnumba.core.cholesky import one_blas_thread
-from oklnumba.core.factors import count_lines, unpack
-from oklnumba.core.health import Part
-from oklnumba.core.state import (
-    Coins,
-    State,
-    axes_of,
+from oklnumba.core.arrays import (
     free_pages,
     pad_row_length,
     round_up_to_vector,
     triangle_rows,
 )
+from oklnumba.core.cholesky import one_blas_thread
+from oklnumba.core.factors import count_lines, unpack
+from oklnumba.core.health import Part
+from oklnumba.core.old_state import OldState as State
+from oklnumba.core.old_state import axes_of
+from oklnumba.core.state import Coins
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, DONE, bind, enter
 from oklnumba.hot.primitives.udu import LANES
@@ -241,8 +241,8 @@ class Group(State):
     def _output_axes(self) -> dict[str, int]:
         return super()._output_axes() | {"c_derived": 2}
 
-    def _state(self) -> dict[str, Any]:
-        state, n = super()._state(), self._saved
+    def _export(self) -> dict[str, Any]:
+        state, n = super()._export(), self._saved
         for name in self._REGRESSIONS:
             array = state[name]
             state |= {name: array[:, :n], f"{name}_derived": array[:, n:]}

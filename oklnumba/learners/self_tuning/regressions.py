@@ -5,9 +5,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.factors import make_pass_work, make_pending, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.state import aligned_zeros
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import space as loops

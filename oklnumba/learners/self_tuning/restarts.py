@@ -7,8 +7,8 @@ from itertools import islice
 import numpy as np
 
 from oklnumba.core.cholesky import one_blas_thread
+from oklnumba.core.old_state import OldState as State
 from oklnumba.core.paced import Paced, finish
-from oklnumba.core.state import State
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.labels import Past, Rounds
