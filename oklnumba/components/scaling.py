@@ -117,7 +117,7 @@ class Standardizer(State, Transformer, Params):
     @property
     def n_seen_(self) -> int:
         """Number of rows so far."""
-        return int(self._counts[0]) if hasattr(self, "_counts") else 0
+        return int(self._counts[0]) if hasattr(self, "_mean") else 0
 
     @property
     @locked
@@ -183,7 +183,7 @@ class Standardizer(State, Transformer, Params):
 
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
         """Stream the checked rows of X, perhaps the first."""
-        if not hasattr(self, "_counts"):
+        if not hasattr(self, "_mean"):
             self._begin(rows.shape[1])
             self._remember_columns(X, rows.shape[1])
         return self._stream(rows)

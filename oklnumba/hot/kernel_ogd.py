@@ -30,6 +30,7 @@ from oklnumba.hot.primitives.jit import (
     NEED_ROOM,
     NOT_FINITE,
     Array,
+    Integers,
     hot,
 )
 from oklnumba.hot.primitives.linalg import multiply
@@ -45,7 +46,7 @@ SQUARE = 1  # |f|^2, where there is a radius
 class NORMAState(NamedTuple):
     """The function f = factor * sum_j alpha_j k(x_j, .)."""
 
-    counts: Annotated[Array, "counts"]  # ATOMS, OLDEST
+    counts: Annotated[Integers, "counts"]  # ATOMS, OLDEST
     sums: Annotated[Array, "sums"]  # FACTOR, SQUARE
     atoms: Annotated[Array, "d", ATOMS]
     alpha: Annotated[Array, ATOMS]
@@ -137,7 +138,7 @@ def norma_rounds(X, y, first, kernel, rules, state, work, out):
 class BOGDState(NamedTuple):
     """The function f = sum_j alpha_j k(x_j, .)."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     alpha: Annotated[Array, ATOMS]
     diagonal: Annotated[Array, ATOMS]  # k(x_j, x_j)

@@ -22,6 +22,7 @@ from oklnumba.hot.primitives.jit import (
     NEED_MAP,
     NEED_ROOM,
     Array,
+    Integers,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot
@@ -34,12 +35,20 @@ FEATURES, LOSSES, STORED = 1, 2, 3
 
 
 class MappedState(NamedTuple):
-    """The function f = sum_j alpha_j k(x_j, .), and its map once S is full."""
+    """The function f = sum_j alpha_j k(x_j, .), its map once S is full, and the sketches of SkeGD.
 
-    counts: Annotated[Array, "counts"]
+    The sketches are of the kernel matrix K of all atoms that it stores.
+    """
+
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     alpha: Annotated[Array, ATOMS]
     W: Annotated[Array, FEATURES, ATOMS]  # z = W k(x, S)
+    stored: Annotated[Array, "d", STORED]
+    S: Annotated[Array, STORED, "sketch"]  # S_p
+    sampled: Annotated[Integers, "columns"]  # the atoms that S_m samples
+    pp: Annotated[Array, "sketch", "sketch"]  # Phi_pp
+    pm: Annotated[Array, "sketch", "columns"]  # Phi_pm
 
 
 class Work(NamedTuple):

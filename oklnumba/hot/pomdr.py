@@ -33,7 +33,16 @@ import numpy as np
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, project
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    Array,
+    Integers,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, solve_upper
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, kernel_row, put_atom
 
@@ -49,7 +58,7 @@ SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 class POMDRState(NamedTuple):
     """The dictionary S, f' = sum_j alpha_j k(x_j, .), and the last M examples."""
 
-    counts: Annotated[Array, "counts"]  # ATOMS, SWITCH, REMOVALS, PROJECTIONS, FACTORED
+    counts: Annotated[Integers, "counts"]  # ATOMS, SWITCH, REMOVALS, PROJECTIONS, FACTORED
     sums: Annotated[Array, "sums"]  # SQUARE, DELTA, ALL_DELTA, LARGEST
     atoms: Annotated[Array, "d", ATOMS]
     alpha: Annotated[Array, ATOMS]

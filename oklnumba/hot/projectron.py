@@ -29,6 +29,7 @@ from oklnumba.hot.primitives.jit import (
     NOT_FINITE,
     NOT_POSITIVE,
     Array,
+    Integers,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, solve_upper
@@ -38,7 +39,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, put_atom
 class ProjectronState(NamedTuple):
     """The dictionary S and the function f = sum_j alpha_j k(x_j, .)."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     alpha: Annotated[Array, ATOMS]
     R: Annotated[Array, ATOMS, ATOMS]  # K_S = R'R

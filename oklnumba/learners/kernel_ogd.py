@@ -3,15 +3,14 @@
 import numpy as np
 
 from oklnumba.core.checks import require
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins
 from oklnumba.hot import kernel_ogd as loops
-from oklnumba.learners.base.expansion import Expansion
+from oklnumba.learners.base.expansion import Expansion, S, W
 from oklnumba.learners.base.learner import loss_field
 
 
-class _Shrinking(Expansion):
+class _Shrinking(Expansion[S, W]):
     """Kernel gradient descent whose function shrinks by 1 - eta lam each round."""
 
     _: KW_ONLY
@@ -24,7 +23,7 @@ class _Shrinking(Expansion):
         require(shrinks, "lam", self.lam, f"less than 1 / eta = {1.0 / self.eta:g}")
 
 
-class KernelOGD(_Shrinking):
+class KernelOGD(_Shrinking[loops.NORMAState, loops.NORMAWork]):
     """Kernel online gradient descent: f <- (1 - eta lam) f - eta l'(f(x), y) k(x, .).
 
     NORMA (Kivinen, Smola and Williamson 2004) where lam > 0. With ``radius`` U, lam = 0 and no
@@ -59,24 +58,26 @@ class KernelOGD(_Shrinking):
     True
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(loops.NORMAState), loops.NORMAState, loops.NORMAWork
+    _layout, _work_layout = loops.NORMAState, loops.NORMAWork
     _loop = staticmethod(loops.norma_rounds)
 
     _: KW_ONLY
     budget: int | None = count(None, least=2)
     radius: float | None = positive(None)
 
-    _factor = property(lambda self: float(self._sums[loops.FACTOR]))
+    @property
+    def _factor(self) -> float:
+        return float(self._state.sums[loops.FACTOR])
 
     def _start(self, d: int) -> None:
         p = self._hyper
         budget = float(p.budget or np.inf)
-        self._rules = loops.NORMARules(self._loss_code, p.eta, p.lam, budget, p.radius or np.inf)
-        self._start_expansion(d, budget, counts=2, sums=2)
-        self._sums[loops.FACTOR] = 1.0
+        rules = loops.NORMARules(self._loss_code, p.eta, p.lam, budget, p.radius or np.inf)
+        self._start_expansion(d, rules, budget, counts=2, sums=2)
+        self._state.sums[loops.FACTOR] = 1.0
 
 
-class BOGD(_Shrinking):
+class BOGD(_Shrinking[loops.BOGDState, loops.BOGDWork]):
     """Bounded online gradient descent: at a full budget one atom is dropped at random.
 
     Zhao, Wang, Wu, Jin and Hoi 2012. The others are scaled so that the function stays the same in
@@ -111,8 +112,8 @@ class BOGD(_Shrinking):
     (True, 50)
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(loops.BOGDState), loops.BOGDState, loops.BOGDWork
-    _loop, _COINS = staticmethod(loops.bogd_rounds), ("coins",)
+    _layout, _work_layout = loops.BOGDState, loops.BOGDWork
+    _loop = staticmethod(loops.bogd_rounds)
 
     _: KW_ONLY
     budget: int = count(400, least=2)
@@ -123,9 +124,9 @@ class BOGD(_Shrinking):
     def _start(self, d: int) -> None:
         p = self._hyper
         budget, gamma = float(p.budget), p.gamma or np.inf
-        self._rules = loops.BOGDRules(self._loss_code, p.eta, p.lam, budget, gamma, p.weighted)
+        rules = loops.BOGDRules(self._loss_code, p.eta, p.lam, budget, gamma, p.weighted)
         self._coins = Coins(p.seed)
-        self._start_expansion(d, budget)
+        self._start_expansion(d, rules, budget)
 
     def _beside_labels(self, n: int) -> tuple:
         return (self._coins.take(n),)

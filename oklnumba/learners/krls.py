@@ -44,8 +44,7 @@ class KRLS(Expansion[KRLSState, Work]):
     threshold: float = nonnegative(0.01)
 
     def _start(self, d: int) -> None:
-        self._rules = self._hyper.threshold
-        self._start_expansion(d)
+        self._start_expansion(d, self._hyper.threshold)
 
     def _matrices(self) -> list[Part]:
         m = self.size

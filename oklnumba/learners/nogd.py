@@ -1,18 +1,15 @@
 """Gradient descent on a feature map of a full dictionary: NOGD and SkeGD."""
 
-from typing import Annotated, NamedTuple
-
 import numpy as np
 import scipy
 
 from oklnumba.components.features import leading_eigenvectors
 from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, positive, random_seed
 from oklnumba.hot import nogd as loops
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
-from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Array, Out, enter
+from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Out, enter
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace, loss_field
 
@@ -20,7 +17,7 @@ NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a m
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv
 
 
-class _Mapped(Expansion):
+class _Mapped(Expansion[loops.MappedState, loops.Work]):
     """Base of NOGD and SkeGD: kernel gradient descent, then linear descent on a feature map.
 
     On features z = W k(x, atoms) the function w.z is the expansion with coefficients W' w. A
@@ -28,7 +25,7 @@ class _Mapped(Expansion):
     makes the map when row t has been forecast, and returns the next row to play.
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(loops.MappedState), loops.MappedState, loops.Work
+    _layout, _work_layout = loops.MappedState, loops.Work
     _waits = False  # whether the first map is made in the next round with a loss
 
     _: KW_ONLY
@@ -36,13 +33,13 @@ class _Mapped(Expansion):
     eta: float = positive(0.1)
     budget: int = count(400, least=2)
 
-    def _check_params(self) -> None:
-        require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
-
-    def _start(self, d: int, period: float = np.inf, **lengths: int) -> None:
+    def _start_mapped(self, d: int, period: float, **lengths: int) -> None:
         p = self._hyper
-        self._rules = loops.Rules(self._loss_code, p.eta, float(p.budget), period, self._waits)
-        self._start_expansion(d, float(p.budget), counts=4, **lengths)
+        rules = loops.Rules(self._loss_code, p.eta, float(p.budget), period, self._waits)
+        self._start_expansion(d, rules, float(p.budget), counts=4, **lengths)
+
+    def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
+        raise NotImplementedError
 
     @property
     def size(self) -> int:
@@ -57,7 +54,7 @@ class _Mapped(Expansion):
 
         def rounds(first: int) -> tuple[int, int]:
             while True:
-                arrays = self._arrays, self._work
+                arrays = self._state, self._work
                 first, status = loop(X, y, first, self._kernel, rules, *arrays, out)
                 if status != NEED_MAP:
                     return first, status
@@ -70,7 +67,12 @@ class _Mapped(Expansion):
         r = max(len(W), 1)
         self._reserve({FEATURES: r})
         self._counts[FEATURES] = r
-        self._used("W")[...] = W if len(W) else 0.0
+        self._state.W[:r, : int(self._counts[ATOMS])] = W if len(W) else 0.0
+
+    @property
+    def _map(self) -> np.ndarray:
+        """W, (r, m), a view."""
+        return self._state.W[: int(self._counts[FEATURES]), : int(self._counts[ATOMS])]
 
     def _finite_kernel(self, atoms: np.ndarray, t: int) -> np.ndarray:
         """Return the kernel matrix of the atoms, the last of which is row t - 1."""
@@ -80,7 +82,7 @@ class _Mapped(Expansion):
         return K
 
     def _matrices(self) -> list[Part]:
-        W, alpha = self._used("W"), self._used("alpha")
+        W, alpha = self._map, self.coefficients
         if not W.any():
             return [NO_MATRIX]
         values = np.linalg.svd(W, compute_uv=False) ** 2
@@ -125,23 +127,19 @@ class NOGD(_Mapped):
     _: KW_ONLY
     rank: int = count(80, least=1)
 
+    def _check_params(self) -> None:
+        require(self.rank <= self.budget, "rank", self.rank, f"at most budget = {self.budget}")
+
+    def _start(self, d: int) -> None:
+        self._start_mapped(d, np.inf, sketch=0, columns=0)
+
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         K, rank = self._finite_kernel(self.atoms, t), self._hyper.rank
         values, V = leading_eigenvectors(K, rank, NULL_EIGENVALUE)
-        projected = V @ (V.T @ self._used("alpha"))  # w = Lambda^{1/2} V' alpha
+        projected = V @ (V.T @ self.coefficients)  # w = Lambda^{1/2} V' alpha
         self._set_map(V.T / np.sqrt(values)[:, None])  # z = Lambda^{-1/2} V' k
-        self._used("alpha")[:] = projected
+        self._state.alpha[: len(projected)] = projected
         return t
-
-
-class Sketches(NamedTuple):
-    """Sketches of the kernel matrix K of all atoms that SkeGD stores."""
-
-    stored: Annotated[Array, "d", STORED]
-    S: Annotated[Array, STORED, "sketch"]  # S_p
-    sampled: Annotated[Array, "columns"]  # the atoms that S_m samples
-    pp: Annotated[Array, "sketch", "sketch"]  # Phi_pp
-    pm: Annotated[Array, "sketch", "columns"]  # Phi_pm
 
 
 class SkeGD(_Mapped):
@@ -188,8 +186,6 @@ class SkeGD(_Mapped):
     (True, 50)
     """
 
-    _STATE = axes_of(loops.MappedState, Sketches)
-    _INTEGERS = _Mapped._INTEGERS | {"sampled"}
     _waits = True
 
     _: KW_ONLY
@@ -201,7 +197,6 @@ class SkeGD(_Mapped):
     seed: int = random_seed(0)
 
     def _check_params(self) -> None:
-        super()._check_params()
         sketch, columns, blocks, budget = self.sketch, self.columns, self.blocks, self.budget
         require(sketch % blocks == 0, "sketch", sketch, f"a multiple of blocks = {blocks}")
         require(columns <= budget, "columns", columns, f"at most budget = {budget}")
@@ -210,10 +205,10 @@ class SkeGD(_Mapped):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        super()._start(d, float(p.period or np.inf), sketch=p.sketch, columns=p.columns)
+        self._start_mapped(d, float(p.period or np.inf), sketch=p.sketch, columns=p.columns)
         # Sketch and sample depend on the seed only, not on the data.
         sample = np.random.default_rng([p.seed, 0]).choice(p.budget, p.columns, replace=False)
-        self._sampled[:] = sample
+        self._state.sampled[:] = sample
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == STORED:
@@ -234,39 +229,40 @@ class SkeGD(_Mapped):
         atoms = self.atoms
         K = self._finite_kernel(atoms, t)
         S = np.stack([self._sketch_row(i) for i in range(len(atoms))])
-        return atoms, S, S.T @ K @ S, S.T @ K[:, self._sampled]
+        return atoms, S, S.T @ K @ S, S.T @ K[:, self._state.sampled]
 
     def _more_sketches(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the same with one more atom, x : (1, d); the first two of that atom alone."""
-        kernel = self._hyper.kernel
-        psi = kernel(self._used("stored").T, x)[:, 0]
-        s, psi_s = self._sketch_row(int(self._counts[STORED])), self._used("S").T @ psi
+        kernel, state, m = self._hyper.kernel, self._state, int(self._counts[STORED])
+        psi = kernel(state.stored[:, :m].T, x)[:, 0]
+        s, psi_s = self._sketch_row(m), state.S[:m].T @ psi
         cross = np.outer(s, psi_s)
-        pp = self._pp + (cross + cross.T + kernel.diag(x)[0] * np.outer(s, s))
-        return x, s[None], pp, self._pm + np.outer(s, psi[self._sampled])
+        pp = state.pp + (cross + cross.T + kernel.diag(x)[0] * np.outer(s, s))
+        return x, s[None], pp, state.pm + np.outer(s, psi[state.sampled])
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         p, x, forecast = self._hyper, X[t : t + 1], trace.predictions[t]
         first, stored = self._counts[FEATURES] == 0, int(self._counts[STORED])
         points, S, pp, pm = self._first_sketches(t) if first else self._more_sketches(x)
         self._reserve({STORED: stored + len(S)})
-        new = slice(stored, stored + len(S))
-        self._stored[:, new], self._S[new], self._pp[...], self._pm[...] = points.T, S, pp, pm
+        state, new = self._state, slice(stored, stored + len(S))
+        state.stored[:, new], state.S[new], state.pp[...], state.pm[...] = points.T, S, pp, pm
         self._counts[STORED] = new.stop
         if first:  # the sampled atoms become those of f
-            self._counts[ATOMS] = len(self._sampled)
-            self._used("atoms")[...] = points[self._sampled].T
+            m = self._counts[ATOMS] = len(state.sampled)
+            state.atoms[:, :m] = points[state.sampled].T
         values, V = leading_eigenvectors(pp, p.rank, NULL_EIGENVALUE)
         inverse = scipy.linalg.pinv(pm, rtol=NULL_SINGULAR)
         self._set_map((inverse @ (V * np.sqrt(values))).T)  # Q' = Sigma^{1/2} V' pinv(Phi_pm)'
-        W, alpha, k = self._used("W"), self._used("alpha"), p.kernel(x, self.atoms)[0]
+        state, W, k = self._state, self._map, p.kernel(x, self.atoms)[0]
+        alpha = state.alpha[: len(k)]
         phi = W @ k
         square = phi @ phi
         alpha[:] = 0.0
         if square > NULL_EIGENVALUE * p.kernel.diag(x)[0]:
             alpha[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
         step = p.eta * self._loss().derivative(forecast, y[t])
-        loops.mapped_step(self._alpha, self._W, k, step, len(k), len(W))
+        loops.mapped_step(state.alpha, state.W, k, step, len(k), len(W))
         self._counts[LOSSES] = 0
         trace.sizes[t] = self.size
         return t + 1

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.core.checks import require
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, nonnegative, positive
 from oklnumba.hot import pomdr as loops
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
@@ -40,13 +39,13 @@ class Diary(NamedTuple):
     projections: int
 
 
-class OptimisticDescent(OnSpan):
+class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
     """What POMD and POMDR share: optimistic mirror descent on a dictionary.
 
     ``Expansion._play`` plays each block by pomdr_rounds, again where it asked for room.
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(loops.POMDRState), loops.POMDRState, loops.Work
+    _layout, _work_layout = loops.POMDRState, loops.Work
     _loop = staticmethod(loops.pomdr_rounds)
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
@@ -61,23 +60,25 @@ class OptimisticDescent(OnSpan):
     @property
     def diary(self) -> Diary:
         """Switch round, size, sum of delta, removals and projections so far."""
-        alignment = float(self._sums[ALL_DELTA]) if self._width is not None else 0.0
+        alignment = float(self._state.sums[ALL_DELTA]) if self._width is not None else 0.0
         counts = self._counts.tolist()
         switch_round = counts[SWITCH] or None
         return Diary(switch_round, self.size, alignment, counts[REMOVALS], counts[PROJECTIONS])
 
-    _factored = property(lambda self: int(self._counts[FACTORED]))
+    @property
+    def _factored(self) -> int:
+        return int(self._counts[FACTORED])
 
     @property
     def norm(self) -> float:
         """The norm of f' that the rounds maintain, at most ``radius``."""
-        return float(np.sqrt(self._sums[SQUARE])) if self._width is not None else 0.0
+        return float(np.sqrt(self._state.sums[SQUARE])) if self._width is not None else 0.0
 
     def _start(self, d: int) -> None:
         p, removing = self._hyper, self._removing
         horizon = float(p.horizon or 0)
-        self._rules = loops.Rules(p.radius, p.zeta, p.ald_scale, horizon, *removing)
-        self._start_expansion(d, self._rules.budget, counts=5, sums=4, M=p.hints)
+        rules = loops.Rules(p.radius, p.zeta, p.ald_scale, horizon, *removing)
+        self._start_expansion(d, rules, rules.budget, counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
 
     def _beside_labels(self, n: int) -> tuple:
@@ -87,7 +88,7 @@ class OptimisticDescent(OnSpan):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts, rules = np.empty(len(X)), self._rules
         loop = enter(loops.pomdr_forecasts)
-        loop(X, self._played, self._kernel, rules, self._arrays, self._work, forecasts)
+        loop(X, self._played, self._kernel, rules, self._state, self._work, forecasts)
         return forecasts
 
 

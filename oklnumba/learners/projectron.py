@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative
 from oklnumba.hot.projectron import ProjectronState, Rules, Work, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
 
 
-class Projectron(OnSpan):
+class Projectron(OnSpan[ProjectronState, Work]):
     """Projectron and Projectron++: the kernel perceptron on a dictionary that ALD keeps small.
 
     Orabona, Keshet and Caputo 2009. At a mistake x_t joins the dictionary if it is farther than
@@ -41,7 +40,7 @@ class Projectron(OnSpan):
     (True, True)
     """
 
-    _STATE, _LAYOUT, _WORK = axes_of(ProjectronState), ProjectronState, Work
+    _layout, _work_layout = ProjectronState, Work
     _loop = staticmethod(projectron_rounds)
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
@@ -59,5 +58,5 @@ class Projectron(OnSpan):
             slack = 1.0 / p.threshold
         elif p.budget:
             slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
-        self._rules = Rules(p.threshold, budget, float(p.aggressive), slack)
-        self._start_expansion(d, budget)
+        rules = Rules(p.threshold, budget, float(p.aggressive), slack)
+        self._start_expansion(d, rules, budget)

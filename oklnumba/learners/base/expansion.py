@@ -23,14 +23,12 @@ class Expansion(Learner[S, W]):
     """A learner whose function is sum_j alpha_j k(x_j, .) over the atoms x_j of a dictionary.
 
     A subclass has ``_loop`` of hot/, and the NamedTuples of its state and its workspace. In
-    ``_start`` it sets ``_rules``, which the loop takes, and calls ``_start_expansion``. The loop
-    asks for room where the buffers are full.
+    ``_start`` it calls ``_start_expansion``. The loop asks for room where the buffers are full.
     """
 
     _work_layout: ClassVar[Any]  # the NamedTuple of the workspace
     _loop: ClassVar[Callable[..., tuple[int, int]]]
     _REMEDY = "lower eta, or scale the inputs and labels"
-    _factor = 1.0  # of all coefficients
 
     kernel: Kernel = required(check_kernel)
 
@@ -39,12 +37,19 @@ class Expansion(Learner[S, W]):
         """The dictionary, shape (m, d); the order is that of ``coefficients``."""
         if self._width is None:
             return np.zeros((0, 0))
-        return self._state.atoms[:, : self.size].T.copy()
+        return self._state.atoms[:, : int(self._counts[ATOMS])].T.copy()
 
     @property
     def coefficients(self) -> np.ndarray:
         """The coefficients of the atoms, shape (m,)."""
-        return self._factor * self._state.alpha[: self.size] if self.size else np.zeros(0)
+        if self._width is None:
+            return np.zeros(0)
+        return self._factor * self._state.alpha[: int(self._counts[ATOMS])]
+
+    @property
+    def _factor(self) -> float:
+        """The factor of all coefficients."""
+        return 1.0
 
     @property
     def norm(self) -> float:
@@ -55,9 +60,10 @@ class Expansion(Learner[S, W]):
         return float(np.sqrt(max(alpha @ self._hyper.kernel(self.atoms) @ alpha, 0.0)))
 
     def _start_expansion(
-        self, d: int, max_size: float = np.inf, counts: int = 1, **lengths: int
+        self, d: int, rules: Any, max_size: float = np.inf, counts: int = 1, **lengths: int
     ) -> None:
-        """Make the state for at most ``max_size`` atoms."""
+        """Make the state for at most ``max_size`` atoms; the loop takes ``rules``."""
+        self._rules = rules
         self._kernel, self._max_size = self._hyper.kernel._code(), max_size
         self._make_state(d=d, counts=counts, **lengths)
         self._reserve({ATOMS: 1})
