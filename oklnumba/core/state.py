@@ -83,17 +83,17 @@ class State(Generic[S, W]):
 
     def _make_state(self, **lengths: int) -> None:
         """Make the state, zero, of these fixed lengths, without room to grow."""
-        self._declared = arrays.list_declared(self._layout)
+        self._arrays_declared = arrays.list_declared(self._layout)
         self._lengths = lengths
-        axes = {axis for name in self._declared for axis in self._find_axes(name)}
+        axes = {axis for name in self._arrays_declared for axis in self._find_axes(name)}
         own = axes - self._SHARES_ROOM.keys()
         rooms = {axis: 0 for axis in own if isinstance(axis, int)}
         self._exchange(arrays.build(self._layout, lambda name: arrays.make_array(
-            self._declared[name], self._find_shape(name, rooms)
+            self._arrays_declared[name], self._find_shape(name, rooms)
         )), rooms)  # fmt: skip
 
     def _find_axes(self, name: str) -> list[str | int]:
-        return [self._GROWS.get(axis, axis) for axis in self._declared[name].axes]
+        return [self._GROWS.get(axis, axis) for axis in self._arrays_declared[name].axes]
 
     def _find_shape(self, name: str, rooms: dict[int, int]) -> list[int]:
         share = self._SHARES_ROOM
@@ -132,7 +132,7 @@ class State(Generic[S, W]):
         ))  # fmt: skip
 
     def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
-        return arrays.grow_array(self._declared[name], old, shape)
+        return arrays.grow_array(self._arrays_declared[name], old, shape)
 
     def _choose_room(self, axis: int, least: int) -> int:
         """Return the new room of a count; buffers at least double."""
@@ -172,14 +172,14 @@ class State(Generic[S, W]):
         if self._layout is None:
             return {}
         named = arrays.list_arrays(self._state).items()
-        return {name: one for name, one in named if REMADE not in self._declared[name].marks}
+        return {name: one for name, one in named if REMADE not in self._arrays_declared[name].marks}
 
     def _export(self) -> dict[str, Any]:
         """Return the state as arrays and text; FloatingPointError if a number is not finite."""
         self._settle()
         contents: dict[str, Any] = {}
         for name, whole in self._list_saved().items():
-            marks, part = self._declared[name].marks, self._cut(name, whole)
+            marks, part = self._arrays_declared[name].marks, self._cut(name, whole)
             if LOWER in marks:
                 part = np.concatenate([[], *arrays.lower_rows(part)])
             if UNBOUNDED not in marks and not np.isfinite(part).all():
@@ -198,7 +198,7 @@ class State(Generic[S, W]):
 
     def _output_axes(self) -> dict[str, int]:
         """Return the axis of the K outputs, by the name of each array that has one."""
-        declared = {name: self._declared[name].axes for name in self._list_saved()}
+        declared = {name: self._arrays_declared[name].axes for name in self._list_saved()}
         return {name: axes.index("outputs") for name, axes in declared.items() if "outputs" in axes}
 
     def _restore(self, contents: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ class State(Generic[S, W]):
             coins.restore(contents[name])
 
     def _write(self, name: str, array: np.ndarray, value: Any) -> None:
-        declared, part = self._declared[name], self._cut(name, array)
+        declared, part = self._arrays_declared[name], self._cut(name, array)
         if UPPER in declared.marks:
             arrays.unpack_triangle(array, part.shape[-1], value)
         elif LOWER in declared.marks:

@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,33 +46,11 @@ from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, S, State, W, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
+from oklnumba.learners.base.trace import Trace, empty_per_round
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
-
-
-def empty_per_round(n: int, outputs: int) -> np.ndarray:
-    """Return room for one number per round, (n,), or per round and output, (n, K)."""
-    return np.empty(n) if outputs == 1 else np.empty((n, outputs))
-
-
-class Trace(NamedTuple):
-    """The results of n rounds; (n, K) where shapes say (n,), for K > 1 labels per round."""
-
-    predictions: np.ndarray  # (n,)
-    sizes: np.ndarray  # (n,) for any K
-    loss: np.ndarray | None = None  # (n,), of learners with a certificate, as the next two
-    comparator: np.ndarray | None = None
-    bound: np.ndarray | None = None
-    guaranteed: np.ndarray | None = None  # (n,), least comparator + bound of certified members
-    intervals: np.ndarray | None = None  # (n, 2), of ``Intervals``
-
-    def rows(self, start: int, stop: int) -> Self:
-        """Return the results of rounds start to stop (views)."""
-        if stop - start == len(self.sizes):
-            return self
-        return self._make([None if a is None else a[start:stop] for a in self])
 
 
 class Learner(OldState[S, W], Params):
