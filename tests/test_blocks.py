@@ -110,6 +110,8 @@ def test_pieces_of_a_sparse_stream_and_single_rows():
         one.learn_one(SPARSE[i], y[i])
     plain = okl.PKAWV(okl.TaylorFeatures(2)).partial_fit(DENSE[:40], y[:40])
     assert contents(one) == contents(plain)
+    classes = okl.OneVsRest(plain, [-1, 1]).partial_fit(SPARSE, np.sign(y))
+    assert_array_equal(classes.scores(SPARSE), classes.scores(DENSE))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

@@ -457,7 +457,15 @@ def test_bad_arguments(learner, options, text):
     refused(text, to_river, learner, **options)
 
 
-def test_losses_without_probabilities():
+def test_probabilities_are_those_of_the_scores_of_losses_that_have_them():
+    X, dicts = points(60)
+    learner = okl.FOGD(loss="logistic")
+    model = to_river(learner)
+    for x, label in zip(dicts, X[:, 0] > 0.0, strict=True):
+        model.learn_one(x, label)
+    f = learner.partial_fit(X, np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(X)
+    found = [list(model.predict_proba_one(x).values()) for x in dicts]
+    assert_array_equal(found, compute_probabilities("logistic", f, 60))
     model = to_river(okl.NOGD(okl.Gaussian(1.0)))
     model.learn_one({"a": 1.0}, True)
     for call, x in ((model.predict_proba_one, {"a": 1.0}), (model.predict_proba_many, FRAME)):

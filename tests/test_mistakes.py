@@ -73,6 +73,10 @@ MISTAKES = [
     *((f"okl.OnlineToBatch(okl.FOGD(), draws={bad})", VALUE, "draws") for bad in NO_COUNTS),
     ("okl.OnlineToBatch(okl.FOGD(), seed=-1)", VALUE, "seed"),
     ("okl.OnlineToBatch(3)", VALUE, "learner"),
+    *(
+        (f"okl.Standardizer(clip={bad})", VALUE, "clip")
+        for bad in ("0", "-1.0", "np.nan", "'text'")
+    ),
     ("okl.OnlineToBatch(okl.FOGD()).risk_bound(1.0)", VALUE, "fit"),
     *((f"batch.risk_bound({bad})", VALUE, "regret_bound") for bad in NO_BOUNDS),
     ("okl.FOGD(seed=None)", VALUE, "seed must be an integer >= 0", "None"),
