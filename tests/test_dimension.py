@@ -6,7 +6,7 @@ import pytest
 import oklnumba as okl
 from oklnumba import theory
 from tests.checks import peak_of, refused
-from tests.streams import KERNEL, SIGNS, K, X, Y
+from tests.streams import KERNEL, SIGNS, K, X, Y, inputs
 
 
 @pytest.mark.parametrize("lam", [10.0, 1.0, 0.1, 1e-3])
@@ -141,3 +141,23 @@ def test_the_meter_measures_the_kernel_of_its_features(features):
         with pytest.raises(ValueError):
             meter.partial_fit(*bad)
     assert meter.read() == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["uniform", "clustered", "repeated", "sorted", "lagged", "one point"]
+)
+def test_log_det_lies_between_the_meter_s_two_values(kind):
+    """With few landmarks the two are far apart (the control), with all points they are equal."""
+    stream = inputs(kind, 120, 2, np.random.default_rng(0))
+    gaps = []
+    for count in (2, 15, 120):
+        meter = theory.Meter(okl.NystromFeatures(stream[:count], KERNEL), 0.1, KERNEL)
+        for part in (stream[:50], stream[50:]):
+            reading = meter.partial_fit(part, part[:, 0]).read()
+        exact = theory.log_det(KERNEL, stream, 0.1)
+        assert reading.log_det <= exact * (1 + 1e-9)
+        assert reading.log_det_above >= exact * (1 - 1e-9)
+        gaps.append(reading.log_det_above / reading.log_det)
+    assert gaps[-1] < 1 + 1e-6
+    assert kind == "one point" or gaps[0] > 1.5
+    assert theory.Meter(okl.FourierFeatures(3)).partial_fit(X, Y).read().log_det_above == np.inf

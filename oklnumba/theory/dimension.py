@@ -1,5 +1,6 @@
 """How large a kernel is on a stream: log det, effective dimension, leverage, alignment."""
 
+from math import inf, log1p
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -7,6 +8,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components.features import check_features
+from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks, cholesky, inputs
 from oklnumba.core.display import repr_fields
 from oklnumba.theory.arguments import checks_arguments
@@ -119,12 +121,16 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
 
 
 class Reading(NamedTuple):
-    """A Meter's values: log_det is log det(K / lam + I), alignment sum k(x, x) - y' K y / t."""
+    """A Meter's values: log_det is log det(K / lam + I), alignment sum k(x, x) - y' K y / t.
+
+    With the Meter's ``kernel`` log_det is at most, and log_det_above at least, that of the kernel.
+    """
 
     rounds: int
     effective_dimension: float
     log_det: float
     alignment: float
+    log_det_above: float = inf
 
 
 class Meter:
@@ -133,6 +139,13 @@ class Meter:
     Exact for the kernel z(x).z(x') of the features. For the kernel that Taylor or Nystrom features
     approximate it is an estimate from below (``features.captured`` is the part that they hold); for
     Fourier features the estimate is unbiased. O(r^2) time per round and O(r^2) memory.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        The kernel in whose RKHS the features are orthonormal (Taylor, Nystrom). Then its log det
+        has bounds after millions of rows: with P the projection on the features' span, by Fischer's
+        inequality it exceeds log_det by at most n log(1 + sum |(I - P) phi|^2 / (n lam)).
 
     Examples
     --------
@@ -143,11 +156,12 @@ class Meter:
     [1000, 3000]
     """
 
-    def __init__(self, features: Any, lam: float = 1.0):
+    def __init__(self, features: Any, lam: float = 1.0, kernel: Any = None):
         self.features = check_features("features", features)
         self.lam = checks.require_positive("lam", lam)
+        self.kernel = kernel if kernel is None else check_kernel("kernel", kernel)
         self._width: int | None = None
-        self._rounds, self._trace = 0, 0.0
+        self._rounds, self._trace, self._outside = 0, 0.0, inf if kernel is None else 0.0
         self._moments = self._labels = np.zeros(())  # become sums of z z' and of y z
 
     @checks.refuses_overflow
@@ -156,8 +170,11 @@ class Meter:
         X = inputs.as_inputs(X, self._width)
         y = inputs.as_labels(y, len(X))
         Z = self.features.transform(X)
-        sums = self._moments + Z.T @ Z, self._labels + y @ Z, self._trace + float((Z**2).sum())
-        self._moments, self._labels, self._trace = sums
+        trace, outside = float((Z**2).sum()), self._outside
+        if self.kernel is not None:
+            outside += max(float(self.kernel.diag(X).sum()) - trace, 0.0)
+        sums = self._moments + Z.T @ Z, self._labels + y @ Z, self._trace + trace, outside
+        self._moments, self._labels, self._trace, self._outside = sums
         self._width, self._rounds = X.shape[1], self._rounds + len(Z)
         return self
 
@@ -170,9 +187,12 @@ class Meter:
             raise ValueError("the meter has no rounds yet; call partial_fit(X, y) first")
         eigenvalues = np.maximum(scipy.linalg.eigvalsh(self._moments), 0.0) / self.lam
         aligned = float(self._labels @ self._labels) / self._rounds
+        log_det = float(np.log1p(eigenvalues).sum())
+        rest = self._rounds * log1p(self._outside / (self._rounds * self.lam))
         return Reading(
             self._rounds,
             float((eigenvalues / (1.0 + eigenvalues)).sum()),
-            float(np.log1p(eigenvalues).sum()),
+            log_det,
             self._trace - aligned,
+            log_det + rest,
         )
