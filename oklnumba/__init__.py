@@ -8,7 +8,7 @@ Examples assume ``import numpy as np`` and ``import oklnumba as okl``.
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oklnumba import theory
 from oklnumba.components import losses
@@ -63,6 +63,9 @@ from oklnumba.protocol.runs import Run
 from oklnumba.protocol.several import MultiOutput, OneVsRest
 from oklnumba.protocol.warming import warm_up
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -80,7 +83,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Run | Table:
+def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Any:
     """Return the learner, Run or Table saved at ``path``; of a checkpoint the learner.
 
     A learner goes on bit for bit where it stopped; one of your own class needs
@@ -108,7 +111,7 @@ def load(path: str | os.PathLike, classes: Sequence[type] = ()) -> Learner | Run
     return Run._from_file(path, meta, arrays)
 
 
-def plot(self: Run) -> Any:
+def plot(self: Run) -> "Figure":
     """Draw the error so far against rounds, and the regret with its bound if it is certified.
 
     Returns ``plots.progress(run)``: a notebook shows it, ``figure.savefig("run.png")`` writes it.

@@ -29,21 +29,21 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
     kernel, taylor = okl.Gaussian(sigma), okl.TaylorFeatures(2, sigma=sigma)
     fourier = okl.FourierFeatures(200, sigma=sigma)
     intercept = okl.BasisFeatures(lambda X: np.insert(X, 0, 1.0, axis=1), lambda d: np.eye(d + 1))
-    smooth = {"loss": "logistic" if classification else "squared"}
+    loss = "logistic" if classification else "squared"
     eta = 0.3 if classification else 0.05
     learners: dict[str, Any] = {
         "LinearAWV": okl.WithFeatures(intercept, okl.LinearAWV()),
-        "OGD": okl.WithFeatures(intercept, okl.OGD(eta, schedule="sqrt", **smooth)),
+        "OGD": okl.WithFeatures(intercept, okl.OGD(eta, schedule="sqrt", loss=loss)),
         "PKAWV, Fourier": okl.PKAWV(fourier),
         "NystromAWV": okl.NystromAWV(kernel, max_size=200),
         "KRLS": okl.KRLS(kernel, threshold=0.05),
-        "FOGD": okl.FOGD(fourier, eta=eta, **smooth),
-        "NOGD": okl.NOGD(kernel, eta=eta, budget=200, rank=100, **smooth),
-        "KernelOGD": okl.KernelOGD(kernel, eta=eta, budget=400, **smooth),
-        "BOGD": okl.BOGD(kernel, eta=eta, budget=400, **smooth),
+        "FOGD": okl.FOGD(fourier, eta=eta, loss=loss),
+        "NOGD": okl.NOGD(kernel, eta=eta, budget=200, rank=100, loss=loss),
+        "KernelOGD": okl.KernelOGD(kernel, eta=eta, budget=400, loss=loss),
+        "BOGD": okl.BOGD(kernel, eta=eta, budget=400, loss=loss),
     }
     if comb(d + 2, 2) <= MOST_FEATURES:
-        adagrad = okl.AdaptiveFTRL("adagrad", eta=0.5, **smooth)
+        adagrad = okl.AdaptiveFTRL("adagrad", eta=0.5, loss=loss)
         learners["PKAWV, Taylor"] = okl.PKAWV(taylor)
         learners["AdaGrad on Taylor"] = okl.WithFeatures(taylor, adagrad)
     scaled = {name: okl.Standardized(one) for name, one in learners.items()}
@@ -98,7 +98,8 @@ def print_comparison(courses: dict[str, Course]) -> None:
     """Print the table: the least loss first, of classes the least log loss, if there is one."""
     ranked: list[tuple[Any, dict]] = []
     for name, course in courses.items():
-        row, rank = {"mean loss": course.mean, "loss": course.last.loss}, course.mean
+        row: dict[str, Any] = {"mean loss": course.mean, "loss": course.last.loss}
+        rank: Any = course.mean
         if course.classes:
             scores = course.score_classes()
             row = {"log loss": scores.log_loss, "mistakes %": course.mean}

@@ -30,7 +30,7 @@ def demo(args: argparse.Namespace) -> None:
     print(f"\npicture   {picture.resolve()}\n{NEXT}")
 
 
-def describe(run: okl.Run, commonest: float, leader: str) -> str:
+def describe(run: okl.Run, commonest: float, leader: object) -> str:
     """Return four sentences: what was played, its error, what suits the data, and its regret."""
     loss, best, most = (
         sums[-1] / run.rounds

@@ -54,7 +54,7 @@ def warm_up(args: argparse.Namespace) -> None:
 
 CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"
 SEVERAL, FLAG = {"action": "append", "default": []}, {"action": "store_true"}
-NAMES = {"metavar": "A,B,C", "default": [], "type": lambda text: text.split(",")}
+NAMES: dict[str, Any] = {"metavar": "A,B,C", "default": [], "type": lambda text: text.split(",")}
 TASKS, LABELS = ("classification", "regression"), ("required", "optional")
 TABLE = {  # options of the commands that read a table
     "file": option(f"{FORMS}; or a data set of `oklnumba data list`", "FILE"),

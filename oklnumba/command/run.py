@@ -44,8 +44,8 @@ class Course:
 
     def score_classes(self) -> ClassScores:
         """Return how the forecasts of classes stand beside rules of thumb."""
-        rounds = map(np.concatenate, zip(*self.parts, strict=True))
-        return score_classes(*rounds, self.learner._loss().name)
+        labels, scores, mistakes = map(np.concatenate, zip(*self.parts, strict=True))
+        return score_classes(labels, scores, mistakes, self.learner._loss().name)
 
     @property
     def sum(self) -> float:

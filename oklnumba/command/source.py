@@ -1,7 +1,7 @@
 """What the command line reads: files in pieces, data sets by name, and labels of any kind."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ MOST_CLASSES = 100
 FORMS = "Parquet, CSV, Arrow or LIBSVM file, a folder of such, or .npz with X and y"
 ANY = (0, 1)  # with some classes a stream takes labels of any kind
 
-Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
+Pairs = Generator[tuple[np.ndarray, np.ndarray], None, None]
 
 
 def open_table(args: Namespace) -> Stream:
@@ -64,16 +64,15 @@ def find_table(args: Namespace, **options: Any) -> Stream:
 def _open_stream(args: Namespace, **options: Any) -> Stream:
     """Return the file that the options name as a stream."""
 
-    def get_place(name: str | None) -> str | int | None:  # without a header columns have numbers
-        digits = name is not None and name.lstrip("-").isdigit()
-        return int(name) if digits and args.no_header else name
+    def get_place(name: str) -> str | int:  # without a header columns have numbers
+        return int(name) if args.no_header and name.lstrip("-").isdigit() else name
 
     named = args.columns, args.drop, args.encode
     columns, drop, encode = ([get_place(one) for one in names] for names in named)
     return okl.stream(
-        args.file, label=get_place(args.label), columns=columns or None, drop=drop, encode=encode,
-        batch=ROWS, format=args.format, header=not args.no_header, delimiter=args.delimiter,
-        decimal=args.decimal, encoding=args.encoding, skip=args.skip, **options,
+        args.file, label=args.label and get_place(args.label), columns=columns or None, drop=drop,
+        encode=encode, batch=ROWS, format=args.format, header=not args.no_header, skip=args.skip,
+        delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding, **options,
     )  # fmt: skip
 
 
@@ -107,7 +106,8 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
     regression, with classes None, if args.task does not say it. The number of rows is None if there
     are more.
     """
-    pieces, more = [], table.labels()
+    pieces: list[np.ndarray] = []
+    more = table.labels()
     while sum(map(len, pieces)) < LOOK_ROWS and (piece := next(more, None)) is not None:
         pieces.append(piece)
     if not any(map(len, pieces)):

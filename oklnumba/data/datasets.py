@@ -62,7 +62,7 @@ class Spec:
 
 _TABLE = tomllib.loads(Path(__file__).with_name("originals.toml").read_text("utf-8"))
 SPECS = {
-    name: Spec(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    name: Spec(**fields | {k: tuple(v) for k, v in fields.items() if isinstance(v, list)})
     for name, fields in _TABLE.items()
 }
 

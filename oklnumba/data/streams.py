@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -122,9 +122,10 @@ def stream(
     reading = {option: value for option, value in options.items() if value is not None}
     schema = Schema(())
     if like is not None:
-        schema = like if isinstance(like, Schema) else getattr(like, "schema", None)
+        given = like if isinstance(like, Schema) else getattr(like, "schema", None)
         what = "a schema, or what was taught named columns"
-        checks.require(schema is not None, "like", like, what)
+        checks.require(given is not None, "like", like, what)
+        schema = given or schema
         if columns is not None or encode:
             raise ValueError("like says which columns are read: leave out columns and encode")
     reading, classes = schema.reading | reading, classes or schema.classes
@@ -205,13 +206,13 @@ class Stream:
         """Yield the labels of some rows at a time, as they are in the files."""
         return (labels for *_, labels in self._read(self.schema))
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size, made of pieces of any size."""
         row, count, held = 0, 0, []
         for where, X, y in self._read(self.schema):
             inputs.refuse_not_finite(X, where, self.columns, row)
-            plain = self.classes is None
-            y = y.astype(np.float64) if plain else encode_labels(y, self.classes, where, row)
+            classes = self.classes
+            y = y.astype(np.float64) if classes is None else encode_labels(y, classes, where, row)
             row += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -383,7 +384,7 @@ def _as_labels(batch: Any, label: str | None) -> np.ndarray:
     if not str(column.type).startswith(TEXTS):
         return column.to_numpy(zero_copy_only=False)
     texts = as_texts(column).to_numpy(zero_copy_only=False)
-    return np.where(texts == "", None, texts)
+    return np.where(texts == "", inputs.NONE, texts)
 
 
 # ---- files and columns ----
@@ -407,18 +408,19 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
             found += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
     if not found:
         raise ValueError(f"{given[0]} has no files")
-    paths, kinds = [], set()
+    paths: list[Path] = []
+    kinds: set[str] = set()
     for path in found:
         suffix = path.suffix.lower()
         if suffix in PACKED:
             raise ValueError(f"{path} is packed as {suffix}: unpack it, or pack it as .gz")
         suffix = path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
-        kinds.add(format or SUFFIXES.get(suffix) or (None if path.is_file() else "csv"))
+        kinds.add(format or SUFFIXES.get(suffix) or ("" if path.is_file() else "csv"))
         if not path.is_file():
             with open(path, "rb") as pipe:
                 path = _spool(pipe)
         paths.append(path)
-    if None in kinds or len(kinds) > 1:
+    if "" in kinds or len(kinds) > 1:
         raise ValueError(
             f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format; pass format= "
             f"(--format), one of {', '.join(FORMATS)}"
@@ -493,11 +495,10 @@ def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
 
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
-    text = {"encoding": encoding, "newline": ""}
-    with open(path, **text) as file:
+    with open(path, encoding=encoding, newline="") as file:
         for _ in range(count):
             file.readline()
-        return _spool(file, "w", **text)
+        return _spool(file, "w", encoding=encoding, newline="")
 
 
 def _find_column(one: Any, names: list[str], what: str) -> str:

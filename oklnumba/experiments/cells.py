@@ -134,7 +134,7 @@ def play_cell(cell: Cell, options: Options) -> dict[str, Any]:
         X, y = cell.stream.X, cell.stream.y
         if y is None and callable(X):
             X = X()
-        elif cell.order is not None:
+        elif y is not None and cell.order is not None:
             rows = np.random.default_rng(cell.order).permutation(len(X))
             X, y = X.take(rows, axis=0), y[rows]
         player = clone(cell.player)  # freed when this function returns

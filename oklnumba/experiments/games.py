@@ -18,6 +18,9 @@ GAME = "rounds", "d", "loss", "gradient", "losses", "best"
 class _Game:
     """Checks of rounds and points for all games."""
 
+    rounds: int
+    d: int
+
     def __repr__(self) -> str:
         return repr_fields(self, rounds=self.rounds, d=self.d)
 
@@ -85,7 +88,7 @@ class Portfolio(_Game):
     @checks.refuses_overflow
     def best(self) -> np.ndarray:
         """Return the best constant rebalanced portfolio, to about 1e-9 per round."""
-        whole = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
+        whole: Any = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
 
         def mean_loss(w: np.ndarray) -> tuple[float, np.ndarray]:
             growth = self.relatives @ w

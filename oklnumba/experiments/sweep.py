@@ -141,13 +141,14 @@ def sweep(
             "rows, X, y = next(iter(stream)), and sweep the stream with the values chosen"
         )
     chosen = choose(streams, lines, grids, tuning_seed, options) if grids else {}
+    orders: list[tuple[int, int | None]] = [(seed, seed) for seed in seeds] or [(0, None)]
     table = [
         make_cell(stream, name, setting, maker, seed, order if stream.y is not None else None,
                   chosen.get((stream, name, setting)))
         for stream in streams
         for name, makers in lines.items()
         for setting, maker in enumerate(makers)
-        for seed, order in [(seed, seed) for seed in seeds] or [(0, None)]
+        for seed, order in orders
     ]  # fmt: skip
     return play_table(table, options, regret)
 
@@ -223,7 +224,8 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
         pair = (loaded.X, loaded.y) if isinstance(loaded, datasets.Dataset) else loaded
         pair = (pair, None) if _is_stream(pair) else pair
         checks.require(_is_pair(pair), f"data {name!r}", value, what)
-        streams.append(cells.make_stream(str(name), *pair, kernel))
+        X, y = pair
+        streams.append(cells.make_stream(str(name), X, y, kernel))
     return streams
 
 
@@ -252,8 +254,9 @@ def list_required(maker: Callable[..., Learner]) -> set[str]:
 
 
 def _list_tunable(maker: Maker) -> set[str]:
-    is_learner = isinstance(maker, Learner)
-    return set(maker.get_params() if is_learner else inspect.signature(maker).parameters)
+    if isinstance(maker, Learner):
+        return set(maker.get_params())
+    return set(inspect.signature(maker).parameters)
 
 
 def expand_grids(
@@ -322,7 +325,8 @@ class Progress:
     """A bar for the runs and best functions of a table, and how long each will take."""
 
     def __init__(self, options: Options):
-        self._options, self._bar = options, None
+        self._options = options
+        self._bar: Any = None
 
     def __enter__(self) -> "Progress":
         return self
@@ -341,8 +345,8 @@ class Progress:
             for i in left:
                 self.runs[i] = estimate_run(table[i], self._options.of_run)
             self.functions = [estimate_best(*one) for one in best]
-            seconds = sum(self.runs), sum(self.functions)
-            seconds = [one / cells.count_workers(self._options.n_jobs) for one in seconds]
+            workers = cells.count_workers(self._options.n_jobs)
+            seconds = [sum(one) / workers for one in (self.runs, self.functions)]
             if sum(seconds) > LONG:
                 minutes = [f"{one / 60:.1f} min" for one in seconds]
                 text = f"about {minutes[0]} for {len(left)} runs"
@@ -438,7 +442,7 @@ def choose(
         rows = play_cells(table, options._replace(measure=None), progress)
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:
-            scored = np.inf, f"tuning, {choice}: {row['error']}"
+            scored: tuple[float, Choice | str] = np.inf, f"tuning, {choice}: {row['error']}"
         elif not row["finished"]:  # at the time limit: chosen only if nothing else is left
             scored = sys.float_info.max, choice
         else:
@@ -477,8 +481,8 @@ def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dic
     """Return min_f sum loss + lam |f|^2 of a stream and its bounds, or the error as text."""
     try:
         lam = lam[loss] if isinstance(lam, Mapping) else lam
-        name = path and cells.name_best(stream, lam, loss)
-        found = path and cells.load_cell(path, name)
+        name = cells.name_best(stream, lam, loss) if path else ""
+        found = cells.load_cell(path, name) if path else None
         if not found:
             best = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
             value = float(best.loss + lam * best.norm**2)

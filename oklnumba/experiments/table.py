@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Table:
     def __init__(self, rows: Iterable[Mapping[str, Any]], about: dict[str, Any] | None = None):
         given = list(rows)
         self.columns = tuple(dict.fromkeys(name for row in given for name in row))
-        self.rows = [
+        self.rows: list[dict[str, Any]] = [
             {name: _as_cell(row.get(name), name) for name in self.columns} for row in given
         ]
         self.about = dict(about or {})
@@ -69,9 +69,13 @@ class Table:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[dict[str, Cell]]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)
 
+    @overload
+    def __getitem__(self, column: str) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, column: list[str]) -> Self: ...
     def __getitem__(self, column: str | list[str]) -> np.ndarray | Self:
         """Return a column as an array, None as NaN or ""; for a list of columns, their table."""
         if isinstance(column, list):
@@ -124,7 +128,7 @@ class Table:
         out: dict[Any, dict[str, Any]] = {}
         for (row, column), group in self._group([rows, columns]).items():
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
-            cell: Any = float(np.mean(good)) if good else None  # type: ignore[arg-type]
+            cell: Any = float(np.mean(good)) if good else None
             if all(r.get("error") for r in group):
                 cell = "failed"
             out.setdefault(row, {rows: row})[str(column)] = cell
@@ -209,9 +213,9 @@ class Table:
             if name not in self.columns:
                 raise ValueError(f"no column {name!r}; there are {', '.join(self.columns)}")
 
-    def _group(self, by: Sequence[str]) -> dict[tuple, list[dict[str, Cell]]]:
+    def _group(self, by: Sequence[str]) -> dict[tuple, list[dict[str, Any]]]:
         self._require(*by)
-        groups: dict[tuple, list[dict[str, Cell]]] = {}
+        groups: dict[tuple, list[dict[str, Any]]] = {}
         for row in self.rows:
             groups.setdefault(tuple(row[name] for name in by), []).append(row)
         return groups

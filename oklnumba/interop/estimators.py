@@ -35,6 +35,9 @@ NO_INTERVALS = (
 class OnlineEstimator(BaseEstimator):
     """Base of both estimators: ``learner`` has the hyper-parameters, ``learner_`` plays."""
 
+    learner_: Any
+    _runs: list[Run]
+
     def __init__(
         self, learner: Learner | None = None, shuffle: bool = True, random_state: Any = None
     ):
@@ -84,8 +87,8 @@ class OnlineEstimator(BaseEstimator):
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(attributes)
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
             raise
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -107,8 +110,8 @@ class OnlineEstimator(BaseEstimator):
         self._runs, self.learner_ = runs, player
         names = tuple(getattr(self, "feature_names_in_", ()))
         classes = tuple(getattr(self, "classes_", np.empty(0)).tolist())
-        classes = classes if len(classes) == 2 else None  # more classes the player knows
-        player._schema = Schema(names, classes=classes) if names else None
+        two = classes if len(classes) == 2 else None  # more classes the player knows
+        player._schema = Schema(names, classes=two) if names else None
         if done.interrupted:
             raise KeyboardInterrupt
         return done
@@ -150,7 +153,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
     labels = column_or_1d(as_label_array(values), warn=True)
     there = find_labels(labels)
     if not there.all():
-        row = there.argmin()
+        row = int(there.argmin())
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
     if labels.dtype.kind in "biufU":
         return labels
@@ -228,15 +231,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         with self._undo_on_error():
             player = self._clone_learner()
-            X, y = self._validate(X, read_labels(y), reset=True)
-            check_classification_targets(y)
-            classes = np.unique(y)
+            rows, labels = self._validate(X, read_labels(y), reset=True)
+            check_classification_targets(labels)
+            classes = np.unique(labels)
             if len(classes) < 2:
                 raise ValueError(
                     f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
                     "come later use partial_fit(X, y), which accepts new ones"
                 )
-            self._play_first(player, classes, *self._order(X, y))
+            self._play_first(player, classes, *self._order(rows, labels))
             self.learner_._end_fit()
         return self
 
@@ -261,22 +264,22 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                     "first call; leave them out, or call fit to start again"
                 )
         with self._undo_on_error():
-            X, y = self._validate(X, read_labels(y), reset=first)
-            if first and classes is None and y.dtype.kind == "b":
+            rows, labels = self._validate(X, read_labels(y), reset=first)
+            if first and classes is None and labels.dtype.kind == "b":
                 classes = np.array([False, True])
             if first and classes is not None:
-                self._play_first(self._clone_learner(), classes, X, y)
+                self._play_first(self._clone_learner(), classes, rows, labels)
             elif first or self._grows:
-                self._play(self._take_classes(y), X, y)
+                self._play(self._take_classes(labels), rows, labels)
             else:
-                self._play(self.learner_, X, self._encode_labels(y))
+                self._play(self.learner_, rows, self._encode_labels(labels))
         return self
 
     def _take_classes(self, y: np.ndarray) -> OneVsRest:
         """Return the learner with a class for each label, and a spare one."""
         if y.dtype.kind == "f":  # it warns of many integers
             check_classification_targets(y)
-        player = getattr(self, "learner_", None)
+        player: Any = getattr(self, "learner_", None)
         classes = [] if player is None else list(player.classes[:-1])
         labels = list(dict.fromkeys(y.tolist()))
         text = isinstance(labels[0], str)
@@ -304,9 +307,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Play the rounds, and track the odds against the class that came."""
         t, first, several = np.arange(len(y)), player.rounds, isinstance(player, OneVsRest)
         if not first:
-            p, tracked = self.learner, isinstance(self.learner, Intervals)
-            tracked = tracked and (several or player._loss().name in LOSSES)
-            self._odds = (p.coverage, p.eta, np.array(START)) if tracked else None
+            p, can_track, self._odds = self.learner, several or player._loss().name in LOSSES, None
+            if isinstance(p, Intervals) and can_track:
+                self._odds = p.coverage, p.eta, np.array(START)
         done = super()._play(player, X, y)
         if self._odds is not None:
             F = self._choose_columns(done.scores) if several else done.predictions
@@ -456,7 +459,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         forecasts = player.predict(self._validate(X))
         if not return_interval:
             return forecasts
-        outputs = player.learners_ if isinstance(player, MultiOutput) else [player]
+        outputs: list[Any] = player.learners_ if isinstance(player, MultiOutput) else [player]
         if not isinstance(outputs[0], Intervals):
             raise ValueError(NO_INTERVALS)
         columns = zip(outputs, np.atleast_2d(forecasts.T), strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,9 @@ class _Model:
     """Base of both models: ``learner`` has the hyper-parameters, ``_player`` plays."""
 
     learner: Learner | None
-    _player: Learner | OneVsRest | None
+    _player: Any  # a learner; None before the first class
+    _learn: Callable[..., None]
+    _predict: Callable[[np.ndarray], Any]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
 
@@ -235,7 +237,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self.classes = classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
         self._fixed = False  # whether no new classes may come
-        self._player: Learner | OneVsRest | None = None
+        self._player = None
         self._loss = self._clone_learner()._loss().name
         if classes is not None:
             self._fix_classes(classes)
@@ -264,7 +266,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
                 "classes when you make the model: to_river(learner, classes=[...])"
             )
         if bools:
-            self._fix_classes(classes)
+            self._fix_classes([False, True])
         for label in new:
             code = self._codes[label] = len(self._codes)
             if self._player is None:
@@ -313,11 +315,11 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         keys, row = self._make_row(x)
         self._learn(keys, row[None], [y])
 
-    def predict_one(self, x: dict) -> Hashable | None:
+    def predict_one(self, x: dict) -> Hashable | None:  # type: ignore[override]
         """Return the class forecast; None before the first class."""
         return self._predict(self._make_row(x)[1][None])[0]
 
-    def predict_proba_one(self, x: dict) -> dict[Hashable, float]:
+    def predict_proba_one(self, x: dict) -> dict[Hashable, float]:  # type: ignore[override]
         """Return the probability of each class so far."""
         P = self._predict_proba(self._make_row(x)[1][None])[0]
         return dict(zip(self._codes, P.tolist(), strict=True))

@@ -67,7 +67,7 @@ def loss_curves(
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
         if run.rounds:
             at = _recorded(run, first)
-            sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums  # type: ignore[operator]
+            sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums
             of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
             places = np.searchsorted(run.recorded, at)
             averages = of_rounds[places] / np.maximum(run.labelled[places], 1)
@@ -171,15 +171,15 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     """
     if run.intervals is None:
         raise ValueError(f"a run of {run.learner} has no intervals: play okl.Intervals(learner)")
-    y = np.asarray(y, dtype=float)
-    checks.require(y.shape == (run.rounds,), "y", y.shape, f"of shape ({run.rounds},)")
-    y, (low, high) = y[run.recorded - 1], run.intervals.T
-    at, outside = slice(-last, None), (y < low) | (high < y)
+    played = np.asarray(y, dtype=float)
+    checks.require(played.shape == (run.rounds,), "y", played.shape, f"of shape ({run.rounds},)")
+    labels, (low, high) = played[run.recorded - 1], run.intervals.T
+    at, outside = slice(-last, None), (labels < low) | (high < labels)
     rounds, missed = run.recorded[at], outside[at]
     axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")
     axes.plot(rounds, run.predictions[at], color=COLOURS[2], linewidth=1.0, label="forecast")
-    axes.plot(rounds[~missed], y[at][~missed], ".", color=COLOURS[0], label="label")
-    axes.plot(rounds[missed], y[at][missed], "x", color=COLOURS[1], label="label outside")
+    axes.plot(rounds[~missed], labels[at][~missed], ".", color=COLOURS[0], label="label")
+    axes.plot(rounds[missed], labels[at][missed], "x", color=COLOURS[1], label="label outside")
     tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
 
 
@@ -216,7 +216,8 @@ def importance(
     axes.invert_yaxis()
     tidy(axes, "importance (%)", "")
     axes.grid(False, axis="y")
-    return axes.figure
+    drawn: Any = axes.figure
+    return drawn
 
 
 def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
@@ -328,12 +329,14 @@ def size_curves(
     axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
     if values == "regret" and losses == {"squared"}:
         ends |= _theory_lines(table, axes)
-    low, high = axes.get_xlim()
+    left, right = axes.get_xlim()
     label_ticks(axes.xaxis)
     if names:
-        axes.set_xlim(low, high * (high / low) ** 0.75)  # room for the names
+        axes.set_xlim(left, right * (right / left) ** 0.75)  # room for the names
         ticks = axes.xaxis.get_majorticklocs()
-        axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= low) & (ticks <= high)].tolist()))
+        axes.xaxis.set_major_locator(
+            FixedLocator(ticks[(ticks >= left) & (ticks <= right)].tolist())
+        )
         axes.xaxis.set_minor_locator(NullLocator())
         direct_labels(axes, ends, FONT - 1.0)
 
@@ -371,11 +374,11 @@ def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str
 def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    return {"label": label, "linewidth": 1.3} | (styles or {}).get(label, line_style(number))
+    return {"label": label, "linewidth": 1.3, **(styles or {}).get(label, line_style(number))}
 
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
-    positive = any(np.any(line.get_ydata() > 0.0) for line in axes.lines)
+    positive = any(np.greater(line.get_ydata(), 0.0).any() for line in axes.lines)
     axes.set_xscale("log")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
     if legend and axes.lines:

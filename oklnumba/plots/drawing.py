@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ def band(
     x, values = np.asarray(x), np.asarray(values)
     fits = values.ndim == 2 and values.shape[1:] == x.shape and len(values) > 0
     checks.require(fits, "values", values.shape, "of shape (repetitions, n), x of shape (n,)")
-    look = {"label": label, "linewidth": 1.3} | dict(style or line_style(0))
+    look: dict[str, Any] = {"label": label, "linewidth": 1.3} | dict(style or line_style(0))
     (line,) = axes.plot(x, middle(values, axis=0), **look)
     if len(values) > 1:
         low, high = values.min(axis=0), values.max(axis=0)
@@ -159,7 +159,7 @@ def tidy(
         if label:
             axes.set(**{f"{name}label": label})
     for axis in (axes.xaxis, axes.yaxis):
-        axis.label.set_size(font)
+        axis.label.set_fontsize(font)
     axes.tick_params(which="both", labelsize=font - small)
     axes.grid(True, which="major", linewidth=0.4, alpha=0.5)
     axes.spines[["top", "right"]].set_visible(False)
@@ -173,21 +173,24 @@ def _mark_hidden(axes: Axes) -> None:
         x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata(), dtype=float)
         if line.get_transform().contains_branch_seperately(axes.transData)[1] and (y <= 0.0).any():
             line.set_ydata(np.where(y > 0.0, y, np.nan))
-            foot = {"transform": axes.get_xaxis_transform(), "clip_on": False, "s": 14}
-            axes.scatter(x[y <= 0.0], 0.0 * x[y <= 0.0], marker="v", color=line.get_color(), **foot)
+            foot: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False}
+            foot |= {"s": 14, "marker": "v", "color": line.get_color()}
+            axes.scatter(x[y <= 0.0], 0.0 * x[y <= 0.0], **foot)
 
 
 class Decades(LogLocator):
     """Ticks at 1, 2 and 5 of each decade, or at 1 and 3, or at 1: as many as fit."""
 
-    def __call__(self) -> np.ndarray:
+    axis: Axis
+
+    def __call__(self) -> Any:
         """Return the ticks of the current view."""
         low, high = self.axis.get_view_interval()
         if high < 4.0 * low:
             locator = MaxNLocator(min(7, self.axis.get_tick_space()), steps=[1, 2, 2.5, 5, 10])
             return _within(locator.tick_values(low, high), low, high)
         if high > 1e4 * low:  # zoomed out
-            self.set_params(subs=(1.0,), numticks="auto")
+            self.set_params(subs=(1.0,), numticks="auto")  # type: ignore[arg-type]
             return super().__call__()
         ticks = np.empty(0)
         more = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)
@@ -196,7 +199,7 @@ class Decades(LogLocator):
             inside = _within(self.tick_values(low, high), low, high)
             if len(inside) > 1:
                 ticks = inside
-            wide = high >= 9e3 and self.axis.axis_name == "x"  # of five digits or more
+            wide = high >= 9e3 and isinstance(self.axis, XAxis)  # of five digits or more
             if len(ticks) <= self.axis.get_tick_space() * (0.6 if wide else 1.0):
                 break
         return ticks
@@ -204,6 +207,8 @@ class Decades(LogLocator):
 
 class PlainFormatter(LogFormatterMathtext):
     """Plain numbers, or powers of ten on an axis beyond 0.0001 to 100,000."""
+
+    axis: Axis
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """Return the text of a tick."""
@@ -251,9 +256,10 @@ def direct_labels(
     >>> len(axes[0, 0].texts)
     2
     """
-    axes.figure.draw_without_rendering()  # computes the layout
+    whole: Any = axes.figure
+    whole.draw_without_rendering()  # computes the layout
     place = axes.transData + axes.transAxes.inverted()
-    height = axes.get_window_extent().height * 72.0 / axes.figure.dpi
+    height = axes.get_window_extent().height * 72.0 / whole.dpi
     step = 1.2 * fontsize / height
     bottom = axes.get_ylim()[0]
     spots = sorted(

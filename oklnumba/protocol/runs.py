@@ -1,9 +1,9 @@
 """The result of a run: its rounds, its regret, and the certificate."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.protocol.class_scores import ClassScores, score_classes
 from oklnumba.theory.passes import as_source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SETTLED = 32  # rounds that ``Run.settled_mean_loss`` leaves out
 COSTLY = 0.1  # of the loss: what outliers cost, from which on a summary says what to do
@@ -124,6 +127,8 @@ class Run:
     -------
     A run holds the arrays X and y it was given, not copies: ``regret`` needs them unchanged.
     """
+
+    plot: ClassVar["Callable[[Run], Figure]"]  # oklnumba/__init__.py, as plots stand above
 
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data

@@ -1,6 +1,6 @@
 """The best functions in hindsight, and regret against them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,7 +213,7 @@ class Hindsight:
                 "features that hold more of the kernel, or raise lam"
             )
 
-    def _solve_in_passes(self, at: list[int]) -> list[Comparator]:
+    def _solve_in_passes(self, at: list[int]) -> Iterable[Comparator]:
         stream = self.kernel, self._rows, self.lam, self._rule
         return solve_in_passes(*stream, self._landmarks, at, NARROW) if at else []
 

@@ -103,7 +103,7 @@ def pivoted_cholesky(
         if seed is None:
             take = np.argsort(-delta, kind="stable")[:PIVOTS]
         else:
-            size = min(PIVOTS, np.count_nonzero(delta))
+            size = min(PIVOTS, int(np.count_nonzero(delta)))
             take = rng.choice(n, size, replace=False, p=delta / delta.sum())
             take = take[np.argsort(-delta[take], kind="stable")]
         take = take[delta[take] > tol][: most - r]

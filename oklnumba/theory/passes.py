@@ -261,9 +261,9 @@ class Span:
         the last function.
         """
         k, m = C.shape[1], len(self.landmarks)
-        shapes = [(k,)] * 3 + [(k, m), (k, self._waves_of_landmarks.shape[1]), (k,), (k,)]
-        parts = [Sums(*map(np.zeros, shapes), np.zeros((m, m) if curved else 0))
-                 for _ in range(PARTS)]  # fmt: skip
+        shapes: list[Any] = [(k,), (k,), (k,), (k, m), (k, self._waves_of_landmarks.shape[1])]
+        shapes += [(k,), (k,), (m, m) if curved else 0]
+        parts = [Sums(*map(np.zeros, shapes)) for _ in range(PARTS)]
         fitted, ends, begin = np.empty(at[-1]), set(at), time.perf_counter()
         with cholesky.one_blas_thread:
             for first, X, y in self._rows.until(at):
