@@ -57,7 +57,7 @@ class Lags(Wrapper):
     season: int | None = count(None, least=2)
 
     @property
-    def _season(self) -> int | None:
+    def _season(self) -> int | None:  # type: ignore[override]
         return self._hyper.season
 
     def _check_params(self) -> None:

@@ -58,7 +58,7 @@ class WithFeatures(Wrapper):
         """The weights of the features, shape (r,)."""
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
-        return self._inner.w
+        return self._hyper.learner.w
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -66,7 +66,7 @@ class WithFeatures(Wrapper):
     def _space(self) -> str | None:
         if not self._padded:
             return None
-        return self._inner._name_space(f"the {self.size} {self._hyper.features.kind}")
+        return self._hyper.learner._name_space(f"the {self.size} {self._hyper.features.kind}")
 
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)

@@ -1,6 +1,7 @@
 """The online Newton step in the primal, exact and with a sketch of its matrix."""
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class NewtonLearner(LinearLearner):
         return w[: self._width].copy()
 
     def _matrices(self) -> list[Part]:
-        d = self._width
+        d = self.size
         matrix = Factored(self._U, d, 1.0 / self._inv_d[:d])
         part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [self._C])
         # Without a bound on forecasts their scale may be anything: the worst.
@@ -101,10 +102,11 @@ class BoundedForecasts(Learner):
             inputs.refuse_beyond(y, self._hyper.C, "C", why)
 
     def _require_curvature(self, instead: str) -> None:
-        curvature = losses.get(self.loss).curvature(float(self.C))
+        given: Any = self  # with the hyper-parameters loss and C
+        curvature = losses.get(given.loss).curvature(float(given.C))
         if not (curvature > 0.0 and np.isfinite(curvature)):
             raise ValueError(
-                f"loss={self.loss!r} has no curvature on [-C, C] with C={self.C!r}, which "
+                f"loss={given.loss!r} has no curvature on [-C, C] with C={given.C!r}, which "
                 f"{type(self).__name__} needs: use 'squared', 'squared_hinge' or 'logistic' (with "
                 f"C below a few hundred), {instead}"
             )
@@ -116,7 +118,7 @@ class _ProjectedStep(BoundedForecasts, LinearLearner):
     _REMEDY = "raise alpha, or scale the inputs and labels"
 
     def _check_params(self) -> None:
-        if self.eta is None:
+        if vars(self)["eta"] is None:
             self._require_curvature("or give eta")
 
 

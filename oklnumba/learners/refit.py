@@ -68,7 +68,7 @@ class Refit(Foreign):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._model = None  # the last one fitted
+        self._model: Any = None  # the last one fitted
         self._past: list[tuple[np.ndarray, np.ndarray]] = []  # blocks of rows and labels
         self._label_sum = 0.0
         self._next_fit = p.first or (p.every if p.growth is None else FIRST_FIT)

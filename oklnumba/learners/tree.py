@@ -7,6 +7,7 @@ import numpy as np
 
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, clone, count, required
+from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner, Trace, check_member, empty_per_round
 from oklnumba.learners.base.wrapper import Wrapper
@@ -85,7 +86,7 @@ class Tree(Wrapper):
     max_leaves: int = count(64, least=1)
 
     @property
-    def _certificate_rows(self) -> int:
+    def _certificate_rows(self) -> int:  # type: ignore[override]
         params = self._inner.get_params().items()
         forgets = any(name.endswith("discount") and value < 1.0 for name, value in params)
         return 0 if forgets else self._inner._certificate_rows
@@ -202,7 +203,7 @@ class Tree(Wrapper):
         self._add_split(node, column, threshold)
         halves = self._splits[node][2] + np.arange(2)
         for half, mine in zip(halves, (x <= threshold, x > threshold), strict=True):
-            self._play_leaf(half, X[mine], y[mine] if self._outputs > 1 else y[mine, 0])
+            self._play_leaf(int(half), X[mine], y[mine] if self._outputs > 1 else y[mine, 0])
         added = self._records[halves].sum(axis=0) - before
         added[BOUNDS] -= added[LOSS]  # what was lost more than in the replays
         added[LOSS] = 0.0
@@ -219,9 +220,9 @@ class Tree(Wrapper):
         return out
 
     def _matrices(self) -> list[Part]:
-        return name_members((name, one._diagnose()) for name, one in self._nested().items())
+        return name_members((f"leaf{node}", one._diagnose()) for node, one in self._leaves.items())
 
-    def _nested(self) -> dict[str, Learner]:
+    def _nested(self) -> dict[str, State]:
         return {f"leaf{node}": one for node, one in self._leaves.items()}
 
     def _export(self) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class Learner(OldState[S, W], Params):
     change. From then on, and after Ctrl-C in mid-round, calls raise until ``reset``.
     """
 
+    # Types are comments where annotations would be hyper-parameters.
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
     _outputs_at_once = False  # whether it plays several labels per round on one state
@@ -73,22 +74,22 @@ class Learner(OldState[S, W], Params):
     _block_rows = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     _needs_each_label: ClassVar[str | None] = None  # class that needs it before the next round
     _needs_last_label: ClassVar[str | None] = None  # class that needs labels that come at once
-    _season = None  # how many labels ago a season was, where it is an input
+    _season = None  # type: int | None  # how many labels ago a season was, where it is an input
     _can_be_member = True  # whether it can play within another learner
-    _width = None  # of the inputs; None before any data
+    _width = None  # type: int | None  # of the inputs; None before any data
     _outputs = 1  # labels per round
     _output_names: ClassVar[Any] = None  # of the K outputs, as JSON data; None: 0 to K - 1
     _counts = np.zeros(8, dtype=np.int64)  # before any data
     _played = 0
     _expected = 0  # rounds in all, as far as the caller has said
-    _single = None  # buffers of single rounds
+    _single = None  # type: SingleRound | Any  # buffers of single rounds
     _has_matrix = False  # whether a kernel is Precomputed
-    _forecast_number = None  # number of the single input that was forecast last
-    _in_force = None  # the hyper-parameters of the state; read them by ``_hyper``
-    _unscaled: ClassVar[dict[str, Any]] = {}  # of these, the kernel where it is a Metric
-    _scales = None  # of a Metric: the state is that of the scaled inputs
-    _first_labels: ClassVar[tuple | None] = 0, frozenset()  # how many, which; None: no two classes
-    _schema = None  # what a row means, where the first rows had names
+    _forecast_number = None  # type: int | None  # of the single input forecast last
+    _in_force = None  # type: SimpleNamespace | None  # the hyper-parameters of the state; read them by ``_hyper``
+    _unscaled = {}  # type: dict[str, Any]  # of these, the kernel where it is a Metric
+    _scales = None  # type: np.ndarray | None  # of a Metric: the state is that of the scaled inputs
+    _first_labels = 0, frozenset()  # type: Any  # how many, which; None: no two classes
+    _schema = None  # type: Schema | None  # what a row means, where the first rows had names
 
     # ---- the protocol ----
 
@@ -207,6 +208,20 @@ class Learner(OldState[S, W], Params):
         ('3e+06', 12)
         """
         return summarise(self.rounds, self._diagnose())
+
+    # ---- what subclasses write ----
+
+    def _start(self, d: int) -> None:
+        """Make the state for inputs of width d."""
+        raise NotImplementedError
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play rounds, forecast before each label; write the results and count the rounds."""
+        raise NotImplementedError
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        """Return the forecasts for rows against the present state, (n,) or (n, K)."""
+        raise NotImplementedError
 
     # ---- what subclasses may write ----
 
@@ -369,10 +384,10 @@ class Learner(OldState[S, W], Params):
         certificate = [np.empty(shape) for _ in range(self._certificate_rows)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
 
-    def _keep_single(self) -> SingleRound | None:
+    def _keep_single(self) -> SingleRound | Any:
         """Return the buffers of single rounds, made with the first; None for several labels."""
         if self._single is None and self._outputs == 1:
-            arguments = self._width, self._loss().classes, self._trace(1), self._scales
+            arguments = self._width or 0, self._loss().classes, self._trace(1), self._scales
             self._single = SingleRound(*arguments)
         return self._single
 
@@ -506,7 +521,8 @@ class Learner(OldState[S, W], Params):
     def _data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything but the hyper-parameters."""
         self._refuse_fault()
-        meta, arrays = {"width": self._width, "rounds": self.rounds}, {}
+        meta: dict[str, Any] = {"width": self._width, "rounds": self.rounds}
+        arrays: dict[str, np.ndarray] = {}
         meta |= {"outputs": self._outputs, "schema": self._schema and self._schema.to_json()}
         if self._width is not None:
             meta["state"] = {}

@@ -25,7 +25,7 @@ class SampledSpan(Learner):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if not isinstance(self.sampler, str):
+        if not isinstance(vars(self)["sampler"], str):
             why = "uniform sampling does not use it; leave it out, or take sampler='kors'"
             self._refuse_unused(why, "mu", "beta", "eps")
 
