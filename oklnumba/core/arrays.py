@@ -54,9 +54,10 @@ def zero_pages(*shape: int) -> np.ndarray:
 
 def free_pages(array: np.ndarray) -> None:
     """Give the pages of a part of ``zero_pages``, no longer read, back to the system."""
-    pages = getattr(array.base.base, "obj", None)
+    whole_array: Any = array.base
+    pages = getattr(whole_array.base, "obj", None)
     if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        start = array.ctypes.data - array.base.ctypes.data
+        start = array.ctypes.data - whole_array.ctypes.data
         whole = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
         count = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - whole
         if count > 0:

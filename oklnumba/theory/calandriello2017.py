@@ -164,6 +164,7 @@ def con_kons_bound(
     >>> round(okl.theory.con_kons_bound(okl.Linear(), X, m=1, mu=1e-6, norm=0.5), 3)
     11.223
     """
+    X = inputs.as_inputs(X)
     sigma, L = _measure_curved(loss, C + norm * sqrt(mu))
     n, level = len(X), 2.0 * alpha / (sigma * L**2)
     R = 2.0 * m * log(1.0 + float(kernel.diag(X).sum()) / (level * max(m, 1)))

@@ -65,8 +65,8 @@ def discounted_awv_bound(
     U = np.broadcast_to(U, Z.shape)
     ranks = np.full(len(y), Z.shape[1]) if sizes is None else np.asarray(sizes)
     valid = ranks.shape == y.shape and (np.diff(ranks, prepend=0) >= 0).all()
-    valid = valid and ranks[-1] <= Z.shape[1]
-    require(valid, "sizes", sizes, f"{len(y)} counts that never fall, at most {Z.shape[1]}")
+    nested = valid and ranks[-1] <= Z.shape[1]
+    require(nested, "sizes", sizes, f"{len(y)} counts that never fall, at most {Z.shape[1]}")
     cut = np.where(np.arange(Z.shape[1]) < ranks[:, None], U, 0.0)
     lost = np.square(y - (Z * cut).sum(axis=1)) - np.square(y - (Z * U).sum(axis=1))
     r = int(ranks[0])
@@ -78,7 +78,7 @@ def discounted_awv_bound(
         a = 1.0 + p @ p  # 1 + z' A^-1 z, A before the round
         if r:
             w += (label - w @ z) / a * scipy.linalg.solve_triangular(R, p)
-            R = np.linalg.qr(np.vstack([R, z]), mode="r")
+            R = np.linalg.qr(np.vstack([R, z]), mode="r")  # type: ignore[assignment]
         bound += label**2 * (1.0 - 1.0 / a)
         out[t] = bound
         if t + 1 < len(y):

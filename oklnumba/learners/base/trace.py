@@ -1,6 +1,6 @@
 """The results of rounds, as a learner plays them."""
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ class Trace(NamedTuple):
     guaranteed: np.ndarray | None = None  # (n,), least comparator + bound of certified members
     intervals: np.ndarray | None = None  # (n, 2), of ``Intervals``
 
-    def rows(self, start: int, stop: int) -> Self:
+    def rows(self, start: int, stop: int) -> "Trace":
         """Return the results of rounds start to stop (views)."""
         if stop - start == len(self.sizes):
             return self
-        return self._make([None if a is None else a[start:stop] for a in self])
+        return Trace._make([None if a is None else a[start:stop] for a in self])
