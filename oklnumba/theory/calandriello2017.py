@@ -162,7 +162,7 @@ def con_kons_bound(
     --------
     >>> X = [[1.0], [1.0], [-1.0]]
     >>> round(okl.theory.con_kons_bound(okl.Linear(), X, m=1, mu=1e-6, norm=0.5), 3)
-    11.223
+    11.231
     """
     X = inputs.as_inputs(X)
     sigma, L = _measure_curved(loss, C + norm * sqrt(mu))
