@@ -34,8 +34,13 @@ N_JOBS = -1 if find_spec("joblib") else 1  # all cores where sweeps can have the
 PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
 
-def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, **more):
-    """Return the options of a script; limits are in seconds, ``more`` are options of its own."""
+def parse_args(
+    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool = False, **more
+):
+    """Return the options of a script; limits are in seconds, ``more`` are options of its own.
+
+    ``own``: it can play a file of the user's, ``--data FILE --label y``, whose name its files get.
+    """
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=plain)
     quick = f"a time limit of {quick_limit:g} s; files get the suffix _quick"
@@ -49,6 +54,11 @@ def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, 
                         help="default: figures/ of the tree")  # fmt: skip
     if keeps:
         parser.add_argument("--keep", type=Path, metavar="DIR", help=kept)
+    if own:
+        parser.add_argument("--data", metavar="FILE", help="play this file in place of ours")
+        parser.add_argument("--label", default=-1, help="its column of labels (default: the last)")
+        width = "width of the kernel (default: the median distance of the inputs)"
+        parser.add_argument("--sigma", type=float, help=width)
     for name, keywords in more.items():
         parser.add_argument(f"--{name}", **keywords)
     args = parser.parse_args()
@@ -57,6 +67,9 @@ def parse_args(doc: str, limit: float, quick_limit: float, keeps: bool = False, 
     if not args.limit > 0:
         parser.error("--limit must be positive")
     args.stem = Path(sys.argv[0]).stem
+    if own and args.data:
+        args.stem += f"_{Path(args.data).stem}"
+        args.output = Path.cwd() if args.output == FIGURES else args.output
     args.rows = rows_to_redraw(args)
     return args
 
@@ -82,16 +95,50 @@ def available(names):
     """Return which data sets are here, and say how to get the others; end the script if none is."""
     here = []
     for name in dict.fromkeys(names):
-        if datasets.found(name):
+        if name in OWN or datasets.found(name):
             here.append(name)
         else:
             print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
     return exit_if_empty(here)
 
 
+OWN = {}  # the user's data set by its name, of --data
+
+
+def load_own(args) -> str:
+    """Load the file of ``--data``; return its name, by which ``load`` knows it.
+
+    Two classes become -1 and +1. Without ``--sigma`` it is the median distance of the first rows.
+    """
+    X, y = map(np.concatenate, zip(*okl.stream(args.data, label=args.label), strict=True))
+    values = np.unique(y)
+    signs = len(values) == 2
+    y = np.where(y == values[1], 1.0, -1.0) if signs else y
+    name = "your data"
+    task = "classification" if signs else "regression"
+    OWN[name] = datasets.Dataset(X, y, name, task, len(y))
+    if args.sigma is None:
+        first = datasets.scale_to(X)[:500]
+        distances = np.linalg.norm(first[:, None] - first, axis=2)
+        args.sigma = float(f"{np.median(distances[distances > 0.0]):.2g}")
+    return name
+
+
+def load(name: str, scale=(-1.0, 1.0), permute=None) -> datasets.Dataset:
+    """Return a data set of the package, or the user's, as ``datasets.load``."""
+    if name not in OWN:
+        return datasets.load(name, scale=scale, permute=permute)
+    data = OWN[name]
+    X, y = data.X if scale is None else datasets.scale_to(data.X, *scale), data.y
+    if permute is not None:
+        order = np.random.default_rng(permute).permutation(len(y))
+        X, y = X[order], y[order]
+    return datasets.Dataset(X, y, name, data.task, len(y))
+
+
 def stream(name: str, n=None):
     """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
-    data = datasets.load(name, permute=0)
+    data = load(name, permute=0)
     return np.ascontiguousarray(data.X[:n]), datasets.scale_to(data.y)[:n]
 
 

@@ -179,7 +179,7 @@ def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
     if certificate is None or not run.rounds:
         return {"loss_bound": None}
     bound = float(certificate.guaranteed[-1])
-    undiscounted = np.isclose(certificate.loss[-1], run.losses.sum())
+    undiscounted = np.isclose(certificate.loss[-1], run.loss_sums[-1])
     return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
 
 

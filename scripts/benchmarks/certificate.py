@@ -17,6 +17,7 @@ from oklnumba import plots, theory
 from scripts.common import (
     collect,
     curve_rows,
+    load_own,
     parse_args,
     publish,
     rows_to_redraw,
@@ -61,7 +62,7 @@ def play_whole(name: str, limit: float):
 
 
 def draw_whole(rows):
-    figure, axes = plots.figure(columns=2, row_height=3.4)
+    figure, axes = plots.figure(columns=len(SIGMA), row_height=3.4)
     for ax, name in zip(axes[0], SIGMA, strict=True):
         for label in WHOLE[1::2]:  # the csv has all
             columns = "regret", "bound", *IN_RKHS
@@ -282,10 +283,14 @@ def measure(args):
 
 
 def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
+    args = parse_args(__doc__, limit=60.0, quick_limit=20.0, own=True)
+    if args.data:
+        name = load_own(args)
+        SIGMA.clear()
+        SIGMA[name] = args.sigma
     numbers, table = (args.rows, None) if args.rows else measure_whole(args.limit)
     publish(draw_whole(numbers), numbers, args, table, legend=4)
-    args.stem = "regret_certificate"
+    args.stem = args.stem.replace("certificate", "regret_certificate", 1)
     args.rows = rows_to_redraw(args)
     numbers, table = (args.rows, None) if args.rows else measure(args)
     publish(draw(numbers), numbers, args, table, legend=2)

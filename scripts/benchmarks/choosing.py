@@ -20,7 +20,7 @@ from oklnumba import plots
 from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import available, parse_args, publish
+from scripts.common import available, load_own, parse_args, publish
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
@@ -76,7 +76,10 @@ def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
     return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
 
 
-def streams(quick: bool):
+def streams(quick: bool, own: str = ""):
+    if own:
+        yield load_stream(own, 0)
+        return
     drifting = {stream.name: stream for stream, _ in drifts()}
     magic = load_stream("magic04", 0)
     short = first_rows(magic, 4000, "magic04, 4000 rounds")
@@ -263,17 +266,18 @@ def draw(rows):
 
 def play_all(args):
     one = QUICK_SINGLE if args.quick else SINGLE
-    for stream in streams(args.quick):
+    for stream in streams(args.quick, load_own(args) if args.data else ""):
         rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))
         for label, settings in tqdm(grid(stream, rows).items(), desc=stream.name, disable=None):
             row = measure(label, settings, stream, rows, one)
             if row:
                 yield row
-    yield from game(20 if args.quick else GAME_ROUNDS)
+    if not args.data:
+        yield from game(20 if args.quick else GAME_ROUNDS)
 
 
 def main() -> None:
-    args = parse_args(__doc__, limit=600.0, quick_limit=20.0)
+    args = parse_args(__doc__, limit=600.0, quick_limit=20.0, own=True)
     start = time.process_time()
     rows = list(args.rows)
     for row in () if rows else play_all(args):
@@ -282,7 +286,9 @@ def main() -> None:
             print(f"stopped after {args.limit:g} s")
             break
     names = {row["stream"] for row in rows}
-    publish(draw(rows), rows, args, legend=3, partial=len(names) < 9, but=("measure",))
+    publish(
+        draw(rows), rows, args, legend=3, partial=len(names) < 9 and not args.data, but=("measure",)
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import N_JOBS, PROGRESS, parse_args, publish
+from scripts.common import N_JOBS, PROGRESS, load_own, parse_args, publish
+from scripts.common import load as load_set
 from scripts.looks import explain, look
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
@@ -97,7 +98,7 @@ def families(kernel, center, T: int, signs: bool = True):
 
 def load(name: str, quick: bool):
     """Return inputs, labels, kernel, and whether the labels are signs."""
-    data, T = okl.datasets.load(name, permute=0), QUICK_ROUNDS if quick else ROUNDS
+    data, T = load_set(name, permute=0), QUICK_ROUNDS if quick else ROUNDS
     signs = data.task == "classification"
     y = data.y if signs else okl.datasets.scale_to(data.y)
     return data.X[:T], y[:T], okl.Gaussian(SIGMAS[name]), signs
@@ -160,7 +161,11 @@ def draw(tables):
 
 
 def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True)
+    args = parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True, own=True)
+    if args.data:
+        name = load_own(args)
+        SIGMAS.clear()
+        SIGMAS[name] = args.sigma
     if args.rows:
         tables = reread(args.rows, args.quick)
     else:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from scripts.common import available
+from scripts.common import available, load
 
 ROWS = 50_000
 PERMUTATION = 0  # seed of the order "permuted"
@@ -36,7 +36,7 @@ class Stream(NamedTuple):
 
 
 def load_stream(name: str, seed=None) -> Stream:
-    data = okl.datasets.load(name, scale=None, permute=seed)
+    data = load(name, scale=None, permute=seed)
     return Stream(name, data.X[:ROWS], data.y[:ROWS], data.task)
 
 

@@ -15,6 +15,8 @@ from scripts.common import (
     collect,
     cpu_clock,
     curve_rows,
+    load,
+    load_own,
     parse_args,
     publish,
     published_rows,
@@ -84,11 +86,13 @@ def published(figure: str):
 
 def stream(panel: Panel, scaling, seed: int = SEED):
     """Return inputs and labels, scaled and in a random order (some sets are sorted by class)."""
-    data = okl.datasets.load(panel.name, scale=None)
+    data = load(panel.name, scale=None)
     start = data.n_train if panel.test_part else 0
     X, y = okl.datasets.scale_to(data.X[start:], *scaling), data.y[start:]
     order = np.random.default_rng(seed).permutation(len(y))
-    if data.task == "regression":  # casp as the released code scales it: from -1/41 to 1
+    if panel.name != "casp" and data.task == "regression":
+        y = okl.datasets.scale_to(y)
+    elif data.task == "regression":  # as the released code scales it: from -1/41 to 1
         y = (2.0 * y - 1.0) / (2.0 * y - 1.0).max()
     return X[order], y[order]
 
@@ -143,7 +147,7 @@ def draw(rows, panels):
     names = [panel.name for panel in panels if panel.name in known]
     figure, axes = plots.figure(rows=len(names), columns=len(SHOWN), row_height=2.4)
     for (i, name), (j, (key, scaling)) in product(enumerate(names), enumerate(SHOWN)):
-        ax, signs = axes[i, j], okl.datasets.SPECS[name].task == "classification"
+        ax, signs = axes[i, j], load(name).task == "classification"
         unit = 100.0 if signs and key == "average_loss" else 1.0
         for label, style in STYLES.items():
             own = {"dataset": name, "scaling": scaling, "algorithm": label}
@@ -197,7 +201,9 @@ def play(panel: Panel, scaling: str, args):
 
 
 def reproduce(doc, panels, also=None) -> None:
-    args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True)
+    args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True, own=True)
+    if args.data:
+        panels, also = [Panel(load_own(args), args.sigma)], None
     numbers, table = list(args.rows), []
     here = {row["dataset"] for row in numbers} or {*available(panel.name for panel in panels)}
     if not numbers:

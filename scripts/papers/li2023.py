@@ -15,6 +15,8 @@ from scripts.common import (
     available,
     cpu_clock,
     exit_if_empty,
+    load,
+    load_own,
     parse_args,
     publish,
     published_rows,
@@ -71,7 +73,7 @@ def published(table: int, case: Case):
 @cache
 def data(case: Case):
     """Return inputs, scaled as in the files of the paper's authors, and labels."""
-    loaded = okl.datasets.load(case.name, scale=case.scale)
+    loaded = load(case.name, scale=case.scale)
     if case.name == "mnist12":  # the paper's 12,700 rows, pixels in [0, 1]
         return loaded.X[: loaded.n_train] / 255.0, loaded.y[: loaded.n_train]
     if case.rows:
@@ -167,7 +169,9 @@ def nogd_as_released(X, y, sigma: float):
 
 def begin(doc: str, cases):
     """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
-    args = parse_args(doc, LIMIT, QUICK_LIMIT)
+    args = parse_args(doc, LIMIT, QUICK_LIMIT, own=True)
+    if args.data:
+        cases = [Case(load_own(args), args.sigma, 2 / 3, scale=(-1.0, 1.0))]
     names = {row["dataset"] for row in args.rows} or available(case.name for case in cases)
     here = [case for case in cases if case.name in names]
     lacks = len(here) < len(cases)
@@ -209,7 +213,8 @@ def compare(doc, table: int, cases) -> None:
                 continue
             mistakes = mean_and_sd(ratios)
             seconds = mean_and_sd([row["seconds"] for row in runs] or [np.nan])
-            theirs = published(table, case)["NOGD" if released else algorithm]
+            theirs = published(table, case).get("NOGD" if released else algorithm)
+            theirs = theirs or dict.fromkeys(("mistakes", "mistakes_sd", "seconds"), "")
             step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
             tuned = tuned_runs.select(learner=algorithm)
             sigma, exponent = best[algorithm] if len(tuned) else (None, None)
