@@ -202,7 +202,7 @@ def test_threads_leave_the_bits(outputs, n, monkeypatch):
     learner, Y = okl.SelfTuning(64), y
     if outputs > 1:
         learner, Y = okl.MultiOutput(learner), np.stack([y, X[:, 1], np.sign(y)], axis=1)
-    some = np.random.default_rng(0).integers(2, 120, n).cumsum()
+    some = np.random.default_rng(0).integers(2, 20, n).cumsum()
     some, expected = some[some < n], []
     monkeypatch.setattr(guard, "FEWEST_ROUNDS", 1)
     for cores, cuts in ((1, []), (2, []), (4, some), (2, some)):
