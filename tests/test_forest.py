@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forest import Forest
-from oklnumba.learners.self_tuning.labels import Past, look_back
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, look_back
 from tests.reference import naive_forest, naive_self_tuning
 
 N = 230
@@ -81,8 +81,8 @@ def test_no_cut_changes_a_bit(cuts):
     found, forest = play(X, Y, cuts)
     expected, whole = play(X, Y, [])
     assert_array_equal(found, expected)
-    known = look_back(Y, np.zeros(5, dtype=np.int64))
-    assert_array_equal(forest.forecast(X[:5], known), whole.forecast(X[:5], known))
+    rounds = Rounds(X[:5], NO_LABELS, NO_LABELS, look_back(Y, np.zeros(5, dtype=np.int64)))
+    assert_array_equal(forest.play(rounds), whole.play(rounds))
 
 
 def test_new_trees_learn_more_rows_than_a_block_has(monkeypatch):

@@ -382,7 +382,7 @@ def test_outliers_are_those_of_the_definition(name):
         rows = slice(start, start + 77)
         got = labels.measure(y[rows, None], start)
         assert_array_equal(labels.remember(y[rows, None], got)[:, 0], cut[rows])
-        learned = labels.judge(y[rows, None], got, told[:, rows, None])
+        learned = labels.judge(got, y[rows, None], told[:, rows, None])
         assert_array_equal(learned[:, 0], expected[rows])
     replaced = (np.array(expected) != y).sum()
     assert labels._replaced == replaced

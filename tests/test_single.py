@@ -94,7 +94,7 @@ def test_no_round_goes_on_from_a_forecast_that_was_interrupted(monkeypatch):
 
     kept.predict_one(X[1])
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Group, "play", stop)
+        patched.setattr(Group, "calls", stop)
         kept.predict_one(X[0])
     kept.learn_one(X[0], 1.0)
     other.learn_one(X[0], 1.0)

@@ -8,14 +8,15 @@ it does not matter how many rounds are played at a time. ``_forecast`` is a roun
     measure         the limits of usual labels, after 16, 24, 32, ... labels
     remember        y joins the last labels, and, cut to wide limits, the inputs of later rounds
     take_known      last, the label before y, and how the 13 before it differ from it
-2. Members with lags: Ensemble.play_lags (ensemble.py). They play by 4 on x and these differences,
-   learn y - last, and add last to their forecasts
+Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the other play:
+2. The space with lags, and the last label. The space plays as in 4, on x and these differences,
+   learns y - last, and adds last to its forecasts
 3. Labels.judge: where y is beyond the limits and no forecast of 2 is near it, the median of the
    last 16 labels is learned in place of y
-4. The other members
-    Expert          the user's models, on x as it came (experts.py)
-    Forest          ten trees on x, as it came, and ten on x and the last labels, of which three
-                    means each are forecasts (forest.py; the head of hot/tuned/forest.py)
+4. The others
+    Lasting         the user's models, on x as it came (experts.py), and trees: ten on x, as it
+                    came, ten on x and the last labels, of which three means each are forecasts
+                    (forest.py; the head of hot/tuned/forest.py)
     Group           a space: four Gaussian and a linear one, on x standardised (scales.py), and
                     three Laplacian ones, in a metric, with a tree of leaves. The rounds of a leaf
                     are played by leaf_rounds (members.py; the head of hot/tuned/space.py): with a

@@ -11,8 +11,8 @@ from oklnumba.core.params import clone
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.learner import Learner, check_learner
 from oklnumba.learners.outside import Outside, adapt
-from oklnumba.learners.self_tuning.labels import Known, Rounds
-from oklnumba.learners.self_tuning.members import Member
+from oklnumba.learners.self_tuning.forecasters import Member
+from oklnumba.learners.self_tuning.labels import Rounds
 
 
 def check_experts(name: str, value: Any) -> Sequence[Learner]:
@@ -39,6 +39,8 @@ def check_labels(experts: Sequence[Learner], y: np.ndarray) -> None:
 class Expert:
     """An expert: one learner for all outputs, or one for each."""
 
+    plays_in_threads = False
+
     def __init__(self, learner: Learner, number: int, d: int, outputs: int):
         self.name = f"expert {number}, {checks.repr_short(learner)}"
         self.members = [Member("expert", expert=self.name)]
@@ -50,25 +52,21 @@ class Expert:
     # ---- rounds ----
 
     def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the forecasts of n rounds, (n, 1, K), each before its label is learned."""
+        """Return the forecasts of n rounds, (n, 1, K), each before its label is learned, if any."""
         X, Y = rounds.X, rounds.Y
-        F = np.empty((len(X), 1, Y.shape[1]))
-        for one, outputs in self._shares(Y.shape[1]):
+        F = np.empty((len(X), 1, rounds.known.last.shape[1]))
+        for one, outputs in self._shares(F.shape[2]):
+            if not rounds.learns:
+                F[:, 0, outputs] = one._forecast_inside(X)
+                continue
             trace = one._trace(len(X))
             try:
                 one._play_inside(X, Y[:, outputs].copy(), trace)
             except (ValueError, FloatingPointError) as error:
                 raise FloatingPointError(f"{self.name}: {error}") from None
             F[:, 0, outputs] = trace.predictions
-        self._refuse_not_finite(F, "in round", self.learners[0].rounds - len(X) + 1)
-        return F
-
-    def forecast(self, X: np.ndarray, known: Known) -> np.ndarray:
-        """Return the forecasts of n single rounds, (n, 1, K); nothing is learned."""
-        F = np.empty((len(X), 1, known.last.shape[1]))
-        for one, outputs in self._shares(F.shape[2]):
-            F[:, 0, outputs] = one._forecast_inside(X)
-        self._refuse_not_finite(F, "for row", 0)
+        first = self.learners[0].rounds - len(X) + 1 if rounds.learns else 0
+        self._refuse_not_finite(F, "in round" if rounds.learns else "for row", first)
         return F
 
     def _shares(self, outputs: int) -> Iterator[tuple[Learner, Any]]:

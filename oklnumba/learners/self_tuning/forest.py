@@ -1,5 +1,6 @@
 """Extra-random trees on past rows, which go on learning: members that no restart makes anew."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from math import log2
@@ -14,9 +15,8 @@ from oklnumba.hot.primitives.jit import bind, enter
 from oklnumba.hot.tuned import forest as loops
 from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import Known, Past, Rounds
-from oklnumba.learners.self_tuning.members import Member
-from oklnumba.learners.self_tuning.regressions import NO_LABELS
+from oklnumba.learners.self_tuning.forecasters import Member
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
 
 ALL = 2**60  # numbers: more than a tree reads
 OF_NODES = [name for name, axes in axes_of(loops.Trees).items() if axes[0] == NODES]
@@ -31,6 +31,7 @@ class Forest(State):
     growth each tree is a root: it forecasts the mean of the labels so far.
     """
 
+    plays_in_threads = True
     _STATE = axes_of(loops.Trees)
     _INTEGERS = frozenset({"counts", "roots"})
     _SPARSE = frozenset(OF_NODES)
@@ -41,7 +42,8 @@ class Forest(State):
         self._shrinkages = np.array(settings.SHRINKAGES)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
-        self._walks = loops.Walks(*np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64), means)
+        below, node = np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64)
+        self._walks = loops.Walks(below, node, means)
         self._make_state(counts=1, trees=settings.TREES, outputs=outputs, numbers=NUMBERS)
         self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
         self._work: Paced[None] | None = None  # on the next trees, where begun
@@ -50,33 +52,24 @@ class Forest(State):
     # ---- rounds ----
 
     def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the forecasts of n rounds, (n, E, K), each before its label is learned.
+        """Return the forecasts of n rounds, (n, E, K), each before its label is learned, if any.
 
-        n : up to BLOCK_ROWS, as for ``forecast``.
+        n : up to BLOCK_ROWS.
         """
         X, Y = self._find_pairs(rounds)
-        return self._forecast(X, Y, True, rounds.known)
-
-    def forecast(self, X: np.ndarray, known: Known) -> np.ndarray:
-        """Return the forecasts of n single rounds, (n, E, K); nothing is learned."""
-        return self._forecast(self._find_inputs(X, known), NO_LABELS, False, known)
-
-    def _forecast(self, X: np.ndarray, Y: np.ndarray, learns: bool, known: Known) -> np.ndarray:
         F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, learns, self._bound, F)
-        return F + known.last[:, None] if self._lags else F
+        enter(loops.forest_rounds)(X, Y, rounds.learns, self._bound, F)
+        return F + rounds.known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the trees see and what they learn."""
-        Z = self._find_inputs(rounds.X, rounds.known)
-        return Z, rounds.known.change_to(rounds.Y) if self._lags else np.ascontiguousarray(rounds.Y)
-
-    def _find_inputs(self, X: np.ndarray, known: Known) -> np.ndarray:
+        """Return what the trees see and what they learn, if there are labels."""
+        X, known = rounds.X, rounds.known
         if not self._lags:
-            return X
+            return X, np.ascontiguousarray(rounds.Y)
         differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
         # In this order, so that columns of X that come later take no other's place.
-        return np.concatenate([known.last, differences, X], axis=1)
+        Z = np.concatenate([known.last, differences, X], axis=1)
+        return Z, known.change_to(rounds.Y) if rounds.learns else NO_LABELS
 
     def _bind(self) -> None:
         self._bound = bind((self._gather(loops.Trees), self._shrinkages, self._walks))
@@ -88,8 +81,8 @@ class Forest(State):
 
         ``past(n)`` returns the first n rounds. No result depends on how much was done before.
         """
-        end = next((end for end in self.schedule if end >= played), np.inf)
-        built = self.schedule.get(end, np.inf)
+        end = next((end for end in self.schedule if end >= played), sys.maxsize)
+        built = self.schedule.get(end, sys.maxsize)
         if played == end:
             self._exchange(self._work or self._build(past(built), end, 1), past(end), built)
             self._work, self._grown = None, []
@@ -123,7 +116,7 @@ class Forest(State):
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
         growths = []
         for i in range(settings.TREES):
-            seed = np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME)
+            seed = int(np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME))
             tree = make_tree(2 * n, offset, unit)
             growths.append(make_growth(X, Y, only_two, tree, seed))
         if pieces == 1:
@@ -164,9 +157,9 @@ def make_growth(
     X: np.ndarray, Y: np.ndarray, only_two: bool, tree: loops.Trees, seed: int
 ) -> loops.Growth:
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
-    n, starts_and_stops = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
-    starts_and_stops[1, 0] = n
+    n, (starts, stops) = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
+    stops[0] = n
     return loops.Growth(
-        X, Y, only_two, tree, np.array([0, seed]), *starts_and_stops, np.arange(n),
+        X, Y, only_two, tree, np.array([0, seed]), starts, stops, np.arange(n),
         np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)),
     )  # fmt: skip

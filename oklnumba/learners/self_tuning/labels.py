@@ -1,7 +1,7 @@
 """The last labels: inputs of members with lags, and the measure of what is an outlier."""
 
 from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -27,9 +27,9 @@ class Known(NamedTuple):
     differences: np.ndarray  # (n, K, LAGS - 1): how those before differ from it
     there: np.ndarray  # (n, K): whether there was any
 
-    def rows(self, start: int, stop: int | None = None) -> Self:
+    def rows(self, start: int, stop: int | None = None) -> "Known":
         """Return those of rounds start to stop (views)."""
-        return self._make(array[start:stop] for array in self)
+        return Known(*[array[start:stop] for array in self])
 
     def change_to(self, Y: np.ndarray) -> np.ndarray:
         """Return labels, (n, K), less the last ones; 0 where there was none: no jump is learned."""
@@ -48,6 +48,19 @@ def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     return Known(np.where(there, last, 0.0), differences, there)
 
 
+class Views(NamedTuple):
+    """What members see of inputs, on the scales of an ensemble."""
+
+    keys: np.ndarray  # (n,), numbers that tell rows apart
+    plain: np.ndarray  # (n, d), standardised
+    scores: np.ndarray  # (n, d), normal scores of these
+    with_lags: np.ndarray  # (n, > d), plain, and the last labels
+
+
+NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
+NO_VIEWS = Views(*[NO_LABELS] * 4)
+
+
 class Rounds(NamedTuple):
     """Rounds as members play them."""
 
@@ -55,9 +68,15 @@ class Rounds(NamedTuple):
     Y: np.ndarray  # (n, K), labels to learn: once judged, the median in place of outliers
     cut: np.ndarray  # (n, K), labels as they came, cut to [LEAST, MOST], for members with lags
     known: Known
-    recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast
+    recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast at the time
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
+    views: Views = NO_VIEWS
+
+    @property
+    def learns(self) -> bool:
+        """Whether there are labels."""
+        return len(self.Y) > 0
 
 
 class Past(NamedTuple):
@@ -159,7 +178,7 @@ class Labels(State):
             last[-n:] = new
         return cut
 
-    def judge(self, Y: np.ndarray, limits: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
+    def judge(self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
         """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
         if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
             return Y
@@ -206,10 +225,10 @@ def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
     size, enough = take_medians(windows), (windows > 0.0).sum(axis=-1) >= settings.FEWEST_SIZES
     odd = enough & ((size < least) | (size > most))
     if odd.any():
-        row, size = int(odd.nonzero()[0][0]), float(size[odd][0])
+        row, first = int(odd.nonzero()[0][0]), float(size[odd][0])
         raise ValueError(
-            f"y has labels of size {size:.0e} at row {row}, but SelfTuning takes sizes from "
-            f"{least:g} to {most:g}: scale the labels, y * {10.0 ** -round(np.log10(size)):g}"
+            f"y has labels of size {first:.0e} at row {row}, but SelfTuning takes sizes from "
+            f"{least:g} to {most:g}: scale the labels, y * {10.0 ** -round(np.log10(first)):g}"
         )
 
 

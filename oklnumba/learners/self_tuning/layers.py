@@ -14,9 +14,9 @@ from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsSt
 from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
-from oklnumba.hot.tuned.space import Results
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Rounds
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -37,8 +37,8 @@ class Layers(State):
     regressions too. They begin with the forecast of the first regression, and learn what it lacks,
     also from what it lacked in earlier rounds with the very same inputs.
 
-    results, member_rows : of the members, and where they are there; certified : the regressions of
-    those that have a certificate.
+    forecasts, certificates : of the members; member_rows : where they are there; certified : which
+    certificates count.
     """
 
     _STATE = axes_of(loops.LayerState) | {
@@ -49,8 +49,9 @@ class Layers(State):
     _UNBOUNDED = frozenset({"lowest", "highest"})
 
     def __init__(
-        self, results: Results, member_rows: np.ndarray, certified: np.ndarray, outputs: int
-    ):
+        self, forecasts: np.ndarray, certificates: np.ndarray, member_rows: np.ndarray,
+        certified: np.ndarray, outputs: int,
+    ):  # fmt: skip
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
         self._columns = max(count + len(FIRST_LAYER), 2 * some + 1)
@@ -65,20 +66,18 @@ class Layers(State):
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
         self._bound = bind(loops.LayerArguments(
-            kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), results.forecasts,
-            results.certificates, member_rows, certified, self._gather(loops.LayerState),
-            self._regressions,
+            kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), forecasts, certificates,
+            member_rows, certified, self._gather(loops.LayerState), self._regressions,
         ))  # fmt: skip
         self._workspaces = Workspaces(partial(make_work, self._regressions, count))
 
-    def play(
-        self, x_keys: np.ndarray, Y: np.ndarray, offsets: np.ndarray, out: loops.LayerResults
-    ) -> None:  # fmt: skip
-        """Play rounds with labels less their offsets, (n, K); if there are none, only forecast."""
+    def play(self, rounds: Rounds, offsets: np.ndarray, out: loops.LayerResults) -> None:
+        """Play rounds that all members have played; without labels only predictions are written."""
+        Y = rounds.Y - offsets if rounds.learns else NO_LABELS
         run_together([
-            partial(self._play_output, x_keys, k, Y, offset, out)
+            partial(self._play_output, rounds.views.keys, k, Y, offset, out)
             for k, offset in enumerate(offsets.tolist())
-        ], len(x_keys))  # fmt: skip
+        ], len(rounds.X))  # fmt: skip
 
     def _play_output(
         self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
@@ -94,7 +93,7 @@ class Layers(State):
         low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
-        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / settings.FILLED):
+        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / settings.FILLED).tolist():
             self._begin_anew(k, 0.5 * low[k] + 0.5 * high[k], radius[k])
         for ends, nothing in ((self._lowest, np.inf), (self._highest, -np.inf)):
             ends[:, 1], ends[:, 0] = ends[:, 0], nothing

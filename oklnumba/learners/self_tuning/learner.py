@@ -19,9 +19,9 @@ from oklnumba.learners.base.wrapper import from_any
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
+from oklnumba.learners.self_tuning.forecasters import Member, Player
 from oklnumba.learners.self_tuning.forest import Forest
-from oklnumba.learners.self_tuning.labels import Labels, Rounds, check_sizes
-from oklnumba.learners.self_tuning.members import Member
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
@@ -141,7 +141,7 @@ class SelfTuning(Learner):
 
         The mean of the squared scales of both metrics; the same for all before round 128.
         """
-        return self._ensemble_now().scales.importance(self._width)
+        return self._ensemble_now().scales.importance(self._width or 0)
 
     @property
     def outliers_replaced(self) -> int | np.ndarray:
@@ -157,11 +157,6 @@ class SelfTuning(Learner):
         """
         self._ensemble_now()
         return self._of_outputs(self._labels._price.copy())
-
-    @property
-    def _lasting(self) -> list[Forest | Expert]:
-        """The members that no restart makes anew."""
-        return [*self._forests, *self._experts]
 
     def _outliers(self) -> tuple[int, float]:
         labels, loss = self._labels, self._ensemble.layers.loss.sum()
@@ -197,8 +192,8 @@ class SelfTuning(Learner):
         kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
         self._forests = [Forest(self._outputs, lags, p.seed) for lags in kinds]
         self._experts = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]
-        members = [member for one in self._lasting for member in one.members]
-        self._restarts = Restarts(d, self._outputs, members, p.budget, p.seed)
+        players: list[Player] = [*self._forests, *self._experts]
+        self._restarts = Restarts(d, self._outputs, players, p.budget, p.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
         self._make_state()
         scales = Scales.of_no_rounds(d, self._outputs)
@@ -228,23 +223,16 @@ class SelfTuning(Learner):
         cut = labels.remember(Y, limits)
         leads, known = labels.take_known(n, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast)
-        of_lags = ensemble.play_lags(rounds)
-        rounds = rounds._replace(Y=labels.judge(Y, limits, of_lags))
-        of_experts = [one.play(rounds) for one in self._experts]
-        forest_calls = [partial(one.play, rounds) for one in self._forests]
-        # Groups write their forecasts into the ensemble; these are of trees and experts.
-        of_forests = ensemble.play_others(rounds, forest_calls)
-        rounds = rounds._replace(recorded=np.concatenate(of_forests + of_experts, axis=1))
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])))
-        ensemble.play_layers(rounds, out)
+        rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
         # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
         for so_far in (out.loss, out.bound, out.guaranteed):
             so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if not self._restarts.are_over(self._played):
-            self._restarts.record(rounds, leads, self._played)
+            self._restarts.record(rounds, ensemble.lasting.recorded, leads, self._played)
         self._played += n
         self._restart(single=n == 1)
         if self._ensemble is not ensemble:
@@ -279,9 +267,9 @@ class SelfTuning(Learner):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_number = None  # until it is whole: Ctrl-C may come between
-        known = self._labels.know_all(len(X))
-        recorded = np.concatenate([one.forecast(X, known) for one in self._lasting], axis=1)
-        self._ensemble.forecast(X, known, recorded, forecasts.reshape(len(X), self._outputs))
+        rounds = Rounds(X, NO_LABELS, NO_LABELS, self._labels.know_all(len(X)))
+        out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
+        self._ensemble.play(rounds, out)
         self._note_forecast(X)
         return forecasts
 

@@ -1,12 +1,12 @@
-"""The members of SelfTuning: spaces, with ridge regressions and rules on their coordinates."""
+"""The spaces of SelfTuning, with ridge regressions and rules on their coordinates."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from oklnumba.components.kernels import Kernel
+from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.core.arrays import (
     free_pages,
     pad_row_length,
@@ -27,9 +27,10 @@ from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
+from oklnumba.learners.self_tuning.forecasters import Forecaster, name_forecasters
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Rounds
 from oklnumba.learners.self_tuning.regressions import (
     NO_COINS,
-    NO_LABELS,
     Trouble,
     Workspaces,
     make_regressions,
@@ -37,73 +38,26 @@ from oklnumba.learners.self_tuning.regressions import (
     measure_regressions,
     settle_regressions,
 )
-from oklnumba.learners.self_tuning.scales import Tree
+from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 
 ROUNDS = np.arange(BLOCK_ROWS)
 
 
-class Member(NamedTuple):
-    """One forecaster of SelfTuning, in the units of the standardised inputs."""
-
-    # "ridge", "awv", "passive-aggressive", "gradient descent", "trees", "expert" or "last label"
-    forecaster: str
-    sigma: float | None = None  # width of its kernel; None: linear in the inputs
-    lam: float | None = None
-    half_life: float | None = None  # in rounds; None: it forgets nothing
-    C: float | None = None  # aggressiveness
-    step: float | None = None
-    # The kernel whose gradients gave the metric of its Laplacian kernel; None: a Gaussian kernel
-    # without a metric.
-    metric: str | None = None
-    scores: bool = False  # whether its kernel is of normal scores in place of the inputs
-    lags: bool = False  # whether it sees the last labels, and adds its forecast to the last one
-    shrinkage: float | None = None  # of trees: rounds of its parent that a node counts as
-    expert: str | None = None  # which expert of the user it is
-
-    def __str__(self) -> str:
-        if self == Member(self.forecaster):
-            return self.forecaster
-        if self.expert is not None:
-            return self.expert
-        if self.shrinkage is not None:
-            return f"{self.forecaster}{' with lags' * self.lags}, shrinkage {self.shrinkage:g}"
-        kernel = "Gaussian kernel"
-        if self.metric is not None:
-            kernel = f"Laplacian kernel in the metric of a {self.metric} one"
-        if self.scores:
-            kernel += " of normal scores"
-        kind = "linear" if self.sigma is None else f"{kernel}, sigma = {self.sigma:.3g}"
-        kind += " with lags" if self.lags else ""
-        if self.C is not None:
-            return f"{self.forecaster}, {kind}, C = {self.C:g}"
-        if self.step is not None:
-            return f"{self.forecaster}, {kind}, step = {self.step:g}"
-        memory = "no forgetting" if self.half_life is None else f"half-life {self.half_life} rounds"
-        return f"{self.forecaster}, {kind}, lam = {self.lam:g}, {memory}"
+def make_kernel(space: Space, scales: Scales) -> Kernel:
+    """Return the kernel of a space, in the units of the scaled inputs."""
+    if space.kernel == "linear":
+        return Linear()
+    sigma = scales.sigma(space)
+    return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
 
 
-def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
-    """Return who makes each forecast: ridge and AWV of each regression in turn, PA-I, descent.
-
-    None: AWV forecasts of regressions that forget never led, and have no certificate.
-    """
-    how = {"metric": space.metric, "scores": space.normal_scores, "lags": space.lags}
-    nobody, names = Member("", sigma, **how), []
-    for lam, half_life in space.ridges:
-        ridge = nobody._replace(forecaster="ridge", lam=lam, half_life=half_life)
-        awv = None if space.lags or half_life else ridge._replace(forecaster="awv")
-        names += [ridge, awv]
-    names += [nobody._replace(forecaster="passive-aggressive", C=C) for C in space.aggressiveness]
-    return names + [nobody._replace(forecaster="gradient descent", step=s) for s in space.steps]
-
-
-class Group(State):
+class Group(State, Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
-    full, no coins are drawn. results : where to write, for BLOCK_ROWS rounds; signs : (K,), 1 where
-    labels are -1 and +1, else 0; workspaces : Rows of threads, for any group.
+    full, no coins are drawn. results : where to write, for BLOCK_ROWS rounds; workspaces : Rows of
+    threads, for any group.
     """
 
     _STATE = axes_of(loops.Dictionaries, loops.Regressions, Rules, loops.Sums)
@@ -116,14 +70,17 @@ class Group(State):
     _COINS = ("coins",)
 
     def __init__(
-        self, space: Space, kernel: Kernel, tree: Tree, max_size: int, seed: list[int],
-        signs: np.ndarray, results: loops.Results, workspaces: Workspaces,
+        self, space: Space, scales: Scales, max_size: int, seed: list[int],
+        results: loops.Results, workspaces: Workspaces,
     ):  # fmt: skip
-        self.space, self._kernel, self._max_size, self._seed = space, kernel, max_size, seed
-        self._tree, self._workspaces = tree, workspaces
+        self.space, self._kernel = space, make_kernel(space, scales)
+        self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
+        self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
+        self._tree, self._offsets = scales.tree(space), scales.offsets
         self._coins, self.is_full = Coins(seed), max_size == 0
         static = all(one.half_life is None for one in space.ridges)
         self._saved = 1 if static else len(space.ridges)  # regressions; the others follow
+        tree, signs = self._tree, scales.signs
         d, K, leaves = len(tree.scales), len(signs), len(tree.columns) + 1
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
@@ -139,7 +96,7 @@ class Group(State):
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
         rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
         self.arguments = loops.Space(
-            loops.Dictionaries(kernel._code(), max_size, *arrays),
+            loops.Dictionaries(self._kernel._code(), max_size, *arrays),
             make_regressions(space.ridges, self._U, self._inv_d, self._c, self._totals),
             Rules(*rules, self._w, self._max_label), self._gather(loops.Sums), results,
         )  # fmt: skip
@@ -153,41 +110,42 @@ class Group(State):
 
     # ---- rounds ----
 
-    def play(
-        self, view: np.ndarray, Y: np.ndarray, joins: bool, was_forecast: bool = False
-    ) -> None:
-        """Play up to BLOCK_ROWS rounds: forecast each, then learn it if there are labels.
+    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+        """Return calls that play the rounds, one for each leaf.
 
-        view : (n, d), inputs as the space sees them.
+        If inputs may join and there are no labels, they join, and nothing else: then
+        ``end_choice``.
         """
-        for call in self.calls(view, Y, joins, was_forecast):
-            call()
-        self.finish(len(view), len(Y) > 0)
-
-    def calls(
-        self, view: np.ndarray, Y: np.ndarray, joins: bool, was_forecast: bool = False
-    ) -> list[Callable]:
-        """Return calls that play the rounds, one for each leaf, for threads; then ``finish``.
-
-        With ``joins`` and without labels points join, and nothing else: then ``end_choice``.
-        """
-        coins = self._coins.take(len(view)) if joins and not self.is_full else NO_COINS
+        view, Y = self._look(rounds)
+        joins = rounds.joins and not self.is_full
+        coins = self._coins.take(len(view)) if joins else NO_COINS
         X = view if self.space.metric is None else view * self._tree.scales
         leaves = np.zeros(len(X), dtype=np.int64)
         if several := len(self._counts) > 1:
             enter(loops.find_leaves)(X, self._tree.columns, self._tree.thresholds, leaves)
         if len(X) == 1:  # its workspace goes from forecast to round
-            single = ROUNDS[:1], X, Y, coins, was_forecast, self._single
+            single = ROUNDS[:1], X, Y, coins, rounds.was_forecast, self._single
             return [partial(self._play_leaf, int(leaves[0]), *single)]
-        parts = [ROUNDS[: len(X)]]
-        if several:
-            order = leaves.argsort(kind="stable")
-            parts = np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1)
-        calls = []
-        for rows in parts:
-            given = [a[rows] if several and len(a) else a for a in (X, Y, coins)]
+        if not several:
+            return [partial(self._play_leaf, 0, ROUNDS[: len(X)], X, Y, coins)]
+        order = leaves.argsort(kind="stable")
+        calls: list[Callable[[], None]] = []
+        for rows in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
+            given = X[rows], Y[rows] if rounds.learns else Y, coins[rows] if joins else coins
             calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given))
         return calls
+
+    def _look(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs as the space sees them, and the labels that it learns."""
+        views, space = rounds.views, self.space
+        view = views.with_lags if space.lags else views.plain
+        if not rounds.learns:
+            Y = NO_LABELS
+        elif space.lags:
+            Y = rounds.known.change_to(rounds.cut)
+        else:
+            Y = rounds.Y - self._offsets
+        return views.scores if space.normal_scores else view, Y
 
     def _play_leaf(
         self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
@@ -201,10 +159,14 @@ class Group(State):
         if single is None:
             self._workspaces.give_back(work)
 
-    def finish(self, n: int, learns: bool) -> None:
-        """Sum what all leaves have written of n rounds, and note which dictionaries are full."""
-        enter(loops.sum_results)(n, learns, self._bound)
+    def finish(self, rounds: Rounds) -> None:
+        """Sum what all leaves have written, and note which dictionaries are full."""
+        n = len(rounds.X)
+        enter(loops.sum_results)(n, rounds.learns, self._bound)
         self._note_full(n)
+        if self.space.lags:
+            forecasts = self.arguments.results.forecasts
+            forecasts[:, :n] += rounds.known.last - self._offsets
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
@@ -298,7 +260,7 @@ class Group(State):
     def _settle(self) -> None:
         settle_regressions(self.arguments.regressions)
 
-    def find_parts(self, scales: np.ndarray) -> list[Part]:
+    def find_parts(self, scales: list[float]) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
         parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]
@@ -308,7 +270,7 @@ class Group(State):
             if self._counts[leaf, ATOMS]:
                 atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
                 R = unpack(self._unit_R[leaf], rank) / self._inv_pivots[leaf, :rank, None]
-                functions, of_all = [w[1:] for w in functions], list(scales) * len(names)
+                functions, of_all = [w[1:] for w in functions], scales * len(names)
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
         return parts

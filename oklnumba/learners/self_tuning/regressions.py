@@ -16,7 +16,6 @@ from oklnumba.learners.self_tuning.settings import Ridge
 T = TypeVar("T")
 
 NO_COINS = np.empty(0)  # of rounds whose points may not join
-NO_LABELS = np.empty((0, 0))  # of rounds from which nothing is learned
 
 
 class Trouble(Exception):
@@ -62,7 +61,8 @@ class Workspaces(Generic[T]):
     """Workspace of threads: one is made when no other is idle, so as many as play at once."""
 
     def __init__(self, make: Callable[[], T]):
-        self._make, self._idle = make, []
+        self._make = make
+        self._idle: list[T] = []
 
     def take(self) -> T:
         """Return workspace that no other thread uses."""

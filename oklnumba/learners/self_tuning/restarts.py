@@ -11,8 +11,8 @@ from oklnumba.core.old_state import OldState as State
 from oklnumba.core.paced import Paced, finish
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.forecasters import Player
 from oklnumba.learners.self_tuning.labels import Past, Rounds
-from oklnumba.learners.self_tuning.members import Member
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
@@ -23,8 +23,8 @@ PAST, LAST = range(2)  # entries of the counts: rounds in the past; the round of
 class Restarts(State):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
-    schedule : after each round with a restart, how many rounds its ensemble is made of; lasting :
-    the members that no restart makes anew, trees and experts.
+    schedule : after each round with a restart, how many rounds its ensemble is made of; players :
+    trees and experts, which no restart makes anew.
     """
 
     _INTEGERS = frozenset({"counts", "known_counts"})
@@ -34,14 +34,15 @@ class Restarts(State):
         "cut": (PAST, "outputs"), "known_counts": (PAST,), "recorded": (PAST, "lasting", "outputs"),
     }  # fmt: skip
 
-    def __init__(self, d: int, outputs: int, lasting: list[Member], budget: int, seed: int):
-        self._lasting, self._budget, self._seed = lasting, budget, seed
-        row = 8 * (d + (2 + len(lasting)) * outputs + 1)
+    def __init__(self, d: int, outputs: int, players: list[Player], budget: int, seed: int):
+        self._players, self._budget, self._seed = players, budget, seed
+        lasting = sum(len(one.members) for one in players)
+        row = 8 * (d + (2 + lasting) * outputs + 1)
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
         self._stops = sorted([*self.schedule.values(), *ends, *settings.GROWTHS, sys.maxsize])
-        self._make_state(counts=2, d=d, outputs=outputs, lasting=len(lasting))
+        self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
         self._work: Paced[Ensemble] | None = None  # on the next ensemble, where begun
 
     def are_over(self, played: int) -> bool:
@@ -58,14 +59,14 @@ class Restarts(State):
         period_left = settings.PERIOD - played % settings.PERIOD
         return min(self._stops[bisect(self._stops, played)] - played, period_left)
 
-    def record(self, rounds: Rounds, leads: np.ndarray, played: int) -> None:
+    def record(self, rounds: Rounds, recorded: np.ndarray, leads: np.ndarray, played: int) -> None:
         """Append the rounds after so many that were played to the past."""
         total = played + len(leads)
         self._reserve({PAST: total})
         rows = slice(played, total)
         self._inputs[rows], self._labels[rows], self._cut[rows] = rounds.X, rounds.Y, rounds.cut
         self._known_counts[rows] = np.arange(played, total) - leads
-        self._recorded[rows] = rounds.recorded
+        self._recorded[rows] = recorded
         self._counts[PAST] = total
 
     def replace_first_labels(self, labels: np.ndarray, cut: np.ndarray) -> None:
@@ -82,14 +83,14 @@ class Restarts(State):
 
         In single rounds some of the work on the next one is done. No result depends on how much.
         """
-        end = next((end for end in self.schedule if end >= played), np.inf)  # the next restart
+        end = next((end for end in self.schedule if end >= played), sys.maxsize)  # the next restart
         try:
             if played == end:
                 if self._work is None:
                     ensemble.free_members()  # before the memory of new ones is taken
                 work, self._work = self._work or self._build(end, BLOCK_ROWS), None
                 ensemble = self._exchange(ensemble, work, played)
-            elif single and played >= self.schedule.get(end, np.inf):
+            elif single and played >= self.schedule.get(end, sys.maxsize):
                 self._work = self._work or self._build(end, settings.PIECE_ROWS)
                 count = settings.PIECES_PER_ROUND[settings.RESTARTS.index(end)]
                 for _ in islice(self._work, count):
@@ -124,7 +125,7 @@ class Restarts(State):
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.schedule)
         horizon = (*self.schedule, np.inf)[restarts]  # of its rounds
-        ensemble = Ensemble(scales, self._lasting)
+        ensemble = Ensemble(scales, self._players)
         yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts])
         return ensemble
 

@@ -68,9 +68,9 @@ class Scales(NamedTuple):
         known = look_back(past.cut, past.known_counts)
         changes = known.differences[..., : count_lags(Y.shape[1]) - 1]
         mean, scale = yield from measure_moments(X)
-        of_lags = yield from measure_moments(changes.reshape(len(X), -1))
-        of_lags = [one.reshape(changes.shape[1:]) for one in of_lags]
-        scales = cls(mean, scale, *measure_labels(Y), *of_lags)
+        moved, reach = yield from measure_moments(changes.reshape(len(X), -1))
+        shape = changes.shape[1:]
+        scales = cls(mean, scale, *measure_labels(Y), moved.reshape(shape), reach.reshape(shape))
         yield
         Z = scales.transform(X)
         yield
@@ -80,12 +80,13 @@ class Scales(NamedTuple):
         yield
         knots, scores, normal = yield from measure_scores(Z)
         works = [measure_metric(kernel, Z, Y, rounds) for kernel in settings.PASSES]
-        metrics = dict(zip(settings.PASSES, (yield from do_each(works, at_once)), strict=True))
-        works = [
+        measured = yield from do_each(works, at_once)
+        metrics: dict[str | None, np.ndarray] = dict(zip(settings.PASSES, measured, strict=True))
+        growths = [
             grow_tree(normal if one.normal_scores else Z, metrics[one.metric], one, rounds)
             for one in find_trees()
         ]
-        trees, medians = zip(*(yield from do_each(works, at_once)), strict=True)
+        trees, medians = zip(*(yield from do_each(growths, at_once)), strict=True)
         columns, thresholds = zip(*(tree[1:] for tree in trees), strict=True)
         return scales._replace(
             median=median, metrics=np.stack(list(metrics.values())), tree_medians=np.array(medians),
@@ -103,11 +104,14 @@ class Scales(NamedTuple):
         changes = standardise(changes, self.difference_mean, self.difference_scale)
         return np.concatenate([Z, changes], axis=1)
 
+    def width(self, space: Space) -> int:
+        """Return how many inputs a space sees."""
+        return len(self.mean) + (self.difference_mean.size if space.lags else 0)
+
     def tree(self, space: Space) -> Tree:
         """Return the tree of a space; without a metric, one leaf of the inputs as they are."""
         if space.metric is None:
-            d = len(self.mean) + (self.difference_mean.size if space.lags else 0)
-            return Tree(np.ones(d), np.empty(0, dtype=np.int64), np.empty(0))
+            return Tree(np.ones(self.width(space)), np.empty(0, dtype=np.int64), np.empty(0))
         i, metric = find_trees().index(space), list(settings.PASSES).index(space.metric)
         stop = int((self.leaves[: i + 1] - 1).sum())
         nodes = slice(stop - int(self.leaves[i]) + 1, stop)
@@ -253,7 +257,8 @@ def grow_tree(
 
     It splits the widest input at its median, down to a power of 2 leaves.
     """
-    leaves = 1 << max(min(rounds, settings.DEEPEST) // space.leaf_rounds, 1).bit_length() - 1
+    per_leaf = space.leaf_rounds or rounds
+    leaves = 1 << max(min(rounds, settings.DEEPEST) // per_leaf, 1).bit_length() - 1
     columns, thresholds = np.zeros(leaves - 1, dtype=np.int64), np.full(leaves - 1, np.inf)
     piece = max(settings.SPLIT_NUMBERS, Z.size // settings.SPLIT_PIECES)
     nodes, numbers = [Z * scales], piece
