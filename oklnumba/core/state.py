@@ -132,7 +132,8 @@ class State(Generic[S, W]):
         ))  # fmt: skip
 
     def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
-        return arrays.grow_array(self._arrays_declared[name], old, shape)
+        fixed = all(isinstance(axis, str) for axis in self._find_axes(name))
+        return old if fixed else arrays.grow_array(self._arrays_declared[name], old, shape)
 
     def _choose_room(self, axis: int, least: int) -> int:
         """Return the new room of a count; buffers at least double."""

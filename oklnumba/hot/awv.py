@@ -21,8 +21,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.factor import add_rounds, count_together, solve_points
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot
+from oklnumba.hot.primitives.factor import Factor, add_rounds, count_together, solve_points
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, UNBOUNDED, Array, hot
 from oklnumba.hot.primitives.udu import ridge_forecast, ridge_learn
 
 ROUNDING = 1e-12  # of the sums below, as a share of the loss: regret and bound may be equal
@@ -48,10 +48,17 @@ class AWVResults(NamedTuple):
     growth: Array
 
 
+class FeatureState(NamedTuple):
+    """AWV or ridge regression on features."""
+
+    factor: Factor
+    totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate
+
+
 class Certificate(NamedTuple):
     """The certificate after each round, and the sums it comes from."""
 
-    totals: Annotated[Array, "outputs", "totals"]
+    totals: Array  # (K, totals)
     loss: Array  # (n, K)
     comparator: Array  # (n, K): penalised loss of the best function so far
     bound: Array  # (n, K), on the difference

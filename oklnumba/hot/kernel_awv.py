@@ -19,18 +19,19 @@ _write_rows finds its row of L. All other forecasts are made by kernel_awv_forec
 from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.jit import ATOMS, Array, hot
+from oklnumba.hot.primitives.jit import ATOMS, LOWER, UNBOUNDED, Array, Integers, hot
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 
 
 class KernelAWVState(NamedTuple):
-    """The state of Kernel-AWV beside L."""
+    """L L' = K + lam I of the past, and u = L^-1 y."""
 
     past: Annotated[Array, "d", ATOMS]  # inputs
     u: Annotated[Array, "outputs", ATOMS]  # L^-1 y
-    totals: Annotated[Array, "outputs", "totals"]
-    counts: Annotated[Array, "counts"]
+    L: Annotated[Array, ATOMS, ATOMS, LOWER]
+    totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate (awv.py)
+    counts: Annotated[Integers, "counts"]
 
 
 @hot

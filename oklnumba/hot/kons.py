@@ -78,11 +78,14 @@ from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
+    LOWER,
     NEED_ROOM,
     NOT_FINITE,
     NOT_POSITIVE,
     STOPPED,
+    UNBOUNDED,
     Array,
+    Integers,
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot, solve_lower, solve_lower_transposed
@@ -103,16 +106,15 @@ R_G = 0  # entry of the totals: sum of g_t^2 phi_t' A_t^-1 phi_t (Prop. 1)
 class KONSState(NamedTuple):
     """The function u = s.z + k.c."""
 
-    counts: Annotated[Array, "counts"]  # ATOMS, IN_A, MEMBERS, ENDED
-    totals: Annotated[Array, "totals"]  # R_G
+    counts: Annotated[Integers, "counts"]  # ATOMS, IN_A, MEMBERS, ENDED
+    totals: Annotated[Array, "totals", UNBOUNDED]  # R_G
     atoms: Annotated[Array, "d", ATOMS]
     c: Annotated[Array, ATOMS]  # 0 in A
-    index: Annotated[Array, IN_A]  # which atom a row of L belongs to
+    index: Annotated[Integers, IN_A]  # which atom a row of L belongs to
     D: Annotated[Array, IN_A]  # d_t
     z: Annotated[Array, IN_A]
-    # (cap, cap or more), made by GrowingFactor: L L' = D K D + alpha I; KONS writes the s_i of a
-    # block behind it.
-    L: Array
+    # L L' = D K D + alpha I; KONS writes the s_i of a block behind it.
+    L: Annotated[Array, IN_A, IN_A, LOWER]
 
 
 class Newton(NamedTuple):
@@ -127,9 +129,16 @@ class Newton(NamedTuple):
 class Sketch(NamedTuple):
     """The dictionary of KORS."""
 
-    members: Annotated[Array, MEMBERS]  # its atoms
+    members: Annotated[Integers, MEMBERS]  # its atoms
     weights: Annotated[Array, MEMBERS]  # d_i / sqrt(p_i)
     kors: Annotated[Array, MEMBERS, MEMBERS]  # factor of the weighted kernel matrix + alpha I
+
+
+class KernelFormState(NamedTuple):
+    """The state of both: the sketch of KONS is empty."""
+
+    kons: KONSState
+    sketch: Sketch
 
 
 class Sampling(NamedTuple):

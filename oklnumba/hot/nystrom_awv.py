@@ -77,6 +77,7 @@ from oklnumba.hot.primitives.jit import (
     NEED_ROOM,
     NOT_FINITE,
     NOT_POSITIVE,
+    UNBOUNDED,
     Array,
     hot,
     hot_apart,
@@ -94,6 +95,15 @@ class Past(NamedTuple):
     inputs: Annotated[Array, "d", PAST]
     labels: Annotated[Array, "outputs", PAST]
     Phi: Annotated[Array, PAST, RANK]  # coordinates q_s
+
+
+class NystromAWVState(NamedTuple):
+    """The dictionary, the past, and AWV or ridge regression on the span."""
+
+    dictionary: Dictionary
+    past: Past
+    factor: Factor  # r: the rank
+    totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate
 
 
 class GrowthRule(NamedTuple):

@@ -30,7 +30,16 @@ from oklnumba.hot.primitives.dictionary import (
     squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    UPPER,
+    Array,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import pad
@@ -41,7 +50,7 @@ RESTARTS = 2  # entry of the counts after ATOMS and RANK
 class Factor(NamedTuple):
     """A = U' D U and w = U^-1 c on the span, as in newton.py; A = alpha I beyond its rank."""
 
-    U: Annotated[Array, RANK, RANK]
+    U: Annotated[Array, RANK, RANK, UPPER]
     inv_d: Annotated[Array, RANK]  # 1 / D
     c: Annotated[Array, RANK]
 

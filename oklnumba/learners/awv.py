@@ -5,7 +5,7 @@ large scale problems" (pkawv below).
 """
 
 from collections.abc import Callable
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,19 +15,19 @@ from oklnumba.components.features import Features, NystromFeatures, check_featur
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
 from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
-from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
+from oklnumba.core.factors import make_forgetting, make_pass_work, settle
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
+from oklnumba.core.state import W
 from oklnumba.hot import awv as loops
-from oklnumba.hot.awv import AWVResults, Certificate, Stretch
+from oklnumba.hot.awv import AWVResults, Certificate, FeatureState, Stretch
 from oklnumba.hot.kernel_awv import (
     KernelAWVState,
     kernel_awv_forecasts,
     kernel_awv_rounds,
     kernel_awv_rows,
 )
-from oklnumba.hot.primitives.factor import Factor
+from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
@@ -37,23 +37,27 @@ from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound
+from oklnumba.learners.base.states import OnFeatures, WithTotals
 
 FORECASTERS = "awv", "ridge"
 TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
 
-class AWVOrRidge(Learner):
+C = TypeVar("C", bound=WithTotals)
+F = TypeVar("F", bound=OnFeatures)
+
+
+class AWVOrRidge(Learner[C, W]):
     """What all AWV and ridge learners share: certificates, and several labels per round."""
 
-    _UNBOUNDED = frozenset({"totals"})
     _REMEDY = "raise lam, or scale the inputs and labels"
     _certificate_rows, _outputs_at_once = 3, True
 
     def _start_certified(self, forecaster: str, **lengths: int) -> None:
         """Make the state, with the totals of certificates."""
-        self._make_state(outputs=self._outputs, totals=TOTALS, **lengths)
         self._is_ridge = forecaster == "ridge"
-        self._totals[:, loops.RIDGE] = self._is_ridge
+        self._make_state(outputs=self._outputs, totals=TOTALS, **lengths)
+        self._state.totals[:, loops.RIDGE] = self._is_ridge
 
     def _make_workspace(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the last fields of AWVResults for n rounds: ridge, shrinks, and growth, zeros."""
@@ -67,7 +71,7 @@ class AWVOrRidge(Learner):
             raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(workspace[1])}")
         results = trace.predictions, trace.loss, trace.comparator, trace.bound
         forecasts, *sums = [a.reshape(-1, self._outputs) for a in results]
-        return AWVResults(forecasts, *workspace), Certificate(self._totals, *sums)
+        return AWVResults(forecasts, *workspace), Certificate(self._state.totals, *sums)
 
     def _name_space(self, space: str) -> str:
         """Return the name of a certificate's space, with the discount where there is one."""
@@ -75,7 +79,7 @@ class AWVOrRidge(Learner):
         return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
 
 
-class KernelAWV(GrowingFactor, AWVOrRidge):
+class KernelAWV(GrowingFactor[KernelAWVState, None], AWVOrRidge[KernelAWVState, None]):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast
@@ -104,7 +108,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
     0.194822
     """
 
-    _STATE = axes_of(KernelAWVState)  # _past, _u, _totals and _counts; _L is a GrowingFactor's
+    _layout = KernelAWVState
     _run_rows, _block_rows = 1024, cholesky.BLOCK
     _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
@@ -131,7 +135,7 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
             self._raise_status(NOT_POSITIVE, bad_row - 1)
         Y = y.reshape(b, self._outputs)
         play = enter(kernel_awv_rounds)
-        play(self._L, self._u, Y, t, self._lam, self._is_ridge, out)
+        play(self._state.L, self._state.u, Y, t, self._lam, self._is_ridge, out)
         finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.shrinks)
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
@@ -147,21 +151,22 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
         if self._take_forecast(X):
             return 0
         t, b = self._played, len(X)
-        self._past[:, t : t + b] = X.T
+        past, L = self._state.past, self._state.L
+        past[:, t : t + b] = X.T
         with cholesky.limit_threads(t, b):
             if self._kernel is not None:
-                kernel_awv_rows(self._kernel, X, self._past, t, self._lam, self._L)
+                kernel_awv_rows(self._kernel, X, past, t, self._lam, L)
             else:
                 self._evaluate_rows(X)
-            return cholesky.append_rows(self._L, t, b)
+            return cholesky.append_rows(L, t, b)
 
     def _evaluate_rows(self, X: np.ndarray) -> None:
         """Write the rows of a user's kernel into L, as kernel_awv_rows does."""
         t, values = self._played, np.empty((len(X), self._played + len(X)))
-        self._hyper.kernel._write_block(X, self._past, values.shape[1], values)
+        self._hyper.kernel._write_block(X, self._state.past, values.shape[1], values)
         for i, row in enumerate(values, start=t):
-            self._L[i, : i + 1] = row[: i + 1]
-            self._L[i, i] += self._lam
+            self._state.L[i, : i + 1] = row[: i + 1]
+            self._state.L[i, i] += self._lam
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         t, n, lam = self._played, len(X), self._lam
@@ -171,22 +176,24 @@ class KernelAWV(GrowingFactor, AWVOrRidge):
             # overwrites; the input and its row of L stay if x is the same.
             Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
             play = enter(kernel_awv_rounds)
-            play(self._L, self._u, Y, t, lam, self._is_ridge, out)
+            play(self._state.L, self._state.u, Y, t, lam, self._is_ridge, out)
             self._note_forecast(X)
         else:
             rows, deltas = np.empty((n, t)), np.empty(n)
-            self._hyper.kernel._write_block(X, self._past, t, rows)
+            self._hyper.kernel._write_block(X, self._state.past, t, rows)
             with cholesky.limit_threads(t, n):
-                cholesky.solve_rows(self._L, rows, t)
+                cholesky.solve_rows(self._state.L, rows, t)
             self._hyper.kernel._write_diagonal(X, deltas)
-            kernel_awv_forecasts(rows, deltas, self._u, t, lam, self._is_ridge, forecasts)
+            kernel_awv_forecasts(rows, deltas, self._state.u, t, lam, self._is_ridge, forecasts)
         return forecasts if self._outputs > 1 else forecasts[:, 0]
 
     def _matrices(self) -> list[Part]:
-        matrix, past = Factored(self._L, self._played, lower=True), self._used("past").T
+        state, t = self._state, self._played
+        matrix, past = Factored(state.L, t, lower=True), state.past[:, :t].T
         reach = largest_norm(self._hyper.kernel, past)  # |L^-1 k| <= |k(x, .)|
-        solutions = [matrix.half_solve(u) for u in self._u]
-        return [measure_part("K + lam I", matrix, solutions, self._totals[:, loops.LARGEST], reach)]
+        solutions = [matrix.half_solve(u) for u in state.u]
+        scales = state.totals[:, loops.LARGEST]
+        return [measure_part("K + lam I", matrix, solutions, scales, reach)]
 
 
 class KernelRidge(KernelAWV):
@@ -215,11 +222,9 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
-class FeatureRidge(AWVOrRidge):
+class FeatureRidge(AWVOrRidge[F, PassWork]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
-    _STATE = axes_of(Factor, Certificate)
-    _PADDED = frozenset({"U"})
     _runs_in_threads, _block_rows = True, BLOCK_ROWS
 
     @property
@@ -236,23 +241,25 @@ class FeatureRidge(AWVOrRidge):
         self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
         room = self._room
         try:
-            self._start_certified(forecaster, r=room, **lengths)
+            self._start_certified(forecaster, r=room, pending=2, **lengths)
         except MemoryError as error:
             raise MemoryError(
                 f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
                 "features: a lower degree, a smaller rank"
             ) from None
-        np.fill_diagonal(self._U, 1.0)
-        self._inv_d[:] = 1.0 / lam
+        np.fill_diagonal(self._state.factor.U, 1.0)
+        self._state.factor.inv_d[:] = 1.0 / lam
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
-        self._pending, self._pass_work = make_pending((), room), make_pass_work(self._U)
-        self._factor, self._forgetting = self._gather(Factor), make_forgetting(discount, lam)
+        self._forgetting = make_forgetting(discount, lam)
         self._workspace, self._kept = self._make_workspace(BLOCK_ROWS), None
+
+    def _make_work(self, state: F, rooms: dict[int, int]) -> PassWork:
+        return make_pass_work(state.factor.U)
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
         stretch = Stretch(0, n, self._room, self._room)
-        return stretch, self._factor, self._forgetting, self._pass_work, self._is_ridge
+        return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
@@ -289,17 +296,18 @@ class FeatureRidge(AWVOrRidge):
         return forecasts
 
     def _settle(self) -> None:
-        settle(self._factor, self._forgetting, self._pass_work)
+        settle(self._state.factor, self._forgetting, self._work)
 
     def _matrices(self) -> list[Part]:
         self._settle()
-        r = self._r
-        matrix = Factored(self._U, r, 1.0 / self._inv_d[:r])
-        solutions = [matrix.half_solve(c) for c in self._c]
-        return [measure_part("lam I + sum z z'", matrix, solutions, self._totals[:, loops.LARGEST])]
+        r, factor = self._r, self._state.factor
+        matrix = Factored(factor.U, r, 1.0 / factor.inv_d[:r])
+        solutions = [matrix.half_solve(c) for c in factor.c]
+        scales = self._state.totals[:, loops.LARGEST]
+        return [measure_part("lam I + sum z z'", matrix, solutions, scales)]
 
 
-class PKAWV(FeatureRidge):
+class PKAWV(FeatureRidge[FeatureState]):
     """PKAWV: the AWV forecaster on the span of fixed features (pkawv Algorithm 1, eq. 4).
 
     With Taylor features of degree M its regret is at most 1.5 times the bound of Kernel-AWV for M
@@ -342,6 +350,8 @@ class PKAWV(FeatureRidge):
     0.1933
     """
 
+    _layout = FeatureState
+
     features: Features = required(check_features)
     _: KW_ONLY
     lam: float = positive(1.0)
@@ -378,7 +388,7 @@ class PKAWV(FeatureRidge):
         return self._name_space(f"the {self._r} {self._hyper.features.kind}")
 
 
-class LinearAWV(Game, FeatureRidge):
+class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
     """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
 
     argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) per round. Its regret
@@ -401,6 +411,7 @@ class LinearAWV(Game, FeatureRidge):
     (array([0.5]), 0.3333)
     """
 
+    _layout = FeatureState
     _forecaster, _can_widen = "awv", True
 
     lam: float = positive(1.0)
@@ -421,9 +432,9 @@ class LinearAWV(Game, FeatureRidge):
         """The ridge estimate from the rounds so far, shape (d,)."""
         if not self._ready():
             raise ValueError("there is no point yet: call reset(d) first")
-        w = self._c.copy()
+        w = self._state.factor.c.copy()
         for row in w:
-            solve_upper(self._U, row, len(row))
+            solve_upper(self._state.factor.U, row, len(row))
         return (w if self._outputs > 1 else w[0])[..., : self._width].copy()
 
     def update(self, g: ArrayLike) -> None:

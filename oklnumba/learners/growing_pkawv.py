@@ -1,7 +1,7 @@
 """PKAWV on Taylor features whose degree grows with the logarithm of the rounds."""
 
 from math import comb
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from oklnumba.core.checks import require
 from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor, positive, required
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
+from oklnumba.hot.primitives.factor import Factor
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
 from oklnumba.learners.awv import FORECASTERS, FeatureRidge
 from oklnumba.learners.base.learner import Trace
 
@@ -23,7 +25,17 @@ def _check_taylor(name: str, value: Any) -> TaylorFeatures:
     return clone(value)
 
 
-class GrowingPKAWV(FeatureRidge):
+class GrowingState(NamedTuple):
+    """AWV or ridge regression on features, and the past while they may grow."""
+
+    factor: Factor
+    totals: Annotated[Array, "outputs", "totals", UNBOUNDED]
+    counts: Annotated[Integers, "counts"]
+    past: Annotated[Array, PAST, "d"]
+    labels: Annotated[Array, "outputs", PAST]
+
+
+class GrowingPKAWV(FeatureRidge[GrowingState]):
     """PKAWV on Taylor features that gain a degree whenever the rounds have doubled.
 
     Theorem 4 of pkawv (Jezequel, Gaillard, Rudi 2019) asks for a degree of order log(n / lam), so
@@ -62,9 +74,7 @@ class GrowingPKAWV(FeatureRidge):
     array([ 3,  6, 10, 15, 15])
     """
 
-    _STATE = FeatureRidge._STATE | {
-        "counts": ("counts",), "past": (PAST, "d"), "labels": ("outputs", PAST),
-    }  # fmt: skip
+    _layout = GrowingState
 
     features: TaylorFeatures = required(_check_taylor)
     _: KW_ONLY
@@ -108,7 +118,7 @@ class GrowingPKAWV(FeatureRidge):
                 self._store(part, labels.T)
             super()._play(part, labels, trace.rows(start, stop))
             if growing and self._played == after:
-                self._grow(trace.rows(stop - 1, stop))
+                self._add_degree(trace.rows(stop - 1, stop))
             start = stop
 
     def _store(self, X: np.ndarray, Y: np.ndarray) -> None:
@@ -116,19 +126,20 @@ class GrowingPKAWV(FeatureRidge):
         first = int(self._counts[PAST])
         stop = first + len(X)
         self._reserve({PAST: stop})
-        self._past[first:stop], self._labels[:, first:stop] = X, Y
+        self._state.past[first:stop], self._state.labels[:, first:stop] = X, Y
         self._counts[PAST] = stop
 
-    def _grow(self, last: Trace) -> None:
+    def _add_degree(self, last: Trace) -> None:
         """Add a degree, for all rounds so far; ``last`` is the trace of the last one."""
-        X, Y, old = self._used("past"), self._used("labels"), self._totals
+        n, before = int(self._counts[PAST]), self._state
+        X, Y, old = before.past[:n], before.labels[:, :n], before.totals
         self._start_degree(X.shape[1], int(self._counts[DEGREE]) + 1)
         self._store(X, Y)
         self._played, trace = 0, self._trace(len(X))
         for rows, block in cut_blocks(X, BLOCK_ROWS):
             super()._play(block, Y.T[rows].copy(), trace.rows(rows.start, rows.stop))
         # The totals are those of the replay; only the best function's loss is also that of the run.
-        totals = self._totals
+        totals = self._state.totals
         gain = old[:, BEST] - totals[:, BEST]
         for entry in (LOSS, EXCESS, LARGEST):
             totals[:, entry] = old[:, entry]

@@ -13,7 +13,6 @@ from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import cholesky
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import (
     choice,
     field_in,
@@ -23,7 +22,7 @@ from oklnumba.core.params import (
     required,
     width,
 )
-from oklnumba.core.state import Coins
+from oklnumba.core.state import Coins, S, W
 from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import JoiningRule
@@ -39,7 +38,7 @@ BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of L
 LARGE = 4096
 
 
-class Curved(BoundedForecasts):
+class Curved(BoundedForecasts[S, W]):
     """Base of learners that take their step size from the curvature of the loss."""
 
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
@@ -55,16 +54,16 @@ class Curved(BoundedForecasts):
         self._require_curvature("or FOGD, a first-order learner")
 
 
-class _KernelForm(GrowingFactor, Curved):
+class _KernelForm(
+    GrowingFactor[loops.KernelFormState, loops.Work], Curved[loops.KernelFormState, loops.Work]
+):
     """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse.
 
     A subclass has ``_learn(X, y, trace)``, which plays some of the rounds, and returns how many and
     the status of the compiled loop.
     """
 
-    _STATE = axes_of(loops.KONSState)
-    _INTEGERS = frozenset({"counts", "index", "members"})
-    _UNBOUNDED = frozenset({"totals"})
+    _layout = loops.KernelFormState
     _run_rows = _block_rows = LARGE_BLOCK  # most that _play gets; _learn takes a block of them
     _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
@@ -75,14 +74,15 @@ class _KernelForm(GrowingFactor, Curved):
     @property
     def R_G(self) -> float:
         """Sum of g_t^2 phi_t' A_t^-1 phi_t, the first part of the regret bound (kons Prop. 1)."""
-        return float(self._totals[loops.R_G]) if self._width is not None else 0.0
+        return float(self._state.kons.totals[loops.R_G]) if self._width is not None else 0.0
 
     @property
     def A_weights(self) -> np.ndarray:
         """Weights a_j of the atoms in A = alpha I + sum_j a_j phi_j phi_j', shape (size,)."""
         weights = np.zeros(self.size)
         if self._width is not None:
-            weights[self._used("index")] = self._used("D") ** 2
+            kons, r = self._state.kons, int(self._counts[IN_A])
+            weights[kons.index[:r]] = kons.D[:r] ** 2
         return weights
 
     @property
@@ -100,6 +100,9 @@ class _KernelForm(GrowingFactor, Curved):
         self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
         self._newton = loops.Newton(self._loss_code, p.C, p.alpha, p.stop)
         self._make_state(d=d, counts=4, totals=1)
+
+    def _make_work(self, state: loops.KernelFormState, rooms: dict[int, int]) -> loops.Work:
+        return loops.Work(*aligned_zeros(4, max(rooms.values())))
 
     def _choose_steps(self, n: int) -> np.ndarray:
         """Return eta_t of the next n rounds."""
@@ -124,16 +127,16 @@ class _KernelForm(GrowingFactor, Curved):
         self._reserve_ahead()  # room only: no row is written
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        enter(loops.write_coefficients)(self._gather(loops.KONSState), np.empty(r), coefs)
-        kernel_block(self._kernel, X, self._atoms, m, rows)
+        enter(loops.write_coefficients)(self._state.kons, np.empty(r), coefs)
+        kernel_block(self._kernel, X, self._state.kons.atoms, m, rows)
         loops.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        p, matrix = self._hyper, Factored(self._L, int(self._counts[IN_A]), lower=True)
-        inside = self._used("atoms").T[self._used("index")]
+        p, kons, r = self._hyper, self._state.kons, int(self._counts[IN_A])
+        matrix, inside = Factored(kons.L, r, lower=True), kons.atoms.T[kons.index[:r]]
         reach = largest_norm(p.kernel, inside)  # |L^-1 D k| <= |k(x, .)|
-        return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(self._z)], [p.C], reach)]
+        return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(kons.z)], [p.C], reach)]
 
 
 class KONS(_KernelForm):
@@ -192,7 +195,7 @@ class KONS(_KernelForm):
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         n = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         self._reserve({ATOMS: m + n, IN_A: r + n})
-        X, state, eta = X[:n], self._gather(loops.KONSState), self._choose_steps(n)
+        X, state, eta = X[:n], self._state.kons, self._choose_steps(n)
         H, offsets = np.empty((n, n)), np.empty(n)
         block = loops.Block(
             L=np.empty((n, n)), d=np.empty(n), c=np.empty(n), z=np.empty(n), H=H, offsets=offsets
@@ -200,8 +203,8 @@ class KONS(_KernelForm):
         with cholesky.limit_threads(r, n):
             # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
             enter(loops.start_block)(self._kernel, X, state, np.empty(m), offsets)
-            s_before = self._L[r : r + n, :r]
-            cholesky.solve_rows(self._L, s_before, r)
+            s_before = state.L[r : r + n, :r]
+            cholesky.solve_rows(state.L, s_before, r)
             columns = np.array(X.T, order="C")
             enter(loops.start_products)(self._kernel, X, columns, state, H, offsets)
             cholesky.subtract_squares(s_before, H)
@@ -214,7 +217,7 @@ class KONS(_KernelForm):
                 cholesky.solve_rows(block.L, s_block, first)
                 cholesky.subtract_squares(s_block, H[first:last, first:last])
                 play = enter(loops.kons_rounds)  # the rounds of the stretch, one by one
-                arrays = block, self._totals, trace.predictions
+                arrays = block, state.totals, trace.predictions
                 played, status = play(y, eta, first, last, self._newton, *arrays)
         enter(loops.append_block)(X[:played], self._loss_code, block, state, trace.sizes)
         return played, status
@@ -260,9 +263,6 @@ class SketchedKONS(_KernelForm):
     (0.08, 69)
     """
 
-    _STATE = axes_of(loops.KONSState, loops.Sketch)
-    _COINS = ("kors_coins", "coins")
-
     _: KW_ONLY
     gamma: float = field_in("(0, 1]", 0.1)
     beta: float = positive(1.0)
@@ -281,15 +281,6 @@ class SketchedKONS(_KernelForm):
         self._sampling = loops.Sampling(rule, p.gamma, floor, p.sampling == "weighted")
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
-        self._work = loops.Work(*np.zeros((4, 0)))
-        self._bind()
-
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = loops.Work(*aligned_zeros(4, max(rooms.values())))
-        return super()._make_buffers(rooms) | {"work": work}
-
-    def _bind(self) -> None:
-        self._arrays = self._gather(loops.KONSState), self._gather(loops.Sketch), self._work
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         n, loop = len(X), enter(loops.sketched_kons_rounds)
@@ -297,7 +288,7 @@ class SketchedKONS(_KernelForm):
         if self._hyper.sampling == "shared":
             kors_coins = coins
         stream = loops.Stream(y, self._choose_steps(n), kors_coins, coins)
-        out = Out(*trace[:2])
+        rules, out = (self._kernel, self._newton, self._sampling), Out(*trace[:2])
         return self._play_with_room(lambda first: loop(
-            X, stream, first, self._kernel, self._newton, self._sampling, *self._arrays, out
+            X, stream, first, *rules, *self._state, self._work, out
         ))  # fmt: skip

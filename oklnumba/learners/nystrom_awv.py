@@ -1,15 +1,15 @@
 """AWV and ridge regression on a growing Nystrom subspace (pkawv Algorithm 2)."""
 
 from dataclasses import KW_ONLY
+from typing import NamedTuple
 
 import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, pad_row_length, round_up_to_vector
-from oklnumba.core.factors import make_forgetting, make_pass_work, make_pending, settle
+from oklnumba.core.factors import make_forgetting, make_pass_work, settle
 from oklnumba.core.health import Part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import (
     choice,
     count,
@@ -20,9 +20,8 @@ from oklnumba.core.params import (
     required,
 )
 from oklnumba.hot import nystrom_awv as loops
-from oklnumba.hot.awv import LARGEST, Certificate
-from oklnumba.hot.primitives.dictionary import RANK, Dictionary
-from oklnumba.hot.primitives.factor import Factor
+from oklnumba.hot.awv import LARGEST
+from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.awv import FORECASTERS, AWVOrRidge
 from oklnumba.learners.base.learner import Trace, empty_per_round
@@ -31,7 +30,15 @@ from oklnumba.learners.base.sampled_span import SampledSpan
 GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
-class NystromAWV(SampledSpan, AWVOrRidge):
+class Work(NamedTuple):
+    """What depends on the room of the state: arguments of the loops."""
+
+    space: loops.Space
+    model: loops.Model
+    block: tuple  # the first fields of Sampled
+
+
+class NystromAWV(SampledSpan[loops.NystromAWVState, Work], AWVOrRidge[loops.NystromAWVState, Work]):
     """PKAWV on a growing Nystrom subspace, chosen by KORS (pkawv Algorithm 2, section 3.2).
 
     At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
@@ -82,9 +89,7 @@ class NystromAWV(SampledSpan, AWVOrRidge):
     (0.074, 38)
     """
 
-    _STATE = axes_of(Dictionary, loops.Past, Certificate) | {
-        "U": (RANK, RANK), "inv_d": (RANK,), "c": ("outputs", RANK),  # Factor, on the span
-    }  # fmt: skip
+    _layout, _GROWS = loops.NystromAWVState, {"r": RANK}
     _runs_in_threads, _block_rows = True, BLOCK_ROWS
 
     kernel: Kernel = required(check_kernel)
@@ -102,12 +107,10 @@ class NystromAWV(SampledSpan, AWVOrRidge):
     def _start(self, d: int) -> None:
         p = self._hyper
         max_size = np.inf if p.max_size is None else float(p.max_size)
-        self._ridge, joining = p.lam, self._start_sampling()  # A = _ridge I in new directions
-        self._growth = loops.GrowthRule(joining, max_size, p.discount)
-        self._start_certified(p.forecaster, d=d, counts=3)
+        self._growth = loops.GrowthRule(self._start_sampling(p.lam), max_size, p.discount)
         self._forgetting = make_forgetting(p.discount, p.lam)
         self._workspace = self._make_workspace(BLOCK_ROWS)
-        self._pending, self._pass_work = make_pending((), 0), make_pass_work(self._U)
+        self._start_certified(p.forecaster, d=d, counts=3, pending=2)
         self._reserve({ATOMS: 1, loops.PAST: 1})
 
     def _space(self) -> str:
@@ -119,28 +122,21 @@ class NystromAWV(SampledSpan, AWVOrRidge):
         # By half only, for Phi has this many numbers for each round of the past.
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
 
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        """Return arrays by name: "point" becomes self._point."""
-        self._settle()
-        buffers, cap = super()._make_buffers(rooms), rooms[ATOMS]
-        if cap > self._rooms[ATOMS]:
-            ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
-            borders, gains = aligned_zeros(GROWTHS, cap), np.zeros((GROWTHS, self._outputs))
-            buffers |= {
-                "pending": make_pending((), cap), "pass_work": make_pass_work(buffers["U"]),
-                "block": (aligned_zeros(BLOCK_ROWS, cap), ranks, borders, gains),  # of Sampled
-            }  # fmt: skip
+    def _make_work(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> Work:
+        cap = rooms[ATOMS]
         k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[loops.PAST]))
         point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights)
-        # The point that was forecast last is not in these.
-        return buffers | {"point": point, "forecast_number": None}
-
-    def _bind(self) -> None:
-        dictionary, past, factor = map(self._gather, (Dictionary, loops.Past, Factor))
-        space = loops.Space(self._kernel, self._growth, dictionary, past, self._point)
+        space = loops.Space(self._kernel, self._growth, state.dictionary, state.past, point)
         learner = self._hyper.lam, self._is_ridge, self._forgetting
-        self._arguments = space, loops.Model(*learner, factor, self._pass_work)
+        model = loops.Model(*learner, state.factor, make_pass_work(state.factor.U))
+        ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((GROWTHS, self._outputs))
+        rows, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(GROWTHS, cap)
+        return Work(space, model, (rows, ranks, borders, gains))
+
+    def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
+        super()._exchange(state, rooms)
+        self._forecast_number = None  # the point that was forecast last is not in the new space
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
@@ -149,28 +145,29 @@ class NystromAWV(SampledSpan, AWVOrRidge):
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            (space, model), sampled = self._arguments, loops.Sampled(*self._block, trace.sizes)
+            space, model, block = self._work
+            sampled = loops.Sampled(*block, trace.sizes)
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
         self._play_rounds(n, rounds)  # makes room when asked, and calls it again
         if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
             self._free(loops.PAST)
-            self._point = self._point._replace(column=np.empty(0), weights=np.empty(0))
-            self._bind()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # borrow_direction may write one more column
         forecasts = empty_per_round(len(X), self._outputs)
         self._forecast_number = None
         columns = forecasts.reshape(len(X), self._outputs)
-        enter(loops.nystrom_awv_forecasts)(X, self._coins.next, *self._arguments, columns)
+        forecast = enter(loops.nystrom_awv_forecasts)
+        forecast(X, self._coins.next, self._work.space, self._work.model, columns)
         self._note_forecast(X)
         return forecasts
 
     def _settle(self) -> None:
-        settle(self._gather(Factor), self._forgetting, self._pass_work)
+        model = self._work.model
+        settle(model.factor, model.forgetting, model.work)
 
     def _matrices(self) -> list[Part]:
         self._settle()
-        return self._measure_span("lam I + sum z z'", self._totals[:, LARGEST])
+        return self._measure_span("lam I + sum z z'", self._state.totals[:, LARGEST])

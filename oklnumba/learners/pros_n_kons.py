@@ -5,11 +5,9 @@ import numpy as np
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import Part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, field_in, flag, positive, random_seed
 from oklnumba.hot import pros_n_kons as loops
 from oklnumba.hot.newton import Step
-from oklnumba.hot.primitives.dictionary import Dictionary
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.base.sampled_span import SampledSpan
@@ -17,7 +15,9 @@ from oklnumba.learners.kons import Curved
 from oklnumba.learners.newton import NEWTON
 
 
-class ProsNKONS(SampledSpan, Curved):
+class ProsNKONS(
+    SampledSpan[loops.ProsNKONSState, loops.Work], Curved[loops.ProsNKONSState, loops.Work]
+):
     """Pros-N-KONS and CON-KONS: the online Newton step on the span of a KORS dictionary.
 
     Calandriello, Lazaric and Valko 2017, "Efficient second-order online kernel learning with
@@ -53,7 +53,7 @@ class ProsNKONS(SampledSpan, Curved):
     (0.299, 38, 37)
     """
 
-    _STATE = axes_of(Dictionary, loops.Factor)
+    _layout = loops.ProsNKONSState
     _FIRST_ROOM = 32
     _REMEDY = "raise alpha or mu, lower eta, or scale the inputs"
 
@@ -72,8 +72,7 @@ class ProsNKONS(SampledSpan, Curved):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._ridge, joining = p.alpha, self._start_sampling()
-        self._growth = loops.GrowthRule(joining, p.alpha, p.restart)
+        self._growth = loops.GrowthRule(self._start_sampling(p.alpha), p.alpha, p.restart)
         eta = p.eta or self._loss().curvature(p.C)
         self._step = Step(self._loss_code, 0.5 * eta, p.C)
         self._make_state(d=d, counts=3)
@@ -82,13 +81,13 @@ class ProsNKONS(SampledSpan, Curved):
     def _choose_room(self, axis: int, least: int) -> int:
         return round_up_to_vector(super()._choose_room(axis, least))
 
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        buffers, rows = super()._make_buffers(rooms), aligned_zeros(7, rooms[ATOMS])
-        return buffers | {"work": loops.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])}
+    def _make_work(self, state: loops.ProsNKONSState, rooms: dict[int, int]) -> loops.Work:
+        rows = aligned_zeros(7, rooms[ATOMS])
+        return loops.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
 
-    def _bind(self) -> None:
-        state = loops.ProsNKONSState(self._gather(Dictionary), self._gather(loops.Factor))
-        self._arguments = self._kernel, self._growth, self._step, state, self._work
+    @property
+    def _arguments(self) -> tuple:
+        return self._kernel, self._growth, self._step, self._state, self._work
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, coins = enter(loops.pros_n_kons_rounds), self._coins.take(len(X))

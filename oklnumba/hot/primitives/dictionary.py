@@ -24,7 +24,16 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    Array,
+    Integers,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
@@ -68,11 +77,11 @@ class KORSState(NamedTuple):
 class Dictionary(NamedTuple):
     """The atoms of a learner, chosen by KORS or uniformly, and those among them that span."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     weights: Annotated[Array, ATOMS]  # as in KORSState
     kors: Annotated[Array, ATOMS, ATOMS]
-    span: Annotated[Array, RANK]  # the atoms that span
+    span: Annotated[Integers, RANK]  # the atoms that span
     R: Annotated[Array, RANK, RANK]  # R'R = their kernel matrix, with nuggets
 
 

@@ -13,7 +13,7 @@ rounds without forecasts.
 
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.primitives.jit import Array, hot
+from oklnumba.hot.primitives.jit import PADDED, REMADE, UPPER, Array, Integers, hot
 from oklnumba.hot.primitives.udu import (
     SWEEP,
     factor_and_solve,
@@ -26,10 +26,11 @@ from oklnumba.hot.primitives.udu import (
 class Pending(NamedTuple):
     """The round that U and D wait for, and the point that was forecast last."""
 
-    columns: Array  # (2,): how many numbers of z, and of point and p, are valid; 0: none waits
-    z: Array  # (cap,)
-    point: Array  # (cap,)
-    p: Array  # (cap,): U^-T point
+    # How many numbers of z, and of point and p, are valid; 0: none waits.
+    columns: Annotated[Integers, "pending", REMADE]
+    z: Annotated[Array, "r", REMADE]
+    point: Annotated[Array, "r", REMADE]
+    p: Annotated[Array, "r", REMADE]  # U^-T point
 
 
 ROUND, POINT = range(2)  # entries of Pending.columns
@@ -38,7 +39,7 @@ ROUND, POINT = range(2)  # entries of Pending.columns
 class Factor(NamedTuple):
     """A = U' D U of the past, discounted for the next round, and c = D^-1 U^-T b."""
 
-    U: Annotated[Array, "r", "r"]  # unit upper triangular
+    U: Annotated[Array, "r", "r", UPPER, PADDED]
     inv_d: Annotated[Array, "r"]  # 1 / D
     c: Annotated[Array, "outputs", "r"]
     pending: Pending

@@ -1,26 +1,27 @@
 """The base of learners on the span of a dictionary that KORS samples."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.state import Coins
+from oklnumba.core.state import Coins, W
 from oklnumba.hot.primitives.dictionary import RANK, JoiningRule
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.states import OnDictionary
+
+T = TypeVar("T", bound=OnDictionary)
 
 
-class SampledSpan(Learner):
+class SampledSpan(Learner[T, W]):
     """A learner with coordinates in the span of a dictionary, and a factor U' D U of A there.
 
-    A subclass has ``Dictionary``, ``U``, ``inv_d`` and ``c`` in its state, the hyper-parameters mu,
-    beta, eps, sampler and seed, and ``_ridge``: A = _ridge I in a new direction.
+    A subclass has the hyper-parameters mu, beta, eps, sampler and seed.
     """
 
-    _INTEGERS = frozenset({"counts", "span"})
-    _COINS = ("coins",)
     _SHARES_ROOM = {RANK: ATOMS}
 
     def _check_params(self) -> None:
@@ -29,29 +30,34 @@ class SampledSpan(Learner):
             why = "uniform sampling does not use it; leave it out, or take sampler='kors'"
             self._refuse_unused(why, "mu", "beta", "eps")
 
-    def _start_sampling(self) -> JoiningRule:
-        """Take the kernel and coins; return the rule by which points join."""
-        p = self._hyper
+    def _start_sampling(self, ridge: float) -> JoiningRule:
+        """Take the kernel and coins; return the rule by which points join.
+
+        ridge : A = ridge I in a new direction.
+        """
+        p, self._ridge = self._hyper, ridge
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         uniform = 0.0 if isinstance(p.sampler, str) else p.sampler
         return JoiningRule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
 
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        buffers, old = super()._make_buffers(rooms), self._rooms[ATOMS]
+    def _grow(self, rooms: dict[int, int]) -> T:
+        state, old = super()._grow(rooms), self._rooms[ATOMS]
         if rooms[ATOMS] > old:
-            np.fill_diagonal(buffers["U"][old:, old:], 1.0)
-            buffers["inv_d"][old:] = 1.0 / self._ridge
-        return buffers
+            np.fill_diagonal(state.factor.U[old:, old:], 1.0)
+            state.factor.inv_d[old:] = 1.0 / self._ridge
+        return state
 
     def _measure_span(self, name: str, scales: Sequence[float]) -> list[Part]:
         """Return the parts of A, the kernel matrix and KORS; scales : of each output's labels."""
         rank, p = int(self._counts[RANK]), self._hyper
-        matrix, atoms = Factored(self._U, rank, 1.0 / self._inv_d[:rank]), self._used("atoms").T
-        ws = [matrix.half_solve(c) for c in np.atleast_2d(self._c)]
+        factor, space = self._state.factor, self._state.dictionary
+        matrix = Factored(factor.U, rank, 1.0 / factor.inv_d[:rank])
+        atoms = space.atoms[:, : self.size].T
+        ws = [matrix.half_solve(c) for c in np.atleast_2d(factor.c)]
         parts = [
             measure_part(name, matrix, ws, scales),
-            measure_span(p.kernel, atoms[self._used("span")], self._R, ws, scales),
+            measure_span(p.kernel, atoms[space.span[:rank]], space.R, ws, scales),
         ]
         if isinstance(p.sampler, str):
-            parts.append(measure_part("the matrix of KORS", Factored(self._kors, self.size)))
+            parts.append(measure_part("the matrix of KORS", Factored(space.kors, self.size)))
         return parts

@@ -5,6 +5,8 @@ The NamedTuples of hot/ have these fields. Arrays are (length along each axis), 
 
 from typing import Protocol
 
+from oklnumba.hot.primitives.dictionary import Dictionary
+from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import Array, Integers
 
 
@@ -31,3 +33,37 @@ class WithRow(Protocol):
 
     @property
     def k(self) -> Array: ...
+
+
+class OfFactor(Protocol):
+    """A = U' D U and the coordinates c."""
+
+    @property
+    def U(self) -> Array: ...
+    @property
+    def inv_d(self) -> Array: ...
+    @property
+    def c(self) -> Array: ...
+
+
+class OnDictionary(Protocol):
+    """A factor on the span of a dictionary."""
+
+    @property
+    def dictionary(self) -> Dictionary: ...
+    @property
+    def factor(self) -> OfFactor: ...
+
+
+class WithTotals(Protocol):
+    """Running sums of certificates, (outputs, totals)."""
+
+    @property
+    def totals(self) -> Array: ...
+
+
+class OnFeatures(WithTotals, Protocol):
+    """AWV or ridge regression on features."""
+
+    @property
+    def factor(self) -> Factor: ...
