@@ -27,7 +27,7 @@ BLOCK_ROWS = 504  # rounds whose features are stored at a time: whole sweeps of 
 
 OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
 
-S = TypeVar("S")
+StateT = TypeVar("StateT")
 
 
 # ---- memory ----
@@ -124,7 +124,7 @@ def list_declared(layout: Any) -> dict[str, Declared]:
     return declared
 
 
-def build(layout: Callable[..., S], make: Callable[[str], np.ndarray]) -> S:
+def build(layout: Callable[..., StateT], make: Callable[[str], np.ndarray]) -> StateT:
     """Return a state whose arrays are ``make(name)``."""
     fields = read_layout(layout).items()
     return layout(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_type_hints
 import numpy as np
 
 from oklnumba.core.arrays import OF_INPUTS, aligned_zeros, pad_row_length, triangle_rows, zero_pages
-from oklnumba.core.state import S, State, W
+from oklnumba.core.state import State, StateT, WorkT
 from oklnumba.hot.primitives.jit import Mark
 
 
@@ -28,7 +28,7 @@ def _fields_of(layout: type) -> attrgetter:
     return attrgetter(*[f"_{name}" for name in layout._fields])
 
 
-class OldState(State[S, W]):
+class OldState(State[StateT, WorkT]):
     """Arrays declared by ``_STATE``."""
 
     _STATE: ClassVar[dict[str, tuple[str | int, ...]]] = {}

@@ -13,12 +13,12 @@ from oklnumba.hot.primitives.jit import LOWER, NEED_ROOM, REMADE, UNBOUNDED, UPP
 if TYPE_CHECKING:  # with a default, so that ``okl.Learner`` may stand without parameters
     from typing_extensions import TypeVar
 
-    S = TypeVar("S", default=Any)
-    W = TypeVar("W", default=Any)
+    StateT = TypeVar("StateT", default=Any)
+    WorkT = TypeVar("WorkT", default=Any)
 else:
     from typing import TypeVar
 
-    S, W = TypeVar("S"), TypeVar("W")
+    StateT, WorkT = TypeVar("StateT"), TypeVar("WorkT")
 
 INTERRUPTED = RuntimeError(
     "this object was interrupted, or ran out of memory, in mid-round; call reset(), or go on from "
@@ -32,7 +32,7 @@ def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): contents[name] for name in names}
 
 
-class State(Generic[S, W]):
+class State(Generic[StateT, WorkT]):
     """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
 
     A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
@@ -46,8 +46,8 @@ class State(Generic[S, W]):
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault: BaseException | None = None  # to raise until reset()
     _counts: Integers = np.zeros(8, dtype=np.int64)  # the array ``counts`` of the state
-    _state: S
-    _work: W
+    _state: StateT
+    _work: WorkT
 
     def __post_init__(self) -> None:
         self._lock = new_lock(self)
@@ -102,7 +102,7 @@ class State(Generic[S, W]):
             for axis in self._find_axes(name)
         ]
 
-    def _exchange(self, state: S, rooms: dict[int, int]) -> None:
+    def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
         """Take a state with its workspace, all of which is made by now."""
         work = self._make_work(state, rooms)
         self._state, self._work, self._rooms = state, work, rooms
@@ -110,7 +110,7 @@ class State(Generic[S, W]):
         if counts is not None:
             self._counts = counts
 
-    def _make_work(self, state: S, rooms: dict[int, int]) -> Any:
+    def _make_work(self, state: StateT, rooms: dict[int, int]) -> Any:
         """Return the workspace for a state with this room."""
         return None
 
@@ -123,7 +123,7 @@ class State(Generic[S, W]):
         if rooms != self._rooms:
             self._exchange(self._grow(rooms), rooms)
 
-    def _grow(self, rooms: dict[int, int]) -> S:
+    def _grow(self, rooms: dict[int, int]) -> StateT:
         """Return the state with this room."""
         self._settle()
         old = arrays.list_arrays(self._state)

@@ -18,7 +18,7 @@ from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
 from oklnumba.core.factors import make_forgetting, make_pass_work, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
-from oklnumba.core.state import W
+from oklnumba.core.state import WorkT
 from oklnumba.hot import awv as loops
 from oklnumba.hot.awv import AWVResults, Certificate, FeatureState, Stretch
 from oklnumba.hot.kernel_awv import (
@@ -43,11 +43,11 @@ FORECASTERS = "awv", "ridge"
 TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
 
-C = TypeVar("C", bound=WithTotals)
-F = TypeVar("F", bound=OnFeatures)
+CertifiedT = TypeVar("CertifiedT", bound=WithTotals)
+FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
 
 
-class AWVOrRidge(Learner[C, W]):
+class AWVOrRidge(Learner[CertifiedT, WorkT]):
     """What all AWV and ridge learners share: certificates, and several labels per round."""
 
     _REMEDY = "raise lam, or scale the inputs and labels"
@@ -222,7 +222,7 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
-class FeatureRidge(AWVOrRidge[F, PassWork]):
+class FeatureRidge(AWVOrRidge[FeaturesT, PassWork]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _runs_in_threads, _block_rows = True, BLOCK_ROWS
@@ -253,7 +253,7 @@ class FeatureRidge(AWVOrRidge[F, PassWork]):
         self._forgetting = make_forgetting(discount, lam)
         self._workspace, self._kept = self._make_workspace(BLOCK_ROWS), None
 
-    def _make_work(self, state: F, rooms: dict[int, int]) -> PassWork:
+    def _make_work(self, state: FeaturesT, rooms: dict[int, int]) -> PassWork:
         return make_pass_work(state.factor.U)
 
     def _arguments(self, n: int) -> tuple:

@@ -6,11 +6,11 @@ from oklnumba.core.checks import require
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins
 from oklnumba.hot import kernel_ogd as loops
-from oklnumba.learners.base.expansion import Expansion, S, W
+from oklnumba.learners.base.expansion import Expansion, StateT, WorkT
 from oklnumba.learners.base.learner import loss_field
 
 
-class _Shrinking(Expansion[S, W]):
+class _Shrinking(Expansion[StateT, WorkT]):
     """Kernel gradient descent whose function shrinks by 1 - eta lam each round."""
 
     _: KW_ONLY

@@ -22,7 +22,7 @@ from oklnumba.core.params import (
     required,
     width,
 )
-from oklnumba.core.state import Coins, S, W
+from oklnumba.core.state import Coins, StateT, WorkT
 from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import JoiningRule
@@ -38,7 +38,7 @@ BLOCK, LARGE_BLOCK = 512, 1024  # rounds of a block; the second for factors of L
 LARGE = 4096
 
 
-class Curved(BoundedForecasts[S, W]):
+class Curved(BoundedForecasts[StateT, WorkT]):
     """Base of learners that take their step size from the curvature of the loss."""
 
     _REMEDY = "raise alpha, lower eta, or scale the inputs"

@@ -11,7 +11,7 @@ from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
 from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, positive, width
-from oklnumba.core.state import S, W
+from oklnumba.core.state import StateT, WorkT
 from oklnumba.hot import newton as loops
 from oklnumba.hot.primitives.jit import NEED_ROOM, enter
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
@@ -94,7 +94,7 @@ class NewtonLearner(LinearLearner):
         return all_finite(self._c) and all_finite(self._inv_d)
 
 
-class BoundedForecasts(Learner[S, W]):
+class BoundedForecasts(Learner[StateT, WorkT]):
     """Base of learners that forecast within [-C, C], and step by the loss's curvature there."""
 
     def _check_labels(self, y: np.ndarray) -> None:

@@ -14,12 +14,12 @@ from oklnumba.hot.primitives.jit import ATOMS, Out, enter
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.states import OfExpansion, OfSpan, WithRow
 
-S = TypeVar("S", bound=OfExpansion)
-W = TypeVar("W", bound=WithRow)
-T = TypeVar("T", bound=OfSpan)
+StateT = TypeVar("StateT", bound=OfExpansion)
+WorkT = TypeVar("WorkT", bound=WithRow)
+SpanT = TypeVar("SpanT", bound=OfSpan)
 
 
-class Expansion(Learner[S, W]):
+class Expansion(Learner[StateT, WorkT]):
     """A learner whose function is sum_j alpha_j k(x_j, .) over the atoms x_j of a dictionary.
 
     A subclass has ``_loop`` of hot/, and the NamedTuples of its state and its workspace. In
@@ -71,7 +71,7 @@ class Expansion(Learner[S, W]):
     def _choose_room(self, axis: int, least: int) -> int:
         return int(min(super()._choose_room(axis, least), self._max_size))
 
-    def _make_work(self, state: S, rooms: dict[int, int]) -> W:
+    def _make_work(self, state: StateT, rooms: dict[int, int]) -> WorkT:
         width = max(rooms[ATOMS], *self._lengths.values())
         return self._work_layout(*aligned_zeros(len(self._work_layout._fields), width))
 
@@ -97,7 +97,7 @@ class Expansion(Learner[S, W]):
         return out
 
 
-class OnSpan(Expansion[T, W]):
+class OnSpan(Expansion[SpanT, WorkT]):
     """An expansion with a factor R of the kernel matrix of its first ``_factored`` atoms."""
 
     @property

@@ -4,14 +4,14 @@ import numpy as np
 
 from oklnumba.core import cholesky
 from oklnumba.core.arrays import pad_row_length
-from oklnumba.core.state import S, W
+from oklnumba.core.state import StateT, WorkT
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner
 
 AT_ONCE = 16_384  # most rows reserved ahead: 2 GiB, of addresses until they are written
 
 
-class GrowingFactor(Learner[S, W]):
+class GrowingFactor(Learner[StateT, WorkT]):
     """A learner with a Cholesky factor ``L``, (cap, cap), in its state, that gains rows."""
 
     _FACTORED = ATOMS  # the count of these rows
@@ -31,7 +31,7 @@ class GrowingFactor(Learner[S, W]):
         used = min(int(self._counts[self._FACTORED]), len(old))
         return cholesky.grow_factor(old, used, shape[0], self._INSTEAD)
 
-    def _exchange(self, state: S, rooms: dict[int, int]) -> None:
+    def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
         self._forecast_number = None  # its row of L, behind those in use, is not copied
 

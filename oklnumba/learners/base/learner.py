@@ -43,7 +43,7 @@ from oklnumba.core.inputs import cut_blocks, make_dense
 from oklnumba.core.old_state import OldState
 from oklnumba.core.params import Declaration, Params, clone, from_spec, to_spec
 from oklnumba.core.schema import Schema, schema_of
-from oklnumba.core.state import INTERRUPTED, S, State, W, select_prefix
+from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
 from oklnumba.learners.base.trace import Trace, empty_per_round
@@ -53,7 +53,7 @@ FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
-class Learner(OldState[S, W], Params):
+class Learner(OldState[StateT, WorkT], Params):
     """An online learner: forecast, then see the label, then update.
 
     Learners of your own derive from this class: docs/your_own_learner.md shows one in 20 lines.

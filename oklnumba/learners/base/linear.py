@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
 from oklnumba.core.guard import locked
-from oklnumba.core.state import INTERRUPTED, S, State, W
+from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.learners.base.learner import Learner, Trace
 
 
-class Game(Learner[S, W]):
+class Game(Learner[StateT, WorkT]):
     """A learner whose ``reset(d)`` starts a game in R^d."""
 
     @locked

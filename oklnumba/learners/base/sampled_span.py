@@ -6,17 +6,17 @@ from typing import TypeVar
 import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.state import Coins, W
+from oklnumba.core.state import Coins, WorkT
 from oklnumba.hot.primitives.dictionary import RANK, JoiningRule
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.states import OnDictionary
 
-T = TypeVar("T", bound=OnDictionary)
+SpanT = TypeVar("SpanT", bound=OnDictionary)
 
 
-class SampledSpan(Learner[T, W]):
+class SampledSpan(Learner[SpanT, WorkT]):
     """A learner with coordinates in the span of a dictionary, and a factor U' D U of A there.
 
     A subclass has the hyper-parameters mu, beta, eps, sampler and seed.
@@ -40,7 +40,7 @@ class SampledSpan(Learner[T, W]):
         uniform = 0.0 if isinstance(p.sampler, str) else p.sampler
         return JoiningRule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
 
-    def _grow(self, rooms: dict[int, int]) -> T:
+    def _grow(self, rooms: dict[int, int]) -> SpanT:
         state, old = super()._grow(rooms), self._rooms[ATOMS]
         if rooms[ATOMS] > old:
             np.fill_diagonal(state.factor.U[old:, old:], 1.0)
