@@ -183,7 +183,7 @@ def test_the_battery_would_see_a_learner_that_is_wrong():
     class Counts(okl.FOGD):
         def _play(self, X, y, trace):
             super()._play(X, y, trace)
-            self._w *= 1 - 1e-6  # once a call: depends on how the stream is cut
+            self._state.w[:] *= 1 - 1e-6  # once a call: depends on how the stream is cut
 
     for wrong, check in (
         (Peeks, test_a_forecast_never_depends_on_its_own_or_a_later_label),

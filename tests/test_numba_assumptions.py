@@ -149,7 +149,8 @@ def test_two_threads_are_in_compiled_code_at_once(empty_cache):
 def test_a_loop_can_be_entered_without_a_look_at_the_types():
     learner = okl.KernelOGD(okl.Gaussian(1.0)).learn_one([0.0], 1.0)
     X, forecasts = np.array([[0.0], [1.0]]), np.empty(2)
-    function = learner._kernel, learner._atoms, learner._alpha, learner._counts, 1.0
+    state = learner._state
+    function = learner._kernel, state.atoms, state.alpha, state.counts, 1.0
     arguments = X, *function, learner._work.k, forecasts
     expansion_forecasts(*arguments)
     looked, forecasts[:] = forecasts.copy(), 0.0

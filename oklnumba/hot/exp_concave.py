@@ -17,7 +17,15 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import (
+    DIVERGED,
+    DONE,
+    LARGEST_FORECAST,
+    NOT_POSITIVE,
+    Array,
+    Integers,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import (
     add_multiple,
     dot,
@@ -44,7 +52,7 @@ class ExpConcaveState(NamedTuple):
 class Solver(NamedTuple):
     """Workspace of the solvers."""
 
-    index: Array  # (d,), integers: coordinates, at first 0, ..., d - 1
+    index: Integers  # (d,): coordinates, at first 0, ..., d - 1
     R: Array  # (d, d): factor of A on those coordinates
     v: Array  # (d,)
     u: Array  # (d,)

@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
-from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, Array, hot
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, UNBOUNDED, Array, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, project_ball
 from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
@@ -34,12 +34,20 @@ OF_LENGTHS = -1.0  # stands for a power of t: steps eta / sqrt(sum |g|^2)
 
 
 class LeaderState(NamedTuple):
-    """The point and the sums that it follows."""
+    """The point and the sums that it follows; the steps that sums of squares divide may be 0."""
 
-    clock: Annotated[Array, "clock"]  # ROUNDS, LENGTHS
+    clock: Annotated[Array, "clock", UNBOUNDED]  # ROUNDS, LENGTHS
     w: Annotated[Array, "d"]
     G: Annotated[Array, "d"]  # sum of g
-    S: Annotated[Array, "d"]  # ADAGRAD: sum of g^2; STRONGLY_CONVEX: see strongly_convex_step
+    S: Annotated[Array, "d", UNBOUNDED]  # ADAGRAD: sum of g^2; or see strongly_convex_step
+
+
+class FullState(NamedTuple):
+    """The same with sums of whole matrices; its rounds are not compiled."""
+
+    w: Annotated[Array, "d"]
+    G: Annotated[Array, "d"]
+    S: Annotated[Array, "d", "d"]  # sigma I + sum g g'
 
 
 class Steps(NamedTuple):

@@ -9,21 +9,30 @@ Lu et al. 2016, Algorithm 1:
 Features of a few rounds are written at a time, all sines before all cosines.
 """
 
+from typing import Annotated, NamedTuple
+
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.features import fourier_block
-from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, hot
+from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, Array, Integers, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.losses import loss_derivative
 
 
+class FOGDState(NamedTuple):
+    """The weights of the features."""
+
+    w: Annotated[Array, "r"]
+    counts: Annotated[Integers, "counts"]  # r, which stand for ATOMS
+
+
 @hot
-def fogd_rounds(X, y, frequencies, scale, Z, w, loss, eta, forecasts):
+def fogd_rounds(X, y, frequencies, scale, Z, state, loss, eta, forecasts):
     """Play FOGD, or only forecast if y is None. One loop for all feature maps: their bits agree.
 
     X : (n, d), or (0, d) if Z holds the features of the n rounds; frequencies : (d, f); Z : (rows,
-    r), workspace for some rounds' features; w : (r,).
+    r), workspace for some rounds' features.
     """
-    n, r = forecasts.shape[0], w.shape[0]
+    n, w, r = forecasts.shape[0], state.w, state.w.shape[0]
     for start in range(0, n, Z.shape[0]):
         count = smaller(Z.shape[0], n - start)
         if X.shape[0] > 0:
@@ -42,6 +51,6 @@ def fogd_rounds(X, y, frequencies, scale, Z, w, loss, eta, forecasts):
 
 
 @hot
-def fogd_forecasts(X, frequencies, scale, Z, w, forecasts):
+def fogd_forecasts(X, frequencies, scale, Z, state, forecasts):
     """Write what FOGD would forecast in each round; arguments as in fogd_rounds."""
-    fogd_rounds(X, None, frequencies, scale, Z, w, 0, 0.0, forecasts)
+    fogd_rounds(X, None, frequencies, scale, Z, state, 0, 0.0, forecasts)

@@ -29,7 +29,17 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import (
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    PADDED,
+    UPPER,
+    Array,
+    Integers,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import (
     add_multiple,
     bordered_cholesky,
@@ -66,7 +76,7 @@ class Step(NamedTuple):
 class NewtonState(NamedTuple):
     """A = U' D U and w = U^-1 c; r is a multiple of LANES, inputs have zeros beyond d."""
 
-    U: Annotated[Array, "r", "r"]
+    U: Annotated[Array, "r", "r", UPPER, PADDED]
     inv_d: Annotated[Array, "r"]  # 1 / D
     c: Annotated[Array, "r"]
 
@@ -88,7 +98,7 @@ class NewtonWork(NamedTuple):
 class SketchState(NamedTuple):
     """A = alpha I + S'S."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     S: Annotated[Array, "rows", "d"]
     R: Annotated[Array, "rows", "rows"]  # R'R = alpha I + S S'
     w: Annotated[Array, "d"]

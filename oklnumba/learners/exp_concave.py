@@ -7,7 +7,6 @@ import numpy as np
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, field_in, positive
 from oklnumba.hot.exp_concave import (
     BALL,
@@ -35,10 +34,10 @@ class _OnSpace(NewtonLearner):
         self._begin_factor(d, self.lipschitz**2 * self.alpha_tilde, self.alpha_tilde)
 
 
-class _OnDomain(LinearLearner):
+class _OnDomain(LinearLearner[ExpConcaveState, Solver]):
     """On a ball or the simplex: a quadratic is minimised there each round."""
 
-    _STATE = axes_of(ExpConcaveState)
+    _layout = ExpConcaveState
 
     alpha_tilde: float
     lipschitz: float
@@ -48,19 +47,20 @@ class _OnDomain(LinearLearner):
     def _start(self, d: int) -> None:
         self._domain = Domain(_DOMAINS[self.domain], self.radius)
         self._make_state(d=d)
-        np.fill_diagonal(self._A, self.lipschitz**2)
+        np.fill_diagonal(self._state.A, self.lipschitz**2)
         if self._domain.shape == SIMPLEX:
-            self._w[:] = 1.0 / d
-        v, u = aligned_zeros(d), aligned_zeros(d)
-        self._work = Solver(np.arange(d), aligned_zeros(d, d), v, u)
-        self._arrays = self._gather(ExpConcaveState)
+            self._state.w[:] = 1.0 / d
+
+    def _make_work(self, state: ExpConcaveState, rooms: dict[int, int]) -> Solver:
+        d = len(state.w)
+        return Solver(np.arange(d), aligned_zeros(d, d), aligned_zeros(d), aligned_zeros(d))
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         rate, play = 1.0 / self.alpha_tilde, enter(exp_concave_rounds)
-        return play(X, y, loss, rate, self._domain, self._arrays, self._work, out)
+        return play(X, y, loss, rate, self._domain, self._state, self._work, out)
 
     def _matrices(self) -> list[Part]:
-        return [measure_dense_part("L^2 I + sum g g'", self._A)]
+        return [measure_dense_part("L^2 I + sum g g'", self._state.A)]
 
     def _finite(self) -> bool:
         return True  # the domain is bounded

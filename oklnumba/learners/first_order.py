@@ -4,13 +4,13 @@ After Zhang 2019, "CSC 665: Online convex optimization" (oco below); and coin be
 """
 
 from math import inf
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, field_with, positive
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as loops
@@ -24,11 +24,11 @@ from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 POWERS = {"constant": 0.0, "sqrt": 0.5, "strong": 1.0, "gradient": loops.OF_LENGTHS}
 
 
-class _FirstOrder(LinearLearner):
+class _FirstOrder(LinearLearner[loops.LeaderState, None]):
     """Learners whose round takes O(d): one compiled loop, several rules, ``_rule``."""
 
-    _STATE = axes_of(loops.LeaderState)
-    _UNBOUNDED = frozenset({"clock", "S"})  # sums of squares: the steps they divide are 0 then
+    _layout = loops.LeaderState
+    _rule: ClassVar[Any]  # its code
 
     def _choose_steps(self) -> loops.Steps:
         """Return the rule and the hyper-parameters that the loop takes."""
@@ -39,13 +39,12 @@ class _FirstOrder(LinearLearner):
     def _start(self, d: int) -> None:
         self._steps = self._choose_steps()
         self._make_state(clock=2, d=d)
-        self._arrays = self._gather(loops.LeaderState)
         if self._rule == loops.ENTROPY:  # the first point is the centre of the simplex
-            self._w[:] = self._steps.scale / d
+            self._state.w[:] = self._steps.scale / d
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         loop = enter(loops.first_order_rounds)
-        return loop(X, y, loss, self._steps, self._arrays, out)
+        return loop(X, y, loss, self._steps, self._state, out)
 
 
 class OGD(_FirstOrder):
@@ -212,22 +211,22 @@ class _AdaptiveSteps(_FirstOrder):
     _rule = property(lambda self: self.rule)  # the kind decides
 
 
-class _FullAdaGrad(LinearLearner):
+class _FullAdaGrad(LinearLearner[loops.FullState, None]):
     """A_t = (sigma I + sum g g')^{1/2} / eta: an eigendecomposition per round."""
 
-    _STATE = {"w": ("d",), "G": ("d",), "S": ("d", "d")}
+    _layout = loops.FullState
 
     eta: float
     sigma: float
 
     def _start(self, d: int) -> None:
         self._make_state(d=d)
-        np.fill_diagonal(self._S, self.sigma)
+        np.fill_diagonal(self._state.S, self.sigma)
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # With O(d^3) per round the loop around it need not be compiled.
         for t, x in enumerate(X):
-            out[t] = dot(x, self._w, len(x))
+            out[t] = dot(x, self._state.w, len(x))
             if not abs(out[t]) < LARGEST_FORECAST:
                 return t, DIVERGED
             slope = round_derivative(loss, float(out[t]), float(y[t]))
@@ -237,19 +236,20 @@ class _FullAdaGrad(LinearLearner):
 
     def _matrices(self) -> list[Part]:
         # Its root is inverted.
-        return [measure_dense_part("(sigma I + sum g g')^(1/2)", self._S, 0.5)]
+        return [measure_dense_part("(sigma I + sum g g')^(1/2)", self._state.S, 0.5)]
 
     def _learn(self, slope: float, x: np.ndarray) -> bool:
         """Take w to -A_t^-1 G_t (oco section 2.5, full matrices); False after an overflow."""
+        w, G, S = self._state
         with np.errstate(all="ignore"):
             g = slope * x
-            self._G += g
-            self._S += np.outer(g, g)
-        if not np.isfinite(self._S).all():
+            G += g
+            S += np.outer(g, g)
+        if not np.isfinite(S).all():
             return False
-        values, vectors = np.linalg.eigh(self._S)
+        values, vectors = np.linalg.eigh(S)
         root = np.sqrt(np.maximum(values, self.sigma))
-        self._w[:] = -self.eta * (vectors @ ((self._G @ vectors) / root))
+        w[:] = -self.eta * (vectors @ ((G @ vectors) / root))
         return True
 
 
@@ -330,7 +330,7 @@ class StronglyConvexFTRL(_FirstOrder):
         return super()._choose_steps()._replace(decay=self._hyper.lam)
 
 
-class CoinBetting(LinearLearner):
+class CoinBetting(LinearLearner[coin_betting.CoinState, None]):
     """Gradient steps without a step size (Orabona and Pal 2016, Algorithm 1). O(d) per round.
 
     w is a share of a wealth, bet on where the gradients go. The regret against every u at once is
@@ -360,7 +360,7 @@ class CoinBetting(LinearLearner):
     array([-0.3333, -0.3333])
     """
 
-    _STATE = axes_of(coin_betting.CoinState)
+    _layout = coin_betting.CoinState
 
     lipschitz: float | None = positive(None)
     _: KW_ONLY
@@ -375,15 +375,15 @@ class CoinBetting(LinearLearner):
         L, wealth = self._hyper.lipschitz, self._hyper.wealth
         self._max_length = inf if L is None else L * (1.0 + 1e-9)  # lengths have rounding
         self._make_state(sums=4, d=d)
-        self._sums[coin_betting.HINT], self._sums[coin_betting.WEALTH] = L or 0.0, wealth
+        sums = self._state.sums
+        sums[coin_betting.HINT], sums[coin_betting.WEALTH] = L or 0.0, wealth
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         loop = enter(coin_betting.coin_betting_rounds)
-        state = self._gather(coin_betting.CoinState)
-        return loop(X, y, loss, self._hyper.wealth, self._max_length, state, out)
+        return loop(X, y, loss, self._hyper.wealth, self._max_length, self._state, out)
 
     def _point(self) -> np.ndarray:
-        return self._sums[coin_betting.FACTOR] * self._S
+        return self._state.sums[coin_betting.FACTOR] * self._state.S
 
 
 class _MistakeDriven(_FirstOrder):

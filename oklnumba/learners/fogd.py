@@ -1,11 +1,13 @@
 """Online gradient descent on Fourier (or other) features."""
 
+from typing import Any
+
 import numpy as np
 
 from oklnumba.components.features import Features, FourierFeatures, check_features
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.params import KW_ONLY, count, field_with, positive, random_seed, width
-from oklnumba.hot.fogd import fogd_forecasts, fogd_rounds
+from oklnumba.hot.fogd import FOGDState, fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
@@ -13,7 +15,7 @@ from oklnumba.learners.base.learner import Learner, Trace, loss_field
 ROWS = 120  # rounds whose features are stored at a time: few, so that they stay in the cache
 
 
-class FOGD(Learner):
+class FOGD(Learner[FOGDState, None]):
     """Fourier online gradient descent: w <- w - eta l'(w.z, y) z (Lu et al. 2016, Alg. 1).
 
     O(r d) time per round for r features.
@@ -39,7 +41,7 @@ class FOGD(Learner):
     True
     """
 
-    _STATE = {"w": ("r",), "counts": ("counts",)}
+    _layout = FOGDState
     _runs_in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
@@ -57,7 +59,7 @@ class FOGD(Learner):
             self._refuse_unused(why, "sigma", "n_frequencies", "seed")
 
     def _start(self, d: int) -> None:
-        features = self._feature_map()
+        features: Any = self._feature_map()
         self._fused = isinstance(features, FourierFeatures)  # written in the loop itself
         if self._fused:
             self._fourier = features._frequencies(d)
@@ -84,10 +86,10 @@ class FOGD(Learner):
         """Play a block of rounds. Z : their features, if they are written already."""
         loop, single = enter(fogd_rounds), self._single
         if single is None or trace is not single.trace:
-            trace.sizes.fill(len(self._w))
+            trace.sizes.fill(self.size)
         X, Z = self._find_features(X, Z)
         loss, eta, out = self._loss_code, self._hyper.eta, trace.predictions
-        self._count_rounds(len(y), *loop(X, y, *self._fourier, Z, self._w, loss, eta, out))
+        self._count_rounds(len(y), *loop(X, y, *self._fourier, Z, self._state, loss, eta, out))
 
     def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
@@ -99,6 +101,6 @@ class FOGD(Learner):
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         loop, forecasts = enter(fogd_forecasts), np.empty(len(X))
         rows, Z = self._find_features(X, Z)
-        loop(rows, *self._fourier, Z, self._w, forecasts)
+        loop(rows, *self._fourier, Z, self._state, forecasts)
         self._note_forecast(X)
         return forecasts

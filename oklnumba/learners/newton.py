@@ -9,7 +9,6 @@ from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, positive, width
 from oklnumba.core.state import StateT, WorkT
 from oklnumba.hot import newton as loops
@@ -39,11 +38,10 @@ def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
     return m
 
 
-class NewtonLearner(LinearLearner):
+class NewtonLearner(LinearLearner[loops.NewtonState, loops.NewtonWork]):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) per round."""
 
-    _STATE = axes_of(loops.NewtonState)
-    _PADDED = frozenset({"U"})
+    _layout = loops.NewtonState
     _C = inf
     _block_rows = 512
 
@@ -51,16 +49,17 @@ class NewtonLearner(LinearLearner):
         """Start at A = start I and w = 0."""
         r = round_up_to_vector(d)
         self._make_state(r=r)
-        np.fill_diagonal(self._U, 1.0)
-        self._inv_d[:] = 1.0 / start
+        np.fill_diagonal(self._state.U, 1.0)
+        self._state.inv_d[:] = 1.0 / start
         self._eta = eta
-        wide = aligned_zeros(2 * TOGETHER + 1, self._U.shape[1])
+        self._Z = aligned_zeros(self._block_rows, r)
+
+    def _make_work(self, state: loops.NewtonState, rooms: dict[int, int]) -> loops.NewtonWork:
+        wide = aligned_zeros(2 * TOGETHER + 1, state.U.shape[1])
         small = aligned_zeros(TOGETHER + 5, loops.SMALL)
         H, (m, slopes, shifts, delayed, a) = small[:TOGETHER], small[TOGETHER:]
         p, beta, scan = wide[:TOGETHER], wide[TOGETHER:-1], wide[-1]
-        self._work = loops.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, delayed)
-        self._arrays = self._gather(loops.NewtonState)
-        self._Z = aligned_zeros(self._block_rows, r)
+        return loops.NewtonWork(p, beta, scan, a, H, m, slopes, shifts, delayed)
 
     def _pad(self, X: np.ndarray) -> np.ndarray:
         Z = self._Z[: len(X)]
@@ -71,27 +70,27 @@ class NewtonLearner(LinearLearner):
         # Gradients alone do not say where the next x will lie: a game has no slab to project on.
         step = loops.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
         play = enter(loops.newton_rounds)
-        return play(self._pad(X), y, step, self._arrays, self._work, out)
+        return play(self._pad(X), y, step, self._state, self._work, out)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts, loop = np.empty(len(X)), enter(loops.newton_forecasts)
-        loop(self._pad(X), self._C, self._U, self._c, self._work.p, forecasts)
+        loop(self._pad(X), self._C, self._state.U, self._state.c, self._work.p, forecasts)
         return forecasts
 
     def _point(self) -> np.ndarray:
-        w = self._c.copy()
-        solve_upper(self._U, w, len(w))
+        w = self._state.c.copy()
+        solve_upper(self._state.U, w, len(w))
         return w[: self._width].copy()
 
     def _matrices(self) -> list[Part]:
-        d = self.size
-        matrix = Factored(self._U, d, 1.0 / self._inv_d[:d])
-        part = measure_part(NEWTON, matrix, [matrix.half_solve(self._c)], [self._C])
+        d, (U, inv_d, c) = self.size, self._state
+        matrix = Factored(U, d, 1.0 / inv_d[:d])
+        part = measure_part(NEWTON, matrix, [matrix.half_solve(c)], [self._C])
         # Without a bound on forecasts their scale may be anything: the worst.
         return [part if self._C < inf else part._replace(error=UNIT * part.condition)]
 
     def _finite(self) -> bool:
-        return all_finite(self._c) and all_finite(self._inv_d)
+        return all_finite(self._state.c) and all_finite(self._state.inv_d)
 
 
 class BoundedForecasts(Learner[StateT, WorkT]):
@@ -113,7 +112,7 @@ class BoundedForecasts(Learner[StateT, WorkT]):
             )
 
 
-class _ProjectedStep(BoundedForecasts, LinearLearner):
+class _ProjectedStep(BoundedForecasts[StateT, WorkT], LinearLearner[StateT, WorkT]):
     """A linear learner with the slab |w.x| <= C."""
 
     _REMEDY = "raise alpha, or scale the inputs and labels"
@@ -123,7 +122,7 @@ class _ProjectedStep(BoundedForecasts, LinearLearner):
             self._require_curvature("or give eta")
 
 
-class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
+class OnlineNewtonStep(_ProjectedStep[loops.NewtonState, loops.NewtonWork], NewtonLearner):
     """The online Newton step, projected on |w.x_t| <= C (kons Algorithm 1 with features for phi).
 
     w <- w - A^-1 g with A = alpha I + sum eta g g'; before the forecast w is projected, in the norm
@@ -165,7 +164,7 @@ class OnlineNewtonStep(_ProjectedStep, NewtonLearner):
         self._begin_factor(d, p.alpha, p.eta or self._loss().curvature(p.C))
 
 
-class SketchedONS(_ProjectedStep):
+class SketchedONS(_ProjectedStep[loops.SketchState, loops.SketchWork]):
     """The online Newton step with a frequent-directions sketch of A (kons; Luo et al. 2016).
 
     A = alpha I + S' S with at most 2 rank rows in S: O(rank d) time per round and memory. When S is
@@ -190,7 +189,7 @@ class SketchedONS(_ProjectedStep):
     0.6607
     """
 
-    _STATE = axes_of(loops.SketchState)
+    _layout = loops.SketchState
 
     rank: int = count(10, least=1)
     _: KW_ONLY
@@ -203,25 +202,27 @@ class SketchedONS(_ProjectedStep):
         p, rows = self._hyper, 2 * self._hyper.rank
         self._alpha, self._C, self._eta = p.alpha, p.C, p.eta or self._loss().curvature(p.C)
         self._make_state(rows=rows, d=d, counts=1)
-        self._work = loops.SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
-        self._arrays = self._gather(loops.SketchState)
+
+    def _make_work(self, state: loops.SketchState, rooms: dict[int, int]) -> loops.SketchWork:
+        rows, d = state.S.shape
+        return loops.SketchWork(aligned_zeros(rows), aligned_zeros(rows), aligned_zeros(d))
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
         step = loops.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
         play = enter(loops.sketched_newton_rounds)
-        rank, arrays = self._hyper.rank, (self._arrays, self._work)
-        first, status = play(X, y, step, self._alpha, *arrays, out)
+        rank, state = self._hyper.rank, self._state
+        first, status = play(X, y, step, self._alpha, state, self._work, out)
         while status == NEED_ROOM:
-            self._counts[loops.SKETCH_ROWS] = shrink_sketch(self._S, self._R, rank, self._alpha)
-            played, status = play(X[first:], y[first:], step, self._alpha, *arrays, out[first:])
+            state.counts[loops.SKETCH_ROWS] = shrink_sketch(state.S, state.R, rank, self._alpha)
+            rest = X[first:], y[first:], step, self._alpha, state, self._work, out[first:]
+            played, status = play(*rest)
             first += played
         return first, status
 
     def _matrices(self) -> list[Part]:
-        part = measure_part(
-            "alpha I + S S'", Factored(self._R, int(self._counts[loops.SKETCH_ROWS]))
-        )
+        sketch = Factored(self._state.R, int(self._counts[loops.SKETCH_ROWS]))
+        part = measure_part("alpha I + S S'", sketch)
         # x - S' (alpha I + S S')^-1 S x cancels by as much.
         return [part._replace(error=UNIT * part.condition)]
 

@@ -34,12 +34,12 @@ class Game(Learner[StateT, WorkT]):
         return self
 
 
-class LinearLearner(Game):
+class LinearLearner(Game[StateT, WorkT]):
     """A point w in R^d for each round; the base of all linear learners.
 
-    A subclass declares its arrays in ``_STATE``, all of fixed lengths. It has ``_start`` (make the
-    state), ``_rounds(X, y, loss, out)`` (play rounds with the loss of this code; return how many,
-    and a status) and, if w is not an array of the state, ``_point``.
+    The arrays of a subclass's ``_layout`` have fixed lengths. It has ``_start`` (make the state),
+    ``_rounds(X, y, loss, out)`` (play rounds with the loss of this code; return how many, and a
+    status) and, if w is not an array of the state, ``_point``.
     """
 
     _REMEDY = "lower eta, or scale the inputs and labels"
@@ -65,6 +65,9 @@ class LinearLearner(Game):
     def size(self) -> int:
         """Number of weights; 0 before any data."""
         return self._width or 0
+
+    def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
+        raise NotImplementedError
 
     def _close(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> None:
         """Play rounds and count them; trouble is an error."""
@@ -96,7 +99,8 @@ class LinearLearner(Game):
         return not self._without_data().reset(1).w.any()  # a simplex starts in its centre
 
     def _point(self) -> np.ndarray:
-        return self._w
+        state: Any = self._state  # with w
+        return state.w
 
     def _finite(self) -> bool:
         return all_finite(self._point())
@@ -118,6 +122,9 @@ class EitherLearner(LinearLearner):
     _point = _from_algorithm("_point")
     _finite = _from_algorithm("_finite")
     _matrices = _from_algorithm("_matrices")
+
+    def _choose(self) -> LinearLearner:
+        raise NotImplementedError
 
     def _start(self, d: int) -> None:
         self._algorithm = self._choose()
