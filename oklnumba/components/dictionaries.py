@@ -13,10 +13,8 @@ from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, dense_blocks, scale_columns
-from oklnumba.core.old_state import OldState as State
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import Declaration, Params, field_in, positive, random_seed, required
-from oklnumba.core.state import INTERRUPTED, Coins
+from oklnumba.core.state import INTERRUPTED, Coins, State, StateT
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives import dictionary as loops
 from oklnumba.hot.primitives.jit import ATOMS, DONE
@@ -24,7 +22,7 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE
 BLOCK_ROWS = 8192  # points in one call of a loop
 
 
-class _Sampler(State, Transformer, Params):
+class _Sampler(State[StateT, loops.Work], Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.
@@ -48,7 +46,7 @@ class _Sampler(State, Transformer, Params):
         """See the rows of X in order and keep some; return self. y is ignored."""
         self._refuse_fault()
         self._compare_columns(X)
-        rows = as_rows(X, len(self._atoms) if self._started else None)
+        rows = as_rows(X, self._points.shape[1] if self._started else None)
         return self._see(rows, X)
 
     @property
@@ -63,7 +61,6 @@ class _Sampler(State, Transformer, Params):
         self._kernel = self._hyper.kernel._code()
         self._make_state(d=d, counts=1)
         self._coins = Coins(getattr(self._hyper, "seed", 0))
-        self._work = loops.Work(np.zeros(0), np.zeros(0))
         self._seen, self._points = 0, np.zeros((0, d))
         self.indices_ = np.zeros(0, dtype=np.int64)
         self.probabilities_ = np.zeros(0)
@@ -82,7 +79,7 @@ class _Sampler(State, Transformer, Params):
             out = loops.Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
             seen, status = self._play(scale_columns(block, scales), out)
             new = np.flatnonzero(out.joins[:seen])
-            self._points = np.concatenate([self._points, block[new]])  # ``_atoms`` may be scaled
+            self._points = np.concatenate([self._points, block[new]])  # atoms may be scaled
             self.indices_ = np.concatenate([self.indices_, self._seen + new])
             self.probabilities_ = np.concatenate([self.probabilities_, out.probabilities[new]])
             self._seen += seen
@@ -96,9 +93,8 @@ class _Sampler(State, Transformer, Params):
         self._fault = None
         return self
 
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = loops.Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
-        return super()._make_buffers(rooms) | {"work": work}
+    def _make_work(self, state: StateT, rooms: dict[int, int]) -> loops.Work:
+        return loops.Work(*aligned_zeros(2, round_up_to_vector(rooms[ATOMS])))
 
     @property
     def size(self) -> int:
@@ -130,7 +126,7 @@ class _Sampler(State, Transformer, Params):
         return self.features().transform(X)
 
 
-class KORS(_Sampler):
+class KORS(_Sampler[loops.KORSState]):
     """Kernel online row sampling, a streaming dictionary without a learner (kons Algorithm 2).
 
     A point is kept with probability p = min(beta tau, 1) and weight 1/p, where tau estimates its
@@ -171,8 +167,7 @@ class KORS(_Sampler):
     (True, 300)
     """
 
-    _STATE = axes_of(loops.KORSState)
-    _COINS = ("coins",)
+    _layout = loops.KORSState
     _REMEDY = "raise alpha or scale the inputs"
 
     _: KW_ONLY
@@ -185,11 +180,11 @@ class KORS(_Sampler):
         coins, p = self._coins.take(len(X)), self._hyper
         rule = loops.JoiningRule(p.alpha, p.beta, p.eps)
         return self._play_with_room(lambda first: loops.kors_rounds(
-            X, coins, first, self._kernel, rule, self._gather(loops.KORSState), self._work, out
+            X, coins, first, self._kernel, rule, self._state, self._work, out
         ))  # fmt: skip
 
 
-class UniformSampling(_Sampler):
+class UniformSampling(_Sampler[loops.UniformState]):
     """Keep each point with the same probability: the baseline of KORS (kons section 6).
 
     Parameters
@@ -212,8 +207,7 @@ class UniformSampling(_Sampler):
     32
     """
 
-    _STATE = {"counts": ("counts",), "atoms": ("d", ATOMS)}
-    _COINS = ("coins",)
+    _layout = loops.UniformState
 
     _: KW_ONLY
     probability: float = field_in("(0, 1]", 0.1)
@@ -224,12 +218,12 @@ class UniformSampling(_Sampler):
         out.joins[:] = self._coins.take(len(X)) < out.probabilities
         m, new = self.size, X[out.joins == 1]
         self._reserve({ATOMS: m + len(new)})
-        self._atoms[:, m : m + len(new)] = new.T
+        self._state.atoms[:, m : m + len(new)] = new.T
         self._counts[ATOMS] = m + len(new)
         return len(X), DONE
 
 
-class ALD(_Sampler):
+class ALD(_Sampler[loops.ALDState]):
     """Keep each point far from the span of those kept: approximate linear dependence.
 
     Engel, Mannor and Meir 2004. It is deterministic, and the dictionary stays finite on any compact
@@ -257,7 +251,7 @@ class ALD(_Sampler):
     15
     """
 
-    _STATE = axes_of(loops.ALDState)
+    _layout = loops.ALDState
     _REMEDY = "raise threshold or scale the inputs"
 
     _: KW_ONLY
@@ -267,7 +261,7 @@ class ALD(_Sampler):
         out.probabilities[:] = 1.0
         threshold = self._hyper.threshold
         return self._play_with_room(lambda first: loops.ald_rounds(
-            X, first, self._kernel, threshold, self._gather(loops.ALDState), self._work, out
+            X, first, self._kernel, threshold, self._state, self._work, out
         ))  # fmt: skip
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.expansion import expansion_value, mean, project
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, Array, hot
+from oklnumba.hot.primitives.jit import ATOMS, DONE, NOT_FINITE, Array, Integers, hot
 from oklnumba.hot.primitives.rows import get_atom, kernel_diag, put_atom
 
 # Entries of counts (ATOMS: of all functions together): atoms of the largest function, examples in
@@ -40,11 +40,11 @@ PLAY, EXPLORE, STORE = range(3)
 class BAO2KSState(NamedTuple):
     """The functions f' of K kernels, the bandit that plays one, and the reservoir V."""
 
-    counts: Annotated[Array, "counts"]  # ATOMS, MOST, FILLED, RESTARTS
+    counts: Annotated[Integers, "counts"]  # ATOMS, MOST, FILLED, RESTARTS
     atoms: Annotated[Array, "K", "d", MOST]
     alpha: Annotated[Array, "K", MOST]
-    m: Annotated[Array, "K"]  # atoms of each function
-    place: Annotated[Array, "K", "M"]  # of V's examples among the atoms; -1: nowhere
+    m: Annotated[Integers, "K"]  # atoms of each function
+    place: Annotated[Integers, "K", "M"]  # of V's examples among the atoms; -1: nowhere
     products: Annotated[Array, "K", "products"]  # SQUARE, INNER, HINT_SQUARE
     p: Annotated[Array, "K"]
     L: Annotated[Array, "K"]
@@ -64,7 +64,7 @@ class Work(NamedTuple):
 class Kernels(NamedTuple):
     """The kernels, as rows.py takes them."""
 
-    codes: Array  # (K,)
+    codes: Integers  # (K,)
     pars: Array  # (K, 3)
 
 

@@ -24,7 +24,16 @@ import numpy as np
 from oklnumba.hot.newton import sketch_append, sketch_solve
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, last_coordinate
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import ATOMS, DONE, NEED_ROOM, NOT_FINITE, NOT_POSITIVE, Array, hot
+from oklnumba.hot.primitives.jit import (
+    ATOMS,
+    DONE,
+    NEED_ROOM,
+    NOT_FINITE,
+    NOT_POSITIVE,
+    Array,
+    Integers,
+    hot,
+)
 from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.losses import loss_derivative
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
@@ -37,7 +46,7 @@ R_G, SQUARE, LINEAR, CONSTANT = range(4)  # totals; the last three are powers of
 class FrequentKONSState(NamedTuple):
     """The dictionary, w and S in the coordinates q."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     totals: Annotated[Array, "totals"]
     atoms: Annotated[Array, "d", ATOMS]
     R: Annotated[Array, ATOMS, ATOMS]

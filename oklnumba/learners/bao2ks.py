@@ -8,7 +8,6 @@ from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, clone, count, positive, random_seed, required
 from oklnumba.core.state import Coins
 from oklnumba.hot import bao2ks as loops
@@ -35,7 +34,7 @@ def check_kernels(name: str, value: Any) -> Any:
     return clone(value)
 
 
-class BAO2KS(Learner):
+class BAO2KS(Learner[loops.BAO2KSState, loops.Work]):
     """B(AO)2KS: budgeted optimistic kernel learning with a reservoir as its hint.
 
     Liao and Li 2021; hinge loss, |f| <= U. The hint is the mean gradient of a uniform sample of the
@@ -83,9 +82,7 @@ class BAO2KS(Learner):
     (True, (2,))
     """
 
-    _STATE = axes_of(loops.BAO2KSState)
-    _INTEGERS = Learner._INTEGERS | {"m", "place"}
-    _COINS = ("coins",)
+    _layout = loops.BAO2KSState
     _fixed_loss = "hinge"
     _REMEDY = "lower eta or radius, or scale the inputs"
 
@@ -108,13 +105,15 @@ class BAO2KS(Learner):
     def probabilities(self) -> np.ndarray:
         """Probabilities to play each kernel, shape (K,), before small ones are frozen."""
         K = len(list_kernels(self.kernels))
-        return self._p.copy() if self._width is not None else np.full(K, 1.0 / K)
+        return self._state.p.copy() if self._width is not None else np.full(K, 1.0 / K)
 
     @property
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
         K = len(list_kernels(self.kernels))
-        return np.sqrt(self._products[:, loops.SQUARE]) if self._width is not None else np.zeros(K)
+        if self._width is None:
+            return np.zeros(K)
+        return np.sqrt(self._state.products[:, loops.SQUARE])
 
     def _check_params(self) -> None:
         if len(list_kernels(self.kernels)) > 1:
@@ -137,9 +136,11 @@ class BAO2KS(Learner):
         self._max_size = p.budget + 1 + M  # atoms before a function starts again
         self._make_state(d=d, K=K, M=M, products=3, sums=2, counts=4)
         self._reserve({loops.MOST: self._max_size})
-        self._place[:], self._p[:], self._sums[loops.ACCURACY] = -1, 1.0 / K, 1.0
-        self._work = loops.Work(*aligned_zeros(3, max(self._max_size, d)))
-        self._arrays = self._gather(loops.BAO2KSState)
+        state = self._state
+        state.place[:], state.p[:], state.sums[loops.ACCURACY] = -1, 1.0 / K, 1.0
+
+    def _make_work(self, state: loops.BAO2KSState, rooms: dict[int, int]) -> loops.Work:
+        return loops.Work(*aligned_zeros(3, max(self._max_size, len(state.V))))
 
     def _choose_room(self, axis: int, least: int) -> int:
         return self._max_size
@@ -148,11 +149,11 @@ class BAO2KS(Learner):
         loop, coins = enter(loops.bao2ks_rounds), self._coins.take(3 * len(X)).reshape(-1, 3)
         rules, out = self._rules, Out(*trace[:2])
         self._count_rounds(len(X), *loop(
-            X, y, coins, self._played, self._kernels, rules, self._arrays, self._work, out,
+            X, y, coins, self._played, self._kernels, rules, self._state, self._work, out,
         ))  # fmt: skip
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         loop, forecasts = enter(loops.bao2ks_forecasts), np.empty(len(X))
         coin, played, kernels = self._coins.next, self._played, self._kernels
-        loop(X, coin, played, kernels, self._rules, self._arrays, self._work, forecasts)
+        loop(X, coin, played, kernels, self._rules, self._state, self._work, forecasts)
         return forecasts

@@ -8,7 +8,6 @@ from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, count, field_in
 from oklnumba.hot import frequent_kons as loops
 from oklnumba.hot.kons import clipped_forecasts
@@ -22,7 +21,7 @@ from oklnumba.learners.newton import shrink_sketch
 DROPS = 2  # entry of the counts: atoms dropped so far
 
 
-class FrequentKONS(Curved):
+class FrequentKONS(Curved[loops.FrequentKONSState, loops.Work]):
     """KONS on a dictionary that drops atoms, its matrix a sketch by Frequent Directions (ours).
 
     x_t joins the dictionary if its gradient leads out of the span. If there are more than
@@ -56,7 +55,7 @@ class FrequentKONS(Curved):
     (0.068, 10, 35)
     """
 
-    _STATE = axes_of(loops.FrequentKONSState)
+    _layout = loops.FrequentKONSState
     _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     _: KW_ONLY
@@ -67,7 +66,7 @@ class FrequentKONS(Curved):
     @property
     def R_G(self) -> float:
         """Sum of g_t' A_t^-1 g_t so far, a part of the regret bound."""
-        return float(self._totals[loops.R_G]) if self._width is not None else 0.0
+        return float(self._state.totals[loops.R_G]) if self._width is not None else 0.0
 
     @property
     def drops(self) -> int:
@@ -87,7 +86,7 @@ class FrequentKONS(Curved):
         2.25
         """
         F = require_nonnegative("norm", norm)
-        T = self._totals if self._width is not None else np.zeros(4)
+        T = self._state.totals if self._width is not None else np.zeros(4)
         square = self._hyper.alpha + T[loops.SQUARE]
         return float(square * F * F + T[loops.LINEAR] * F + T[loops.CONSTANT] + T[loops.R_G]) / 2.0
 
@@ -113,31 +112,29 @@ class FrequentKONS(Curved):
         self._growth = loops.GrowthRule(p.threshold, p.budget)
         self._kernel, rows = p.kernel._code(), 2 * p.rank
         self._make_state(d=d, counts=3, totals=4, rows=rows)
-        self._row_work = aligned_zeros(2, rows)
         self._reserve({ATOMS: 1})
 
     def _choose_room(self, axis: int, least: int) -> int:
         return min(super()._choose_room(axis, least), self._hyper.budget + 1)
 
-    def _make_buffers(self, rooms: dict[int, int]) -> dict[str, np.ndarray]:
-        work = loops.Work(*aligned_zeros(3, rooms[ATOMS]), *self._row_work)
-        return super()._make_buffers(rooms) | {"work": work}
+    def _make_work(self, state: loops.FrequentKONSState, rooms: dict[int, int]) -> loops.Work:
+        return loops.Work(*aligned_zeros(3, rooms[ATOMS]), *aligned_zeros(2, len(state.S)))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, out = enter(loops.frequent_kons_rounds), Out(*trace[:2])
         first, status = 0, NEED_ROOM
         while status == NEED_ROOM:
             first, status = loop(
-                X, y, first, self._kernel, self._newton, self._growth,
-                self._gather(loops.FrequentKONSState), self._work, out,
-            )  # fmt: skip
-            is_full, p = self._counts[loops.SKETCH_ROWS] == len(self._S), self._hyper
+                X, y, first, self._kernel, self._newton, self._growth, self._state, self._work, out
+            )
+            S, p = self._state.S[:, : self.size], self._hyper
+            is_full = self._counts[loops.SKETCH_ROWS] == len(S)
             over_budget = self.size > p.budget
             if is_full or over_budget:
-                with cholesky.limit_threads(max(self.size, len(self._S)), 2):
+                with cholesky.limit_threads(max(S.shape), 2):
                     if is_full:
-                        S = self._used("S")
-                        self._counts[loops.SKETCH_ROWS] = shrink_sketch(S, self._L, p.rank, p.alpha)
+                        rows = shrink_sketch(S, self._state.L, p.rank, p.alpha)
+                        self._counts[loops.SKETCH_ROWS] = rows
                     if over_budget:
                         self._drop_atom()
             self._reserve({ATOMS: self.size + 1})
@@ -146,16 +143,17 @@ class FrequentKONS(Curved):
     def _drop_atom(self) -> None:
         """Take out the atom of the least price for a comparator of the norm of w, and its part."""
         m, rows, alpha = self.size, int(self._counts[loops.SKETCH_ROWS]), self._hyper.alpha
-        R, w, S = self._R[:m, :m], self._w[:m], self._S[:rows, :m]
+        state, totals = self._state, self._state.totals
+        R, w, S = state.R[:m, :m], state.w[:m], state.S[:rows, :m]
         E = scipy.linalg.solve_triangular(R, np.eye(m))  # row j: orthogonal to all atoms but j
         E /= np.linalg.norm(E, axis=1)[:, None]
         mass, parts = ((E @ S.T) ** 2).sum(axis=1) / alpha, np.abs(E @ w)
         share, F = np.minimum(np.sqrt(mass), 1.0), float(np.linalg.norm(w))
         loss = np.log1p(np.maximum(np.sqrt(mass), mass)) / self._eta  # log((share + mass) / share)
         j = int(np.argmin(loss + alpha * share * F * F + 2.0 * alpha * F * (1.0 - share) * parts))
-        self._totals[loops.SQUARE] += alpha * share[j]
-        self._totals[loops.LINEAR] += 2.0 * alpha * (1.0 - share[j]) * parts[j]
-        self._totals[loops.CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
+        totals[loops.SQUARE] += alpha * share[j]
+        totals[loops.LINEAR] += 2.0 * alpha * (1.0 - share[j]) * parts[j]
+        totals[loops.CONSTANT] -= alpha * (1.0 - share[j]) * parts[j] ** 2
         self._counts[DROPS] += 1
         # Coordinates in which the other atoms have a triangular factor, and the last is along e.
         Q, others = scipy.linalg.qr_delete(np.eye(m), R, j, which="col")
@@ -167,20 +165,22 @@ class FrequentKONS(Curved):
             scale = np.sqrt(share[j] / (share[j] + mass[j]))
             S -= ((1.0 - scale) / mu) * np.outer(v, v @ S)
         self._counts[ATOMS] = m - 1
-        self._atoms[:, j : m - 1] = self._atoms[:, j + 1 : m]
+        state.atoms[:, j : m - 1] = state.atoms[:, j + 1 : m]
         S = S[:, :-1]
-        self._L[:rows, :rows] = np.linalg.cholesky(S @ S.T + alpha * np.eye(rows)).T
+        state.L[:rows, :rows] = np.linalg.cholesky(S @ S.T + alpha * np.eye(rows)).T
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         m, rows, forecasts = self.size, np.empty((len(X), self.size)), np.empty(len(X))
-        a = scipy.linalg.solve_triangular(self._R[:m, :m], self._w[:m]) if m else np.zeros(0)
-        kernel_block(self._kernel, X, self._atoms, m, rows)
+        R, w, atoms = self._state.R, self._state.w, self._state.atoms
+        a = scipy.linalg.solve_triangular(R[:m, :m], w[:m]) if m else np.zeros(0)
+        kernel_block(self._kernel, X, atoms, m, rows)
         clipped_forecasts(rows, a, self._hyper.C, forecasts)
         return forecasts
 
     def _matrices(self) -> list[Part]:
-        p, sketch = self._hyper, Factored(self._L, int(self._counts[loops.SKETCH_ROWS]))
+        p, state = self._hyper, self._state
+        sketch = Factored(state.L, int(self._counts[loops.SKETCH_ROWS]))
         return [
-            measure_span(p.kernel, self._used("atoms").T, self._R, [self._w], [p.C]),
+            measure_span(p.kernel, state.atoms[:, : self.size].T, state.R, [state.w], [p.C]),
             measure_part("alpha I + S S'", sketch),
         ]

@@ -68,10 +68,17 @@ class JoiningRule(NamedTuple):
 class KORSState(NamedTuple):
     """The atoms of KORS and the factor C of their weighted kernel matrix."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     weights: Annotated[Array, ATOMS]  # 1 / sqrt(p_i)
     kors: Annotated[Array, ATOMS, ATOMS]  # C
+
+
+class UniformState(NamedTuple):
+    """The atoms of uniform sampling."""
+
+    counts: Annotated[Integers, "counts"]
+    atoms: Annotated[Array, "d", ATOMS]
 
 
 class Dictionary(NamedTuple):
@@ -88,7 +95,7 @@ class Dictionary(NamedTuple):
 class ALDState(NamedTuple):
     """Atoms that are farther than a threshold from each other's span."""
 
-    counts: Annotated[Array, "counts"]
+    counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     R: Annotated[Array, ATOMS, ATOMS]  # R'R = K, with nuggets
 
