@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba import losses
-from oklnumba.hot.newton import NewtonState, solve_block
+from oklnumba.hot.newton import solve_block
 from tests.checks import arrays, one_by_one
 from tests.reference import naive_linear
 from tests.streams import NEWTON, game_gradients, linear_stream, played
@@ -68,7 +68,7 @@ def test_blocks_that_would_cancel_are_refused_and_change_nothing():
     learner = okl.OnlineNewtonStep(alpha=1e-6).reset(3)
     X = np.zeros((3, 8))
     X[:, :3] = 1.0
-    state = learner._gather(NewtonState)
+    state = learner._state
     before = [array.copy() for array in state]
     assert not solve_block(X, learner._eta, state, learner._work)
     for now, then in zip(state, before, strict=True):
