@@ -1,16 +1,16 @@
 """Standardising inputs by the rows seen so far."""
 
-from typing import Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_inputs
-from oklnumba.core.old_state import OldState as State
 from oklnumba.core.params import Params, positive
-from oklnumba.core.state import INTERRUPTED
+from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
 LARGEST = 1e140  # squares of larger inputs overflow
@@ -61,7 +61,19 @@ def _scale(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.where(scale <= ROUNDING * np.abs(mean), 1.0, scale)
 
 
-class Standardizer(State, Transformer, Params):
+class Scaling(NamedTuple):
+    """Moments of the rows so far, as in hot/primitives/scaling.py, and what tells outliers."""
+
+    origin: Annotated[Array, "d"]
+    mean: Annotated[Array, "d"]
+    squares: Annotated[Array, "d"]
+    counts: Annotated[Integers, "counts"]  # one entry: rows
+    recent: Annotated[Array, "window", "d", UNBOUNDED]  # row t is t % WINDOW; NaN if there was none
+    middle: Annotated[Array, "d"]
+    reach: Annotated[Array, "d", UNBOUNDED]
+
+
+class Standardizer(State[Scaling, None], Transformer, Params):
     """Columns with mean 0 and scale 1, by the running mean and deviation without outliers.
 
     ``stream(X)`` is for online protocols: it transforms each row by the rows before it, then learns
@@ -104,34 +116,28 @@ class Standardizer(State, Transformer, Params):
     (array([8.]), 4)
     """
 
-    # The one entry of ``counts`` is the number of rows; row t is recent[t % WINDOW], NaN if there
-    # was none.
-    _STATE = {
-        "origin": ("d",), "mean": ("d",), "squares": ("d",), "counts": ("counts",),
-        "recent": ("window", "d"), "middle": ("d",), "reach": ("d",),
-    }  # fmt: skip
-    _UNBOUNDED = frozenset({"recent", "reach"})
+    _layout = Scaling
 
     clip: float | None = positive(5.0, optional=True)
 
     @property
     def n_seen_(self) -> int:
         """Number of rows so far."""
-        return int(self._counts[0]) if hasattr(self, "_mean") else 0
+        return int(self._counts[0])
 
     @property
     @locked
     def mean_(self) -> np.ndarray:
         """Mean of the rows so far, shape (d,)."""
         self._refuse_unseen()
-        return self._origin + self._mean
+        return self._state.origin + self._state.mean
 
     @property
     @locked
     def scale_(self) -> np.ndarray:
         """Root mean squared deviation of the rows so far, 1 if constant, shape (d,)."""
         self._refuse_unseen()
-        return _scale(self._squares / self.n_seen_, self._origin + self._mean)
+        return _scale(self._state.squares / self.n_seen_, self._state.origin + self._state.mean)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -168,22 +174,22 @@ class Standardizer(State, Transformer, Params):
         return tags
 
     def _width(self) -> int | None:
-        return len(self._mean) if hasattr(self, "_mean") else None
+        return len(self._state.mean) if hasattr(self, "_state") else None
 
     def _begin(self, d: int) -> None:
         """Make the state for rows of width d."""
         self._clip_at = self._checked_params().clip or np.inf
         self._make_state(d=d, counts=1, window=WINDOW)
-        self._recent[:], self._reach[:] = np.nan, np.inf
+        self._state.recent[:], self._state.reach[:] = np.nan, np.inf
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        recent = self._recent[: self.n_seen_]
+        recent = self._state.recent[: self.n_seen_]
         recent[np.isnan(recent)] = 0.0  # of columns that are new
 
     def _learn(self, rows: np.ndarray, X: Any) -> np.ndarray:
         """Stream the checked rows of X, perhaps the first."""
-        if not hasattr(self, "_mean"):
+        if not hasattr(self, "_state"):
             self._begin(rows.shape[1])
             self._remember_columns(X, rows.shape[1])
         return self._stream(rows)
@@ -210,18 +216,19 @@ class Standardizer(State, Transformer, Params):
         """Stream rows between two times at which medians are measured."""
         count = self.n_seen_
         n = count + len(X)
-        self._recent[np.arange(count, n) % WINDOW] = X
-        learned = replace_outliers(X, self._middle, self._reach)
+        self._state.recent[np.arange(count, n) % WINDOW] = X
+        learned = replace_outliers(X, self._state.middle, self._state.reach)
         standardise_stream(X, learned, *self._moments(), count, self._clip_at, out)
         self._counts[0] = n
 
     def _measure_medians(self) -> None:
         """Measure what an outlier is, and judge all rows again while the window holds them."""
-        self._middle[:], self._reach[:] = measure_range(self._recent.T, OUTLIER)
+        state = self._state
+        state.middle[:], state.reach[:] = measure_range(state.recent.T, OUTLIER)
         if self.n_seen_ <= WINDOW:  # without outliers the moments keep their bits
-            rows = self._recent[: self.n_seen_]
-            learned = replace_outliers(rows, self._middle, self._reach)
-            self._mean[:] = self._squares[:] = 0.0
+            rows = state.recent[: self.n_seen_]
+            learned = replace_outliers(rows, state.middle, state.reach)
+            state.mean[:] = state.squares[:] = 0.0
             standardise_stream(rows, learned, *self._moments(), 0, np.inf, np.empty(rows.shape))
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
@@ -232,7 +239,7 @@ class Standardizer(State, Transformer, Params):
         return out
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._origin, self._mean, self._squares
+        return self._state[:3]
 
     def _check_inputs(self, X: Any, width: int | None = None) -> np.ndarray:
         """Return X checked and C-contiguous."""

@@ -13,7 +13,6 @@ from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
 from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
@@ -45,7 +44,7 @@ def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-class Experts(Learner):
+class Experts(Learner[loops.ExpertsState, np.ndarray]):
     """Aggregate learners over a grid of hyper-parameters (Vovk 1998; oco Example 6, Hedge).
 
     Every learner plays every round; the forecast weighs theirs by exp(-eta L_i), L_i the loss of
@@ -96,7 +95,7 @@ class Experts(Learner):
     True
     """
 
-    _STATE = axes_of(loops.ExpertsState)
+    _layout = loops.ExpertsState
     _REMEDY = "lower the learners' steps, or scale the labels"
     _needs_each_label = from_any("learners", "_needs_each_label")
     _needs_last_label = from_any("learners", "_needs_last_label")
@@ -117,8 +116,8 @@ class Experts(Learner):
         """The weights of the learners in the next round, shape (N,)."""
         if not self._ready():
             raise ValueError("there are no weights yet: play a round first")
-        weights = aligned_zeros(len(self._totals))
-        loops.write_weights(self._rule, self._played, self._gather(loops.ExpertsState), weights)
+        weights = aligned_zeros(len(self._experts))
+        loops.write_weights(self._rule, self._played, self._state, weights)
         return weights
 
     def _loss(self) -> losses.Loss:
@@ -167,7 +166,7 @@ class Experts(Learner):
         in_turn = [i for i, one in enumerate(self._experts) if not one._runs_in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         self._make_state(experts=len(self._experts), tally=loops.TALLY)
-        self._weights = aligned_zeros(len(self._experts))
+        self._work = aligned_zeros(len(self._experts))  # their weights
 
     def _write_features(self, X: np.ndarray) -> dict[int, tuple[np.ndarray]]:
         """Return the features of a block for the learners, by number, that share them."""
@@ -188,10 +187,9 @@ class Experts(Learner):
         run_together([partial(play_learners, part) for part in self._parts], len(X))
         F = np.stack([inner.predictions for inner in traces], axis=1)
         trace.sizes[:] = sum(inner.sizes for inner in traces)
-        state, bounds = self._gather(loops.ExpertsState), np.empty(len(X))
-        out = loops.Aggregates(trace.predictions, bounds)
+        out = loops.Aggregates(trace.predictions, np.empty(len(X)))
         self._count_rounds(len(X), *loops.experts_rounds(
-            F, y, True, self._rule, self._played, state, self._weights, out,
+            F, y, True, self._rule, self._played, self._state, self._work, out,
         ))  # fmt: skip
 
     def _set_leads(self, leads: np.ndarray) -> None:
@@ -202,9 +200,9 @@ class Experts(Learner):
         Z, forecasts = self._write_features(X), np.empty(len(X))
         experts = enumerate(self._experts)
         columns = [one._forecast_inside(X, *Z.get(i, ())) for i, one in experts]
-        F, state, nothing = np.stack(columns, axis=1), self._gather(loops.ExpertsState), np.empty(0)
+        F, nothing = np.stack(columns, axis=1), np.empty(0)
         rule, out = self._rule, loops.Aggregates(forecasts, nothing)
-        loops.experts_rounds(F, nothing, False, rule, self._played, state, self._weights, out)
+        loops.experts_rounds(F, nothing, False, rule, self._played, self._state, self._work, out)
         return forecasts
 
     @property

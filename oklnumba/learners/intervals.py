@@ -1,17 +1,25 @@
 """How sure a forecast is: intervals around any learner that keep their coverage."""
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, field_in, positive, required
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
-from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
 from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 
-class Intervals(Wrapper):
+class IntervalsState(NamedTuple):
+    """The numbers of interval_rounds."""
+
+    tracked: Annotated[Array, "tracked", UNBOUNDED]
+
+
+class Intervals(Wrapper[IntervalsState]):
     """Intervals around the forecasts of any learner, with coverage guaranteed on any stream.
 
     The interval is [f - h, f + h], f the learner's forecast and h = exp(Q + eta E) from the errors
@@ -52,8 +60,7 @@ class Intervals(Wrapper):
     array([[0.9, 1.1]])
     """
 
-    _STATE = {"tracked": ("tracked",)}
-    _UNBOUNDED = frozenset({"tracked"})
+    _layout = IntervalsState
     _outputs_at_once, _needs_last_label = False, "Intervals"
 
     learner: Learner = required(check_member)
@@ -65,15 +72,16 @@ class Intervals(Wrapper):
     @locked
     def half_width(self) -> float:
         """Half the width of the next interval; infinite before the first error."""
-        return float(self._tracked[HALF_WIDTH]) if self._ready() else np.inf
+        return float(self._state.tracked[HALF_WIDTH]) if self._ready() else np.inf
 
     @property
     @locked
     def coverage_bound(self) -> float:
         """(B / eta + 1) / n, with B from the labels so far; infinite before the first error."""
-        if not self._ready() or not self._tracked[SEEN]:
+        if not self._ready() or not self._state.tracked[SEEN]:
             return np.inf
-        return float((self._tracked[REACH] / self._hyper.eta + 1.0) / self._tracked[SEEN])
+        tracked = self._state.tracked
+        return float((tracked[REACH] / self._hyper.eta + 1.0) / tracked[SEEN])
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:
@@ -91,7 +99,7 @@ class Intervals(Wrapper):
     def _start(self, d: int) -> None:
         super()._start(d)
         self._make_state(tracked=len(START))
-        self._tracked[:] = START
+        self._state.tracked[:] = START
 
     def _trace(self, n: int) -> Trace:
         return super()._trace(n)._replace(intervals=np.empty((n, 2)))
@@ -101,4 +109,4 @@ class Intervals(Wrapper):
         p, out = self._hyper, trace.intervals
         out = np.empty((len(y), 2)) if out is None else out  # as a member of another learner
         loop = enter(interval_rounds)
-        loop(trace.predictions, y, p.coverage, p.eta, self._tracked, out)
+        loop(trace.predictions, y, p.coverage, p.eta, self._state.tracked, out)

@@ -1,14 +1,23 @@
 """Time series: the last labels as inputs of any learner."""
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.core.params import KW_ONLY, count, flag, required
+from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 
-class Lags(Wrapper):
+class LagsState(NamedTuple):
+    """The last labels."""
+
+    recent: Annotated[Array, "recent"]
+
+
+class Lags(Wrapper[LagsState]):
     """A learner that also sees the last labels, and forecasts the change from the last one.
 
     Its inputs in round t are y_{t-1}, y_{t-j} - y_{t-1} for j = 2, ..., ``lags``, ``season`` and
@@ -46,7 +55,7 @@ class Lags(Wrapper):
     (True, True)
     """
 
-    _STATE = {"recent": ("recent",)}
+    _layout = LagsState
     _outputs_at_once = False
     _needs_last_label = "Lags"
 
@@ -82,18 +91,20 @@ class Lags(Wrapper):
         return None  # the learner's inputs are others
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        recent = self._state.recent
         if self._played == 0:
-            self._recent[:] = y[0]
-        labels = np.concatenate([self._recent, y])
-        Z, last = self._add_labels(X, sliding_window_view(labels, len(self._recent))[:-1])
+            recent[:] = y[0]
+        labels = np.concatenate([recent, y])
+        Z, last = self._add_labels(X, sliding_window_view(labels, len(recent))[:-1])
         if self._played == 0:  # no label has come yet
             Z[0, : -X.shape[1]] = last[0] = 0.0
         super()._play(Z, y - last, trace)
         trace.predictions[...] += last
-        self._recent[:] = labels[len(y) :]
+        recent[:] = labels[len(y) :]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        Z, last = self._add_labels(X, np.broadcast_to(self._recent, (len(X), len(self._recent))))
+        recent = self._state.recent
+        Z, last = self._add_labels(X, np.broadcast_to(recent, (len(X), len(recent))))
         return super()._forecast(Z) + last
 
     def _add_labels(self, X: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,14 @@
 """A tree of median splits with a learner in each leaf."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, clone, count, required
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.jit import ATOMS
+from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
 from oklnumba.learners.base.learner import Learner, Trace, check_member, empty_per_round
 from oklnumba.learners.base.wrapper import Wrapper
 
@@ -32,7 +32,16 @@ def group_by_leaf(X: np.ndarray, splits: Mapping[int, Split]) -> dict[int, np.nd
     return groups
 
 
-class Tree(Wrapper):
+class TreeState(NamedTuple):
+    """Past rows while the tree grows; size and certificate of each leaf after its last round."""
+
+    counts: Annotated[Integers, "counts"]
+    inputs: Annotated[Array, PAST, "d"]
+    labels: Annotated[Array, PAST, "outputs"]
+    records: Annotated[Array, NODES, "record", "outputs", UNBOUNDED]  # entry 0 is the tree's
+
+
+class Tree(Wrapper[TreeState]):
     """A tree of median splits that grows with the rows, with a learner in each leaf.
 
     A row goes to its leaf, whose learner forecasts and learns it. A leaf that has seen
@@ -72,12 +81,7 @@ class Tree(Wrapper):
     True
     """
 
-    # records: size and certificate of each leaf after its last round; entry 0 is the tree's.
-    _STATE = {
-        "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
-        "records": (NODES, "record", "outputs"),
-    }  # fmt: skip
-    _UNBOUNDED = frozenset({"records"})
+    _layout = TreeState
     size, _block_rows = Learner.size, Learner._block_rows
 
     learner: Learner = required(check_member)
@@ -147,29 +151,30 @@ class Tree(Wrapper):
             if growing:
                 self._counts[PAST] = total = self._played + more
                 self._reserve({PAST: total})
-                self._inputs[self._played : total] = X[part]
-                self._labels[self._played : total] = y[part].reshape(more, -1)
+                self._state.inputs[self._played : total] = X[part]
+                self._state.labels[self._played : total] = y[part].reshape(more, -1)
             self._play_part(full, X[part], y[part], trace.rows(part.start, start))
 
     @np.errstate(over="ignore", invalid="ignore")  # squares of labels beyond 1e154
     def _play_part(self, full: int | None, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Let the leaves play their rows; then one is full, and splits, or none."""
-        added = np.empty((self._records.shape[1], len(X), self._outputs))
+        added = np.empty((self._state.records.shape[1], len(X), self._outputs))
         for node, rows in group_by_leaf(X, self._splits).items():
-            before = self._records[node][:, None].copy()
+            before = self._state.records[node][:, None].copy()
             trace.predictions[rows], records = self._play_leaf(node, X[rows], y[rows])
             added[:, rows] = np.diff(records, axis=1, prepend=before)
         if self._splits:
             # Running sums one by one, so that they do not depend on how the stream is cut.
-            added[:, 0] += self._records[0]
+            added[:, 0] += self._state.records[0]
             records = np.add.accumulate(added, axis=1)
         if full is not None:
             records[:, -1] += self._split(full)
-        self._records[0] = records[:, -1]
+        self._state.records[0] = records[:, -1]
         trace.sizes[:] = records[SIZE, :, 0]
         self._counts[ATOMS] = trace.sizes[-1]
         for out, values in zip(trace[2:], records[1:], strict=False):
-            out[:] = values.reshape(out.shape)
+            if out is not None:
+                out[:] = values.reshape(out.shape)
         self._played += len(X)
 
     def _play_leaf(self, node: int, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,30 +186,30 @@ class Tree(Wrapper):
             trace.sizes[-1] = one.size  # which linear learners leave out of single rounds
         except FloatingPointError as error:
             raise FloatingPointError(f"leaf {node}, counting its rounds: {error}") from None
-        records = np.empty((self._records.shape[1], len(X), self._outputs))
+        records = np.empty((self._state.records.shape[1], len(X), self._outputs))
         for entry, values in zip(records, trace[1:], strict=False):
             entry[:] = values.reshape(len(X), -1)
-        self._records[node] = records[:, -1]
+        self._state.records[node] = records[:, -1]
         return trace.predictions, records
 
     def _split(self, node: int) -> np.ndarray:
         """Split a leaf if its rows differ; return what that adds to the tree's record."""
-        rows = group_by_leaf(self._used("inputs"), self._splits)[node]
-        X, y = self._inputs[rows], self._labels[rows]
+        rows = group_by_leaf(self._state.inputs[: int(self._counts[PAST])], self._splits)[node]
+        X, y = self._state.inputs[rows], self._state.labels[rows]
         middle = np.sort(X, axis=0)[(len(X) - 1) // 2]
         spread = np.abs(0.5 * X - 0.5 * middle).mean(axis=0)  # halved: differences may be too large
         scales = self._leaves[node]._scales
         column = int((spread if scales is None else spread * np.abs(scales)).argmax())
         if spread[column] == 0.0:  # all rows are equal
-            return np.zeros_like(self._records[0])
+            return np.zeros_like(self._state.records[0])
         x = X[:, column]
         threshold = float(min(middle[column], x[x < x.max()].max()))  # both sides get rows
-        before = self._records[node].copy()
+        before = self._state.records[node].copy()
         self._add_split(node, column, threshold)
         halves = self._splits[node][2] + np.arange(2)
         for half, mine in zip(halves, (x <= threshold, x > threshold), strict=True):
             self._play_leaf(int(half), X[mine], y[mine] if self._outputs > 1 else y[mine, 0])
-        added = self._records[halves].sum(axis=0) - before
+        added = self._state.records[halves].sum(axis=0) - before
         added[BOUNDS] -= added[LOSS]  # what was lost more than in the replays
         added[LOSS] = 0.0
         return added
@@ -233,5 +238,5 @@ class Tree(Wrapper):
             self._add_split(*split)
         super()._restore(state)
         sizes = [one.size for one in self._leaves.values()]  # larger with late columns
-        self._records[list(self._leaves), SIZE] = np.array(sizes)[:, None]
-        self._counts[ATOMS] = self._records[0, SIZE] = sum(sizes)
+        self._state.records[list(self._leaves), SIZE] = np.array(sizes)[:, None]
+        self._counts[ATOMS] = self._state.records[0, SIZE] = sum(sizes)

@@ -15,9 +15,8 @@ from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.old_state import OldState as State
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.params import required
+from oklnumba.core.state import State
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
@@ -156,26 +155,24 @@ def check_classes(given: Any) -> tuple[Any, ...]:
     return tuple(checks.require_different("classes", labels, 2, what))
 
 
-class Softmax(State):
+class Softmax(State[loops.SoftmaxState, loops.SoftmaxWork]):
     """Softmax regression on the scores of K classes; hot/softmax.py has the steps."""
 
-    _STATE = axes_of(loops.SoftmaxState)
+    _layout = loops.SoftmaxState
 
     def __init__(self, classes: int):
         self._make_state(d=classes, r=classes + 1)
-        state = self._gather(loops.SoftmaxState)
-        state.W[1:] = loops.START * np.eye(classes)
-        state.A[:] = np.eye(classes + 1) / loops.LAM
+        self._state.W[1:] = loops.START * np.eye(classes)
+        self._state.A[:] = np.eye(classes + 1) / loops.LAM
         self._work = loops.SoftmaxWork(*map(np.empty, (classes + 1, classes, classes + 1)))
 
     def play(self, scores: np.ndarray, labels: np.ndarray) -> None:
         """Replace scores, (n, K), by logs of probabilities, each before its label is learned."""
-        state = self._gather(loops.SoftmaxState)
-        enter(loops.softmax_rounds)(scores, labels, state, self._work)
+        enter(loops.softmax_rounds)(scores, labels, self._state, self._work)
 
     def forecast(self, scores: np.ndarray) -> np.ndarray:
         """Replace the scores of single rounds, and return them."""
-        enter(loops.softmax_forecasts)(scores, self._gather(loops.SoftmaxState), self._work)
+        enter(loops.softmax_forecasts)(scores, self._state, self._work)
         return scores
 
 

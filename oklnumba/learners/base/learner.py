@@ -595,7 +595,7 @@ class Learner(OldState[StateT, WorkT], Params):
         """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
         p = self._hyper
         kernels = hasattr(p, "kernel") or hasattr(p, "kernels")
-        return bool(self._STATE) and kernels and self._scales is None
+        return bool(self._STATE or self._layout) and kernels and self._scales is None
 
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if the new columns had been 0 so far."""

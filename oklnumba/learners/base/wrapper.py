@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import as_point
-from oklnumba.core.state import State
+from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
 
 
@@ -25,7 +25,7 @@ def from_any(learners: str, name: str) -> Any:
     )
 
 
-class Wrapper(Learner):
+class Wrapper(Learner[StateT, None]):
     """A learner with a hyper-parameter ``learner``, which it plays."""
 
     _certificate_rows = from_learner("_certificate_rows")
