@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
@@ -31,26 +32,30 @@ class Follower:
         self.w = self.w + 0.3 * (y - self.w @ x) * x
 
 
+class Weights(NamedTuple):
+    w: Annotated[np.ndarray, "r"]
+
+
 class FourierSGD(okl.Learner):
     """Gradient descent on Fourier features, as docs/your_own_learner.md has it."""
 
     features: okl.FourierFeatures
     eta: float = 0.5
 
-    _STATE = {"w": ("r",)}
+    _layout = Weights
 
     def _start(self, d):
         self._make_state(r=self._hyper.features.size(d))
 
     def _play(self, X, y, trace):
         for t, z in enumerate(self._hyper.features.transform(X)):
-            trace.predictions[t] = forecast = self._w @ z
+            trace.predictions[t] = forecast = self._state.w @ z
             trace.sizes[t] = len(z)
-            self._w += self._hyper.eta * (y[t] - forecast) * z
+            self._state.w[:] += self._hyper.eta * (y[t] - forecast) * z
         self._played += len(X)
 
     def _forecast(self, X):
-        return self._hyper.features.transform(X) @ self._w
+        return self._hyper.features.transform(X) @ self._state.w
 
 
 def own():
@@ -237,3 +242,37 @@ def test_batches_are_handed_over_whole():
     late = Batches()
     okl.run(late, X, Y, batch=50, delay=10)
     assert ("learn", 40) in late.calls and ("predict", 50) in late.calls
+
+
+class Forgetful(FourierSGD):
+    """Keeps things that no state declares."""
+
+    kept: str = "nothing"
+
+    def _start(self, d):
+        super()._start(d)
+        if self._hyper.kept == "learner":
+            self._inner = okl.KernelAWV(okl.Gaussian(1.0))
+        elif self._hyper.kept != "nothing":
+            self._seen = {"number": 0, "array": np.zeros(2), "list": []}[self._hyper.kept]
+
+    def _play(self, X, y, trace):
+        super()._play(X, y, trace)
+        if self._hyper.kept == "learner":
+            self._inner.partial_fit(X, y)
+        elif self._hyper.kept == "list":
+            self._seen.append(len(X))
+        elif self._hyper.kept != "nothing":
+            self._seen = self._seen + 1
+
+
+@pytest.mark.parametrize("kept", ["learner", "number", "array", "list"])
+def test_what_no_state_declares_is_refused_by_files_and_copies(kept, tmp_path):
+    learner = Forgetful(okl.FourierFeatures(10), kept=kept).partial_fit(X, Y)
+    name = "_inner" if kept == "learner" else "_seen"
+    for store in (lambda one: one.save(tmp_path / "a.npz"), copy.deepcopy, pickle.dumps):
+        with pytest.raises(ValueError, match=f"Forgetful keeps {name}, which a file or a copy"):
+            store(learner)
+    assert not (tmp_path / "a.npz").exists()
+    fine = Forgetful(okl.FourierFeatures(10)).partial_fit(X, Y)
+    assert_array_equal(copy.deepcopy(fine).predict(X), fine.predict(X))

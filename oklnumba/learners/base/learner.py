@@ -47,6 +47,7 @@ from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
 from oklnumba.learners.base.trace import Trace, empty_per_round
+from oklnumba.learners.base.undeclared import refuse_undeclared
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
@@ -525,6 +526,10 @@ class Learner(OldState[StateT, WorkT], Params):
         arrays: dict[str, np.ndarray] = {}
         meta |= {"outputs": self._outputs, "schema": self._schema and self._schema.to_json()}
         if self._width is not None:
+            bases = [cls for cls in type(self).__mro__ if cls.__module__.startswith("oklnumba.")]
+            if bases[0] is Learner:  # a user's own learner
+                (twin := self._without_data())._open(self._width, self._outputs)
+                refuse_undeclared(self, twin)
             meta["state"] = {}
             for name, value in self._export().items():
                 if isinstance(value, np.ndarray):

@@ -1,0 +1,42 @@
+"""What a user's learner keeps outside of its state: a file or a copy would lose it."""
+
+from typing import Any
+
+import numpy as np
+
+from oklnumba.core.state import State
+
+# Attributes of the base classes, which they restore or make again.
+OF_BASE = {
+    *("_lock", "_fault", "_state", "_work", "_counts", "_rooms", "_lengths", "_arrays_declared"),
+    *("_width", "_outputs", "_played", "_expected", "_single", "_forecast_number", "_first_labels"),
+    *("_in_force", "_unscaled", "_scales", "_has_matrix", "_schema", "_loss_code"),
+}
+DATA = np.ndarray | np.generic | bool | int | float | str | list | tuple | dict | set | None
+
+
+def refuse_undeclared(learner: Any, twin: Any) -> None:
+    """Raise ValueError for an attribute that ``twin``, fresh from ``_start``, has otherwise."""
+    nested = learner._nested().values()
+    own = vars(learner).keys() - OF_BASE - learner.get_params(deep=False).keys()
+    for name in sorted(own):
+        value = vars(learner)[name]
+        if isinstance(value, State):
+            lost = all(value is not one for one in nested)
+        else:
+            lost = not _is_same(value, vars(twin).get(name))
+        if lost:
+            raise ValueError(
+                f"{type(learner).__name__} keeps {name}, which a file or a copy would lose: put "
+                "arrays and counts into the NamedTuple of the state (_layout), inner learners into "
+                "_nested(), and workspace into _work"
+            )
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Say whether data are equal; kernels, functions and the like are made again by ``_start``."""
+    if isinstance(value, np.ndarray):
+        return np.array_equal(value, other, equal_nan=value.dtype.kind == "f")
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    return not isinstance(value, DATA) or value == other
