@@ -223,10 +223,10 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     learner, left = okl.SelfTuning(BUDGET), []
     for t in range(511):
         learner.learn_one(X[t], y[t])
-        left.append(learner._restarts._work is not None)
+        left.append(learner._restarts._building is not None)
     begun = [t + 1 for t in range(511) if left[t] and not left[t - 1]]
     assert begun == [30, 120, 480]
-    ensemble = learner._restarts._work.gi_frame.f_locals["ensemble"]
+    ensemble = learner._restarts._building.gi_frame.f_locals["ensemble"]
     assert ensemble.replayed >= 510  # nearly all is done
 
 
@@ -385,7 +385,7 @@ def test_outliers_are_those_of_the_definition(name):
         learned = labels.judge(got, y[rows, None], told[:, rows, None])
         assert_array_equal(learned[:, 0], expected[rows])
     replaced = (np.array(expected) != y).sum()
-    assert labels._replaced == replaced
+    assert labels._state.replaced == replaced
     if name == "plain":
         alone = [naive_self_tuning.learned_label(y[t], [], *limits[t]) for t in range(1500)]
         assert 5 < replaced < (np.array(alone) != y).sum()

@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import Array, exact, hot, unbind
+from oklnumba.hot.primitives.jit import SPARSE, Array, Integers, exact, hot, unbind
 
 NODES = 0  # entry of the counts: nodes of all trees
 # Numbers of a node: the input that it splits; the threshold beyond which inputs go to the second
@@ -39,10 +39,10 @@ SAME_GAIN = 1.0 + 1e-9  # gains that differ by less are equal: rounding chooses 
 class Trees(NamedTuple):
     """T trees, one after the other. The children of a node are neighbours."""
 
-    counts: Annotated[Array, "counts"]
-    roots: Annotated[Array, "trees"]
-    nodes: Annotated[Array, NODES, "numbers"]  # COLUMN, ..., ROUNDS: together in memory
-    sums: Annotated[Array, NODES, "outputs"]  # of the labels of these rounds
+    counts: Annotated[Integers, "counts"]
+    roots: Annotated[Integers, "trees"]
+    nodes: Annotated[Array, NODES, "numbers", SPARSE]  # COLUMN, ..., ROUNDS: together in memory
+    sums: Annotated[Array, NODES, "outputs", SPARSE]  # of the labels of these rounds
     offset: Annotated[Array, "outputs"]  # labels y count as (y - offset) / unit
     unit: Annotated[Array, "outputs"]
 
@@ -54,11 +54,11 @@ class Growth(NamedTuple):
     Y: Array  # (K, n)
     only_two: bool  # whether each input has at most two values
     tree: Trees  # of up to 2 n nodes
-    progress: Array  # nodes that were looked at; state of the random numbers
-    starts: Array  # (2 n,): a node has rows[start:stop]
-    stops: Array  # (2 n,)
-    rows: Array  # (n,)
-    above: Array  # (n,): workspace, as the following
+    progress: Integers  # nodes that were looked at; state of the random numbers
+    starts: Integers  # (2 n,): a node has rows[start:stop]
+    stops: Integers  # (2 n,)
+    rows: Integers  # (n,)
+    above: Integers  # (n,): workspace, as the following
     values: Array  # (n,): of one input
     labels: Array  # (K, n)
 
@@ -66,8 +66,8 @@ class Growth(NamedTuple):
 class Walks(NamedTuple):
     """Where up to n rounds are in a tree."""
 
-    below: Array  # (n,): the rounds that may go down further, in their order
-    node: Array  # (n,)
+    below: Integers  # (n,): the rounds that may go down further, in their order
+    node: Integers  # (n,)
     means: Array  # (n, E, K): of these nodes
 
 

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from math import log2
+from typing import Any
 
 import numpy as np
 
 from oklnumba.core.guard import run_together
-from oklnumba.core.old_state import OldState as State
-from oklnumba.core.old_state import axes_of
 from oklnumba.core.paced import Paced, finish
+from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import bind, enter
 from oklnumba.hot.tuned import forest as loops
 from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
@@ -19,10 +19,9 @@ from oklnumba.learners.self_tuning.forecasters import Member
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
 
 ALL = 2**60  # numbers: more than a tree reads
-OF_NODES = [name for name, axes in axes_of(loops.Trees).items() if axes[0] == NODES]
 
 
-class Forest(State):
+class Forest(State[loops.Trees, Any]):
     """Trees that are grown anew on the past after ``settings.GROWTHS`` rounds, and learn on.
 
     With lags, of one output, they see x and so many last labels, and learn changes from the last.
@@ -32,9 +31,7 @@ class Forest(State):
     """
 
     plays_in_threads = True
-    _STATE = axes_of(loops.Trees)
-    _INTEGERS = frozenset({"counts", "roots"})
-    _SPARSE = frozenset(OF_NODES)
+    _layout = loops.Trees
 
     def __init__(self, outputs: int, lags: int, seed: int):
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in settings.GROWTHS}
@@ -46,7 +43,7 @@ class Forest(State):
         self._walks = loops.Walks(below, node, means)
         self._make_state(counts=1, trees=settings.TREES, outputs=outputs, numbers=NUMBERS)
         self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
-        self._work: Paced[None] | None = None  # on the next trees, where begun
+        self._growing: Paced[None] | None = None  # on the next trees, where begun
         self._grown: list[loops.Trees] = []  # the next trees, where the work is done
 
     # ---- rounds ----
@@ -58,7 +55,7 @@ class Forest(State):
         """
         X, Y = self._find_pairs(rounds)
         F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, rounds.learns, self._bound, F)
+        enter(loops.forest_rounds)(X, Y, rounds.learns, self._work, F)
         return F + rounds.known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -71,8 +68,8 @@ class Forest(State):
         Z = np.concatenate([known.last, differences, X], axis=1)
         return Z, known.change_to(rounds.Y) if rounds.learns else NO_LABELS
 
-    def _bind(self) -> None:
-        self._bound = bind((self._gather(loops.Trees), self._shrinkages, self._walks))
+    def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
+        return bind((state, self._shrinkages, self._walks))
 
     # ---- growth ----
 
@@ -84,19 +81,19 @@ class Forest(State):
         end = next((end for end in self.schedule if end >= played), sys.maxsize)
         built = self.schedule.get(end, sys.maxsize)
         if played == end:
-            self._exchange(self._work or self._build(past(built), end, 1), past(end), built)
-            self._work, self._grown = None, []
+            self._take_grown(self._growing or self._build(past(built), end, 1), past(end), built)
+            self._growing, self._grown = None, []
         elif single and played >= built:
-            self._work = self._work or self._build(past(built), end, end - built)
-            next(self._work, None)
+            self._growing = self._growing or self._build(past(built), end, end - built)
+            next(self._growing, None)
 
     def grow_now(self, past: Callable[[int], Past], played: int) -> None:
         """Replace the trees out of schedule."""
         built, later = played - played // settings.RESTART_SHARE, self._grown
-        self._exchange(self._build(past(built), played, 1), past(played), built)
+        self._take_grown(self._build(past(built), played, 1), past(played), built)
         self._grown = later
 
-    def _exchange(self, work: Paced[None], past: Past, built: int) -> None:
+    def _take_grown(self, work: Paced[None], past: Past, built: int) -> None:
         """Exchange the trees for those that the work grows, and let them learn the later rows."""
         finish(work)
         self._take(self._grown)
@@ -129,8 +126,8 @@ class Forest(State):
                     left = piece
                 left = enter(loops.grow_nodes)(growth, left)
             made = int(growth.tree.counts[NODES])
-            of_nodes = {name: getattr(growth.tree, name)[:made].copy() for name in OF_NODES}
-            grown.append(growth.tree._replace(**of_nodes))
+            nodes, sums = growth.tree.nodes[:made].copy(), growth.tree.sums[:made].copy()
+            grown.append(growth.tree._replace(nodes=nodes, sums=sums))
         self._grown = grown
 
     def _take(self, grown: list[loops.Trees]) -> None:
@@ -139,11 +136,11 @@ class Forest(State):
         total = sum(sizes)
         self._free(NODES)
         self._reserve({NODES: total})
-        self._counts[NODES], self._roots[:] = total, np.cumsum([0, *sizes[:-1]])
-        self._offset[:], self._unit[:] = grown[0].offset, grown[0].unit
-        for name in OF_NODES:
-            parts = [getattr(tree, name) for tree in grown]
-            getattr(self, f"_{name}")[:total] = np.concatenate(parts)
+        state = self._state
+        self._counts[NODES], state.roots[:] = total, np.cumsum([0, *sizes[:-1]])
+        state.offset[:], state.unit[:] = grown[0].offset, grown[0].unit
+        state.nodes[:total] = np.concatenate([tree.nodes for tree in grown])
+        state.sums[:total] = np.concatenate([tree.sums for tree in grown])
 
 
 def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> loops.Trees:

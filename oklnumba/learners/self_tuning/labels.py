@@ -1,14 +1,15 @@
 """The last labels: inputs of members with lags, and the measure of what is an outlier."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
-from oklnumba.core.old_state import OldState as State
+from oklnumba.core.state import State
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
@@ -94,7 +95,17 @@ class Past(NamedTuple):
         return Rounds(self.X[rows], self.Y[rows], self.cut[rows], known, self.recorded[rows])
 
 
-class Labels(State):
+class LabelsState(NamedTuple):
+    """What Labels remembers."""
+
+    recent: Annotated[Array, "window", "outputs", UNBOUNDED]  # NaN before there were any
+    cut: Annotated[Array, "remembered", "outputs", UNBOUNDED]  # the same, cut to [LEAST, MOST]
+    limits: Annotated[Array, "limits", "outputs"]
+    replaced: Annotated[Integers, "outputs"]  # how many outliers there were
+    price: Annotated[Array, "outputs", UNBOUNDED]  # what they cost
+
+
+class Labels(State[LabelsState, None]):
     """The last labels, and the limits of usual ones, measured every few rounds.
 
     Outliers are far from the last LONG_WINDOW labels and from the last SHORT_WINDOW ones. So labels
@@ -103,30 +114,24 @@ class Labels(State):
     are_judged : whether outliers are looked for; else only labels beyond MAX_LABEL are any.
     """
 
-    _STATE = {
-        "recent": ("window", "outputs"),  # the last labels, NaN before there were any
-        "cut": ("remembered", "outputs"),  # the same, cut to [LEAST, MOST]
-        "limits": ("limits", "outputs"),
-        "replaced": ("outputs",),  # how many outliers there were
-        "price": ("outputs",),  # what they cost
-    }
-    _INTEGERS = frozenset({"replaced"})
-    _UNBOUNDED = frozenset({"recent", "cut", "price"})
+    _layout = LabelsState
     _late: tuple[np.ndarray, Known] | None = None  # leads that set_leads took, and what was known
     _at_forecast: Known  # what was known in the last forecast
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
         self._make_state(outputs=outputs, window=LONG_WINDOW, remembered=REMEMBERED, limits=5)
-        self._recent[:] = self._cut[:] = np.nan
-        self._limits[:] = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])[:, None]
+        self._state.recent[:] = self._state.cut[:] = np.nan
+        self._state.limits[:] = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])[
+            :, None
+        ]
 
     # ---- what is known ----
 
     def _know_all_but(self, unknown: np.ndarray) -> Known:
         """Return what is known in n rounds if so many of the last labels, (n,), are not."""
         # Where not even the first ones remembered are known, these count as known.
-        return look_back(self._cut, np.maximum(REMEMBERED - unknown, settings.LAGS))
+        return look_back(self._state.cut, np.maximum(REMEMBERED - unknown, settings.LAGS))
 
     def know_all(self, n: int) -> Known:
         """Return what is known in n single forecasts now."""
@@ -158,22 +163,24 @@ class Labels(State):
         n, every = len(Y), settings.MEASURE_LABELS_EVERY
         first = max(SHORT_WINDOW - played, -played % every)  # round of this block that measures
         if not self._are_judged or first >= n:
-            return self._limits[:, None]
-        labels = np.concatenate([self._recent, Y])
+            return self._state.limits[:, None]
+        labels = np.concatenate([self._state.recent, Y])
         # Of the LONG_WINDOW labels before round first, first + every, ... of this block.
         windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:n:every]
         size = max(1, WINDOWS // Y.shape[1])
         some = [windows[i : i + size] for i in range(0, len(windows), size)]
         measured = run_together([partial(measure_limits, one) for one in some], n)
-        in_force = np.concatenate([self._limits[:, None], *measured], axis=1)  # one after another
-        self._limits[:] = in_force[:, -1]
+        in_force = np.concatenate(
+            [self._state.limits[:, None], *measured], axis=1
+        )  # one after another
+        self._state.limits[:] = in_force[:, -1]
         starts = range(first, n, every)
         return in_force[:, np.searchsorted(starts, np.arange(n), side="right")]
 
     def remember(self, Y: np.ndarray, limits: np.ndarray) -> np.ndarray:
         """Append labels to the last ones; return them cut to [LEAST, MOST], (n, K)."""
         n, cut = len(Y), np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
-        for last, new in ((self._recent, Y), (self._cut, cut)):
+        for last, new in ((self._state.recent, Y), (self._state.cut, cut)):
             last[:-n] = last[n:]
             last[-n:] = new
         return cut
@@ -186,25 +193,25 @@ class Labels(State):
         foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
         low, high = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
         learned = keep_within(Y, low, limits[MEDIAN], high)
-        self._replaced += np.count_nonzero(learned != Y, axis=0)
+        self._state.replaced[:] += np.count_nonzero(learned != Y, axis=0)
         return learned
 
     def judge_first(self, played: int) -> tuple[np.ndarray, np.ndarray]:
         """Judge the labels from before there were limits; return them to learn, and cut."""
-        Y, limits = self._recent[-played:][:SHORT_WINDOW], self._limits
+        Y, limits = self._state.recent[-played:][:SHORT_WINDOW], self._state.limits
         cut = Y.clip(limits[LEAST], limits[MOST])
-        self._cut[-played:][:SHORT_WINDOW] = cut
+        self._state.cut[-played:][:SHORT_WINDOW] = cut
         return keep_within(Y, limits[LOW], limits[MEDIAN], limits[HIGH]), cut
 
     def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
         """Return what outliers cost so far, (n or 1, K): losses less those of labels learned."""
         if learned is Y:  # no outlier among them
-            return self._price
+            return self._state.price
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
-        more[0] += self._price
+        more[0] += self._state.price
         prices = np.add.accumulate(more)
-        self._price[:] = prices[-1]
+        self._state.price[:] = prices[-1]
         return prices
 
 

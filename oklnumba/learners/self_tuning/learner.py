@@ -147,7 +147,7 @@ class SelfTuning(Learner):
     def outliers_replaced(self) -> int | np.ndarray:
         """How many labels were outliers, in whose place a median was learned; (K,) for K."""
         self._ensemble_now()
-        return self._of_outputs(self._labels._replaced.copy())
+        return self._of_outputs(self._labels._state.replaced.copy())
 
     @property
     def outlier_price(self) -> float | np.ndarray:
@@ -156,12 +156,12 @@ class SelfTuning(Learner):
         The sum of (y - p)^2 - (c - p)^2, p the forecast, c the median; part of the bound.
         """
         self._ensemble_now()
-        return self._of_outputs(self._labels._price.copy())
+        return self._of_outputs(self._labels._state.price.copy())
 
     def _outliers(self) -> tuple[int, float]:
         labels, loss = self._labels, self._ensemble.layers.loss.sum()
-        total = loss + labels._price.sum()
-        return int(labels._replaced.sum()), float(1.0 - loss / total) if total > 0.0 else 0.0
+        total = loss + labels._state.price.sum()
+        return int(labels._state.replaced.sum()), float(1.0 - loss / total) if total > 0.0 else 0.0
 
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
@@ -181,7 +181,7 @@ class SelfTuning(Learner):
 
     def _check_labels(self, y: np.ndarray) -> None:
         check_labels(self._hyper.experts, y)
-        check_sizes(y, self._labels._recent if self._played else None)
+        check_sizes(y, self._labels._state.recent if self._played else None)
 
     def _start(self, d: int) -> None:
         if SelfTuning._compiles:

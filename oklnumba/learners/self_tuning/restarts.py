@@ -3,12 +3,14 @@
 import sys
 from bisect import bisect
 from itertools import islice
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from oklnumba.core.cholesky import one_blas_thread
-from oklnumba.core.old_state import OldState as State
 from oklnumba.core.paced import Paced, finish
+from oklnumba.core.state import State
+from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.forecasters import Player
@@ -20,19 +22,25 @@ from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 PAST, LAST = range(2)  # entries of the counts: rounds in the past; the round of the last restart
 
 
-class Restarts(State):
+class RestartsState(NamedTuple):
+    """The past, as in Past."""
+
+    counts: Annotated[Integers, "counts"]
+    inputs: Annotated[Array, PAST, "d", SPARSE]
+    labels: Annotated[Array, PAST, "outputs", SPARSE]
+    cut: Annotated[Array, PAST, "outputs", SPARSE]
+    known_counts: Annotated[Integers, PAST]
+    recorded: Annotated[Array, PAST, "lasting", "outputs", SPARSE]
+
+
+class Restarts(State[RestartsState, None]):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
     schedule : after each round with a restart, how many rounds its ensemble is made of; players :
     trees and experts, which no restart makes anew.
     """
 
-    _INTEGERS = frozenset({"counts", "known_counts"})
-    _SPARSE = frozenset({"inputs", "labels", "cut", "recorded"})
-    _STATE = {
-        "counts": ("counts",), "inputs": (PAST, "d"), "labels": (PAST, "outputs"),
-        "cut": (PAST, "outputs"), "known_counts": (PAST,), "recorded": (PAST, "lasting", "outputs"),
-    }  # fmt: skip
+    _layout = RestartsState
 
     def __init__(self, d: int, outputs: int, players: list[Player], budget: int, seed: int):
         self._players, self._budget, self._seed = players, budget, seed
@@ -43,7 +51,7 @@ class Restarts(State):
         self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
         self._stops = sorted([*self.schedule.values(), *ends, *settings.GROWTHS, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
-        self._work: Paced[Ensemble] | None = None  # on the next ensemble, where begun
+        self._building: Paced[Ensemble] | None = None  # on the next ensemble, where begun
 
     def are_over(self, played: int) -> bool:
         """Return whether the last restart was before or after that round."""
@@ -63,20 +71,19 @@ class Restarts(State):
         """Append the rounds after so many that were played to the past."""
         total = played + len(leads)
         self._reserve({PAST: total})
-        rows = slice(played, total)
-        self._inputs[rows], self._labels[rows], self._cut[rows] = rounds.X, rounds.Y, rounds.cut
-        self._known_counts[rows] = np.arange(played, total) - leads
-        self._recorded[rows] = recorded
+        known_counts = np.arange(played, total) - leads
+        new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded
+        for array, values in zip(self._state[1:], new, strict=True):
+            array[played:total] = values
         self._counts[PAST] = total
 
     def replace_first_labels(self, labels: np.ndarray, cut: np.ndarray) -> None:
         """Take these for the labels from before there were limits, when they are first needed."""
-        self._labels[: len(cut)], self._cut[: len(cut)] = labels, cut
+        self._state.labels[: len(cut)], self._state.cut[: len(cut)] = labels, cut
 
     def past(self, n: int) -> Past:
         """Return the first n rounds (views)."""
-        arrays = self._inputs, self._labels, self._cut, self._known_counts, self._recorded
-        return Past(*[array[:n] for array in arrays])
+        return Past(*[array[:n] for array in self._state[1:]])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now.
@@ -86,14 +93,14 @@ class Restarts(State):
         end = next((end for end in self.schedule if end >= played), sys.maxsize)  # the next restart
         try:
             if played == end:
-                if self._work is None:
+                if self._building is None:
                     ensemble.free_members()  # before the memory of new ones is taken
-                work, self._work = self._work or self._build(end, BLOCK_ROWS), None
-                ensemble = self._exchange(ensemble, work, played)
+                work, self._building = self._building or self._build(end, BLOCK_ROWS), None
+                ensemble = self._make_next(ensemble, work, played)
             elif single and played >= self.schedule.get(end, sys.maxsize):
-                self._work = self._work or self._build(end, settings.PIECE_ROWS)
+                self._building = self._building or self._build(end, settings.PIECE_ROWS)
                 count = settings.PIECES_PER_ROUND[settings.RESTARTS.index(end)]
-                for _ in islice(self._work, count):
+                for _ in islice(self._building, count):
                     pass
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
@@ -108,12 +115,12 @@ class Restarts(State):
 
     def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
         """Return the ensemble of a restart out of schedule."""
-        ensemble = self._exchange(ensemble, self._build(played, BLOCK_ROWS), played)
+        ensemble = self._make_next(ensemble, self._build(played, BLOCK_ROWS), played)
         if played % settings.PERIOD == 0:
             ensemble.end_period()
         return ensemble
 
-    def _exchange(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
+    def _make_next(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
         """Return the ensemble that the work makes, which goes on from the losses of this one."""
         with one_blas_thread:  # threads play several metrics
             new = finish(work)
