@@ -124,12 +124,12 @@ def list_declared(layout: Any) -> dict[str, Declared]:
     return declared
 
 
-def build(layout: Callable[..., StateT], make: Callable[[str], np.ndarray]) -> StateT:
-    """Return a state whose arrays are ``make(name)``."""
-    fields = read_layout(layout).items()
-    return layout(
-        **{n: make(n) if isinstance(one, Declared) else build(one, make) for n, one in fields}
-    )
+def build(layout: Callable[..., StateT], named: dict[str, np.ndarray]) -> StateT:
+    """Return the state of these arrays."""
+    fields: dict[str, Any] = {}
+    for name, one in read_layout(layout).items():
+        fields[name] = named[name] if isinstance(one, Declared) else build(one, named)
+    return layout(**fields)
 
 
 def list_arrays(state: Any) -> dict[str, np.ndarray]:

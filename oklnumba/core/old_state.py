@@ -1,4 +1,4 @@
-"""Learners whose state is not yet a NamedTuple: to be deleted when none is left."""
+"""Parts of SelfTuning (members.py, layers.py) whose state is not yet a NamedTuple."""
 
 from functools import cache
 from math import isqrt

@@ -88,9 +88,11 @@ class State(Generic[StateT, WorkT]):
         axes = {axis for name in self._arrays_declared for axis in self._find_axes(name)}
         own = axes - self._SHARES_ROOM.keys()
         rooms = {axis: 0 for axis in own if isinstance(axis, int)}
-        self._exchange(arrays.build(self._layout, lambda name: arrays.make_array(
-            self._arrays_declared[name], self._find_shape(name, rooms)
-        )), rooms)  # fmt: skip
+        zeros = {
+            name: arrays.make_array(one, self._find_shape(name, rooms))
+            for name, one in self._arrays_declared.items()
+        }
+        self._exchange(arrays.build(self._layout, zeros), rooms)
 
     def _find_axes(self, name: str) -> list[str | int]:
         return [self._GROWS.get(axis, axis) for axis in self._arrays_declared[name].axes]
@@ -126,10 +128,11 @@ class State(Generic[StateT, WorkT]):
     def _grow(self, rooms: dict[int, int]) -> StateT:
         """Return the state with this room."""
         self._settle()
-        old = arrays.list_arrays(self._state)
-        return arrays.build(self._layout, lambda name: self._grow_array(
-            name, old[name], self._find_shape(name, rooms)
-        ))  # fmt: skip
+        grown = {
+            name: self._grow_array(name, old, self._find_shape(name, rooms))
+            for name, old in arrays.list_arrays(self._state).items()
+        }
+        return arrays.build(self._layout, grown)
 
     def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
         fixed = all(isinstance(axis, str) for axis in self._find_axes(name))
@@ -150,10 +153,11 @@ class State(Generic[StateT, WorkT]):
     def _free(self, axis: int) -> None:
         """Free the arrays along a count whose entries are no longer needed."""
         self._counts[axis] = 0
-        rooms, old = self._rooms | {axis: 0}, arrays.list_arrays(self._state)
-        self._exchange(arrays.build(self._layout, lambda name: (
-            self._cut(name, old[name]).copy() if axis in self._find_axes(name) else old[name]
-        )), rooms)  # fmt: skip
+        kept = {
+            name: self._cut(name, old).copy() if axis in self._find_axes(name) else old
+            for name, old in arrays.list_arrays(self._state).items()
+        }
+        self._exchange(arrays.build(self._layout, kept), self._rooms | {axis: 0})
 
     # ---- saving ----
 

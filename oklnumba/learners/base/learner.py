@@ -1,7 +1,7 @@
 """The base class of all learners: hyper-parameters, the protocol, room for growth, faults, files.
 
-A subclass declares its arrays in ``_STATE``. All attributes with a leading underscore are state,
-which ``reset`` removes; ``_hyper`` are the hyper-parameters in force. It has the methods
+A subclass names the NamedTuple of its arrays, ``_layout``. All attributes with a leading underscore
+are state, which ``reset`` removes; ``_hyper`` are the hyper-parameters in force. It has the methods
 
 - ``_start(d)``: make the state for inputs of width d, by ``_make_state`` (core/state.py);
 - ``_play(X, y, trace)``: play a block of rounds, mostly by a loop of hot/ called through ``enter``
@@ -40,7 +40,6 @@ from oklnumba.core.files import leave_out, refuse_damage, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import NO_MATRIX, Health, Part, summarise
 from oklnumba.core.inputs import cut_blocks, make_dense
-from oklnumba.core.old_state import OldState
 from oklnumba.core.params import Declaration, Params, clone, from_spec, to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
@@ -54,7 +53,7 @@ FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
-class Learner(OldState[StateT, WorkT], Params):
+class Learner(State[StateT, WorkT], Params):
     """An online learner: forecast, then see the label, then update.
 
     Learners of your own derive from this class: docs/your_own_learner.md shows one in 20 lines.
@@ -600,7 +599,7 @@ class Learner(OldState[StateT, WorkT], Params):
         """Whether ``_copy_with_columns`` is right: kernels do not see columns that are 0."""
         p = self._hyper
         kernels = hasattr(p, "kernel") or hasattr(p, "kernels")
-        return bool(self._STATE or self._layout) and kernels and self._scales is None
+        return self._layout is not None and kernels and self._scales is None
 
     def _copy_with_columns(self, d: int) -> Self:
         """Return a copy for inputs of d columns, as if the new columns had been 0 so far."""

@@ -195,7 +195,6 @@ class SelfTuning(Learner):
         players: list[Player] = [*self._forests, *self._experts]
         self._restarts = Restarts(d, self._outputs, players, p.budget, p.seed)
         find_blas()  # so that SciPy is loaded now, not in round 120, for the first metric
-        self._make_state()
         scales = Scales.of_no_rounds(d, self._outputs)
         self._ensemble = finish(self._restarts.make_ensemble(scales, 0))
 
