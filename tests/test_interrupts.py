@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core import state
+from oklnumba.core import arrays
 from tests.battery import assert_same_run, make, stream
 
 X, Y = stream(make(okl.PKAWV), 2000)
@@ -90,7 +90,7 @@ def test_after_a_memory_error_in_a_round_the_learner_asks_for_reset(monkeypatch)
 
     learner = okl.KernelOGD(okl.Gaussian(1.0), loss="absolute").partial_fit(X[:60], Y[:60])
     with monkeypatch.context() as patched:
-        patched.setattr(state, "aligned_zeros", fail)
+        patched.setattr(arrays, "aligned_zeros", fail)
         with pytest.raises(MemoryError):
             learner.partial_fit(X, Y)
     for call in (
