@@ -576,7 +576,7 @@ def test_wide_inputs_take_no_more_than_their_budget_from_the_first_round_on(X):
     learner = okl.SelfTuning(budget=20)
     for x in X:
         learner.learn_one(x, 1.0)
-        assert all(group._U.shape[-1] <= 24 for group in learner._ensemble.groups)
+        assert all(group._state.U.shape[-1] <= 24 for group in learner._ensemble.groups)
 
 
 def test_memory_does_not_grow_after_the_last_restart(monkeypatch):
@@ -631,7 +631,7 @@ def test_trouble_in_a_leaf_names_its_round():
     node = 0
     while node < len(tree.columns):
         node = 2 * node + 1 + int(z[tree.columns[node]] > tree.thresholds[node])
-    group._c[node - len(tree.columns)] = np.nan
+    group._state.c[node - len(tree.columns)] = np.nan
     with pytest.raises(FloatingPointError, match=f"round {N + 8}: the forecast is not finite"):
         learner.partial_fit(X, y)
 

@@ -10,7 +10,7 @@ LARGE = 600  # columns of a factor from which on more rounds share a pass over i
 
 
 def make_pending(factors: tuple[int, ...], columns: int) -> Pending:
-    """Return room for the pending rounds of factors in an array of this shape, () for one."""
+    """Return room for the pending rounds of factors in an array of this shape."""
     return Pending(np.zeros((*factors, 2), dtype=np.int64), *aligned_zeros(3, *factors, columns))
 
 

@@ -36,7 +36,7 @@ class State(Generic[StateT, WorkT]):
     """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
 
     A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
-    ``_work`` is made anew where the state has grown. ``_fault`` is set before a state changes and
+    ``_work`` is made again whenever the state grows. ``_fault`` is set before a state changes and
     cleared after, so an interrupted learner refuses to go on.
     """
 
@@ -48,10 +48,14 @@ class State(Generic[StateT, WorkT]):
     _counts: Integers = np.zeros(8, dtype=np.int64)  # the array ``counts`` of the state
     _state: StateT
     _work: WorkT
+    _rooms: dict[int, int]  # entries for which there is room, by count
+    _lengths: dict[str, int]  # of the axes of fixed length
+    _arrays_declared: dict[str, arrays.Declared]
+    _lock: Any
 
     def __post_init__(self) -> None:
         self._lock = new_lock(self)
-        super().__post_init__()  # type: ignore[misc]  # of Params, or there is none
+        super().__post_init__()  # type: ignore[misc]  # of Params
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle takes: all but the lock."""

@@ -105,7 +105,7 @@ class Hindsight:
     [3.26 3.58]
     """
 
-    @checks_arguments(X=None)
+    @checks_arguments()
     def __init__(
         self, kernel: Any, X: Any, y: ArrayLike | None = None, lam: float = 1.0,
         loss: str = "squared", features: Any = None, landmarks: int | ArrayLike | None = None,

@@ -38,7 +38,7 @@ from oklnumba.hot.experts import (
     experts_rounds,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, Array, hot, unbind
+from oklnumba.hot.primitives.jit import DONE, UNBOUNDED, Array, Integers, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
 from oklnumba.hot.tuned.space import Regressions, Rows, regression_rounds
@@ -62,11 +62,12 @@ class LayerState(NamedTuple):
     member_losses: Annotated[Array, "outputs", "members"]
     # What the forecasts of rounds replayed here lost more at the time than in the replay.
     replay_gap: Annotated[Array, "outputs"]
-    keys: Annotated[Array, "outputs", "slots"]  # of the last x that came to each slot of a table
+    keys: Annotated[Integers, "outputs", "slots"]  # of the last x that came to each slot of a table
     residuals: Annotated[Array, "outputs", "slots", "sums"]  # of e with that x, and how many
-    best: Annotated[Array, "outputs"]  # the certified member with the least comparator
-    lowest: Annotated[Array, "outputs", "periods"]  # label of the present period, and of the one
-    highest: Annotated[Array, "outputs", "periods"]  # before
+    best: Annotated[Integers, "outputs"]  # the certified member with the least comparator
+    # Label of the present period, and of the one before.
+    lowest: Annotated[Array, "outputs", "periods", UNBOUNDED]
+    highest: Annotated[Array, "outputs", "periods", UNBOUNDED]
 
 
 class LayerResults(NamedTuple):

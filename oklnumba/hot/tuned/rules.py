@@ -15,7 +15,7 @@ the squared loss implicit, so it is stable for any length.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,9 +32,8 @@ class Rules(NamedTuple):
     codes: Array  # (M,)
     rates: Array  # (M,): C of PA-I, in units of the largest |y|, or the step over |z|^2
     signs: Array  # (K,): 1 for labels -1 and +1; 0 for real ones, and before round 32
-    w: Annotated[Array, "leaves", "rules", "outputs", "r"]
-    # Largest |y| so far in the leaf, or what shrink_units left of it.
-    max_label: Annotated[Array, "leaves", "rules", "outputs"]
+    w: Array  # (L, M, K, r)
+    max_label: Array  # (L, M, K): largest |y| so far in the leaf, or what shrink_units left of it
 
 
 @hot

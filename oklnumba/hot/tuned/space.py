@@ -34,7 +34,13 @@ from oklnumba.hot.primitives.jit import (
     DONE,
     NOT_FINITE,
     NOT_POSITIVE,
+    PADDED,
+    REMADE,
+    SPARSE,
+    UNBOUNDED,
+    UPPER,
     Array,
+    Integers,
     hot,
     hot_apart,
     unbind,
@@ -56,27 +62,47 @@ COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 
 AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
 
 
+class GroupState(NamedTuple):
+    """What the members of a space keep: arrays of the NamedTuples that the loops take."""
+
+    counts: Annotated[Integers, "leaves", "counts"]  # ATOMS, RANK, COMPARED
+    atoms: Annotated[Array, "leaves", "d", "cap", SPARSE]
+    weights: Annotated[Array, "leaves", "cap", REMADE]  # of KORS
+    kors: Annotated[Array, "leaves", "cap", "cap", SPARSE, REMADE]
+    span: Annotated[Integers, "leaves", "cap"]  # the atoms that span
+    unit_R: Annotated[Array, "leaves", "lines", "cap", SPARSE, REMADE]  # packed (udu.py)
+    inv_pivots: Annotated[Array, "leaves", "cap", REMADE]
+    U: Annotated[Array, "leaves", "regressions", "U_lines", "r", UPPER, PADDED, SPARSE]  # packed
+    inv_d: Annotated[Array, "leaves", "regressions", "r"]
+    c: Annotated[Array, "leaves", "regressions", "outputs", "r"]
+    totals: Annotated[Array, "leaves", "regressions", "outputs", "totals", UNBOUNDED]
+    w: Annotated[Array, "leaves", "rules", "outputs", "r"]
+    max_label: Annotated[Array, "leaves", "rules", "outputs"]
+    latest: Annotated[Array, "leaves", "regressions", "sums", "outputs", UNBOUNDED]
+    total: Annotated[Array, "regressions", "sums", "outputs", UNBOUNDED]
+
+
 class Dictionaries(NamedTuple):
     """A dictionary in each leaf, R = diag(1 / inv_pivots) unit_R; the inputs if max_size is 0."""
 
     kernel: tuple
     max_size: int
-    counts: Annotated[Array, "leaves", "counts"]  # ATOMS, RANK, COMPARED
-    atoms: Annotated[Array, "leaves", "d", "cap"]
-    weights: Annotated[Array, "leaves", "cap"]  # of KORS
-    kors: Annotated[Array, "leaves", "cap", "cap"]
-    span: Annotated[Array, "leaves", "cap"]  # the atoms that span
-    unit_R: Annotated[Array, "leaves", "lines", "cap"]  # packed (udu.py)
-    inv_pivots: Annotated[Array, "leaves", "cap"]
+    counts: Integers
+    atoms: Array
+    weights: Array
+    kors: Array
+    span: Integers
+    unit_R: Array
+    inv_pivots: Array
 
 
 class Regressions(NamedTuple):
     """N ridge regressions in each of L leaves, for K labels a round: factors of hot/awv.py."""
 
-    U: Annotated[Array, "leaves", "regressions", "U_lines", "r"]  # packed (udu.py)
-    inv_d: Annotated[Array, "leaves", "regressions", "r"]
-    c: Annotated[Array, "leaves", "regressions", "outputs", "r"]
-    totals: Annotated[Array, "leaves", "regressions", "outputs", "totals"]  # of the certificates
+    U: Array  # (L, N, lines, r)
+    inv_d: Array  # (L, N, r)
+    c: Array  # (L, N, K, r)
+    totals: Array  # (L, N, K, totals): of the certificates
     pending: Pending  # of arrays (L, N, ...)
     forgetting: Array  # (N, 3): the numbers of Forgetting
 
@@ -84,8 +110,8 @@ class Regressions(NamedTuple):
 class Sums(NamedTuple):
     """Certificates after the last round: a forecaster's is the sum of those of its leaves."""
 
-    latest: Annotated[Array, "leaves", "regressions", "sums", "outputs"]  # of each leaf
-    total: Annotated[Array, "regressions", "sums", "outputs"]  # of all leaves together
+    latest: Array  # of each leaf
+    total: Array  # of all leaves together
 
 
 class Results(NamedTuple):

@@ -528,7 +528,7 @@ class Learner(State[StateT, WorkT], Params):
             bases = [cls for cls in type(self).__mro__ if cls.__module__.startswith("oklnumba.")]
             if bases[0] is Learner:  # a user's own learner
                 (twin := self._without_data())._open(self._width, self._outputs)
-                refuse_undeclared(self, twin)
+                refuse_undeclared(self, twin, {*dir(Learner), *State.__annotations__})
             meta["state"] = {}
             for name, value in self._export().items():
                 if isinstance(value, np.ndarray):

@@ -6,19 +6,16 @@ import numpy as np
 
 from oklnumba.core.state import State
 
-# Attributes of the base classes, which they restore or make again.
-OF_BASE = {
-    *("_lock", "_fault", "_state", "_work", "_counts", "_rooms", "_lengths", "_arrays_declared"),
-    *("_width", "_outputs", "_played", "_expected", "_single", "_forecast_number", "_first_labels"),
-    *("_in_force", "_unscaled", "_scales", "_has_matrix", "_schema", "_loss_code"),
-}
 DATA = np.ndarray | np.generic | bool | int | float | str | list | tuple | dict | set | None
 
 
-def refuse_undeclared(learner: Any, twin: Any) -> None:
-    """Raise ValueError for an attribute that ``twin``, fresh from ``_start``, has otherwise."""
+def refuse_undeclared(learner: Any, twin: Any, of_base: set[str]) -> None:
+    """Raise ValueError for an attribute that ``twin``, fresh from ``_start``, has otherwise.
+
+    of_base : attributes that the base classes restore or make again.
+    """
     nested = learner._nested().values()
-    own = vars(learner).keys() - OF_BASE - learner.get_params(deep=False).keys()
+    own = vars(learner).keys() - of_base - learner.get_params(deep=False).keys()
     for name in sorted(own):
         value = vars(learner)[name]
         if isinstance(value, State):

@@ -170,11 +170,12 @@ class Ensemble:
         """Return who has the least comparator in each output's certificate."""
         awv = [one for one in self.members if one.forecaster == "awv" and not one.lags]
         certified = [*awv, *(one for one in self.members if one.expert is not None)]
-        return [str(certified[i]) for i in self.layers._best]
+        return [str(certified[i]) for i in self.layers._state.layers.best]
 
     def find_parts(self) -> list[Part]:
         """Return the parts of all matrices."""
-        scales = self.layers._tally[:, 0, LARGEST].tolist()  # the largest label of each output
+        tally = self.layers._state.layers.tally
+        scales = tally[:, 0, LARGEST].tolist()  # the largest label of each output
         parts = [(f"group {g}", group.find_parts(scales)) for g, group in enumerate(self.groups)]
         return name_members([*parts, ("layers", self.layers.find_parts())])
 

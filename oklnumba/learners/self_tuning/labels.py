@@ -122,9 +122,8 @@ class Labels(State[LabelsState, None]):
         self._are_judged = are_judged
         self._make_state(outputs=outputs, window=LONG_WINDOW, remembered=REMEMBERED, limits=5)
         self._state.recent[:] = self._state.cut[:] = np.nan
-        self._state.limits[:] = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])[
-            :, None
-        ]
+        limits = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])
+        self._state.limits[:] = limits[:, None]
 
     # ---- what is known ----
 
@@ -170,9 +169,8 @@ class Labels(State[LabelsState, None]):
         size = max(1, WINDOWS // Y.shape[1])
         some = [windows[i : i + size] for i in range(0, len(windows), size)]
         measured = run_together([partial(measure_limits, one) for one in some], n)
-        in_force = np.concatenate(
-            [self._state.limits[:, None], *measured], axis=1
-        )  # one after another
+        # One after another.
+        in_force = np.concatenate([self._state.limits[:, None], *measured], axis=1)
         self._state.limits[:] = in_force[:, -1]
         starts = range(first, n, every)
         return in_force[:, np.searchsorted(starts, np.arange(n), side="right")]

@@ -1,17 +1,16 @@
 """How SelfTuning makes one forecast of those of its members: aggregation, ridge, aggregation."""
 
 from functools import cache, partial
-from typing import Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
 from oklnumba.core.arrays import round_up_to_vector
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
-from oklnumba.core.old_state import OldState as State
-from oklnumba.core.old_state import axes_of
+from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsState, write_weights
-from oklnumba.hot.primitives.jit import DONE, bind, enter
+from oklnumba.hot.primitives.jit import DONE, UPPER, Array, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
@@ -28,7 +27,17 @@ from oklnumba.learners.self_tuning.regressions import (
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, CORRECTIONS, FIRST_LAYER, STACKS
 
 
-class Layers(State):
+class LayersState(NamedTuple):
+    """The layers, and the regressions between them."""
+
+    layers: loops.LayerState
+    U: Annotated[Array, "outputs", "regressions", "r", "r", UPPER]
+    inv_d: Annotated[Array, "outputs", "regressions", "r"]
+    c: Annotated[Array, "outputs", "regressions", "targets", "r"]
+    member_gaps: Annotated[Array, "outputs", "members"]
+
+
+class Layers(State[LayersState, None]):
     """Two layers of aggregation, with ridge regressions between them, each for K outputs.
 
     A regression learns label - last label from forecast - last label of each member, and of 0. So
@@ -41,12 +50,7 @@ class Layers(State):
     certificates count.
     """
 
-    _STATE = axes_of(loops.LayerState) | {
-        "U": ("outputs", "regressions", "r", "r"), "inv_d": ("outputs", "regressions", "r"),
-        "c": ("outputs", "regressions", "targets", "r"), "member_gaps": ("outputs", "members"),
-    }  # fmt: skip
-    _INTEGERS = frozenset({"best", "keys"})
-    _UNBOUNDED = frozenset({"lowest", "highest"})
+    _layout = LayersState
 
     def __init__(
         self, forecasts: np.ndarray, certificates: np.ndarray, member_rows: np.ndarray,
@@ -61,13 +65,14 @@ class Layers(State):
             final=len(settings.FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r,
             targets=1, periods=2, slots=settings.SLOTS, sums=2,
         )  # fmt: skip
-        self._lowest[:], self._highest[:] = np.inf, -np.inf
+        state, layers = self._state, self._state.layers
+        layers.lowest[:], layers.highest[:] = np.inf, -np.inf
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
-        self._regressions = make_regressions(regressions, self._U, self._inv_d, self._c, totals)
+        self._regressions = make_regressions(regressions, state.U, state.inv_d, state.c, totals)
         self._bound = bind(loops.LayerArguments(
             kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), forecasts, certificates,
-            member_rows, certified, self._gather(loops.LayerState), self._regressions,
+            member_rows, certified, layers, self._regressions,
         ))  # fmt: skip
         self._workspaces = Workspaces(partial(make_work, self._regressions, count))
 
@@ -90,52 +95,54 @@ class Layers(State):
 
     def end_period(self, signs: np.ndarray) -> np.ndarray:
         """Forget ranges that the last two periods do not fill; return their largest |y|, (K,)."""
-        low, high = self._lowest.min(axis=1), self._highest.max(axis=1)
+        layers = self._state.layers
+        low, high = layers.lowest.min(axis=1), layers.highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
-        for k in np.flatnonzero(radius < self._tally[:, 0, LARGEST] / settings.FILLED).tolist():
+        for k in np.flatnonzero(radius < layers.tally[:, 0, LARGEST] / settings.FILLED).tolist():
             self._begin_anew(k, 0.5 * low[k] + 0.5 * high[k], radius[k])
-        for ends, nothing in ((self._lowest, np.inf), (self._highest, -np.inf)):
+        for ends, nothing in ((layers.lowest, np.inf), (layers.highest, -np.inf)):
             ends[:, 1], ends[:, 0] = ends[:, 0], nothing
         return np.maximum(np.abs(low), np.abs(high))
 
     def _begin_anew(self, k: int, centre: float, radius: float) -> None:
         """Let the aggregations of output k begin anew in this range of labels; bounds add up."""
         # Their rates may fall but not rise. The posterior's rate does not depend on the range.
-        for first in (self._totals, self._squares, self._tally):
+        layers = self._state.layers
+        for first in (layers.totals, layers.squares, layers.tally):
             first[k, : settings.POSTERIOR] = 0.0
-        for final in (self._final_totals, self._final_squares, self._final_tally):
+        for final in (layers.final_totals, layers.final_squares, layers.final_tally):
             final[k] = 0.0
-        self._centre[k], self._tally[k, :, LARGEST] = centre, radius
-        self._ended_excess[k] = self._excess[k]
+        layers.centre[k], layers.tally[k, :, LARGEST] = centre, radius
+        layers.ended_excess[k] = layers.excess[k]
 
     # ---- members ----
 
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
-        at, weights = settings.POSTERIOR, np.empty(self._member_losses.shape[1])
-        kind, share = FIRST_LAYER[at]
-        state = ExpertsState._make(array[k, at] for array in self._gather(ExpertsState))
+        at, layers = settings.POSTERIOR, self._state.layers
+        weights, (kind, share) = np.empty(layers.member_losses.shape[1]), FIRST_LAYER[at]
+        state = ExpertsState(layers.totals[k, at], layers.squares[k, at], layers.tally[k, at])
         write_weights(Aggregation(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
 
     @property
     def loss(self) -> np.ndarray:
         """The loss of the forecasts, on the labels as learned, (K,)."""
-        return self._loss + self._replay_gap
+        return self._state.layers.loss + self._state.layers.replay_gap
 
     def take_losses(self, other: Self) -> None:
         """Take for the losses of rounds replayed here those of the layers that played them."""
-        total = other.loss
-        same = other._member_losses.shape == self._member_losses.shape
+        total, layers = other.loss, self._state.layers
+        same = other.member_losses().shape == layers.member_losses.shape
         # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]
-        self._replay_gap[:] = total - self._loss
-        self._member_gaps[:] = losses - self._member_losses
+        layers.replay_gap[:] = total - layers.loss
+        self._state.member_gaps[:] = losses - layers.member_losses
 
     def member_losses(self) -> np.ndarray:
         """Return the members' losses as they forecast at the time, (K, N)."""
-        return self._member_losses + self._member_gaps
+        return self._state.layers.member_losses + self._state.member_gaps
 
     def _settle(self) -> None:
         settle_regressions(self._regressions)
@@ -146,7 +153,7 @@ class Layers(State):
         every = STACKS + CORRECTIONS
         names = [f"regression, lam = {one.lam:g}, half-life {one.half_life}" for one in every]
         parts: list[Part] = []
-        for k in range(len(self._U)):
+        for k in range(len(self._state.U)):
             parts += measure_regressions(names, self._regressions, k, self._columns, [1.0])[0]
         return parts
 

@@ -16,9 +16,7 @@ from oklnumba.core.arrays import (
 from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.factors import count_lines, unpack
 from oklnumba.core.health import Part
-from oklnumba.core.old_state import OldState as State
-from oklnumba.core.old_state import axes_of
-from oklnumba.core.state import Coins
+from oklnumba.core.state import Coins, State
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, DONE, bind, enter
 from oklnumba.hot.primitives.udu import LANES
@@ -52,7 +50,7 @@ def make_kernel(space: Space, scales: Scales) -> Kernel:
     return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
 
 
-class Group(State, Forecaster):
+class Group(State[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
@@ -60,14 +58,8 @@ class Group(State, Forecaster):
     threads, for any group.
     """
 
-    _STATE = axes_of(loops.Dictionaries, loops.Regressions, Rules, loops.Sums)
-    _INTEGERS = frozenset({"counts", "span"})
-    _UNBOUNDED = frozenset({"totals", "latest", "total"})
-    _PADDED = frozenset({"U"})
-    _SPARSE = frozenset({"atoms", "kors", "unit_R", "U"})
-    _REMADE = frozenset({"weights", "kors", "unit_R", "inv_pivots"})
+    _layout = loops.GroupState
     _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
-    _COINS = ("coins",)
 
     def __init__(
         self, space: Space, scales: Scales, max_size: int, seed: list[int],
@@ -91,14 +83,17 @@ class Group(State, Forecaster):
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
         self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
-        self._U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
-        arrays = [getattr(self, f"_{name}") for name in axes_of(loops.Dictionaries)]
+        state = self._state
+        state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
         rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
         self.arguments = loops.Space(
-            loops.Dictionaries(self._kernel._code(), max_size, *arrays),
-            make_regressions(space.ridges, self._U, self._inv_d, self._c, self._totals),
-            Rules(*rules, self._w, self._max_label), self._gather(loops.Sums), results,
+            loops.Dictionaries(
+                self._kernel._code(), max_size, state.counts, state.atoms, state.weights,
+                state.kors, state.span, state.unit_R, state.inv_pivots,
+            ),
+            make_regressions(space.ridges, state.U, state.inv_d, state.c, state.totals),
+            Rules(*rules, state.w, state.max_label), loops.Sums(state.latest, state.total), results,
         )  # fmt: skip
         self._bound = bind(self.arguments)
         self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
@@ -175,7 +170,7 @@ class Group(State, Forecaster):
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
             # and the second one interrupts all cores.
-            self._U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
+            self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
     def _note_full(self, n: int) -> None:
@@ -184,21 +179,22 @@ class Group(State, Forecaster):
             return
         self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
-            free_pages(self._kors[leaf])
+            free_pages(self._state.kors[leaf])
         self._leaf_is_full, self.is_full = full, bool(full.all())
         if self.is_full:
             self._coins = Coins(self._seed)  # so they do not depend on how X was cut
 
     def shrink_units(self, recent: np.ndarray) -> None:
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
-        unit = self._max_label
+        unit = self._state.max_label
         unit[:] = np.where(recent < unit / settings.FILLED, recent, unit)
 
     # ---- saving ----
 
-    def _columns_of_U(self) -> int:
-        ranks = self._counts[:, RANK].max()
-        return int(ranks) + 1 if self._max_size else self._U.shape[-1]
+    def _cut(self, name: str, array: np.ndarray) -> np.ndarray:
+        if name != "U":
+            return super()._cut(name, array)
+        return array[..., : self._counts[:, RANK].max() + 1] if self._max_size else array
 
     def _output_axes(self) -> dict[str, int]:
         return super()._output_axes() | {"c_derived": 2}
@@ -232,28 +228,28 @@ class Group(State, Forecaster):
         for leaf, size in enumerate(self._counts[:, ATOMS].tolist()):
             self._counts[leaf, [ATOMS, RANK]] = 0
             for start in range(0, size, BLOCK_ROWS):
-                X = np.ascontiguousarray(self._atoms[leaf, :, start : start + BLOCK_ROWS].T)
+                X = np.ascontiguousarray(self._state.atoms[leaf, :, start : start + BLOCK_ROWS].T)
                 X, order = X[: size - start], ROUNDS[: min(size - start, BLOCK_ROWS)]
                 coins = np.full(len(X), loops.AGAIN)
                 self._play_leaf(leaf, order, X, NO_LABELS, coins)
             if size == self._max_size:
-                free_pages(self._kors[leaf])
+                free_pages(self._state.kors[leaf])
 
     def _derive_regressions(self) -> None:
         """Make the regressions after the first of it: A_i = A_0 + (lam_i - lam_0) I, b_i = b_0."""
-        lams = [one.lam for one in self.space.ridges]
+        state, lams = self._state, [one.lam for one in self.space.ridges]
         for i in range(self._saved, len(lams)):
-            self._inv_d[:, i] = 1.0 / lams[i]
+            state.inv_d[:, i] = 1.0 / lams[i]
             for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
                 r = rank + 1
-                U, D = unpack(self._U[leaf, 0], r), 1.0 / self._inv_d[leaf, 0, :r]
+                U, D = unpack(state.U[leaf, 0], r), 1.0 / state.inv_d[leaf, 0, :r]
                 L = np.linalg.cholesky((U.T * D) @ U + (lams[i] - lams[0]) * np.eye(r))
                 pivots = L.diagonal()
-                for k, row in enumerate(triangle_rows(self._U[leaf, i], r)):
+                for k, row in enumerate(triangle_rows(state.U[leaf, i], r)):
                     row[:] = L[k + 1 :, k] / pivots[k]
-                self._inv_d[leaf, i, :r] = 1.0 / np.square(pivots)
-                b = U.T @ (self._c[leaf, 0, :, :r] * D).T
-                self._c[leaf, i, :, :r] = np.linalg.solve(L, b).T / pivots
+                state.inv_d[leaf, i, :r] = 1.0 / np.square(pivots)
+                b = U.T @ (state.c[leaf, 0, :, :r] * D).T
+                state.c[leaf, i, :, :r] = np.linalg.solve(L, b).T / pivots
 
     # ---- health ----
 
@@ -263,14 +259,15 @@ class Group(State, Forecaster):
     def find_parts(self, scales: list[float]) -> list[Part]:
         """Return the parts of its matrices; scales : (K,), of the labels."""
         self._settle()
-        parts, names = [], [f"lam = {one.lam:g}" for one in self.space.ridges]
+        state, parts = self._state, []
+        names = [f"lam = {one.lam:g}" for one in self.space.ridges]
         for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
             regressions = self.arguments.regressions
             some, functions = measure_regressions(names, regressions, leaf, rank + 1, scales)
             if self._counts[leaf, ATOMS]:
-                atoms = self._atoms[leaf].T[self._span[leaf, :rank]]
-                R = unpack(self._unit_R[leaf], rank) / self._inv_pivots[leaf, :rank, None]
+                atoms = state.atoms[leaf].T[state.span[leaf, :rank]]
+                R = unpack(state.unit_R[leaf], rank) / state.inv_pivots[leaf, :rank, None]
                 functions, of_all = [w[1:] for w in functions], scales * len(names)
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
-            parts += [part.named(f"leaf {leaf}") for part in some] if len(self._U) > 1 else some
+            parts += [part.named(f"leaf {leaf}") for part in some] if len(state.U) > 1 else some
         return parts
