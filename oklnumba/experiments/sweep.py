@@ -358,7 +358,8 @@ class Progress:
 
     def update(self, amount: float) -> None:
         """Count what has ended."""
-        self._bar.update(amount)
+        left = self._bar.total - self._bar.n  # sums of seconds may pass the total by rounding
+        self._bar.update(min(amount, left))
 
 
 def _find_rate(learner: Learner, run: Run) -> dict[str, float]:
