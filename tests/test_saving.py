@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
+from oklnumba.core.params import Params
 from oklnumba.protocol import run as protocol
 from tests.battery import (
     LEARNERS,
@@ -60,6 +61,79 @@ def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
         assert contents(other) == expected[1]
         other.learn_one(X[0], y[0])
     assert saved(copies[0], tmp_path / "a") == saved(copies[1], tmp_path / "b")
+
+
+def with_numpy(value):
+    """Return a hyper-parameter with NumPy's scalars and arrays in place of Python's."""
+    if isinstance(value, Params):
+        params = value.get_params(deep=False).items()
+        return type(value)(**{name: with_numpy(one) for name, one in params})
+    kinds = {bool: np.bool_, int: np.int64, float: np.float32, str: np.str_}
+    if isinstance(value, list | tuple) and value and not isinstance(value[0], Params):
+        return np.array(value)
+    return kinds.get(type(value), lambda one: one)(value)
+
+
+def assert_saved(what, path, **options):
+    """Assert that it can be saved and comes back with its schema; return it."""
+    what.save(path, **options)
+    assert repr(okl.load(path).schema) == repr(what.schema)
+    return okl.load(path)
+
+
+@every_learner
+def test_arguments_of_numpy_are_saved(cls, tmp_path):
+    learner = with_numpy(make(cls))
+    X, y = stream(learner, 80)
+    loaded = assert_saved(learner.partial_fit(X, y), tmp_path / "learner.npz", exact=True)
+    assert_array_equal(loaded.predict(X), learner.predict(X))
+    for name, value in learner.get_params(deep=False).items():
+        if not isinstance(value, Params | list):
+            assert_array_equal(getattr(loaded, name), value)
+
+
+CSV = "first line\na,b,y\n" + "1,0,0\n0,1,1\n" * 40
+SVM = "0 1:0.5 2:1\n1 1:1\n" * 40
+GIVEN = {
+    "skip": ("a.csv", CSV, {"skip": np.int64(1), "label": "y"}),
+    "names": ("a.csv", CSV, {"skip": 1, "label": np.str_("y"), "columns": np.array(["a"])}),
+    "classes": ("a.csv", CSV, {"skip": 1, "label": "y", "classes": np.unique([0, 1])}),
+    "list": ("a.csv", CSV, {"skip": 1, "label": "y", "classes": list(np.unique([0, 1]))}),
+    "width": ("a.svm", SVM, {"width": np.int64(3), "zero_based": np.bool_(False)}),
+    "texts": ("a.csv", CSV.replace("0\n", "no\n"), {"skip": 1, "label": "y",
+                                                    "classes": np.array(["no", "1"])}),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:the labels are 0 and 1")
+@pytest.mark.parametrize("kind", GIVEN)
+def test_arguments_of_streams_of_numpy_are_saved(kind, tmp_path):
+    pytest.importorskip("pyarrow"), pytest.importorskip("sklearn")
+    name, text, options = GIVEN[kind]
+    (tmp_path / name).write_text(text)
+    data, learner = okl.stream(tmp_path / name, **options), okl.LinearAWV()
+    run = okl.run(learner, data, checkpoint=tmp_path / "checkpoint.npz")
+    for what in (learner, run):
+        loaded = assert_saved(what, tmp_path / "saved.npz")
+    assert_same_run(loaded, okl.Run.load(tmp_path / "checkpoint.npz"))
+    assert "np." not in repr(learner)
+
+
+def test_arguments_of_runs_and_tables_of_numpy_are_saved(tmp_path):
+    X, y = stream(make(okl.LinearAWV), 200)
+    plain = {"record": 7, "every": 50, "delay": 2, "batch": 3, "labels": "optional"}
+    runs = []
+    for i, options in enumerate((plain, {name: with_numpy(one) for name, one in plain.items()})):
+        runs.append(okl.run(okl.LinearAWV(), X, y, checkpoint=tmp_path / f"{i}.npz", **options))
+        assert_same_run(assert_saved(runs[-1], tmp_path / "run.npz"), runs[-1])
+    assert_same_run(*runs)
+    for regret in (np.int64(2), {"squared": np.float32(2)}):
+        options = {"permutations": np.array([3]), "regret": regret, "record": np.int64(7)}
+        table = okl.sweep(
+            okl.LinearAWV(lam=np.int64(2)), (X, y), kernel=okl.Linear(), path=tmp_path, **options
+        )
+        table.save(tmp_path / "table.npz")
+        assert okl.load(tmp_path / "table.npz").about == table.about
 
 
 @every_state

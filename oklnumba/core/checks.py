@@ -5,7 +5,7 @@ import numbers
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
@@ -34,6 +34,11 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
 
+def as_plain(value: Any) -> Any:
+    """Return Python's number, text or bool of a NumPy scalar; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def repr_value(value: Any) -> str:
     """Return repr(value), or only the shape of an array or a frame too large to read."""
     if type(value) is list:
@@ -41,7 +46,7 @@ def repr_value(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and getattr(value, "size", SHORT + 1) > SHORT:
         return f"<{type(value).__name__.removeprefix('nd')} {shape}>"
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    return repr(as_plain(value))
 
 
 def repr_short(value: Any) -> str:
@@ -163,6 +168,19 @@ def require_different(name: str, values: Any, least: int, what: str) -> list[Any
         items, valid = [], False
     require(valid, name, values, what)
     return items
+
+
+def require_classes(given: Any) -> tuple[Any, ...]:
+    """Return two or more different labels as a tuple, NumPy's values as Python's."""
+    labels = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
+    what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
+    listed = isinstance(labels, Sequence) and not isinstance(labels, str)
+    require(listed, "classes", given, what)
+    labels = [as_plain(one) for one in labels]
+    texts = all(isinstance(one, str) for one in labels)
+    same = texts or all(isinstance(one, bool) or number(one) for one in labels)
+    require(same, "classes", given, what)
+    return tuple(require_different("classes", labels, 2, what))
 
 
 def require_flag(name: str, value: Any) -> bool:

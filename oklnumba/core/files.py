@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from oklnumba.core.checks import as_path
 from oklnumba.core.params import UnknownClass
 
 FORMAT = 3
+to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
 _counter = itertools.count()  # two threads may save to the same path
 
 
@@ -36,7 +38,7 @@ def digest_of(meta: str, arrays: dict[str, np.ndarray]) -> str:
 
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write JSON data and arrays into one ``.npz``, whole or not at all."""
-    text = json.dumps({"format": FORMAT} | meta)
+    text = to_json({"format": FORMAT} | meta)
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     digest = digest_of(text, arrays)
     whole = arrays | {"meta": np.asarray(text), "digest": np.asarray(digest)}

@@ -231,8 +231,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         key = f"param_{len(arrays)}"
         arrays[key] = value
         return {"array": key}
-    if isinstance(value, np.generic):
-        return value.item()
+    value = checks.as_plain(value)
     if hasattr(value, "tolist"):  # an array of objects, or a column of a data frame
         value = value.tolist()
     if isinstance(value, list | tuple | range):

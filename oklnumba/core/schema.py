@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from oklnumba.core.checks import number, repr_short, suggest, warn
+from oklnumba.core.checks import as_plain, number, repr_short, suggest, warn
 from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_frame
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
@@ -191,7 +191,7 @@ def schema_of(X: Any) -> Schema | None:
 
 def plain_name(name: Any) -> Any:
     """Return the name of a column as a text or an integer, which JSON has."""
-    name = name.item() if isinstance(name, np.generic) else name
+    name = as_plain(name)
     return name if isinstance(name, str | int) else str(name)
 
 

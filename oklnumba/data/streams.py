@@ -115,11 +115,10 @@ def stream(
     if format is not None:
         checks.require_choice("format", format, FORMATS)
     if classes is not None:
-        what = "two values of the label or more, each once, such as (0, 1)"
-        classes = tuple(checks.require_different("classes", classes, 2, what))
+        classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
     options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
-    reading = {option: value for option, value in options.items() if value is not None}
+    reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     schema = Schema(())
     if like is not None:
         given = like if isinstance(like, Schema) else getattr(like, "schema", None)
@@ -511,7 +510,7 @@ def _find_column(one: Any, names: list[str], what: str) -> str:
             f"{what}: there is {names.count(one) or 'no'} column {one!r}; {hint}the columns are "
             f"{list_names(names)}"
         )
-    return one
+    return names[names.index(one)]  # not NumPy's text
 
 
 def _find_columns(given: Any, names: list[str], what: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import one_blas_thread
-from oklnumba.core.files import digest_of, replace_file
+from oklnumba.core.files import digest_of, replace_file, to_json
 from oklnumba.core.params import clone, to_spec
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run
@@ -153,8 +153,8 @@ def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str
     for name, value in more.items():
         if isinstance(value, Run):
             more[name] = value.without_data()
-        elif isinstance(value, np.generic):
-            more[name] = value.item()
+        else:
+            more[name] = checks.as_plain(value)
     size = int(done.sizes.max()) if done.rounds else 0  # not the last: some learners restart
     return {
         "n": done.rounds,
@@ -222,14 +222,14 @@ def name_cell(cell: Cell, options: Options) -> str:
     measures = options.measure if isinstance(options.measure, tuple) else [options.measure]
     names = [getattr(one, "__qualname__", type(one).__name__) for one in measures]
     parts = [spec, cell.stream.digest, cell.order, options.of_run, names, list_versions()]
-    return digest_of(json.dumps(parts, sort_keys=True), arrays)
+    return digest_of(to_json(parts, sort_keys=True), arrays)
 
 
 def name_best(stream: Stream, lam: float, loss: str) -> str:
     """Return a digest of what determines the best function in hindsight."""
     arrays: dict[str, np.ndarray] = {}
     parts = [to_spec(stream.kernel, arrays), stream.digest, lam, loss, list_versions()]
-    return digest_of(json.dumps(parts, sort_keys=True), arrays)
+    return digest_of(to_json(parts, sort_keys=True), arrays)
 
 
 def load_cell(path: Path, name: str) -> dict[str, Any] | None:
@@ -250,4 +250,4 @@ def save_cell(path: Path, name: str, columns: dict[str, Any]) -> None:
             cell[column] = {"run": f"{name}-{i}.npz"}
             value.save(path / f"{name}-{i}.npz")
     with replace_file(path / f"{name}.json") as part:
-        part.write_text(json.dumps(cell), encoding="utf-8")
+        part.write_text(to_json(cell), encoding="utf-8")

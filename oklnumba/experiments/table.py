@@ -229,8 +229,7 @@ def _kind(cell: Cell) -> str:
 
 def _as_cell(value: Any, name: str) -> Cell:
     """Return a value as a cell, NumPy's scalars as Python's."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = checks.as_plain(value)
     valid = value is None or isinstance(value, str | bool | int | float | Run)
     checks.require(valid, name, value, "text, a number, a Run or None in a table")
     return value

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from oklnumba.core.checks import require_flag
+from oklnumba.core.checks import as_plain, require_flag
 from oklnumba.core.inputs import as_label_array, as_rows, find_labels, is_frame
 from oklnumba.core.schema import Schema, encode_labels
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
@@ -157,7 +157,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
     if labels.dtype.kind in "biufU":
         return labels
-    plain = [one.item() if isinstance(one, np.generic) else one for one in labels.tolist()]
+    plain = list(map(as_plain, labels.tolist()))
     for row, label in enumerate(plain):
         if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
             raise ValueError(

@@ -334,7 +334,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
 def _as_label(y: Any) -> Hashable:
     """Return a label as a Python object; ValueError for missing, unhashable and fractional ones."""
-    y = y.item() if isinstance(y, np.generic) else y
+    y = checks.as_plain(y)
     try:
         valid = isinstance(y, Hashable) and y is not None and bool(y == y)
     except (TypeError, ValueError, ArithmeticError):  # pandas' NA, a decimal's NaN

@@ -31,8 +31,9 @@ class Schedule:
     """
 
     def __init__(self, learner: Learner, delay: int, batch: int, labels: str):
-        self.learner, self.delay = learner, checks.require_count("delay", delay, 0)
-        self.batch = checks.require_count("batch", batch, 1)
+        self.learner = learner
+        self.delay = delay = checks.require_count("delay", delay, 0)
+        self.batch = batch = checks.require_count("batch", batch, 1)
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional, self.at_once = given == "optional", delay == 0 and batch == 1
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)

@@ -5,7 +5,7 @@ learners, whose factor does not depend on the labels), else there is a learner f
 """
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,18 +143,6 @@ ZERO_ONE = losses.Loss(
 )
 
 
-def check_classes(given: Any) -> tuple[Any, ...]:
-    """Return classes as a tuple; ValueError unless they are two or more different labels."""
-    labels = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
-    what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
-    checks.require(isinstance(labels, Sequence), "classes", given, what)
-    labels = [one.item() if isinstance(one, np.generic) else one for one in labels]
-    texts = all(isinstance(one, str) for one in labels)
-    same = texts or all(isinstance(one, bool) or checks.number(one) for one in labels)
-    checks.require(same, "classes", given, what)
-    return tuple(checks.require_different("classes", labels, 2, what))
-
-
 class Softmax(State[loops.SoftmaxState, loops.SoftmaxWork]):
     """Softmax regression on the scores of K classes; hot/softmax.py has the steps."""
 
@@ -219,7 +207,7 @@ class OneVsRest(Several):
     (True, (1500, 3), 'right')
     """
 
-    classes: Any = required(lambda name, value: check_classes(value))
+    classes: Any = required(lambda name, value: checks.require_classes(value))
 
     def _check_params(self) -> None:
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)
