@@ -1,12 +1,8 @@
 """Wild labels and inputs: the error afterwards, with and without the rule for outliers.
 
-Reproduces: nothing published; the error of the last third of the rounds, against labels without the
-    wild values, divided by that of the same stream without them; for rare but real values, which
-    must stay, the mean loss divided by the loss without the rule. The control is the same code with
-    outliers infinitely far away.
+Reproduces: nothing published.
 Missing: wild labels of learners other than SelfTuning, which take labels as they come.
 Time: three minutes (--quick: 2000 rounds, fewer values).
-Data: made up.
 """
 
 import re

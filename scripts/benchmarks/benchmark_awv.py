@@ -3,7 +3,6 @@
 Reproduces: the speed of the listings printed in Jezequel et al. 2019, appendix H.2, next to ours.
 Missing: nothing; the listings play a slice of the stream, and times are per round.
 Time: about two minutes (one with --quick, which plays a tenth of the rounds).
-Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
 import time

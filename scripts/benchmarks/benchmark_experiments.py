@@ -1,10 +1,9 @@
 """Experiments at scale: ten million rounds from a file, sweeps in threads, regret of long runs.
 
-Reproduces: nothing published; the goals are the project's own.
-Missing: arrays of all ten million rows (1.5 GB): the first million is played from memory, before
-    and after the file, and rounds a second are compared. Processes and Dask clusters.
+Reproduces: nothing published.
+Missing: arrays of all ten million rows; a million is played from memory, and rounds a second are
+    compared. Processes and Dask clusters.
 Time: a quarter of an hour on two quiet cores.
-Data: synthetic, of the file in a temporary folder; magic04, which comes with the package.
 """
 
 import inspect

@@ -1,10 +1,8 @@
 """What the first calls take on a new machine, while numba's cache is empty: CPU seconds.
 
-Reproduces: nothing published; the first run and the first forecast of the default learner and of
-    PKAWV, in a fresh process with an empty cache, then in one that finds the cache filled.
+Reproduces: nothing published.
 Missing: wall time, which on a quiet machine is the same: one core compiles.
 Time: a minute.
-Data: magic04, which comes with the package.
 """
 
 import tempfile

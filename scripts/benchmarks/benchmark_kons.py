@@ -1,10 +1,8 @@
 """Speed of the exact learners and the KONS family: ratios taken in one run, and how cost grows.
 
-Reproduces: the costs that Calandriello et al. 2017 state for KONS, Sketched-KONS, Pros-N-KONS and
-    KORS (the paper has no experiments).
+Reproduces: the costs that Calandriello et al. (2017, ICML) state for KONS, Sketched-KONS and KORS.
 Missing: nothing.
 Time: about five minutes (one with --quick).
-Data: synthetic (uniform inputs in [-1, 1]^d, noisy signs as labels).
 """
 
 import time

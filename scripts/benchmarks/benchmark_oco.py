@@ -1,11 +1,8 @@
 """Speed of linear online learning, as ratios taken in one run on one machine.
 
-Reproduces: nothing published; first-order learners against a plain NumPy loop with the same
-    forecasts, the online Newton step against PKAWV with as many features, what a call of okl.run
-    costs, and rounds played one by one from Python against river's.
+Reproduces: nothing published.
 Missing: nothing. Times are CPU seconds of one thread, because the machine may be shared.
 Time: about two minutes (ten seconds with --quick, which plays a tenth of the rounds).
-Data: synthetic (uniform inputs of norm about 0.6, noisy signs as labels).
 """
 
 import time

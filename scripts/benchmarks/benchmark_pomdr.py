@@ -3,8 +3,7 @@
 Reproduces: the speed of NumPy versions of POMDR and FOGD next to ours; they do what the authors' R
     scripts do each round, vectorised over the dictionary.
 Missing: the R scripts; the paper's times, from another machine, are in li2023_tab2 and li2023_tab4.
-Time: about two minutes (half a minute with --quick, which plays a tenth of the rounds).
-Data: ijcnn1 for POMDR (if missing, synthetic data of its shape), else synthetic.
+Time: about two minutes (half a minute with --quick). ijcnn1, or synthetic data of its shape.
 """
 
 import math

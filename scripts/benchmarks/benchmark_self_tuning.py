@@ -1,11 +1,9 @@
 """Time of SelfTuning on several cores, beside LightGBM, for ten classes, in single rounds; files.
 
-Reproduces: nothing published; the goals are the project's own, for d <= 30 and the default budget.
-Missing: wide inputs; above 300 columns the linear members play on a dictionary too.
-Rivals, if installed: one at a time river's adaptive random forest; in bulk on one core LightGBM,
-refitted every 1,000 rows.
+Reproduces: nothing published.
+Missing: wide inputs; above 300 columns the linear members play on a dictionary too. Rivals whose
+    library is not installed: LightGBM in bulk, river's adaptive random forest one at a time.
 Time: three minutes.
-Data: made up; beside LightGBM the first 20,000 rows of eight sets; for memory and files of magic04.
 """
 
 import os

@@ -1,13 +1,9 @@
 """Regret beside its bounds: the certificate of whole runs, and all bounds of shorter ones.
 
-Reproduces: nothing published; Propositions 1 and 2 and Theorems 3 and 6 of Jezequel, Gaillard, Rudi
-    (2019) and Theorem 1 of Calandriello, Lazaric, Valko (2017, ICML) next to measured regrets. In
-    certificate.png ``run.certificate`` has the regret in the learner's own space and its bound, and
-    ``theory.Hindsight`` the regret in the RKHS: a poor space, as of degree 1, looks good in its own
-    certificate. In regret_certificate.png are all bounds that hold in the first rounds.
-Missing: Theorem 4, whose degree has a million features or more on every set of the package.
+Reproduces: nothing published. certificate.png has whole runs, regret_certificate.png all bounds
+    that hold in the first rounds.
+Missing: Theorem 4 of Jezequel et al. 2019, whose degree has a million features or more.
 Time: about three minutes.
-Data: casp and magic04 (both come with the package), permuted, inputs and labels in [-1, 1].
 """
 
 import numpy as np

@@ -1,11 +1,8 @@
 """Error, time, latency and memory of fifteen learners on nine streams: which to choose.
 
-Reproduces: nothing published; choosing.csv, from which docs/choosing.md has its table. The first
-    rows of a stream choose the settings; figures/choosing.md says how all is measured.
+Reproduces: nothing published. docs/choosing.md has its table from choosing.csv.
 Missing: more than one order of each stream, so small differences of errors are chance.
 Time: two minutes (--quick: 15 seconds, three streams and a short game).
-Data: magic04, mushrooms, casp (come with the package), ijcnn1; digits of scikit-learn; two made-up
-    streams that drift, and the greedy adversary, who plays against each learner.
 """
 
 import pickle
@@ -17,7 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.benchmarks.rivals import combinations, missing_libraries, run_unless_overflow
+from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tuned
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import available, load_own, parse_args, publish
@@ -103,35 +100,30 @@ def grid(stream: Stream, rows: int):
     forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
     loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
     fourier, taylor = okl.FourierFeatures(FREQUENCIES), okl.TaylorFeatures(2)
-    ridge, steps = "sigma={sigma:.3g} lam={lam:g}", "sigma={sigma:.3g} eta={eta:g}"
-    on_features = partial(combinations, label=ridge, features__sigma=sigmas, lam=LAMS)
-    on_atoms = partial(combinations, label=ridge, kernel__sigma=sigmas, lam=LAMS)
-    linear = partial(combinations, label="lam={lam:g}", lam=LAMS)
-    nystrom = {"max_size": ATOMS}
     # It asks for a bound on the labels, which is taken to be known.
     C = np.abs(scale_by_first_rows("FrequentKONS", stream, rows)[1]).max()
-    frequent = okl.FrequentKONS(kernel, C=1.0 if signs else float(C))
+    ridge = {
+        "PKAWV, Fourier": okl.PKAWV(fourier),
+        "PKAWV, Fourier, half-life 500": okl.PKAWV(fourier, **forget),
+        "NystromAWV": okl.NystromAWV(kernel, max_size=ATOMS),
+        "NystromAWV, ridge": okl.NystromAWV(kernel, max_size=ATOMS, forecaster="ridge"),
+        "PKAWV, Taylor": okl.PKAWV(taylor),
+        "KernelAWV": okl.KernelAWV(kernel),
+        "KernelRidge": okl.KernelRidge(kernel),
+    }
+    frequent = {"FrequentKONS": okl.FrequentKONS(kernel, C=1.0 if signs else float(C))}
+    gradient = {"FOGD": okl.FOGD(n_frequencies=FREQUENCIES, **loss),
+                "NOGD": okl.NOGD(kernel, budget=ATOMS, **loss)}  # fmt: skip
+    linear = {"LinearAWV": okl.LinearAWV(), "LinearAWV, half-life 500": okl.LinearAWV(**forget)}
     found = {
         SELF: {"": okl.SelfTuning},
-        "PKAWV, Fourier": on_features(okl.PKAWV(fourier)),
-        "PKAWV, Fourier, half-life 500": on_features(okl.PKAWV(fourier, **forget)),
-        "NystromAWV": on_atoms(okl.NystromAWV(kernel, **nystrom)),
-        "NystromAWV, ridge": on_atoms(okl.NystromAWV(kernel, forecaster="ridge", **nystrom)),
-        "PKAWV, Taylor": on_features(okl.PKAWV(taylor)),
-        "KernelAWV": on_atoms(okl.KernelAWV(kernel)),
-        "KernelRidge": on_atoms(okl.KernelRidge(kernel)),
-        "FrequentKONS": combinations(frequent, label="sigma={sigma:.3g} alpha={alpha:g}",
-                                     kernel__sigma=sigmas, alpha=ALPHAS),
-        "FOGD": combinations(okl.FOGD(n_frequencies=FREQUENCIES, **loss), label=steps, sigma=sigmas,
-                             eta=STEPS),
-        "NOGD": combinations(okl.NOGD(kernel, budget=ATOMS, **loss), label=steps,
-                             kernel__sigma=sigmas, eta=STEPS),
-        "POMDR": combinations(okl.POMDR(kernel, budget=ATOMS, horizon=n), label="sigma={sigma:.3g}",
-                              kernel__sigma=sigmas),
-        "LinearAWV": linear(okl.LinearAWV()),
-        "LinearAWV, half-life 500": linear(okl.LinearAWV(**forget)),
-        "OGD": combinations(okl.OGD(**smooth), label="eta={eta:g}", eta=LINEAR_STEPS),
-    }  # fmt: skip
+        **tuned(ridge, sigma=sigmas, lam=LAMS),
+        **tuned(frequent, sigma=sigmas, alpha=ALPHAS),
+        **tuned(gradient, sigma=sigmas, eta=STEPS),
+        **tuned({"POMDR": okl.POMDR(kernel, budget=ATOMS, horizon=n)}, sigma=sigmas),
+        **tuned(linear, lam=LAMS),
+        **tuned({"OGD": okl.OGD(**smooth)}, eta=LINEAR_STEPS),
+    }
     absent = {
         "PKAWV, Taylor": taylor.size(d) > MOST_MONOMIALS,
         "KernelAWV": n > MOST_EXACT,

@@ -1,12 +1,8 @@
 """Coverage and width of ``okl.Intervals`` around SelfTuning, on streams that drift and others.
 
-Reproduces: nothing published; intervals that are to hold 90 % of the labels, on eight streams, two
-    that are too fast, and against an adversary: the share inside, in all rounds and in the worst
-    500 in a row, the guarantee, and the widths, compared with the best constant width, which knows
-    all errors. Sets of classes of ``OnlineClassifier`` likewise, row by row.
+Reproduces: nothing published.
 Missing: conditional coverage: the width follows time, not the input. Sets need scikit-learn.
 Time: two minutes (--quick: 3000 rounds of each stream).
-Data: casp, cadata, parkinsons, abalone, magic04; the other streams are made up.
 """
 
 from importlib.util import find_spec

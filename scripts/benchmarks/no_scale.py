@@ -1,12 +1,8 @@
 """No lam and no step to know: Experts over a grid of lam, and coin betting.
 
-Reproduces: nothing published. Vovk's aggregating algorithm over N values of lam has the regret of
-    the best of them and at most 2 B^2 log N more; coin betting has that of gradient descent with
-    the best step, up to a logarithm (docs/guarantees.md).
+Reproduces: nothing published.
 Missing: nothing.
 Time: one minute.
-Data: casp, magic04, mushrooms (they come with the package) and what OKLNUMBA_DATA has of ijcnn1,
-    cadata and parkinsons; permuted, at most 5,000 rows, inputs in [-1, 1].
 """
 
 import time

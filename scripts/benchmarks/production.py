@@ -1,11 +1,8 @@
 """What a deployed learner meets: labels that come late or in batches; latency, memory, restarts.
 
-Reproduces: nothing published; mistakes on drifting streams where the label of a row comes 1, 10 or
-    100 rows later, or with those of a batch of 10, 100 or 1000 rows, and what a call costs: the
-    numbers of docs/production.md.
+Reproduces: nothing published. docs/production.md has its numbers.
 Missing: real electricity prices, which do not come with the package: a stand-in is played.
 Time: 17 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
-Data: made up (streams.py); magic04 comes with the package.
 """
 
 import os

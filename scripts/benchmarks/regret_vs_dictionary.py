@@ -1,12 +1,9 @@
 """Regret against dictionary size, for every kernel learner of the package on three streams.
 
-Reproduces: nothing published; what a larger dictionary, or more features, buy in regret against the
-    best function in hindsight.
+Reproduces: nothing published.
 Missing: learners named below the printed table; linear learners play on features only. On casp,
     whose labels are real: learners of signs, and BOGD, which diverges there with few atoms.
 Time: eleven minutes of CPU time (--quick: 400 rounds, one seed, ten seconds).
-Data: casp, magic04 and mushrooms (all come with the package), inputs and real labels scaled to [-1,
-    1], five permutations.
 """
 
 import re

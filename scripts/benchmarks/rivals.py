@@ -35,7 +35,7 @@ def combinations(make, wrap=None, label="", **lists):
     label : a format; "" stands for "name = value, ...".
     """
     if hasattr(make, "set_params"):
-        learner, make = make, lambda **given: copy.deepcopy(learner).set_params(**given)
+        learner, make = make, lambda **given: make_anew(learner, given)
     found = {}
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))
@@ -45,6 +45,28 @@ def combinations(make, wrap=None, label="", **lists):
         one = partial(make, **given)
         found[text] = one if wrap is None else lambda one=one: wrap(one())
     return found
+
+
+def tuned(learners: dict, **lists) -> dict:
+    """Return the makers of each learner by settings such as "sigma=1 lam=0.1".
+
+    lists : values by the last part of a name, or a dict of them by texts; a step is an eta.
+    """
+    texts = [values if isinstance(values, dict) else {f"{v:.3g}": v for v in values}
+             for values in lists.values()]  # fmt: skip
+    found = {}
+    for family, learner in learners.items():
+        full = {name.split("__")[-1]: name for name in learner.get_params()}
+        names = [full[{"step": "eta"}.get(name, name)] for name in lists]
+        for chosen in product(*(one.items() for one in texts)):
+            setting = " ".join(f"{k}={text}" for k, (text, _) in zip(lists, chosen, strict=True))
+            given = dict(zip(names, (value for _, value in chosen), strict=True))
+            found.setdefault(family, {})[setting] = partial(make_anew, learner, given)
+    return found
+
+
+def make_anew(learner, given: dict):
+    return copy.deepcopy(learner).set_params(**given)
 
 
 def run_unless_overflow(learner, X, y):
@@ -155,61 +177,42 @@ def scale_both_ways(X) -> dict:
     return {"to [-1, 1]": okl.datasets.scale_to(X), "standardised": standardised}
 
 
-def grids(kind: str, d: int) -> dict:
-    """Return, by family and setting, a function from the number of rounds T to a learner."""
-    signs, G = kind == "classification", okl.Gaussian
-    loss = {"loss": "hinge" if signs else "squared"}
-
-    def taylor(sigma):
-        return okl.TaylorFeatures(2, sigma=sigma)
-
-    def step(exponent, T):
-        return 10.0**exponent / T**0.5
-
-    lams = partial(combinations, label="lam={lam:g}", lam=LAMS)
-    steps = partial(combinations, label="step=1e{exponent}/sqrt(T)", exponent=EXPONENTS)
-    curved = partial(combinations, label="sigma={sigma:g} lam={lam:g}", sigma=SIGMAS, lam=LAMS)
-    moved = partial(combinations, label="sigma={sigma:g} step=1e{exponent}/sqrt(T)", sigma=SIGMAS,
-                    exponent=EXPONENTS)  # fmt: skip
+def grids(kind: str, d: int, T: int) -> dict:
+    """Return, by family and setting, makers of learners that play T rounds."""
+    signs, kernel, taylor = kind == "classification", okl.Gaussian(), okl.TaylorFeatures(2)
+    loss, atoms = {"loss": "hinge" if signs else "squared"}, {"budget": BUDGET}
+    steps = {f"1e{exponent}/sqrt(T)": 10.0**exponent / T**0.5 for exponent in EXPONENTS}
+    nystrom = {f"NystromAWV, {how}": okl.NystromAWV(kernel, max_size=BUDGET, forecaster=how)
+               for how in ("awv", "ridge")}  # fmt: skip
     found = {
-        "LinearAWV": lams(lambda T, lam: okl.LinearAWV(lam)),
-        "LinearRidge": lams(lambda T, lam: okl.LinearRidge(lam)),
-        "OGD": steps(lambda T, exponent: okl.OGD(step(exponent, T), **loss)),
-        "OGD, logistic": steps(lambda T, exponent: okl.OGD(step(exponent, T), loss="logistic")),
-        "POMDR": combinations(
-            lambda T, sigma: okl.POMDR(G(sigma), horizon=T), label="sigma={sigma:g}", sigma=SIGMAS),
-        "PKAWV, Fourier": curved(lambda T, sigma, lam: okl.PKAWV(
-            okl.FourierFeatures(FREQUENCIES, sigma=sigma), lam=lam)),
-        "PKAWV, Taylor": curved(lambda T, sigma, lam: okl.PKAWV(taylor(sigma), lam=lam)),
-        **{f"NystromAWV, {kind}": curved(lambda T, sigma, lam, kind=kind: okl.NystromAWV(
-            G(sigma), lam=lam, max_size=BUDGET, forecaster=kind)) for kind in ("awv", "ridge")},
-        "FOGD": moved(lambda T, sigma, exponent: okl.FOGD(
-            eta=step(exponent, T), sigma=sigma, n_frequencies=FREQUENCIES, **loss)),
-        "NOGD": moved(lambda T, sigma, exponent: okl.NOGD(
-            G(sigma), eta=step(exponent, T), budget=BUDGET, rank=RANK, **loss)),
-        "KernelOGD": moved(lambda T, sigma, exponent: okl.KernelOGD(
-            G(sigma), eta=step(exponent, T), budget=BUDGET, **loss)),
-        "BOGD": moved(lambda T, sigma, exponent: okl.BOGD(
-            G(sigma), eta=step(exponent, T), budget=BUDGET, **loss)),
+        **tuned({"LinearAWV": okl.LinearAWV(), "LinearRidge": okl.LinearRidge()}, lam=LAMS),
+        **tuned({"OGD": okl.OGD(**loss), "OGD, logistic": okl.OGD(loss="logistic")}, step=steps),
+        **tuned({"POMDR": okl.POMDR(kernel, horizon=T)}, sigma=SIGMAS),
+        **tuned({"PKAWV, Fourier": okl.PKAWV(okl.FourierFeatures(FREQUENCIES)),
+                 "PKAWV, Taylor": okl.PKAWV(taylor), **nystrom}, sigma=SIGMAS, lam=LAMS),
+        **tuned({"FOGD": okl.FOGD(n_frequencies=FREQUENCIES, **loss),
+                 "NOGD": okl.NOGD(kernel, rank=RANK, **atoms, **loss),
+                 "KernelOGD": okl.KernelOGD(kernel, **atoms, **loss),
+                 "BOGD": okl.BOGD(kernel, **atoms, **loss)}, sigma=SIGMAS, step=steps),
     }  # fmt: skip
     absent = set() if signs else HINGE_ONLY
-    if taylor(1.0).size(d) > MOST_MONOMIALS:
+    if taylor.size(d) > MOST_MONOMIALS:
         absent = absent | {"PKAWV, Taylor"}
     return {family: grid for family, grid in found.items() if family not in absent}
 
 
-def play(family: str, make, X, stream: Stream, rows=None):
+def play(family: str, setting: str, X, stream: Stream, rows: int):
     """Return forecasts of the first rows in the units of the labels, None if numbers overflow.
 
     X : the inputs of the stream, scaled.
     """
-    y, rows = stream.y, rows or len(stream.y)
+    y, make = stream.y, grids(stream.kind, stream.X.shape[1], rows)[family][setting]
     if family in LINEAR:
         X = np.column_stack([X, np.ones(len(X))])
     middle, half = 0.0, 1.0
     if stream.kind == "regression":  # labels scaled to [-1, 1]
         middle, half = (y.max() + y.min()) / 2.0, (y.max() - y.min()) / 2.0
-    run = run_unless_overflow(make(rows), X[:rows], (y[:rows] - middle) / half)
+    run = run_unless_overflow(make(), X[:rows], (y[:rows] - middle) / half)
     return None if run is None else middle + half * run.predictions
 
 
@@ -237,11 +240,9 @@ def score(forecasts, stream: Stream) -> float:
 @lru_cache(maxsize=4)
 def tuning_stream(group: str) -> Stream:
     """Return the stream on which a group of streams (a set, or a made-up stream) is tuned."""
-    return (
-        load_stream(group, TUNING_SEED)
-        if group in SETS
-        else next(streams_of_group(group, TUNING_SEED))
-    )
+    if group in SETS:
+        return load_stream(group, TUNING_SEED)
+    return next(streams_of_group(group, TUNING_SEED))
 
 
 @lru_cache(maxsize=1)
@@ -249,12 +250,11 @@ def tune(group: str, family: str):
     """Return the scaling and the setting with the lowest score."""
     stream = tuning_stream(group)
     inputs = scale_both_ways(stream.X)
-    grid = grids(stream.kind, stream.X.shape[1])[family]
-    left = list(product(inputs, grid))
+    left = list(product(inputs, grids(stream.kind, stream.X.shape[1], 1)[family]))
     for rows in (TUNING_ROWS // 4, TUNING_ROWS):
         rows = min(rows, len(stream.y))
         scores = {
-            (how, setting): score(play(family, grid[setting], inputs[how], stream, rows), stream)
+            (how, setting): score(play(family, setting, inputs[how], stream, rows), stream)
             for how, setting in left
         }
         left = sorted(left, key=scores.__getitem__)[: max(3, len(left) // 4)]
@@ -310,8 +310,7 @@ def plain(stream: Stream, limit: float):
 
 def play_tuned(group: str, family: str, stream: Stream, limit: float):
     how, setting = tune(group, family)
-    make = grids(stream.kind, stream.X.shape[1])[family][setting]
-    forecasts = play(family, make, scale_both_ways(stream.X)[how], stream)
+    forecasts = play(family, setting, scale_both_ways(stream.X)[how], stream, len(stream.y))
     return f"{setting} {how}", np.zeros(0) if forecasts is None else forecasts
 
 
@@ -520,7 +519,7 @@ def jobs(missing=()):
         d, kind = found[0].X.shape[1], found[0].kind
         for player in (plain, last_label) if kind == "regression" else (plain,):
             yield group, PLAIN, player.__name__, player
-        for family in grids(kind, d):
+        for family in grids(kind, d, 1):
             yield group, OWN, family, partial(play_tuned, group, family)
         for library, by, models, player in (
             (SKLEARN, SKLEARN, sklearn_models, play_sklearn),

@@ -1,15 +1,10 @@
 """Self-tuning without an argument, next to learners tuned by hand, river and scikit-learn.
 
-Reproduces: nothing published; loss against its best member in hindsight, and mistakes against the
-    best learner tuned by hand, the best online learner of other libraries and boosted trees fitted
-    anew now and then, on the same rows in the same order.
+Reproduces: nothing published.
 Missing: slow rivals play the first 10,000 rows (5,000 on more than 10 inputs), where all are
-    compared. Their settings are their defaults, except for what the csv names.
-Time: ten minutes; --most 5000 (10000, 20000) plays fewer rows.
-    --rivals first plays what self_tuning_rivals.csv lacks: two hours if it is empty; it can be
-    stopped and called again.
-Data: all sets (three come with the package), at most 50,000 rows, in the order of the file,
-    permuted, some sorted by an input; made-up streams that drift.
+    compared.
+Time: ten minutes; --most 5000 (10000, 20000) plays fewer rows. --rivals first plays what
+    self_tuning_rivals.csv lacks: two hours if it is empty; it can be stopped and called again.
 """
 
 import time

@@ -1,11 +1,8 @@
 """Loss around abrupt changes: self-tuning, its best static member, and PKAWV.
 
-Reproduces: nothing published; how many rounds after a change of the concept a learner takes until
-    its loss is within 10 % of its own level before, or of that of self-tuning. One more self-tuning
-    restarts at each change: so long takes the new concept to learn from nothing.
+Reproduces: nothing published.
 Missing: streams that drift slowly have no change points; self_tuning.csv has their losses.
 Time: 16 minutes of CPU (--quick: the first 12,000 rounds of one draw).
-Data: made up (streams.py): the function's axes turn every 2000 to 5000 rounds.
 """
 
 import numpy as np

@@ -1,13 +1,9 @@
 """SelfTuning, LightGBM and CatBoost on tables that do not move: row by row, and fitted once.
 
-Reproduces: nothing published. Row by row, each forecast is made before its label; LightGBM is
-    fitted anew when the rows have grown by 15 %, CatBoost when they have doubled, on all of them.
-    Fitted once: five folds of at most 5,000 rows. All have their defaults.
+Reproduces: nothing published.
 Missing: nothing; it needs pip install -e ".[benchmark]". A table that the limit ends is left out.
 Time: five minutes for SelfTuning, with the rivals of tables_rivals.csv; --rivals first plays those
     that it lacks, ten minutes in all, and can be stopped and called again. --quick: four tables.
-Data: eleven sets in three orders, at most 20,000 rows (--most); for the folds, four of
-    scikit-learn too.
 """
 
 import time

@@ -3,7 +3,6 @@
 Reproduces: nothing published.
 Missing: rivals whose library is not installed.
 Time: two minutes.
-Data: water flow and airline passengers, which come with river; two made-up series.
 """
 
 import importlib.util

@@ -1,9 +1,8 @@
 """Mistakes against time on magic04: Vowpal Wabbit and ours, tuned with the same effort.
 
-Reproduces: nothing published; each method has the best of its settings on another permutation.
+Reproduces: nothing published.
 Missing: other data sets, and Vowpal Wabbit's hashed sparse inputs, for which nothing here is meant.
 Time: two minutes (--quick: 3000 rows, some seconds).
-Data: magic04, which comes with the package, permuted and standardised over all rows.
 """
 
 import tempfile

@@ -8,6 +8,7 @@ from oklnumba import plots
 from scripts.common import N_JOBS, PROGRESS, available, parse_args, publish
 
 C, ALPHA = 1.0, 1.0
+SIGMA = 1.0 / (8.0 * C**2)  # the curvature of the squared loss
 ROWS, QUICK_ROWS = 4000, 1200  # of gamma and weights
 SEEDS, QUICK_SEEDS = 5, 2
 BUNDLED = {"casp": 1.0, "magic04": 2.0}  # and the width of the Gaussian kernel on each
@@ -36,6 +37,12 @@ def competitor(kernel, X, y, C: float = 1.0, alpha: float = 1.0):
                 break
     scale = min(1.0, C / np.abs(f).max())
     return scale * f, scale * float(np.sqrt(max(a @ f, 0.0)))
+
+
+def signed_R_D(learner, run, y, best):
+    """Return R_D, and what the rounds have above their weight sigma l'^2 in A, a_t - sigma l'^2."""
+    above = learner.A_weights - SIGMA * 4.0 * np.square(run.predictions - y)
+    return float((above * np.square(run.predictions - best)).sum()), above
 
 
 def play(name: str, data, jobs, args, measure, **options) -> list[dict]:

@@ -1,14 +1,10 @@
 """Sketched-KONS: regret and time against gamma, next to the lines of Theorem 3.
 
-Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states:
-    1/gamma times the regret for gamma^2 of time and memory. The paper has no experiments.
-    The csv has memory, too, and the parts of Proposition 1, 2 regret <= alpha |f|^2 + R_G + R_D.
+Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states.
     In place of R_D Pros-N-KONS has a charge of alpha |f|^2 for each restart, and FrequentKONS
     what its certificate adds for dropped atoms and inputs outside the span.
 Missing: R_G of CON-KONS, whose matrix is carried from span to span.
 Time: about two minutes; memory about 1 GB.
-Data: casp and magic04 (both come with the package), ijcnn1 if at hand; the first 4000 rows of a
-    permutation, inputs and labels scaled to [-1, 1], squared loss.
 """
 
 import pickle
@@ -19,7 +15,7 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, cpu_clock, stream
 from scripts.looks import ORANGE, look
-from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
+from scripts.papers.calandriello2017 import ALPHA, SIGMA, C, competitor, play, reproduce, signed_R_D
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
@@ -32,7 +28,6 @@ REFERENCES = {label: look(label) | {"marker": ""}
               for label in ("KONS", "CON-KONS", "Pros-N-KONS", FREQUENT[100])}  # fmt: skip
 PANELS = {"regret": (-1, "regret"), "seconds": (2, "time (s)")}  # power of gamma, axis
 COSTS = ("seconds", "round_us", "bytes", "sketch", "restarts", "R_G", "R_D", "charge")
-SIGMA = 1.0 / (8.0 * C**2)
 
 
 def restarted_R_G(kernel, X, y, run) -> float:
@@ -61,10 +56,7 @@ def parts(learner, run, kernel, data, best, norm: float) -> dict:
     if isinstance(learner, okl.FrequentKONS):
         charged = 2.0 * learner.regret_bound(norm) - ALPHA * norm**2 - learner.R_G
         return {"R_G": learner.R_G, "R_D": None, "charge": charged}
-    # a_t - sigma l'_t^2, a_t the weight of phi_t phi_t' in A
-    above = learner.A_weights - SIGMA * 4.0 * np.square(run.predictions - y)
-    R_D = float((above * np.square(run.predictions - best)).sum())
-    return {"R_G": learner.R_G, "R_D": R_D, "charge": None}
+    return {"R_G": learner.R_G, "R_D": signed_R_D(learner, run, y, best)[0], "charge": None}
 
 
 def costs(learner, run) -> dict:

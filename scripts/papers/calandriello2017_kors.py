@@ -1,11 +1,9 @@
 """KORS: size against the effective dimension, measured against requested accuracy.
 
 Reproduces: the claims of Theorem 2 of Calandriello, Lazaric, Valko (2017, ICML) on data, next to
-    uniform sampling and approximate linear dependence (ALD). The paper has no experiments.
+    uniform sampling and approximate linear dependence (ALD).
 Missing: nothing.
 Time: about 2 minutes, whatever --limit says; memory about 1 GB.
-Data: casp and magic04 (both come with the package); the first rows of a permutation, inputs scaled
-    to [-1, 1].
 """
 
 import numpy as np

@@ -1,11 +1,9 @@
 """Sketched-KONS with and without weights, with one coin and two: regret and its parts on data.
 
-Reproduces: the claim of section 6 of Calandriello, Lazaric, Valko (2017, ICML) that the unbiased
-    A^w has an accurate R_G but "a large regret R_D in high probability", and the shared coin of
-    section 5 and Corollary 1. The paper has no experiments.
+Reproduces: two claims of Calandriello, Lazaric, Valko (2017, ICML): the unbiased A^w of section 6
+    has an accurate R_G and a large R_D; the shared coin of section 5 and Corollary 1.
 Missing: nothing.
 Time: about 2 minutes; memory about 2 GB.
-Data: as calandriello2017_gamma.py.
 """
 
 import numpy as np
@@ -14,9 +12,8 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, stream
 from scripts.looks import BLACK, BLUE, ORANGE, PINK, use_symlog
-from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce
+from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce, signed_R_D
 
-SIGMA = okl.losses.get("squared").curvature(C)
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 QUICK_GAMMAS = (0.01, 0.1)
 # Label: beta, sampling, and its line: weights 1 are orange, 1/p pink; gamma alone is dashed.
@@ -45,9 +42,7 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
                 jobs.append((label, gamma, seed, learner))
 
     def parts(learner, run) -> dict:
-        # a_t - sigma l'_t^2, a_t the weight of phi_t phi_t' in A
-        above = learner.A_weights - SIGMA * 4.0 * np.square(run.predictions - y)
-        R_D = float((above * np.square(run.predictions - best)).sum())
+        R_D, above = signed_R_D(learner, run, y, best)
         return {
             "regret": float(run.losses.sum() - np.square(y - best).sum()),
             "R_G": learner.R_G,

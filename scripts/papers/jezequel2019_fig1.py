@@ -1,12 +1,9 @@
 """Rates of regret against the size of the dictionary: what the theory promises.
 
 Reproduces: Figure 1 of Jezequel, Gaillard, Rudi (2019): regret n^b with n^a atoms, d_eff(lam) = (n
-    / lam)^gamma, lam tuned, at gamma = 0.25, sqrt(2) - 1, 0.75. It stops if a curve misses the
-    published marks.
-Missing: nothing that is marked in the published figure. The published curve of Pros-N-KONS is drawn
-    next to ours, which ends below it (``theory.rates``, errata 57).
+    / lam)^gamma, lam tuned. It stops if a curve misses the published marks.
+Missing: nothing that is marked in the published figure.
 Time: a second.
-Data: none.
 """
 
 from math import sqrt

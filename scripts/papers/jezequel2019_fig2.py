@@ -2,11 +2,9 @@
 
 Reproduces: as jezequel2019_fig4.py, the share of mistakes; and M = 2 on a million rows of SUSY.
 Missing: values of the paper, whose figure is a picture only. Without the full SUSY 30,000 of its
-    rows stand for it, and made-up rows for the million. The limit cuts kernel ridge regression on
-    cod-rna, and Nystrom there with inputs in [-1, 1]. No centred basis of M = 4 on SUSY.
+    rows stand for it, and made-up rows for the million. No centred basis of M = 4 on SUSY.
 Time: at most 5 minutes of CPU time for each algorithm, half an hour in all, more with the full
     SUSY; 5 GB of memory, 8 GB with the full SUSY; --quick: about 4 minutes.
-Data: cod-rna (its test file, n = 271,617), susy or else susy30k.
 """
 
 import numpy as np

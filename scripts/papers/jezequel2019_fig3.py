@@ -1,14 +1,11 @@
 """Regret against a greedy adversary: the game of the authors, and ours.
 
-Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019): at each round (x, y) in [-1,1]^5 x [-1,1]
-    maximises the regret against kernel ridge regression. Left and middle: the game of the authors'
-    code, with points of their curves; right: ours (figures/jezequel2019_fig3.md). A game that would
-    begin after its algorithm's time limit is left out.
+Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019). Left and middle: the game of the authors'
+    code, with points of their curves; right: ours. A game that would begin after its algorithm's
+    time limit is left out.
 Missing: values of the paper's own picture (80 rounds); the authors' curves end after 15 to 45.
-    Their "nystrom_vovk" is a second game of Kernel-AWV, so Nystrom-AWV has no values. Their
-    Pros-N-KONS lags (jezequel2019_casp.py). The seeds are ours, so are KONS and CON-KONS.
+    Their "nystrom_vovk" is a second game of Kernel-AWV, so Nystrom-AWV has no values.
 Time: two minutes.
-Data: none (scripts/papers/published/jezequel2019.csv).
 """
 
 import time

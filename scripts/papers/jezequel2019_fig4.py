@@ -1,14 +1,10 @@
 """Figure 4 of Jezequel, Gaillard, Rudi (2019): average loss and time on casp and ijcnn1.
 
-Reproduces: kernel ridge regression, PKAWV with Taylor features (M = 2, 3, 4), Nystrom features,
-    FOGD and Pros-N-KONS under the paper's limit of 300 s (of CPU time); squared loss for casp,
-    share of mistakes for ijcnn1. Its page in figures/ says how we read the paper.
+Reproduces: the whole figure under the paper's limit of 300 s (of CPU time).
 Missing: values of the paper's own picture; the authors' repository has casp with 600 s. The limit
     cuts kernel ridge regression, M = 4 on ijcnn1 (14,950 features), and Nystrom and Pros-N-KONS
     there with inputs in [-1, 1]. The permutation is ours; jezequel2019_casp.py has others.
-Time: at most 5 minutes of CPU time for each algorithm, an hour in all, 5 GB of memory; --quick:
-    about 4 minutes.
-Data: casp (comes with the package), ijcnn1; scripts/papers/published/jezequel2019.csv.
+Time: at most 5 minutes for each algorithm, an hour in all, 5 GB of memory; --quick: 4 minutes.
 """
 
 from scripts.papers.jezequel2019 import Panel, reproduce

@@ -1,16 +1,10 @@
 """Is there a gap between known and revealed inputs? Exponents of regret against a greedy adversary.
 
-Reproduces: nothing published; the question after Corollary 8 of Jezequel, Gaillard, Rudi (2019):
-    the optimal rate n^(gamma / (1 + gamma)) is proved for m = n^(2 gamma / (1 - gamma^2)) atoms if
-    inputs are revealed round by round (Corollary 7, Nystrom-AWV), and for n^(2 gamma / (1 + gamma))
-    if they are known beforehand (Corollary 8). Both play with m = n^a atoms and the lam of that
-    rate, the Matern kernel (nu = 3/2, d = 1, gamma = 1/4) and n = 128 to 4096 rounds. Regret is
-    against the best penalised function of the RKHS, b its exponent over these n.
+Reproduces: nothing published; the question after Corollary 8 of Jezequel, Gaillard, Rudi (2019).
 Missing: the worst case. The adversary looks one round ahead; it sees all but the coin of the round.
     Given inputs are those that it chose against a Nystrom-AWV with other coins: who plays them has
     coins that the inputs do not know. Its labels answer the forecasts of who plays.
 Time: eleven minutes (--quick: up to 512 rounds, two seeds, some seconds).
-Data: none. Inputs are on a grid in [-1, 1], labels -1 or 1.
 """
 
 import warnings

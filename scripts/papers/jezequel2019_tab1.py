@@ -1,13 +1,9 @@
 """Exponents of regret and time, measured at growing n next to the stated ones.
 
-Reproduces: Table 1 of Jezequel, Gaillard, Rudi (2019), whose rates are upper bounds, by runs of 128
-    to 8192 rounds: the Gaussian kernel in d = 1 and 2, and a polynomial spectrum by the Matern
-    kernel (nu = 3/2, d = 1), its gamma fitted to measured effective dimensions.
+Reproduces: Table 1 of Jezequel, Gaillard, Rudi (2019), whose rates are upper bounds.
 Missing: other spectra, and of Sketched-KONS c other than 2 and more than 4096 rounds. Kernel-AWV is
     ours to add.
 Time: about 3 minutes, memory about 1 GB.
-Data: none. Labels are coins whose mean is a function of norm 1 in the RKHS, so lam = 1 is what the
-    theory wants; ``tuning`` and ``learners`` have the other parameters.
 """
 
 import time

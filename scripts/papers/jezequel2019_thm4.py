@@ -1,13 +1,10 @@
 """Time of a round of PKAWV at the degree of Theorem 4, next to the cost that the theorem states.
 
-Reproduces: the last line of Theorem 4 of Jezequel, Gaillard, Rudi (2019): "its per iteration
-    computational cost is O((3 + log(n / min(lam, 1)) / d)^(2 d)) in space and time", with the
-    constant that the O hides. lam = 1, R = sigma / 2, so that the degree is ceil(2 log n), and
-    inputs of d = 1 to 4 coordinates. A round of features depends on n by their number alone, so
-    1500 rounds at each size are enough.
+Reproduces: the last line of Theorem 4 of Jezequel, Gaillard, Rudi (2019), with the constant that
+    its O hides. lam = 1, R = sigma / 2, so that the degree is ceil(2 log n). A round of features
+    depends on n by their number alone, so 1500 rounds at each size are enough.
 Missing: more than 4000 features.
 Time: about ten seconds.
-Data: none; inputs uniform in the ball, labels are coins.
 """
 
 from math import comb, factorial, log

@@ -1,11 +1,9 @@
 """Theorem 1 of Li and Liao (2023): the dictionary that ALD keeps, against the number of rounds.
 
-Reproduces: nothing drawn in the paper; sizes of POMD's dictionary for kernels whose eigenvalues
-    decay exponentially and polynomially, with the theorem's two curves (decays fitted to the
-    spectrum) and the assumption-free bound of its proof.
+Reproduces: nothing drawn in the paper; sizes of POMD's dictionary beside the theorem's two curves
+    and the assumption-free bound of its proof.
 Missing: nothing.
 Time: about a minute, most of it eigenvalues (--quick: up to 400 rounds, a few seconds).
-Data: synthetic, uniform inputs in [-1, 1]^d and labels by coins, so that most rounds have a loss.
 """
 
 from itertools import product

@@ -1,14 +1,10 @@
 """Excess risk of one function drawn out of a run, against the number of examples.
 
 Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-to-batch conversion
-    of POMD, next to those that the paper names: Pegasos-style SGD (steps 1 / (lam t)), with the
-    rate of that for a support vector machine from Zhang's notes (2019), section 3; the regularised
-    empirical risk minimiser (ERM); and OSKL (Zhang, Yi, Jin, Lin, He 2013), which has the logistic
-    loss in place of the hinge, and the average of its functions as its result.
+    of POMD, next to the methods that the paper names.
 Missing: Theorem 3's second case, with removals (its bound: errata 62). OSKL's own step: here it is
     U / sqrt(T), as for the worst case.
 Time: two minutes (--quick: up to 512 examples, some seconds).
-Data: synthetic: x one of 40 points, chosen uniformly, whose labels flip with probability 0 or 0.1.
 """
 
 from math import log, sqrt

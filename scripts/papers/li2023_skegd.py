@@ -1,12 +1,9 @@
 """SkeGD's mistakes against its step at several settings of its map, and the published values.
 
 Reproduces: SkeGD's values in Tables 2 and 4 of Li and Liao (2023), which are far from ours on some
-    sets (magic04: 24.17 %, ours 17.7): all steps of the paper's grid, with the map as in the script
-    that the authors passed on (a new one every 0.3 T losses) and with others, next to the published
-    values and the mistakes of a constant forecast.
+    sets: all steps of the paper's grid, with the map of the authors' script and with others.
 Missing: what would settle it, the authors' settings for each set; only those of one are known.
 Time: four minutes (--quick: two permutations of the three smallest sets, a minute).
-Data: as li2023_tab2 and li2023_tab4.
 """
 
 import oklnumba as okl

@@ -1,12 +1,8 @@
 """Exponents of regret and time of first-order kernel learners, next to the stated ones.
 
-Reproduces: Table 1 of Li and Liao (2023), whose rates are upper bounds, by runs of T = 256 to 8192
-    rounds: all seven rows, on streams whose kernel alignment A_T grows like T and like sqrt(T),
-    with kernels whose eigenvalues decay exponentially and like i^-2.
+Reproduces: Table 1 of Li and Liao (2023), whose rates are upper bounds, all seven rows.
 Missing: nothing; d = 1 and the budgets are fixed, as in the experiments.
 Time: about two minutes (--quick: up to 1024 rounds, some seconds).
-Data: none. Hinge loss and |f| <= U = 1 with k(x, x) = 1, so the best function in hindsight is
-    known, with loss T - sqrt(y'K y) = T - sqrt(T (T - A_T)). Its page in figures/ has the streams.
 """
 
 from dataclasses import dataclass

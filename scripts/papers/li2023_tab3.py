@@ -3,7 +3,6 @@
 Reproduces: the whole table, and the exact A_T next to the sum of delta that the paper shows for it.
 Missing: nothing. Widths are those of the table, and the best of 2^(-2..6) on another permutation.
 Time: about two minutes, most of it the exact A_T of w8a (--quick: without w8a, ten seconds).
-Data: magic04 and mushrooms (both come with the package), w8a.
 """
 
 from dataclasses import replace

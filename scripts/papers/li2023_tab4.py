@@ -4,7 +4,6 @@ Reproduces: mnist12, a9a and ijcnn1 whole, settings as in Table 2; SUSY on other
 Missing: which 50,000 rows of SUSY the authors drew: 50,000 others of the full file stand for them
     (susy, drawn here), or else 30,000 (susy30k). Widths and times as in Table 2.
 Time: ten minutes (--quick: two permutations of mnist12, some seconds).
-Data: mnist12, a9a, ijcnn1 and susy or susy30k.
 """
 
 from scripts.papers.li2023 import A9A, IJCNN1, MNIST12, compare, susy

@@ -1,12 +1,9 @@
 """Measured regret, or mistakes, against the bound of its theorem, for every algorithm of the notes.
 
 Reproduces: nothing published; Theorems 1 to 6, Corollary 1 and footnote 1 of Zhang's lecture notes
-    (2019), with errata 42 to 46. A panel for each algorithm, on random gradients, on sparse ones
-    (one coordinate a round), and against an adversary that sees the point played. Solid: regret
-    against the best point of the comparator set so far. Dashed: the bound at that point.
+    (2019), with errata 42 to 46: random gradients, sparse ones, and an adversary.
 Missing: nothing.
 Time: about half a minute.
-Data: synthetic.
 """
 
 from collections.abc import Callable

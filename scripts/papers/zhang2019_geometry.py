@@ -1,13 +1,11 @@
 """Which geometry suits which comparator: gradient descent, exponentiated gradient, p-norms.
 
 Reproduces: nothing published; what sections 2.3 and 2.5 of Zhang's notes (2019) say in words
-    (Example 7): B_2 R_2 sqrt(2 T) of gradient descent against 2 B_1 R_inf sqrt(T log d) of
-    exponentiated gradient. Left: one coordinate of w counts, inputs are dense signs. Right: all
-    count alike, inputs have one entry. Regret of the absolute loss after T rounds, against the w
-    that makes the labels, by the number of coordinates; dashed: the two bounds.
+    (Example 7). Left: one coordinate of w counts, inputs are dense signs. Right: all count alike,
+    inputs have one entry. Dashed: B_2 R_2 sqrt(2 T) of gradient descent, 2 B_1 R_inf sqrt(T log d)
+    of exponentiated gradient.
 Missing: nothing.
 Time: about a minute.
-Data: synthetic.
 """
 
 from math import log, sqrt

@@ -1,13 +1,9 @@
 """CPU time to accuracy eps on regularised logistic loss: FTRL with and without strong convexity.
 
-Reproduces: nothing published; the motivating example of section 3 of Zhang's lecture notes (2019):
-    T = O(1 / eps^2) rounds for FTRL with a squared norm, O(log(1 / (lam eps)) / (lam eps)) for
-    Theorem 4. Rows are drawn from 2,000 points, so F and its minimum are computed exactly. What
-    counts is F at the mean of the points played. Plain FTRL is given |w*| and the horizon, and has
-    the step of the theory and the best of four multiples of it, chosen afterwards.
+Reproduces: nothing published; the motivating example of section 3 of Zhang's lecture notes (2019).
+    Rows are drawn from 2,000 points, so F and its minimum are computed exactly.
 Missing: the hinge loss.
 Time: two minutes.
-Data: synthetic.
 """
 
 from math import sqrt

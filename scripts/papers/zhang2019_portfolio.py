@@ -1,13 +1,9 @@
 """Portfolio selection: online Newton step and exponentiated gradient against rebalanced portfolios.
 
-Reproduces: nothing published; the investment game of Zhang's lecture notes (2019), section 4, with
-    the learners of Theorem 6 (online Newton step, as FTRL on the simplex) and of section 2.3
-    (exponentiated gradient). Above: wealth from 1. Below: regret in log wealth against the best
-    constant rebalanced portfolio of the whole game, and the bounds.
+Reproduces: nothing published; the investment game of Zhang's lecture notes (2019), section 4.
 Missing: the classical NYSE sets, which no installable package has. The real prices are monthly ones
     of matplotlib's Stocks.csv, without dividends or costs.
 Time: about half a minute.
-Data: synthetic, and matplotlib's Stocks.csv.
 """
 
 import csv
