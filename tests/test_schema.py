@@ -183,7 +183,7 @@ def test_text_labels_keep_their_signs(tmp_path):
     model.learn_one({"a": 1.0}, "hot").partial_fit(later[["a"]], ["mild", "hot"])
     with pytest.raises(ValueError, match="'cold' at row 0, which is not one of the classes"):
         model.learn_one({"a": 1.0}, "cold")
-    with pytest.raises(ValueError, match="other than -1 and .1, as which.*'hot' and 'mild'"):
+    with pytest.raises(ValueError, match="0 at row 0, which is not one of the classes .'hot', 'm"):
         model.partial_fit(later[["a"]], [0, 1])
 
 
@@ -338,6 +338,48 @@ ENTRIES = {
     "late": lambda learner, y: okl.run(learner, [(A[:5], y[:5]), (A[5:], y[5:])], delay=7),
 }
 every_entry = pytest.mark.parametrize("play", ENTRIES.values(), ids=ENTRIES)
+
+
+def by_pairs(learner, y):
+    okl.run(learner, [(A[:5], y[:5]), (A[5:], y[5:])], labels="optional")
+
+
+def by_the_command_line(learner, y):  # or by hand: rows and labels of a stream
+    named = {"label": "y", "classes": learner.schema.classes if learner.schema else (-1, 1)}
+    (X, signs), *_ = okl.stream(pd.DataFrame(A, columns=NAMES).assign(y=y), **named)
+    okl.run(learner, X[:60], signs[:60], labels="optional")
+    for x, label in zip(X[60:], signs[60:], strict=True):
+        learner.learn_one(x, label)
+
+
+TWO_CLASSES = (1, 2), (1, 0), (1, -1), (-1, 1), (0, 1), (True, False), (False, True), ("no", "yes")
+TWO_CLASSES += (1.5, 1.0), ("1", "0")
+LATER = ENTRIES | {"optional": by_pairs, "rows of a stream": by_the_command_line}
+
+
+@pytest.mark.parametrize("play", LATER.values(), ids=LATER)
+@pytest.mark.parametrize("classes", TWO_CLASSES, ids=str)
+def test_a_label_is_what_its_classes_say(classes, play, tmp_path):
+    labels = np.array(classes)[(SIGNS > 0).astype(int)]
+    frame = pd.DataFrame(A, columns=NAMES).assign(y=labels)
+    plain, learner = okl.LinearRidge().partial_fit(A, SIGNS), okl.LinearRidge()
+    okl.run(learner, okl.stream(frame, label="y", classes=classes), checkpoint=tmp_path / "run")
+    play(plain, SIGNS)
+    play(learner, frame.y)
+    assert learner.schema.classes == classes
+    assert_allclose(learner.predict(A), plain.predict(A), rtol=1e-9)
+    if not isinstance(classes[0], str):  # what is neither
+        refused("not one of the classes", learner.learn_one, A[0], 7)
+    again = okl.LinearRidge()
+    okl.run(again, A[::-1], labels[::-1], checkpoint=tmp_path / "run", resume=True)
+    assert_allclose(again.predict(A), plain.predict(A), rtol=1e-9)
+    for late in {1, -1} - {*classes}:  # as which classes were learned, but where 1 is the first
+        if classes[0] in (1, "1") or classes[1] == -1:
+            refused("not one of the classes", learner.learn_one, A[0], late)
+        else:
+            learner.learn_one(A[0], late)
+            plain.learn_one(A[0], late)
+    assert_allclose(learner.predict(A), plain.predict(A), rtol=1e-9)
 
 
 UP, NO_CLASSES = Y > 0, {"real": Y, "whole": Y.round(), "one": np.ones(80), "zero": np.zeros(80)}

@@ -185,8 +185,22 @@ def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
     return rounds + np.arange(n) - values
 
 
+class Signs(np.ndarray):
+    """Labels -1 and +1 that were made of two classes, which 1 may be one of: not made again."""
+
+    __array_priority__ = 1.0  # so that np.concatenate keeps the class
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asanyarray(super().__getitem__(key)).view(Signs)  # a single one too
+
+    def __array_wrap__(self, array: np.ndarray, *_: Any) -> Any:
+        return array[()]  # what is computed of them may be anything
+
+
 def as_label_array(values: Any) -> np.ndarray:
     """Return labels of any kind, texts too, as an array; a missing or masked one becomes None."""
+    if isinstance(values, Signs):
+        return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # pandas' have masks too
         return np.where(np.ma.getmaskarray(values), NONE, values.data)
     if _is_column(values) and hasattr(values, "isna"):

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from oklnumba.core import inputs
 from oklnumba.core.checks import as_plain, number, repr_short, suggest, warn
 from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_frame
 
@@ -146,19 +147,15 @@ class Schema:
     # ---- labels ----
 
     def as_signs(self, y: Any) -> Any:
-        """Return labels that are texts, where there are two classes, as -1 and +1."""
-        if self.classes is None or len(self.classes) != 2:
+        """Return labels as -1 and +1 where there are two classes, which -1 and +1 may stand for."""
+        two = self.classes is not None and len(self.classes) == 2
+        if not two or y is None or isinstance(y, inputs.Signs):
             return y
-        values, (first, second) = np.asarray(y), self.classes
-        texts = values.dtype.kind in "UOT" and all(isinstance(one, str) for one in values.flat)
-        if texts and isinstance(first, str):
-            return encode_labels(values, self.classes)
-        if values.dtype.kind in "iuf" and (np.isfinite(values) & (np.abs(values) != 1)).any():
-            raise ValueError(
-                f"y has numbers other than -1 and +1, as which this learner was taught {first!r} "
-                f"and {second!r}; pass -1 and +1"
-            )
-        return y
+        values, (first, second) = inputs.as_label_array(y), self.classes
+        signs = (values == 1) | (values == -1) | ~find_labels(values)
+        if first not in (1, "1", "1.0") and second not in (-1, "-1", "-1.0") and np.all(signs):
+            return y
+        return encode_labels(values, self.classes, hint=", which this learner was taught")
 
 
 def encode_labels(
@@ -177,7 +174,8 @@ def encode_labels(
             f"classes {list(classes)}{hint}"
         )
     if len(classes) == 2:
-        return np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
+        signs = np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
+        return signs.view(inputs.Signs)
     if missing.any():
         return np.where(missing, NONE, labels)
     return labels.astype(np.array(classes).dtype)

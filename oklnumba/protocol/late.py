@@ -62,7 +62,8 @@ class Schedule:
             )
         if not there.any():
             return np.full(values.shape, np.nan)
-        filled = np.where(there.reshape(-1, *[1] * (values.ndim - 1)), values, values[there][0])
+        filled = values.copy()
+        filled[~there] = values[there][0]
         labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
         labels[~there] = np.nan
         return labels

@@ -67,7 +67,8 @@ def _pieces(
                 schema = schema_of(chunk[0])
             part = inputs.as_rows(chunk[0], width, schema=schema)
             learner._check_points(part)
-            labels = schedule.as_labels(chunk[1], part.shape[0], signs)
+            given = chunk[1] if schema is None else schema.as_signs(chunk[1])
+            labels = schedule.as_labels(given, part.shape[0], signs)
         except ValueError as error:
             if not chunked:
                 raise

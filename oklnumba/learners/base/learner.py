@@ -145,7 +145,8 @@ class Learner(State[StateT, WorkT], Params):
         with self._lock:
             single = self._single
             is_begun = single is not None and self._fault is None
-            if is_begun and single.take_point(x) and single.take_label(y):
+            is_plain = is_begun and (self._schema is None or self._schema.classes is None)
+            if is_plain and single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
             else:
                 schema = self._schema_for(x)
