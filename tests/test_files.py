@@ -1,11 +1,13 @@
 """Files that are damaged, cut off, or of another kind are one ValueError that names the file."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba.core import files
 from oklnumba.core.files import FORMAT, digest_of, read_npz, write_npz
 from tests.battery import make, stream
 
@@ -89,8 +91,85 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path):
     refusal(tmp_path / "folder")
     with pytest.raises(FileNotFoundError):
         okl.load(tmp_path / "nothing.npz")
-    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
-        okl.OGD().save(tmp_path / "nowhere" / "learner.npz")
+
+
+# ---- what is written, and where ----
+
+X, Y = stream(make(okl.BOGD), 40)
+WRITERS = {
+    "learner": lambda path: okl.OGD().save(path),
+    "run": lambda path: okl.run(okl.OGD(), X, Y).save(path),
+    "checkpoint": lambda path: okl.run(okl.OGD(), X, Y, checkpoint=path),
+    "table": lambda path: okl.sweep(okl.OGD(), (X, Y)).save(path),
+    "csv": lambda path: okl.sweep(okl.OGD(), (X, Y)).to_csv(path),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "hard link", "mounted", "file"])
+def test_a_file_is_written_as_an_editor_would(writer, kind, tmp_path, monkeypatch):
+    path, other, synced = tmp_path / "saved", tmp_path / "other", []
+    WRITERS[writer](path)
+    path.chmod(0o600)
+    if writer != "checkpoint":  # which goes on from what is there
+        path.write_bytes(bytes(10**6))  # longer than what is written
+    if "link" in kind:
+        (other.hardlink_to if kind == "hard link" else other.symlink_to)(path)
+    else:
+        path.rename(other)
+    if kind == "dangling link":
+        path.unlink()
+    fsync, replace = os.fsync, os.replace
+
+    def rename(source, target):
+        assert synced  # so that a name never leads to half a file, even after a loss of power
+        if kind == "mounted":  # a single file in a container
+            raise OSError(16, "Device or resource busy")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(fsync(file)))
+    monkeypatch.setattr(os, "replace", rename)
+    WRITERS[writer](other)
+    for one in {path, other} if "link" in kind else {other}:
+        assert one.stat().st_size < 10**6
+        assert writer == "csv" or okl.load(one)
+        assert kind == "dangling link" or one.stat().st_mode & 0o777 == 0o600
+    assert {one.name for one in tmp_path.iterdir()} <= {"saved", "other"}
+    assert other.is_symlink() == ("link" in kind and kind != "hard link")
+    assert other.stat().st_nlink == 1 + (kind == "hard link")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_cannot_be_written_is_refused_and_is_as_before(writer, tmp_path):
+    folder, pipe, locked = tmp_path / "folder", tmp_path / "pipe", tmp_path / "locked"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    if writer == "checkpoint":
+        WRITERS[writer](locked)
+    locked.touch()
+    locked.chmod(0o444)
+    before = locked.read_bytes()
+    for path, error, message in (
+        (folder, ValueError, "folder is not a regular file"),
+        (pipe, ValueError, "pipe is not a regular file"),
+        (locked, PermissionError, "locked is read-only; make it writable"),
+        (tmp_path / "nowhere" / "file", FileNotFoundError, "nowhere does not exist; make it first"),
+    ):
+        with pytest.raises(error, match=message):
+            WRITERS[writer](path)
+    assert pipe.is_fifo() and locked.read_bytes() == before
+
+
+def test_what_a_killed_process_left_is_removed_and_no_more(tmp_path):
+    left, written, others = (
+        tmp_path / f"{name}.part" for name in (".oklnumba-1", ".oklnumba-2", "x")
+    )
+    for path in (left, others):
+        path.touch()
+    with open(written, "xb") as file:  # another process saves
+        files.lock_file(file)
+        okl.OGD().save(tmp_path / "learner.npz")
+    assert {one.name for one in tmp_path.iterdir()} == {"learner.npz", written.name, "x.part"}
 
 
 def test_numbers_that_are_not_finite_are_not_saved(tmp_path):

@@ -323,7 +323,7 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "magic04", "--learner", "FOGD", "--set", "eta=-1"], "eta must be"),
         (["run", "magic04", "--learner", "PKAWV"], "argument: 'features'"),
         (["run", "magic04", "--learner", "__import__('os').getcwd()"], "no class"),
-        (["run", "magic04", "--save", "nowhere/m.npz"], "there is no such folder"),
+        (["run", "magic04", "--save", "nowhere/m.npz"], "nowhere does not exist; make it first"),
         (["run", "{table}", "--label", "text", *INPUTS, "--save", "{table}"], "that is played"),
         (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
         (["run", "magic04", "--rows", "0"], "--rows"),

@@ -216,7 +216,6 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         (other, path, {}, re.escape(str(path))),
         (fresh, alone, {}, "is not a checkpoint"),
         (fresh, half, {}, "half.npz is not a file that oklnumba saved"),
-        (fresh, tmp_path / "nowhere" / "run.npz", {}, "folder does not exist"),
     ):
         before = contents(one)
         refused(words, okl.run, one, X, y, checkpoint=file, **options)

@@ -12,6 +12,7 @@ import oklnumba as okl
 from oklnumba.command.run import print_warnings
 from oklnumba.command.source import find_table
 from oklnumba.core.checks import require
+from oklnumba.core.files import find_target
 from oklnumba.core.inputs import find_labels
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 
@@ -20,6 +21,8 @@ def predict(args: argparse.Namespace) -> None:
     """Write the forecasts of a saved model for each row of a file, as CSV."""
     learner = okl.load(args.model)
     require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
+    if args.learn:
+        find_target(args.model)  # which refuses what cannot be written
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     data = find_table(args, like=learner if learner.schema else None)
     with file as out, print_warnings():

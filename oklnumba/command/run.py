@@ -12,6 +12,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
+from oklnumba.core.files import find_target
 from oklnumba.protocol.class_scores import ClassScores, score_classes
 
 FIRST = 64  # round of the first line of the table
@@ -88,9 +89,7 @@ def run(args: argparse.Namespace) -> None:
     learner = spelling.parse_learner(args.learner, args.set)
     if args.lags is not None or args.season is not None:
         learner = okl.Lags(learner, lags=3 if args.lags is None else args.lags, season=args.season)
-    if args.save and not Path(args.save).parent.is_dir():
-        raise ValueError(f"{args.save}: there is no such folder; make it first")
-    if args.save and Path(args.save).resolve() == Path(args.file).resolve():
+    if args.save and find_target(args.save)[0] == Path(args.file).resolve():
         raise ValueError(f"{args.save} is the file that is played; write to another")
     table = source.open_table(args)
     learner = wrap_for_classes(learner, table.classes)

@@ -5,25 +5,31 @@ SHA-256 of both, which tells damage. Nothing else is checked: load files you tru
 """
 
 import hashlib
-import itertools
 import json
 import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from oklnumba.core.checks import as_path
 from oklnumba.core.params import UnknownClass
 
+if sys.platform != "win32":
+    import fcntl
+
 FORMAT = 3
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
-_counter = itertools.count()  # two threads may save to the same path
 
 
 def digest_of(meta: str, arrays: dict[str, np.ndarray]) -> str:
@@ -65,18 +71,82 @@ def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndar
     return arrays
 
 
-@contextmanager
-def replace_file(path: str | os.PathLike) -> Iterator[Path]:
-    """Give the path of a temporary file that replaces ``path`` when the block ends."""
-    path = as_path(path)
+def find_target(path: str | os.PathLike) -> tuple[Path, os.stat_result | None]:
+    """Return the file that a path leads to, and its status if it exists; OSError if no save can be.
+
+    ValueError if it is not a file.
+    """
+    path = Path(os.path.realpath(as_path(path)))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first")
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.part")
+    old = path.stat() if path.exists() else None
+    if old and not stat.S_ISREG(old.st_mode):
+        raise ValueError(f"{path} is not a regular file; name another")
+    changed = path if old else path.parent
+    if not (os.access(changed, os.W_OK) and changed.stat().st_mode & 0o222):  # root has access
+        raise PermissionError(f"{changed} is read-only; make it writable, or name another file")
+    return path, old
+
+
+@contextmanager
+def replace_file(path: str | os.PathLike) -> Iterator[Path]:
+    """Give the path of a temporary file that replaces ``path`` when the block ends.
+
+    A link stays a link, and a file keeps its mode. Where a rename would cut hard links or
+    change the owner, or cannot be, as of a mounted file, the old contents are written over.
+    """
+    path, old = find_target(path)
+    is_beside = not old or os.access(path.parent, os.W_OK)
+    folder = path.parent if is_beside else Path(tempfile.gettempdir())
+    remove_leftovers(folder)
+    partial = folder / f".oklnumba-{secrets.token_hex(8)}.part"
     try:
-        yield partial
-        os.replace(partial, path)
+        with open(partial, "xb") as file:
+            if old:
+                shutil.copymode(path, partial)
+            with suppress(OSError):  # of file systems without locks
+                lock_file(file)
+            yield partial
+            os.fsync(file.fileno())
+        try:
+            if old and (old.st_nlink, old.st_uid) != (1, partial.stat().st_uid):
+                raise OSError("a rename would change them")
+            os.replace(partial, path)
+        except OSError:
+            if not old:
+                raise
+            with open(partial, "rb") as source, open(path, "r+b") as target:
+                shutil.copyfileobj(source, target)
+                target.truncate()
+                os.fsync(target.fileno())
     finally:
         partial.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def lock_file(file: BinaryIO) -> None:
+    """Lock a file that is being written; OSError if another process has locked it."""
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@cache  # once a process
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed."""
+    for path in folder.glob(".oklnumba-*.part"):
+        with suppress(OSError), open(path, "r+b") as file:
+            lock_file(file)
+            path.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the system write the names of a folder to the disk."""
+    with suppress(OSError):  # Windows opens no folders
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oklnumba.core.files import read_npz, refuse_damage, write_npz
+from oklnumba.core.files import find_target, read_npz, refuse_damage, write_npz
 from oklnumba.core.inputs import dense_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
@@ -51,8 +51,7 @@ class Checkpoint:
         self.path, self.every, self.resume = path, every, resume
         self.record, self.schedule = record, schedule
         self.saved_at, self.saved_rounds = time.monotonic(), 0
-        if not path.parent.is_dir():
-            self._refuse("cannot be written: its folder does not exist; make it first")
+        find_target(path)  # which refuses what cannot be written
         if path.exists():
             self._read()
 
