@@ -219,10 +219,11 @@ def textbook(kernel, landmarks, t, lam=LAM):
 def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     landmarks, at = POINTS[::5], [100, 150, N]
     rows = passes.Rows(replay, False)
-    estimates = []
+    estimates, rule = [], okl.losses.get("squared")
+    span = passes.Span(kernel, landmarks, rows, LAM, rule)
+    span.solve(at)
     for seed in range(15):
-        rule = okl.losses.get("squared")
-        found = passes.Span(kernel, landmarks, rows, LAM, rule, seed).solve(at)
+        found = span.bound(at, seed)
         for one, t in zip(found, at, strict=True):
             upper, lower, least = textbook(kernel, landmarks, t)
             assert one.upper == pytest.approx(upper, rel=1e-7)

@@ -46,6 +46,7 @@ SMOOTHING = (1.0, 0.1, 0.02)  # mu, one after another
 MOST_PASSES = 100  # of Newton's method
 LONG = 60.0  # seconds: what takes longer is announced
 SQUARED_PASSES, OTHER_PASSES = 1.5, 20.0  # all passes, in terms of the first
+WARM_PASSES = 5.0  # of other losses, starting from the function of fewer landmarks
 
 Block = tuple[np.ndarray, np.ndarray]
 Source = Callable[[], Iterable[Any]]
@@ -193,27 +194,32 @@ class Sums(NamedTuple):
 class Span:
     """The span of a kernel at landmarks: z(x) = L^-1 k(x), L L' = K + jitter; f = c.k = w.z."""
 
-    def __init__(self, kernel: Any, landmarks: np.ndarray, rows: Rows, lam: float, loss: Loss,
-                 seed: int = 0):  # fmt: skip
+    def __init__(self, kernel: Any, landmarks: np.ndarray, rows: Rows, lam: float, loss: Loss):
         self.kernel, self.landmarks, self.lam, self.loss = kernel, landmarks, lam, loss
         self._rows, self._K = rows, kernel(landmarks)
         jitter = JITTER * float(np.diag(self._K).mean())
         shifted = self._K.copy()
         shifted[np.diag_indices_from(shifted)] += jitter
         self._L = np.tril(cholesky.factor_matrix(shifted))
-        self._frequencies, self._weights = draw_frequencies(kernel, landmarks.shape[1], seed)
-        self._waves_of_landmarks = self._write_waves(landmarks)  # (M, 2 D)
+        self._draw(0)
+        self.found: list[np.ndarray] = []  # w of the functions that ``solve`` returned
+        self._passes = SQUARED_PASSES if loss.name == "squared" else OTHER_PASSES
         self._timed = False
 
     def _announce(self, seconds: float) -> None:
         """Say how long all passes will take, from the seconds of the first, if over a minute."""
         squared, self._timed = self.loss.name == "squared", True
-        seconds *= SQUARED_PASSES if squared else OTHER_PASSES
+        seconds *= self._passes
         if seconds > LONG:
             about = "about" if squared else "some"
             size = f"{len(self._rows.y):,} rows, {len(self.landmarks)} landmarks"
             text = f"the best function in hindsight takes {about} {seconds / 60:.1f} min ({size})"
             print(text, file=sys.stderr, flush=True)
+
+    def _draw(self, seed: int) -> None:
+        drawn = draw_frequencies(self.kernel, self.landmarks.shape[1], seed)
+        self._frequencies, self._weights = drawn
+        self._waves_of_landmarks = self._write_waves(self.landmarks)  # (M, 2 D)
 
     def _write_waves(self, X: np.ndarray) -> np.ndarray:
         waves = np.empty((len(X), 2 * len(self._weights)))
@@ -268,7 +274,8 @@ class Span:
         with cholesky.one_blas_thread:
             for first, X, y in self._rows.until(at):
                 if first and not self._timed:
-                    self._announce(at[-1] / first * (time.perf_counter() - begin))
+                    passed = time.perf_counter() - begin
+                    self._announce(len(self._rows.y) / first * passed)
                 cuts = np.linspace(0, len(y), PARTS + 1).astype(int)
                 left = np.array(at[-k:]) - first
                 run_together([
@@ -297,8 +304,10 @@ class Span:
         return step, -0.5 * float(step @ gradient)
 
     def _minimise(self, t: int, w: np.ndarray) -> np.ndarray:
-        """Return w of the least smoothed objective of the first t rounds."""
-        for mu in SMOOTHING if in_dual(self.loss) else SMOOTHING[-1:]:
+        """Return w of the least smoothed objective of the first t rounds, starting from w or 0."""
+        if not w.any() and t > CANDIDATES:
+            w = self._minimise(t // 10, w)
+        for mu in SMOOTHING[-1:] if w.any() or not in_dual(self.loss) else SMOOTHING:
             best, at_best, step = np.inf, w, np.zeros(len(w))
             for _ in range(MOST_PASSES):
                 sums = self.play(self._to_atoms(w)[:, None], [t], mu, True, False)[0]
@@ -314,21 +323,28 @@ class Span:
             w = at_best
         return w
 
-    def solve(self, at: list[int]) -> list[Comparator]:
+    def solve(self, at: list[int], start: list[np.ndarray] | None = None) -> list[Comparator]:
         """Return the best function of the span after each of some rounds, with intervals.
 
-        Predictions are those of the last.
+        Predictions are those of the last. ``start`` : ``found`` of a span of the first landmarks.
         """
-        m, found = len(self.landmarks), []
+        m, found = len(self.landmarks), self.found
         if self.loss.name == "squared":
             zero = np.zeros(m)
             self.play(zero[:, None], at, 1.0, True, False,
                       lambda sums: found.append(self._newton_step(sums, zero)[0]))  # fmt: skip
         else:
-            w = np.zeros(m)
-            for t in at:
+            w, self._passes = np.zeros(m), WARM_PASSES if start else OTHER_PASSES
+            for j, t in enumerate(at):
+                if start is not None:
+                    w = np.append(start[j], np.zeros(m - len(start[j])))
                 found.append(w := self._minimise(t, w))
-        C = self._to_atoms(np.column_stack(found))
+        return self.bound(at)
+
+    def bound(self, at: list[int], seed: int = 0) -> list[Comparator]:
+        """Return the functions that ``solve`` found, with intervals by frequencies of a seed."""
+        self._draw(seed)
+        C = self._to_atoms(np.column_stack(self.found))
         sums, fitted = self.play(C, at, SMOOTHING[-1], False, True)
         return [self._bound(sums, j, c, fitted) for j, c in enumerate(C.T)]
 
@@ -367,25 +383,27 @@ def solve_in_passes(
     most = min(landmarks or MOST_LANDMARKS, len(rows.candidates))
     with cholesky.one_blas_thread:  # BLAS threads are slow on a busy machine
         pivots = pivoted_cholesky(kernel, rows.candidates, most=most, seed=0)[1]
-    m = len(pivots) if landmarks else min(FEWEST_LANDMARKS, len(pivots))
+    m, start = len(pivots) if landmarks else min(FEWEST_LANDMARKS, len(pivots)), None
     while True:
-        found = Span(kernel, rows.candidates[pivots[:m]], rows, lam, loss).solve(at)
+        span = Span(kernel, rows.candidates[pivots[:m]], rows, lam, loss)
+        found = span.solve(at, start)
         if m == len(pivots) or found[-1].upper - found[-1].lower <= width * found[-1].upper:
             return found
-        m = min(2 * m, len(pivots))
+        m, start = min(2 * m, len(pivots)), span.found
 
 
 def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: int) -> float:
     """Return how many seconds the best function of n rows takes at most, from some of them."""
-    rule = losses.get(loss)
+    rule, X, y, total = losses.get(loss), X[:BLOCK_ROWS], y[:BLOCK_ROWS], 0.0
     y = inputs.as_labels(y, len(X), rule.classes)
-    rows, m = Rows(lambda: [(X, y)], rule.classes), min(len(X), MOST_LANDMARKS)
-    span, zero = Span(kernel, rows.candidates[:m], rows, 1.0, rule), np.zeros((m, 1))
-    seconds = []
-    for last in (False, False, True):
-        begin = time.perf_counter()
-        span.play(zero, [len(X)], SMOOTHING[-1], not last, last)
-        seconds.append(time.perf_counter() - begin)
-    passes = 1.0 if loss == "squared" else OTHER_PASSES
-    sizes = 1.0 + 1.0 / 4.0 + 1.0 / 16.0  # M = 2000, 1000, 500
-    return sizes * (passes * seconds[1] + seconds[2]) * n / len(X) * (MOST_LANDMARKS / m) ** 2
+    rows, m, passes = Rows(lambda: [(X, y)], rule.classes), FEWEST_LANDMARKS, OTHER_PASSES
+    while m <= MOST_LANDMARKS:
+        span = Span(kernel, rows.candidates[:m], rows, 1.0, rule)
+        zero, seconds = np.zeros((len(span.landmarks), 1)), []
+        for last in (False, False, True):  # the first is a warm-up
+            begin = time.perf_counter()
+            span.play(zero, [len(X)], SMOOTHING[-1], not last, last)
+            seconds.append(time.perf_counter() - begin)
+        total += seconds[1] * (1.0 if loss == "squared" else passes) + seconds[2]
+        m, passes = 2 * m, WARM_PASSES
+    return total * n / len(X)

@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from scripts.common import FIGURES, write_csv
+from scripts.common import FIGURES, read_csv, write_csv
 
 
 def stream(n: int, d: int):
@@ -70,14 +70,19 @@ def report(doc, quick: str, jobs) -> None:
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--output", type=Path, default=FIGURES, help="folder of the csv")
+    only = "this job alone, from 0; other rows stay in the csv"
+    parser.add_argument("--only", type=int, action="append", metavar="N", help=only)
     args, rows = parser.parse_args(), []
+    todo, where = jobs(args.quick), f"{machine()}, load {os.getloadavg()[0]:.0f}"
     with threadpool_limits(1):  # one thread on both sides: the loops here have one
-        for job in tqdm(jobs(args.quick), desc="benchmarks", disable=None):
-            rows += job()
+        for number in tqdm(args.only or range(len(todo)), desc="benchmarks", disable=None):
+            rows += todo[number]()
     path = args.output / f"{Path(sys.argv[0]).stem}{'_quick' * args.quick}.csv"
+    new = {r["what"] for r in rows}
+    old = [r for r in read_csv(path) if r["what"] not in new] if args.only else []
     # Line ends as in the files of figures/, so that a new run changes numbers only.
-    write_csv(path, [r | {"machine": machine()} for r in rows], end="\r\n")
-    print(f"{machine()}; one BLAS thread")
+    write_csv(path, [*old, *(r | {"machine": where} for r in rows)], end="\r\n")
+    print(f"{where}; one BLAS thread")
     for r in rows:
         goal = f"  (goal {r['goal']}: {r['kept']})" if r["goal"] else ""
         took = f"{r['seconds']} s, " if r["seconds"] else ""
