@@ -4,6 +4,7 @@ The first rows with names give the schema, by which every later row is read. Arr
 and are used as they are.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -18,6 +19,9 @@ from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
 MOST_NAMED = 12  # columns in a message or a repr
+FEWEST_ROWS = 8  # of a piece that is warned of each time, where most of its values are new
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0*|(?:\.\d*)?[eE][-+]?\d+)")
+TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ])?(\d\d:\d\d:\d\d)(\.\d+)?(Z|[-+]\d\d:?\d\d)?")
 
 
 @dataclass(repr=False)
@@ -113,20 +117,24 @@ class Schema:
     def encode(self, columns: Any) -> list[np.ndarray]:
         """Return each encoded column as a column of 0 and 1 for each of its values, (n, values).
 
-        Other values are 0 throughout; the first one in a column is warned of.
+        Other values are 0 throughout. The first one in a column is warned of, and so is each piece
+        of rows in which most values are others: they may be written in another way.
         """
         arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
         hot = []
         for name, values in self.categories.items():
-            texts = as_texts(columns[name])
+            texts = as_texts(columns[name], name)
             places = compute.index_in(texts, value_set=arrow.array(values, "string"))
             places = places.fill_null(-1).to_numpy(zero_copy_only=False)
             hot.append(np.equal.outer(places, np.arange(len(values))).astype(np.float64))
+            rows, others = len(places), np.flatnonzero(places < 0)
             rare = len(values) == MOST_VALUES  # others are expected
-            if places.min(initial=0) < 0 and not rare and name not in self._warned:
+            most = rows >= FEWEST_ROWS and len(others) > (rows - 1 if rare else rows / 2)
+            if most or len(others) and not rare and name not in self._warned:
                 self._warned.add(name)
+                share = f" in {len(others)} of {rows} rows" * most
                 warn(
-                    f"column {name!r} has {texts[int(places.argmin())].as_py()!r}, which is not "
+                    f"column {name!r} has {texts[int(others[0])].as_py()!r}{share}, which is not "
                     f"among the values that the learner was taught: {list_names(values)}. Such "
                     "values count as other: they are 0 in all columns of that name"
                 )
@@ -134,7 +142,7 @@ class Schema:
 
     def refuse_other_names(self, given: Iterable[Any], what: str) -> None:
         """Raise ValueError for columns that are missing or unknown."""
-        given, taught = list(given), (*self.needed, *self.ignored, self.label)
+        given, taught = dict.fromkeys(given), {*self.needed, *self.ignored, self.label}
         missing = [name for name in self.needed if name not in given]
         unknown = [name for name in given if name not in taught]
         faults = [f"lacks {list_names(missing)}"] if missing else []
@@ -189,7 +197,7 @@ def schema_of(X: Any) -> Schema | None:
 
 def plain_name(name: Any) -> Any:
     """Return the name of a column as a text or an integer, which JSON has."""
-    name = as_plain(name)
+    name = name if type(name) is str else as_plain(name)
     return name if isinstance(name, str | int) else str(name)
 
 
@@ -222,14 +230,47 @@ def as_named_numbers(
 # ---- encoded columns, by pyarrow ----
 
 
-def as_texts(values: Any) -> Any:
-    """Return a column of texts, categories, integers, ... as an Arrow array of texts."""
+def as_texts(values: Any, name: Any) -> Any:
+    """Return a column of values of any type as an Arrow array of texts, "" for missing ones."""
     arrow = import_module("pyarrow")
-    return arrow.array(values, from_pandas=True).cast("string").fill_null("")
+    try:
+        array = arrow.array(values, from_pandas=True)
+    except (ValueError, TypeError):  # objects of several types
+        given = inputs.as_label_array(values)
+        array = arrow.array(np.where(find_labels(given), given.astype(str), NONE))
+    if arrow.types.is_duration(array.type) or arrow.types.is_nested(array.type):
+        raise ValueError(f"column {name!r} holds {array.type}, which is not encoded; drop it")
+    array = getattr(array, "combine_chunks", lambda: array)()
+    if not arrow.types.is_dictionary(array.type):
+        array = array.cast("string").dictionary_encode()
+    texts = array.dictionary.cast("string").fill_null("").to_pylist()
+    return arrow.array(map(spell_value, texts), "string").take(array.indices).fill_null("")
 
 
-def find_values(values: Any) -> tuple[str, ...]:
-    """Return the values of a column, the most frequent ones if they are many, sorted."""
-    counts = as_texts(values).value_counts().to_pylist()
+def spell_value(text: str) -> str:
+    """Return a text that is the same for all spellings of a number, a bool or a time.
+
+    Files write 1 as 1.0 where the column has a gap, true as True, and 12:00 with or without zeros.
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    if text in ("nan", "NaN"):
+        return ""
+    if NUMBER.fullmatch(text):
+        whole, value = text.partition(".")[0], float(text)
+        if "e" in text.lower():
+            whole = str(int(value)) if value.is_integer() else repr(value)
+        return "0" if whole == "-0" else whole
+    if found := TIME.fullmatch(text):
+        day, clock, fraction, zone = (part or "" for part in found.groups())
+        zone = zone.replace(":", "").replace("+0000", "Z")
+        time = clock + fraction.rstrip("0").rstrip(".") + zone
+        return day[:10] + f" {time}" * (time != "00:00:00") if day else time
+    return text
+
+
+def find_values(texts: Any) -> tuple[str, ...]:
+    """Return the values of a column of texts, the most frequent ones if they are many, sorted."""
+    counts = texts.value_counts().to_pylist()
     counts.sort(key=lambda one: (-one["counts"], one["values"]))
     return tuple(sorted(one["values"] for one in counts[:MOST_VALUES]))

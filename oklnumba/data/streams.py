@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -147,6 +148,7 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
     if is_frame(source):
+        source = source.collect() if hasattr(source, "collect") else source  # a lazy one
         table = checks.import_optional("pyarrow", "frames").table(source)
         return import_module("pyarrow.dataset").dataset(table), "a frame"
     paths, kind = _list_files(source, format)
@@ -301,11 +303,10 @@ def _find_schema(
     of_texts = classes is None and kind.startswith(TEXTS)
     categories = {}
     if encode or of_texts:
-        types = _choose_types(dataset, "", Schema((), dict.fromkeys(encode, ())))
-        first = _read_first(dataset, types, [*encode, label])
-        categories = {one: find_values(first.column(one)) for one in encode}
+        first = _read_first(dataset, dict.fromkeys(encode, ()), label if of_texts else None)
+        categories = {one: find_values(first[one]) for one in encode}
     if of_texts:
-        texts = sorted(set(as_texts(first.column(label)).to_pylist()) - {""})
+        texts = sorted({*first[label].to_pylist()} - {"", None})
         what = "the texts of two classes or more in the first rows"
         classes = tuple(checks.require_different(f"column {label!r}", texts, 2, what))
     elif classes is None and kind == "bool":
@@ -314,9 +315,23 @@ def _find_schema(
     return Schema(tuple(numbers), categories, label, classes, ignored, given.reading)
 
 
-def _read_first(dataset: Any, types: Any, columns: list[str]) -> Any:
-    """Return columns of the first rows."""
-    return dataset.replace_schema(types).scanner(columns=columns).head(LOOK_ROWS)
+def _read_first(dataset: Any, encode: dict[str, tuple], label: str | None) -> dict[str, Any]:
+    """Return the texts of columns in the first rows."""
+    types, left, chunks = _choose_types(dataset, "", Schema((), encode)), LOOK_ROWS, []
+    columns = [*encode, *({label} - {None})]
+
+    def make_texts(batch: Any) -> dict[str, Any]:
+        part = batch.slice(0, left)
+        texts = {one: as_texts(part.column(one), one) for one in encode}
+        return texts if label is None else texts | {label: part.column(label).cast("string")}
+
+    with closing(_scan(dataset, "", types, columns, make_texts)) as parts:
+        for _, texts in parts:
+            chunks.append(texts)
+            if (left := left - len(texts[columns[0]])) <= 0:
+                break
+    join = import_module("pyarrow").chunked_array
+    return {one: join([texts[one] for texts in chunks], "string") for one in columns}
 
 
 def _match_schema(dataset: Any, schema: Schema, label: Any, drop: Any) -> Schema:
@@ -337,7 +352,8 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
     if schema.classes is not None and schema.label in odd:
         odd.remove(schema.label)
     if odd:
-        inputs.as_inputs(_read_first(dataset, types, odd), name=name)  # which says what they hold
+        first = dataset.scanner(columns=odd).head(LOOK_ROWS)
+        inputs.as_inputs(first, name=name)  # which says what they hold
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
         numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
         wanted = dict.fromkeys(numbers, arrow.float64())
@@ -353,9 +369,23 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
 
 
 def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
-    """Yield batches of rows, file by file, so that errors name the file."""
-    label, kind = schema.label, _format_of(dataset)
-    names = [*schema.needed, *({label} & {*types.names})]
+    """Yield rows and labels, batch by batch."""
+    columns = [*schema.needed, *({schema.label} & {*types.names})]
+
+    def make_rows(batch: Any) -> Block:
+        floats = [batch.column(one).cast("float64", safe=False) for one in schema.names]
+        X = np.column_stack([*floats, *schema.encode(batch)])  # NaN if missing
+        return X, _as_labels(batch, schema.label)
+
+    for where, (X, y) in _scan(dataset, name, types, columns, make_rows):
+        yield where, X, y
+
+
+def _scan(
+    dataset: Any, name: str, types: Any, columns: list[str], make: Callable[[Any], Any]
+) -> Generator[tuple[str, Any], None, None]:
+    """Yield what is made of each batch of rows, file by file, so that errors name the file."""
+    kind = _format_of(dataset)
     options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
     if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
@@ -366,12 +396,10 @@ def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
         try:
-            for batch in fragment.scanner(schema=here, columns=names, **options).to_batches():
+            for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
-                    floats = [batch.column(one).cast("float64", safe=False) for one in schema.names]
-                    X = np.column_stack([*floats, *schema.encode(batch)])  # NaN if missing
-                    yield where, X, _as_labels(batch, label)
-        except (OSError, ValueError) as error:  # nearly all errors of pyarrow are ValueErrors
+                    yield where, make(batch)
+        except (OSError, ValueError, TypeError, NotImplementedError) as error:  # of pyarrow
             raise ValueError(f"{where}: {error}") from error
 
 
@@ -382,7 +410,7 @@ def _as_labels(batch: Any, label: str | None) -> np.ndarray:
     column = batch.column(label)
     if not str(column.type).startswith(TEXTS):
         return column.to_numpy(zero_copy_only=False)
-    texts = as_texts(column).to_numpy(zero_copy_only=False)
+    texts = column.cast("string").fill_null("").to_numpy(zero_copy_only=False)
     return np.where(texts == "", inputs.NONE, texts)
 
 
