@@ -1,20 +1,23 @@
-"""The cache of compiled code: it sees every edit in hot/, and gives the bits that were compiled."""
+"""Compiled code on disk and in the wheel: it sees every edit in hot/ and gives the same bits."""
 
+import ast
 import shutil
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
 from numba.core import caching
+from numba.core.registry import cpu_target
 
 from oklnumba.hot.primitives import jit
-from tests.checks import COMPILED, ROOT, dispatchers, needs_own_compiler, python
+from tests.checks import COMPILED, ROOT, dispatchers, needs_own_compiler, python, tree
 
 if COMPILED and not jit.PLAIN:
-    from oklnumba.hot.primitives import compiler
+    from oklnumba.hot.primitives import cache
 
 pytestmark = needs_own_compiler
 
@@ -42,7 +45,7 @@ def hits_and_misses(function):
 
 def test_numba_saves_and_loads_with_our_cache(empty_cache):
     assert type(doubled(numba.njit(cache=True))._cache) is caching.FunctionCache
-    assert {type(f._cache) for f in dispatchers().values()} == {compiler.FolderCache}
+    assert {type(f._cache) for f in dispatchers().values()} == {cache.FolderCache}
     first, second = doubled(), doubled()
     assert first(2.0) == 4.0 and hits_and_misses(first) == (0, 1)
     assert sorted(path.suffix for path in empty_cache.rglob("*.nb?")) == [".nbc", ".nbi"]
@@ -51,7 +54,7 @@ def test_numba_saves_and_loads_with_our_cache(empty_cache):
 
 def test_after_an_edit_old_machine_code_is_not_loaded(empty_cache, monkeypatch):
     assert doubled()(2.0) == 4.0
-    monkeypatch.setattr(compiler, "STAMP", "of an edited folder")
+    monkeypatch.setattr(cache, "stamp_of", lambda path: "of an edited file")
     # Numba writes the index, then the file it names: a process may be killed in between.
     with monkeypatch.context() as patch:
         patch.setattr(caching.IndexDataCacheFile, "_save_data", killed)
@@ -77,7 +80,7 @@ def test_a_class_of_old_machine_code_may_be_gone(empty_cache, monkeypatch, is_ki
         return total
 
     assert summed()(Pair(1.0, 2.0)) == 3.0
-    monkeypatch.setattr(compiler, "STAMP", "of an edited folder")
+    monkeypatch.setattr(cache, "stamp_of", lambda path: "of an edited file")
     if is_killed:  # the new index names old machine code
         with monkeypatch.context() as patch:
             patch.setattr(caching.IndexDataCacheFile, "_save_data", killed)
@@ -100,28 +103,64 @@ def test_machine_code_of_another_signature_is_not_loaded(empty_cache):
 
 
 def test_without_sources_nothing_is_cached(empty_cache, monkeypatch):
-    monkeypatch.setattr(compiler, "STAMP", "")
-    assert type(doubled()._cache) is caching.NullCache and jit.cache_folder() is None
+    monkeypatch.setattr(cache, "stamp_of", lambda path: "")
+    assert type(doubled()._cache) is caching.NullCache
 
 
-# ---- a copy of the package: an edit in another file, folders that cannot be written ----
+def test_fields_that_change_places_are_compiled_anew(empty_cache, monkeypatch):
+    def difference():
+        @jit.hot
+        def take(pair):
+            return pair.x - pair.y
+
+        return take
+
+    assert difference()(Pair(1.0, 3.0)) == -2.0
+    exchanged = NamedTuple("Pair", [(name, float) for name in reversed(Pair._fields)])
+    exchanged.__module__ = __name__
+    monkeypatch.setattr(sys.modules[__name__], "Pair", exchanged)
+    again = difference()
+    assert again(Pair(1.0, 3.0)) == 2.0 and hits_and_misses(again) == (0, 1)
+
+
+def test_a_stamp_knows_all_that_a_file_imports():
+    for path in (ROOT / "oklnumba" / "hot").rglob("*.py"):
+        names = {n.module or "" for n in ast.walk(tree(path)) if isinstance(n, ast.ImportFrom)}
+        files = {ROOT / f"{n.replace('.', '/')}.py" for n in names if n.startswith("oklnumba")}
+        assert cache._read(path)[1] == files and all(file.is_file() for file in files)
+
+
+# ---- a copy of the package: edits, folders that cannot be written, code that it brings ----
 
 FORECAST = """
-import json, sys
+import json, logging, sys, numba
+logging.basicConfig(stream=sys.stderr)
 sys.path.insert(0, FOLDER)
+numba.__version__ = VERSION
 import numpy as np, oklnumba as okl
 from oklnumba.hot.kons import clipped_forecasts as loop  # quick to compile; calls dot of linalg.py
 forecasts = np.empty(40)
 loop(np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.ones(2), 9.0, forecasts)
 counts = loop.stats.cache_hits.total(), loop.stats.cache_misses.total()
+if LEVEL:
+    from oklnumba.hot.primitives.cache import write_bundled
+    write_bundled(LEVEL, loop)
 print(json.dumps([okl.__file__, forecasts.tolist(), counts]))
 """
+NOWHERE = {  # root may write everywhere: so the folders are in a device
+    "NUMBA_CACHE_DIR": "/dev/null/numba",
+    "HOME": "/dev/null/home",
+    "XDG_CACHE_HOME": "/dev/null/cache",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+HOST = llvm.get_host_cpu_name()
 
 
-def forecast(folder, **environment):
+def forecast(folder, version=numba.__version__, level="", **environment):
     """Forecast with the package in a folder; return the forecasts, and (loads, compilations)."""
-    code = FORECAST.replace("FOLDER", repr(str(folder)))
+    code = FORECAST.replace("FOLDER", repr(str(folder))).replace("VERSION", repr(version))
     environment = {"NUMBA_CACHE_LOCATOR_CLASSES": None} | environment
+    code = code.replace("LEVEL", repr(level))
     file, forecasts, counts = python(code, cwd=folder, **environment)
     assert Path(file).parent.parent == folder
     return forecasts, tuple(counts)
@@ -129,41 +168,59 @@ def forecast(folder, **environment):
 
 @pytest.fixture
 def copy(tmp_path):
-    """Return a folder with a copy of the package."""
-    leave = shutil.ignore_patterns("*.nb?")
+    """Return a folder with a copy of the package; ``__pycache__`` is a file, so not writable."""
+    leave = shutil.ignore_patterns("__pycache__", "compiled")
     shutil.copytree(ROOT / "oklnumba", tmp_path / "oklnumba", ignore=leave)
+    for path in ("hot", "hot/primitives"):
+        (tmp_path / "oklnumba" / path / "__pycache__").write_text("no folder")
     return tmp_path
 
 
-def test_an_edit_in_another_file_is_seen_and_no_edit_compiles_nothing(copy):
-    cache = str(copy / "cache")
-    before, counts = forecast(copy, NUMBA_CACHE_DIR=cache)
-    assert counts == (0, 1)
-    assert forecast(copy, NUMBA_CACHE_DIR=cache) == (before, (1, 0))
-    path = copy / "oklnumba" / "hot" / "primitives" / "linalg.py"
+def edit(folder, name, old, new):
+    """Replace a text in a file of hot/."""
+    path = folder / "oklnumba" / "hot" / name
     text = path.read_text(encoding="utf-8")
-    assert "    return s\n" in text
-    path.write_text(text.replace("    return s\n", "    return 2.0 * s\n", 1), encoding="utf-8")
-    after, counts = forecast(copy, NUMBA_CACHE_DIR=cache)
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_an_edit_compiles_again_what_it_touches_and_nothing_else(copy):
+    folder = {"NUMBA_CACHE_DIR": str(copy / "cache")}
+    before, counts = forecast(copy, **folder)
+    assert counts == (0, 1)
+    edit(copy, "krls.py", '"""', '""" ')
+    assert forecast(copy, **folder) == (before, (1, 0))
+    edit(copy, "primitives/linalg.py", "    return s\n", "    return 2.0 * s\n")
+    after, counts = forecast(copy, **folder)
     assert after == [2.0 * one for one in before] and counts == (0, 1)
 
 
-@pytest.mark.parametrize("chosen, plain", [(None, "1"), ("/dev/null/numba", "0")])
-def test_it_works_where_no_cache_folder_is_writable(copy, chosen, plain):
-    # root may write everywhere: so __pycache__ is a file here, and the home folder is in a device
-    for path in ("hot", "hot/primitives"):
-        shutil.rmtree(copy / "oklnumba" / path / "__pycache__", ignore_errors=True)
-        (copy / "oklnumba" / path / "__pycache__").write_text("no folder")
-    forecasts, counts = forecast(
-        copy,
-        NUMBA_CACHE_DIR=chosen,
-        HOME="/dev/null/home",
-        XDG_CACHE_HOME="/dev/null/cache",
-        PYTHONDONTWRITEBYTECODE="1",
-        OKLNUMBA_PLAIN_JIT=plain,
-    )
+@pytest.mark.parametrize("plain", ["0", "1"])
+def test_it_works_where_no_cache_folder_is_writable(copy, plain):
+    forecasts, counts = forecast(copy, OKLNUMBA_PLAIN_JIT=plain, **NOWHERE)
     assert np.isfinite(forecasts).all() and counts == (0, 1)
     assert not list(copy.rglob("*.nbi"))
+
+
+def test_machine_code_in_the_package_is_taken_unless_something_differs(copy):
+    level = "x86-64-v3"
+    features = ",".join(cache.LEVELS[level])
+    if not set(cache.LEVELS[level]) <= set(
+        cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    ):
+        pytest.skip("this processor cannot run it")
+    made = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": features}
+    first, counts = forecast(copy, level=level, **NOWHERE, **made)
+    assert counts == (0, 1)
+    assert forecast(copy, **NOWHERE) == (first, (1, 0))
+    assert forecast(copy, NUMBA_CACHE_DIR=str(copy / "cache")) == (first, (1, 0))
+    others = {"NUMBA_CPU_NAME": HOST}, {"NUMBA_ENABLE_AVX": "0"}, {"NUMBA_BOUNDSCHECK": "1"}
+    for other in (*others, {"NUMBA_OPT": "2"}, {"version": "0.68.99"}):
+        forecasts, counts = forecast(copy, **NOWHERE, **other)
+        np.testing.assert_allclose(forecasts, first, rtol=1e-13)
+        assert counts == (0, 1), other
+    edit(copy, "primitives/linalg.py", "    return s\n", "    return 2.0 * s\n")
+    assert forecast(copy, **NOWHERE) == ([2.0 * one for one in first], (0, 1))
 
 
 # ---- the same bits from a process that compiles and from one that loads ----
@@ -194,6 +251,7 @@ print(json.dumps([found, counts, said.getvalue()]))
 
 def test_a_process_that_loads_has_the_bits_of_one_that_compiled_which_says_so_once(tmp_path):
     folder = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_LOCATOR_CLASSES": None}
+    folder |= {"NUMBA_CPU_NAME": HOST}  # so that nothing comes from oklnumba/compiled
     (cold, compiled, first), (warm, loaded, second) = (python(PLAY, **folder) for _ in range(2))
     assert cold == warm
     assert compiled.keys() == loaded.keys() and len(loaded) > 3

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import warnings
 from typing import Any
 
 import oklnumba as okl
@@ -13,7 +14,7 @@ from oklnumba.command.predict import predict
 from oklnumba.command.run import run
 from oklnumba.command.source import FORMS, join_lines
 from oklnumba.data import datasets
-from oklnumba.hot.primitives.jit import cache_folder
+from oklnumba.hot.primitives.jit import cache_folder, has_compiled
 from oklnumba.protocol.warming import NO_FOLDER
 
 ABOUT = "Online kernel learning with regret guarantees."
@@ -43,13 +44,16 @@ def data(args: argparse.Namespace) -> None:
 def warm_up(args: argparse.Namespace) -> None:
     """Compile beforehand, and keep it on disk."""
     learners = [one if one.isidentifier() else spelling.parse_learner(one) for one in args.learners]
-    folder = cache_folder()
-    if folder is None:
-        raise OSError(f"compiled code cannot be stored: {NO_FOLDER}")
-    seconds = okl.warm_up(*learners, progress=args.progress)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # here it is an error
+        seconds = okl.warm_up(*learners, progress=args.progress)
     for title, spent in seconds.items():
         print(f"{spent:7.2f} s  {title}")
-    print(f"{sum(seconds.values()):7.2f} s  in all; stored in {folder}")
+    folder = cache_folder()
+    if folder is None and has_compiled():
+        raise OSError(f"compiled code cannot be stored: {NO_FOLDER}")
+    where = f"stored in {folder}" if has_compiled() else "nothing was left to compile"
+    print(f"{sum(seconds.values()):7.2f} s  in all; {where}")
 
 
 CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"

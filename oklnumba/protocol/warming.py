@@ -13,7 +13,7 @@ from oklnumba.components.kernels import Gaussian
 from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.display import Bar
 from oklnumba.core.params import Params, clone, list_classes
-from oklnumba.hot.primitives.jit import cache_folder
+from oklnumba.hot.primitives.jit import cache_folder, has_compiled
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.first_order import OGD
@@ -54,7 +54,8 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
 
     The cache is the folder ``NUMBA_CACHE_DIR``, or else lies beside the package or, where that is
     read-only, in the user's cache folder. Processes that find it compile nothing. A warning says so
-    if no folder is writable.
+    if no folder is writable. A wheel brings compiled code, which is only loaded then. Call it where
+    a service starts: no forecast or label after it waits for a compiler.
 
     Parameters
     ----------
@@ -77,14 +78,14 @@ def warm_up(*learners: str | Learner, progress: bool = False) -> dict[str, float
     progress = require_flag("progress", progress)
     wanted = {one if isinstance(one, str) else repr(one): one for one in learners or warmable()}
     plays = {title: list(examples(one)) for title, one in wanted.items()}
-    if cache_folder() is None:
-        warn(f"compiled code is not stored, so that other processes compile again: {NO_FOLDER}")
     seconds = {}
     for title, made in Bar(plays.items(), unit=" learner", disable=not progress):
         start = time.process_time()
         for learner in made:
             _play(learner)
         seconds[title] = time.process_time() - start
+    if cache_folder() is None and has_compiled():
+        warn(f"compiled code is not stored, so that other processes compile again: {NO_FOLDER}")
     return seconds
 
 
@@ -130,8 +131,11 @@ def _play(learner: Learner) -> None:
         warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
         if run(learner, X, y).interrupted:
             raise KeyboardInterrupt
+        learner.health()
     learner.predict(X)
     losses.get("logistic").value(X[:, 0], X[:, 1])  # the one loss whose values are compiled
     for t in range(BY_HAND):
         learner.predict_one(X[t])
         learner.learn_one(X[t], y[t])
+    for name in ("w", "weights"):  # what else a learner computes of its state
+        getattr(learner, name, None)

@@ -10,79 +10,26 @@ tests/test_numba_assumptions.py checks.
 
 import functools
 import gc
-import hashlib
 import importlib
 import logging
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import llvmlite.binding as llvm
 import numba
 from numba import types
-from numba.core import analysis, caching, cgutils, compiler, ir, typed_passes, untyped_passes
+from numba.core import analysis, cgutils, compiler, ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.types.functions import BaseFunction
 
+from oklnumba.hot.primitives.cache import cache_of
 
-def _digest_of_folder() -> str:
-    """Return a digest of every source file of hot/; empty if they are in an archive."""
-    digest = hashlib.sha256()
-    paths = sorted(Path(__file__).parents[1].rglob("*.py"))
-    for path in paths:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest() if paths else ""
-
-
-# Numba loads a cached function if its stamp is that of its source. Numba's stamp covers only the
-# file that defines the function: after an edit in linalg.py, loops in other files would keep the
-# old machine code.
-STAMP = _digest_of_folder()
 WIDE = set()  # functions apart that have vectors of 64 bytes, where the processor has them
 SILENT_SECONDS = 1.0  # of compiling, before it is said
-
-
-class _Results(caching.CompileResultCacheImpl):
-    """What numba caches of a function, with the stamp of this folder."""
-
-    def reduce(self, data):
-        """Return what is written for a compiled function."""
-        return STAMP, super().reduce(data)
-
-    def rebuild(self, target_context, reduced_data):
-        """Return the compiled function, or None if it was written before an edit.
-
-        Numba writes the index before the file that it names: a process killed in between leaves a
-        new index that points to old machine code.
-        """
-        stamp, written = reduced_data[0], reduced_data[-1]
-        return super().rebuild(target_context, written) if stamp == STAMP else None
-
-
-class FolderCache(caching.FunctionCache):
-    """Numba's cache of compiled functions, stamped with the digest of this folder."""
-
-    _impl_class = _Results
-
-    def __init__(self, function):
-        super().__init__(function)
-        self._cache_file._source_stamp = STAMP
-        # Numba compares the version before it reads the rest of the index, which names the classes
-        # of arguments: an edit may have renamed them.
-        self._cache_file._version += STAMP
-
-    def load_overload(self, sig, target_context):
-        """Load machine code without numba's tables for compiling, which take 0.25 s to fill."""
-        try:
-            loaded = self._load_overload(sig, target_context)
-        except AttributeError:  # old machine code, of a class that is gone
-            return None
-        # Two processes that compile at once may write two signatures into one file.
-        return loaded if loaded is not None and loaded.signature.args == tuple(sig) else None
 
 
 class _Part(JITCodeLibrary):
@@ -296,9 +243,5 @@ def compile_whole(function, inlined, options):
 
     entered.get_call_template = template
     entered.get_overload = called.get_overload
-    if STAMP:  # without a stamp an edit would not be seen
-        try:
-            entered._cache = FolderCache(function)
-        except RuntimeError:  # no folder is writable: compile in every process
-            pass
+    entered._cache = cache_of(function)
     return entered

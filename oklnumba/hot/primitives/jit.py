@@ -9,9 +9,11 @@ Loops are compiled by compiler.py: first calls take a third of numba's time, and
 the same bits. It uses internals of numba. Plain ``numba.njit`` takes its place, with the same
 results up to rounding, for a numba newer than ``NEWEST_TESTED``, if compiler.py cannot be imported,
 and with ``OKLNUMBA_PLAIN_JIT=1`` in the environment. Numba's cache then sees edits only in the file
-that defines a function: after an edit in another file of hot/, delete the cache.
+that defines a function: after an edit in another file of hot/, delete the cache. Otherwise an edit
+compiles again what it touches (cache.py).
 """
 
+import logging
 import os
 import re
 from enum import Enum
@@ -79,6 +81,12 @@ _version = tuple(map(int, re.findall(r"\d+", numba.__version__)[:2]))
 _wanted = os.environ.get("OKLNUMBA_PLAIN_JIT") == "1"
 COMPILES = not numba.config.DISABLE_JIT
 PLAIN = compile_whole is None or _version > NEWEST_TESTED or _wanted
+LOOPS = []  # all that is compiled
+if COMPILES and PLAIN and not _wanted:
+    logging.getLogger("oklnumba").warning(
+        f"numba {numba.__version__} is none that oklnumba was tested with (they end at "
+        f"{NEWEST_TESTED[0]}.{NEWEST_TESTED[1]}): first calls compile four times as long"
+    )
 
 
 def _jit(fastmath: set[str], inlined: bool = True, wide: bool = False):
@@ -95,10 +103,12 @@ def _jit(fastmath: set[str], inlined: bool = True, wide: bool = False):
         if numba.config.DISABLE_JIT:
             return function
         if PLAIN:
-            return _compile_plain(function, options)
-        if wide:
-            WIDE.add(function)
-        return compile_whole(function, inlined, options)
+            LOOPS.append(_compile_plain(function, options))
+        else:
+            if wide:
+                WIDE.add(function)
+            LOOPS.append(compile_whole(function, inlined, options))
+        return LOOPS[-1]
 
     return decorate
 
@@ -131,7 +141,12 @@ if PLAIN or not COMPILES:
 
 def cache_folder() -> str | None:
     """Return the folder where compiled code is stored, None if none is writable."""
-    return getattr(getattr(hot(cache_folder), "stats", None), "cache_path", None)
+    return LOOPS[0].stats.cache_path if LOOPS else None
+
+
+def has_compiled() -> bool:
+    """Return whether this process compiled anything itself."""
+    return any(loop.stats.cache_misses for loop in LOOPS)
 
 
 def entry(loop, arguments):
