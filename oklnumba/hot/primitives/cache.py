@@ -45,10 +45,11 @@ LEVELS = {level: [f"+{one}" for one in names.split()] for level, names in LEVELS
 
 @functools.cache
 def _read(path: Path) -> tuple[str, set[Path]]:
-    """Return the digest of a file, and which files of hot/ it imports."""
+    """Return the digest of a file and, if it is in hot/, which files of hot/ it imports."""
     text = path.read_text(encoding="utf-8")
-    found = {HOT.parents[1].joinpath(*name.split(".")) for name in IMPORT.findall(text)}
-    return hashlib.sha256(text.encode()).hexdigest(), {one.with_suffix(".py") for one in found}
+    names = IMPORT.findall(text) if HOT in path.parents else []
+    files = {HOT.parents[1].joinpath(*name.split(".")).with_suffix(".py") for name in names}
+    return hashlib.sha256(text.encode()).hexdigest(), files
 
 
 @functools.cache
@@ -88,7 +89,7 @@ def spell(kind) -> str:
     """
     if isinstance(kind, BoundType):
         return f"Bound({spell(kind.arguments)})"
-    if isinstance(kind, types.NamedTuple):
+    if isinstance(kind, types.BaseNamedTuple):
         made = kind.instance_class
         return f"{made.__module__}.{made.__qualname__}{kind.fields}({spell(kind.types)})"
     if isinstance(kind, tuple | types.BaseTuple):
