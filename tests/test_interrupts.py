@@ -105,6 +105,20 @@ def test_after_a_memory_error_in_a_round_the_learner_asks_for_reset(monkeypatch)
     assert learner.reset().partial_fit(X, Y).rounds == 2000
 
 
+@pytest.mark.parametrize("getsignal, error", [(None, TypeError), (signal.getsignal, ValueError)])
+def test_signals_of_a_program_that_embeds_python_are_left_alone(
+    getsignal, error, monkeypatch, tmp_path
+):
+    """Handlers in C are None, and cannot be given back; in a thread of C none can be set."""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(signal, "getsignal", getsignal or (lambda number: None))
+    monkeypatch.setattr(signal, "signal", fail)
+    assert okl.run(make(okl.PKAWV), X, Y, checkpoint=tmp_path / "run.npz").finished
+
+
 def test_runs_in_other_threads_leave_signals_alone():
     runs = []
     one = threading.Thread(target=lambda: runs.append(okl.run(make(okl.PKAWV), X, Y)))

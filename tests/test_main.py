@@ -386,6 +386,21 @@ def test_a_broken_pipe_and_an_interrupt_end_without_a_traceback(monkeypatch, cap
         assert capfd.readouterr().err == told
 
 
+def test_a_program_without_a_console(monkeypatch, table, tmp_path):
+    """As under pythonw, or in a program that embeds Python."""
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    X, y = np.ones((80, 1)), np.ones(80)
+    assert okl.run(okl.OGD(), X, y, progress=True).rounds == 80
+    assert len(okl.sweep(okl.OGD(), (X, y), progress=True)) == 1
+    assert okl.warm_up("OGD", progress=True)
+    model, data = str(tmp_path / "m.npz"), [table, "--label", "signs", *INPUTS]
+    assert main(["run", *data, "--learner", "LinearAWV", "--save", model]) == 0
+    assert main(["predict", model, *data[:3], "--drop", "text,bool,zeroone,number,three"]) == 0
+    assert main(["run", "nothing.csv"]) == 2 and main(["data", "list"]) == 0
+    sys.stdout.close()  # which leads to nowhere
+
+
 # ---- text to objects ----
 
 
@@ -429,7 +444,8 @@ def test_help_loads_little():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
-def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_from_outside_ends_with_the_table_so_far(number, tmp_path, folder):
     archive = np.load(folder / "xy.npz")
     np.savez(tmp_path / "long.npz", X=np.tile(archive["X"], (200, 1)), y=np.tile(archive["y"], 200))
     model = tmp_path / "m.npz"
@@ -439,12 +455,23 @@ def test_an_interrupt_ends_with_the_table_so_far(tmp_path, folder):
         seen.append(child.stdout.readline())
         assert seen[-1], child.communicate()
     time.sleep(0.2)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     out, err = child.communicate(timeout=60)
     assert child.returncode == INTERRUPTED == 130
     assert re.fullmatch(r"(oklnumba compiles loops [^\n]*\n)?interrupted\n", err)
     rounds = int(re.search(r"rounds    (\d+)\n", out)[1])
     assert 1024 <= rounds < 300_000 and okl.load(model).rounds == rounds
+    output = tmp_path / "forecasts.csv"
+    child = command(
+        "predict", str(model), str(tmp_path / "long.npz"), "--learn", "--output", str(output)
+    )
+    while not output.exists():
+        assert child.poll() is None, child.communicate()
+    time.sleep(1.0)
+    child.send_signal(number)
+    assert child.communicate(timeout=60)[1].endswith("interrupted\n")
+    assert child.returncode == INTERRUPTED
+    assert okl.load(model).rounds == rounds + len(output.read_text().splitlines()[1:])
 
 
 # ---- the demo ----

@@ -740,11 +740,6 @@ def test_messages_say_what_to_do(call, message):
     refused(message, call)
 
 
-def test_a_progress_bar_needs_no_stderr(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    assert okl.run(make(), A, Y, progress=True).rounds == 80
-
-
 # ---- labels of any size ----
 
 

@@ -57,6 +57,30 @@ def test_the_first_error_is_raised(cores):
     assert ended[-1] == 6
 
 
+def test_where_no_thread_can_start_all_calls_end(monkeypatch):
+    """Also calls taken by a thread that found them in the queue, after ``submit`` had failed."""
+    monkeypatch.setattr(guard, "count_cores", lambda: 2)
+    monkeypatch.setattr(guard, "_pool", None)
+    assert run_together([lambda: 1, lambda: 2]) == [1, 2]  # which starts one thread
+    is_busy, is_free = threading.Event(), threading.Event()
+    occupy = [lambda: is_busy.set() or is_free.wait(10)] * 2
+    other = threading.Thread(target=run_together, args=(occupy,))
+    other.start()
+    is_busy.wait(10)
+
+    def fail(self):
+        raise RuntimeError("can't start new thread")
+
+    def first():
+        is_free.set()
+        time.sleep(0.3)
+        return 1
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert run_together([first, lambda: time.sleep(0.6) or 2]) == [1, 2]
+    other.join(10)
+
+
 def test_nested_calls_are_serial_and_end(cores):
     names = [[] for _ in range(8)]
 

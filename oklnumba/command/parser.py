@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from typing import Any
@@ -124,8 +125,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0, 2 for errors, 130 after Ctrl-C."""
+    """Run the command line; return the exit status: 0, 2 for errors, 130 after Ctrl-C, SIGTERM."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # in a program without a console
     args = make_parser().parse_args(argv)
+    if argv is None:  # a process of our own
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         args.call(args)
         sys.stdout.flush()

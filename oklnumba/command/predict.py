@@ -25,20 +25,32 @@ def predict(args: argparse.Namespace) -> None:
         find_target(args.model)  # which refuses what cannot be written
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     data = find_table(args, like=learner if learner.schema else None)
+    interrupted = None
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
-        for X, y in data:
-            columns = forecast(learner, X, y if args.learn else None)
-            if not header:
-                header = writer.writerow(columns)
-            writer.writerows(zip(*(one.tolist() for one in columns.values()), strict=True))
-            out.flush()
+        try:
+            for X, y in data:
+                columns = forecast(learner, X, y if args.learn else None)
+                if not header:
+                    header = writer.writerow(columns)
+                rows = list(zip(*(one.tolist() for one in columns.values()), strict=True))
+                writer.writerows(rows)
+                out.flush()
+                if len(rows) < len(X):
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            interrupted = error
     if args.learn:
         learner.save(args.model)
+    if interrupted:
+        raise interrupted
 
 
 def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[str, Any]:
-    """Return columns of forecasts, each made before its label is learned; y None: no label is."""
+    """Return columns of forecasts, each made before its label is learned; y None: no label is.
+
+    After Ctrl-C they are shorter than X.
+    """
     rounds, intervals = np.full(len(X), learner.rounds), None
     if y is None:
         forecasts = learner.predict(X)
@@ -46,10 +58,8 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
             intervals = learner._intervals_around(forecasts)
     else:
         run = okl.run(learner, X, y, labels="optional")
-        if run.interrupted:
-            raise KeyboardInterrupt
-        forecasts, intervals = run.predictions, run.intervals
-        rounds += run.labelled - find_labels(y)
+        forecasts, intervals, rounds = run.predictions, run.intervals, rounds[: run.rounds]
+        rounds += run.labelled - find_labels(y[: run.rounds])
     if forecasts.ndim == 2:
         return {f"forecast_{k}": column for k, column in enumerate(forecasts.T)}
     columns = {"forecast": forecasts}

@@ -1,5 +1,6 @@
 """Short texts: results on one line, hyper-parameters and runs in HTML tables, progress bars."""
 
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -20,6 +21,9 @@ class Bar(tqdm):
 
     _lock = threading.RLock()
     monitor_interval = 0
+
+    def __init__(self, *args: Any, disable: bool = False, **options: Any) -> None:
+        super().__init__(*args, disable=disable or sys.stderr is None, **options)
 
 
 def number(value: Any) -> str:

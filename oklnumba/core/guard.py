@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -54,7 +54,8 @@ class Presses:
 def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
     """Count presses of Ctrl-C; the second, or any while ``waiting``, raises KeyboardInterrupt.
 
-    Works in the main thread only. terminate : count SIGTERM as well.
+    Works in the main thread only. SIGTERM counts where it raises KeyboardInterrupt, as in the
+    command line, or with ``terminate``.
     """
     presses, handlers = Presses(), {}
 
@@ -63,9 +64,11 @@ def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
         if presses.count > 1 or presses.waiting:
             raise KeyboardInterrupt
 
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM)[: 1 + terminate]:
-            if callable(signal.getsignal(number)) or number == signal.SIGTERM:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        found = signal.getsignal(number)  # None if it is not Python's: it could not be given back
+        counts = callable(found) if number == signal.SIGINT else terminate and found is not None
+        if counts or found is signal.default_int_handler:
+            with suppress(ValueError):  # in another thread, or where Python is embedded in one
                 handlers[number] = signal.signal(number, note)
     try:
         yield presses
@@ -134,11 +137,14 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
         finally:
             _this.is_inside = False
 
-    helping = []
+    helping: list[Future] = []
     try:
-        with suppress(RuntimeError):  # of a program whose main thread has ended: no help any more
+        # After the main thread has ended, or if no thread can start, perhaps with the call in the
+        # queue, ``submit`` fails.
+        with suppress(RuntimeError):
             for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
-                helping.append(_get_pool().submit(copy_context().run, make_calls))
+                helping.append(ticket := Future())
+                _get_pool().submit(copy_context().run, _help, ticket, make_calls)
         make_calls()
     except BaseException as error:  # Ctrl-C: no call begins any more
         errors[-1] = error
@@ -148,6 +154,15 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     if errors:
         raise errors[min(errors)]
     return results
+
+
+def _help(ticket: Future, make_calls: Callable[[], None]) -> None:
+    """Make calls unless the ticket was cancelled, while this waited in the queue."""
+    if ticket.set_running_or_notify_cancel():
+        try:
+            make_calls()
+        finally:
+            ticket.set_result(None)
 
 
 def _get_pool() -> ThreadPoolExecutor:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, nullcontext
@@ -195,7 +194,7 @@ def run(
         file = Checkpoint(Path(checkpoint), every, resume, kept, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
-        _show_bar(X, y, kept.rounds, resume) if progress and sys.stderr else nullcontext() as bar,
+        _show_bar(X, y, kept.rounds, resume) if progress else nullcontext() as bar,
         closing(_blocks(X, y, schedule, kept, every, file, presses)) as blocks,
     ):
         for rows, coming in blocks:

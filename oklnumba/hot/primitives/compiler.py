@@ -15,7 +15,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import llvmlite.binding as llvm
 import numba
@@ -196,7 +196,8 @@ def _compiling() -> Iterator[None]:
 
     timer = threading.Timer(SILENT_SECONDS, _say_that_it_compiles)
     timer.daemon = True
-    timer.start()
+    with suppress(RuntimeError):  # there are too many threads
+        timer.start()
     BaseFunction.get_call_type = remember  # one thread at a time is here: numba's lock
     gc.disable()
     try:
