@@ -148,3 +148,55 @@ def test_a_piece_of_mostly_new_values_is_warned_of_each_time():
         model.predict(many.assign(town=many.town.str.upper()))
     refused("column 'd' holds duration.*drop it", okl.stream, many.assign(d=pd.Timedelta(1, "h")),
             label="y", encode=["d"])  # fmt: skip
+
+
+# ---- nothing is left out in silence ----
+
+PART = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0)})
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_linked_folders_are_played_and_broken_links_refused(kind, tmp_path):
+    (tmp_path / "away" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "here").mkdir(parents=True)
+    for k, place in enumerate(["away", "away/deep", "data/here"]):
+        FILES["table.parquet" if kind == "parquet" else "pandas.csv"](
+            PART + 30 * k, tmp_path / place / f"part.{kind}"
+        )
+    (tmp_path / "data" / "linked").symlink_to(tmp_path / "away")
+    (tmp_path / "away" / "deep" / "back").symlink_to(tmp_path / "data")
+    found = read(tmp_path / "data", label="y")[:, 0]
+    assert_array_equal(found, np.r_[60:90, 30:60, 0:30])
+    (tmp_path / "data" / f"zzz.{kind}").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=f"zzz.{kind}"):
+        okl.stream(tmp_path / "data", label="y")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_that_have_other_columns_than_the_first(kind, tmp_path):
+    write = FILES["table.parquet" if kind == "parquet" else "pandas.csv"]
+    write(PART, tmp_path / f"a.{kind}")
+    for other, message in (
+        (PART[["a"]], f"b.{kind} is without the label 'y'"),
+        (PART[["y"]], f"b.{kind} lacks 'a'"),
+        (PART.assign(b=1.0), f"b.{kind} has 'b'"),
+    ):
+        write(other, tmp_path / f"b.{kind}")
+        refused(message, okl.stream, tmp_path, label="y")
+    write(PART.set_index(PART.a.rename("day")), tmp_path / f"b.{kind}")
+    if kind == "parquet":  # an index of pandas is no input
+        assert len(read(tmp_path, label="y")) == 60
+
+
+def test_names_that_look_like_something_else(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("s3:day.csv", "~who.csv", "file:a b%20.csv", "a=1.csv"):
+        Path(name).write_text(PART.to_csv(index=False))
+        assert len(read(name, label="y")) == len(read([Path(name)], label="y")) == 30
+    with pytest.raises(FileNotFoundError, match="~who/a.csv"):
+        okl.stream("~who/a.csv", label="y")
+    (tmp_path / "data" / "a=1").mkdir(parents=True)
+    for values in (PART, PART.assign(a="x")):  # of the type of the folder's, and another
+        values.to_csv("data/a=1/part.csv", index=False)
+        refused("a=1/part.csv.*'a'|part.csv cannot be", okl.stream, "data", label="y", encode=["a"])
+        assert okl.stream(["data/a=1/part.csv"], label="y", encode=["a"]).columns[0].startswith("a")
