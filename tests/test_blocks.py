@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 import oklnumba as okl
 from oklnumba.core import inputs
 from tests.battery import (
-    SAMPLERS,
     assert_same_run,
     contents,
     every_learner,
@@ -128,33 +127,10 @@ def test_kernels_of_sparse_rows(kernel, cut, monkeypatch):
     assert_array_equal(kernel.diag(SPARSE), diagonal)
 
 
-@pytest.mark.parametrize(
-    "features",
-    [
-        okl.TaylorFeatures(2),
-        okl.FourierFeatures(20),
-        okl.NystromFeatures(DENSE[:50], okl.Polynomial(2), rank=9),
-    ],
-    ids=lambda features: type(features).__name__,
-)
-def test_features_of_sparse_rows(features, monkeypatch):
-    expected, share = features.transform(DENSE), features.captured(DENSE)
-    monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
-    assert_array_equal(features.transform(SPARSE), expected)
-    assert_array_equal(features.transform(DENSE), expected)
-    assert_array_equal(features.captured(SPARSE), share)
-
-
-@pytest.mark.parametrize("cls", SAMPLERS, ids=lambda cls: cls.__name__)
-def test_samplers_of_sparse_rows(cls, monkeypatch):
-    plain = cls(okl.Gaussian(0.5)).partial_fit(DENSE)
-    monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
-    for rows in (SPARSE, DENSE):
-        sampler = cls(okl.Gaussian(0.5)).partial_fit(rows)
-        assert 0 < sampler.size == plain.size < N and sampler._seen == N
-        for name in ("indices_", "probabilities_", "landmarks_"):
-            assert_array_equal(getattr(sampler, name), getattr(plain, name))
-        assert_array_equal(sampler.transform(SPARSE), plain.transform(DENSE))
+def test_the_captured_share_of_sparse_rows(small):
+    """What else features and samplers make of them is in test_transformers.py."""
+    features = okl.NystromFeatures(DENSE[:50], okl.Polynomial(2), rank=9)
+    assert_array_equal(features.captured(SPARSE), features.captured(DENSE))
 
 
 # ---- memory ----

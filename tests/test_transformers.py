@@ -15,6 +15,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
 import oklnumba as okl
+from oklnumba.core import inputs
 from tests.checks import COMPILED, refused
 
 RNG = np.random.default_rng(0)
@@ -225,14 +226,19 @@ def test_names_of_other_features():
 
 
 @pytest.mark.parametrize("name", MAPS | SAMPLERS)  # a centred row has no zeros
-def test_sparse_rows_in_a_pipeline(name):
+def test_sparse_rows_in_a_pipeline(name, monkeypatch):
     holes = np.where(np.abs(X) < 0.5, 0.0, X)
-    rows = csr_array(holes)
+    rows, plain = csr_array(holes), made(name).fit(holes)
+    expected = plain.transform(holes)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)  # blocks of 64 rows
     pipeline = make_pipeline(made(name), RidgeClassifier())
     assert_array_equal(pipeline.fit(rows, Y).predict(rows), pipeline.fit(holes, Y).predict(holes))
-    step = made(name).fit(rows)
-    assert step.n_features_in_ == 3 and len(step.get_feature_names_out()) > 1
-    assert_array_equal(step.transform(rows), made(name).fit(holes).transform(holes))
+    for held in (rows, holes):
+        step = made(name).fit(held)
+        assert step.n_features_in_ == 3 and len(step.get_feature_names_out()) > 1
+        assert_array_equal(step.transform(held), expected)
+        for what in ("indices_", "probabilities_", "landmarks_") if name in SAMPLERS else ():
+            assert_array_equal(getattr(step, what), getattr(plain, what))
     refused("expecting 3 features", lambda: step.partial_fit(rows[:, :2]))
 
 
