@@ -3,6 +3,7 @@
 import ast
 import shutil
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,6 +101,50 @@ def test_machine_code_of_another_signature_is_not_loaded(empty_cache):
     shutil.copy(one, other)
     assert (second(2.0), second(2)) == (4.0, 4.0)
     assert hits_and_misses(second) == (1, 1)
+
+
+def zero(data, start, stop):
+    return data[:start] + bytes(stop - start) + data[stop:]
+
+
+DAMAGES = {"empty": lambda data: b"", "zeroed": lambda data: bytes(len(data))}
+DAMAGES |= {f"cut at {k}/9": lambda data, k=k: data[: len(data) * k // 9] for k in range(1, 9)}
+DAMAGES |= {
+    f"page {k}/9": lambda data, k=k: zero(data, len(data) * k // 9, len(data) * (k + 1) // 9)
+    for k in range(9)
+}
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_damaged_files_are_compiled_again(suffix, empty_cache, caplog):
+    assert doubled()(2.0) == 4.0
+    (path,) = empty_cache.rglob(f"*.{suffix}")
+    whole = path.read_bytes()
+    for name, damage in DAMAGES.items():
+        if suffix == "nbi" and name.startswith("page"):  # it is shorter than a page
+            continue
+        path.write_bytes(damage(whole))
+        cache._say_that_it_is_damaged.cache_clear()
+        caplog.clear()
+        again, later = doubled(), doubled()
+        assert again(2.0) == 4.0 and hits_and_misses(again) == (0, 1), name
+        assert later(2.0) == 4.0 and hits_and_misses(later) == (1, 0), name
+        (said,) = caplog.messages
+        assert str(path.parent) in said and "compiled again" in said
+
+
+def test_a_full_disk_and_a_limit_on_threads_cost_time_only(empty_cache, monkeypatch, caplog):
+    def fail(*_):
+        raise OSError("no space left on device")
+
+    def no_thread(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_save_data", fail)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    cache._say_that_nothing_is_stored.cache_clear()
+    assert [doubled()(2.0), doubled()(2.0)] == [4.0, 4.0]
+    assert len(caplog.messages) == 1 and "set NUMBA_CACHE_DIR" in caplog.messages[0]
 
 
 def test_without_sources_nothing_is_cached(empty_cache, monkeypatch):

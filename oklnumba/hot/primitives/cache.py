@@ -130,8 +130,11 @@ def load_bundled(function, sig, target_context):
     for level in _able(target_context):
         path = _bundle_path(level, function, sig)
         if path.is_file():
-            data = pickle.loads(path.read_bytes())
-            return compiler.CompileResult._rebuild(target_context, *data)
+            try:
+                data = pickle.loads(path.read_bytes())
+                return compiler.CompileResult._rebuild(target_context, *data)
+            except Exception:
+                _say_that_it_is_damaged(BUNDLE)
     return None
 
 
@@ -147,7 +150,8 @@ class _Results(caching.CompileResultCacheImpl):
 
     def reduce(self, data):
         """Return what is written for a compiled function."""
-        return self.stamp, super().reduce(data)
+        code = serialize.dumps(super().reduce(data))
+        return self.stamp, hashlib.sha256(code).digest(), code
 
     def rebuild(self, target_context, reduced_data):
         """Return the compiled function, or None if it was written before an edit.
@@ -155,8 +159,23 @@ class _Results(caching.CompileResultCacheImpl):
         Numba writes the index before the file that it names: a process killed in between leaves a
         new index that points to old machine code.
         """
-        stamp, written = reduced_data[0], reduced_data[-1]
-        return super().rebuild(target_context, written) if stamp == self.stamp else None
+        stamp, digest, code = reduced_data
+        if stamp != self.stamp:
+            return None
+        if hashlib.sha256(code).digest() != digest:
+            raise ValueError("machine code is damaged")
+        return super().rebuild(target_context, pickle.loads(code))
+
+
+class _Index(caching.IndexDataCacheFile):
+    """The file that says where the machine code of a function is; empty if it is damaged."""
+
+    def _load_index(self):
+        try:
+            return super()._load_index()
+        except Exception:
+            _say_that_it_is_damaged(self._cache_path)
+            return {}
 
 
 class FolderCache(caching.FunctionCache):
@@ -166,7 +185,7 @@ class FolderCache(caching.FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file._source_stamp = self._impl.stamp
+        self._cache_file = _Index(self.cache_path, self._impl.filename_base, self._impl.stamp)
         # Numba compares the version before it reads the rest of the index, which names the classes
         # of arguments: an edit may have renamed them.
         self._cache_file._version += self._impl.stamp
@@ -179,8 +198,18 @@ class FolderCache(caching.FunctionCache):
             loaded = self._load_overload(sig, target_context)
         except AttributeError:  # old machine code, of a class that is gone
             return None
+        except Exception:
+            _say_that_it_is_damaged(self.cache_path)
+            return None
         # Two processes that compile at once may write two signatures into one file.
         return loaded if loaded is not None and loaded.signature.args == tuple(sig) else None
+
+    def save_overload(self, sig, data):
+        """Store machine code, if the disk is not full."""
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            _say_that_nothing_is_stored()
 
     def _index_key(self, sig, codegen):
         return *super()._index_key(sig, codegen), spell(sig)
@@ -203,8 +232,15 @@ class NoFolder(caching.NullCache):
 
 @functools.cache  # once a process
 def _say_that_nothing_is_stored() -> None:
-    what = "no folder is writable for compiled loops, so that every process compiles them again"
+    what = "no folder takes compiled loops, so that every process compiles them again"
     logging.getLogger("oklnumba").warning(f"{what}: set NUMBA_CACHE_DIR")
+
+
+@functools.cache
+def _say_that_it_is_damaged(folder) -> None:
+    logging.getLogger("oklnumba").warning(
+        f"files in {folder} are damaged: loops are compiled again"
+    )
 
 
 def cache_of(function):
