@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.learners.base.contents import get_contents
 from oklnumba.learners.base.learner import Learner
 from tests.checks import COMPILED
 
@@ -18,7 +19,8 @@ N = 600 if COMPILED else 90  # rounds of an ordinary stream
 CLASSES = [getattr(okl, name) for name in okl.__all__ if isinstance(getattr(okl, name), type)]
 CLASSES = [cls for cls in dict.fromkeys(CLASSES) if issubclass(cls, Learner) and cls is not Learner]
 # Refit holds a model of another library, which no file takes: test_refit.py.
-LEARNERS = [cls for cls in CLASSES if cls._can_be_member and cls is not okl.Refit]
+OUTSIDE = okl.MultiOutput, okl.OneVsRest, okl.OnlineToBatch, okl.Refit  # of other learners, or slow
+LEARNERS = [cls for cls in CLASSES if cls not in OUTSIDE]
 every_learner = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
 # ``run`` says so where features or kernels do not suit the inputs; here that is meant.
 far_from_the_origin = pytest.mark.filterwarnings("ignore:the (Taylor basis|kernel)")
@@ -121,7 +123,7 @@ def in_pieces(X, y, cut, upto):
 
 def contents(learner):
     """Return all that save writes, as something that can be compared."""
-    meta, arrays = learner._contents()
+    meta, arrays = get_contents(learner)
     return json.dumps(meta), {n: (str(a.dtype), a.shape, a.tobytes()) for n, a in arrays.items()}
 
 
@@ -182,7 +184,7 @@ def assert_close_run(got, expected):
 CASES = [pytest.param(cls, id=cls.__name__) for cls in LEARNERS]
 CASES += [pytest.param(v, id=f"{v.cls.__name__}-{v.name}") for v in variations()]
 every_variant = pytest.mark.parametrize("case", CASES)
-CERTIFIED = [param for param in CASES if make(param.values[0])._certificate_rows]
+CERTIFIED = [param for param in CASES if make(param.values[0])._traits.certificate_rows]
 # These change numbers, but not what a learner keeps, so that they are saved and copied alike.
 NUMBERS = "lam", "loss"
 STATES = [param for param in CASES if param.id.split("-")[-1] not in NUMBERS]

@@ -17,7 +17,7 @@ MATRICES = {n: naive.gaussian(X, X) for n in (1, 2, 31, 32, 33, 65, 150)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(cholesky, "BLOCK", 32)
     monkeypatch.setattr(cholesky, "SOLVED", 12)
-    monkeypatch.setattr(okl.KernelAWV, "_block_rows", 32)
+    monkeypatch.setattr(okl.KernelAWV, "_traits", okl.KernelAWV._traits._replace(block_rows=32))
     monkeypatch.setattr(matrix, "PIVOTS", 32)
 
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.base.learner import Learner
 from tests.battery import LEARNERS, contents, labels, make, proofs, variations
 from tests.checks import COMPILED
@@ -38,7 +39,7 @@ def test_a_late_column_was_zero_so_far(case, kind, tmp_path):
     if not learner._can_widen or name == "SelfTuning":
         return
     before = contents(learner)
-    wider = learner._copy_with_columns(D)
+    wider = copy_with_columns(learner, D)
     assert contents(learner) == before and wider.rounds == LATE and wider._width == D
     wider.save(tmp_path / "wider.npz")
     again = okl.load(tmp_path / "wider.npz")

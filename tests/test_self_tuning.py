@@ -523,7 +523,7 @@ def test_the_comparator_is_the_least_of_all_static_members_and_names_its_own():
         assert_allclose(proof.comparator[t - 1], values.min(), rtol=1e-8)
     _, lam, sigma = spaces[values.argmin()]
     assert f"sigma = {sigma:.3g}, lam = {lam:g}, no forgetting" in proof.member
-    assert proof.space == "the space that a member got in round 512"
+    assert proof.space == "the space of its best member, made in round 512"
     assert proof.space in repr(proof) and proof.member in repr(proof)
     assert (proof.loss <= proof.guaranteed).all()
     assert (proof.guaranteed <= proof.comparator + proof.bound + 1e-9).all()

@@ -9,6 +9,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.core.arrays import APART, aligned_zeros, free_pages, zero_pages
 from oklnumba.learners import kons
+from oklnumba.learners.base.traits import Traits
 from tests.checks import arrays, one_by_one
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -50,8 +51,7 @@ def test_blocks_of_kons_that_double_find_room_and_start_where_they_would(monkeyp
     expected = okl.run(okl.KONS(okl.Gaussian(1.0)), X, y)
     for name, value in {"BLOCK": 8, "LARGE_BLOCK": 16, "LARGE": 64}.items():
         monkeypatch.setattr(kons, name, value)
-    monkeypatch.setattr(okl.KONS, "_run_rows", 16)
-    monkeypatch.setattr(okl.KONS, "_block_rows", 16)
+    monkeypatch.setattr(okl.KONS, "_traits", Traits(run_rows=16, block_rows=16))
     whole = okl.run(okl.KONS(okl.Gaussian(1.0)), X, y)
     np.testing.assert_allclose(whole.predictions, expected.predictions, rtol=1e-9, atol=1e-12)
     learner = okl.KONS(okl.Gaussian(1.0))

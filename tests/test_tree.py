@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.interop import OnlineClassifier
+from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.tree import group_by_leaf
 from tests import test_all_learners as battery
 from tests import test_saving as saving
@@ -250,7 +251,7 @@ CASES = {
 def test_hard_streams(case, name):
     if name != "random":
         battery.test_hard_streams_give_finite_forecasts_in_bulk_and_by_hand(case, name)
-    if case()._certificate_rows:
+    if case()._traits.certificate_rows:
         battery.test_regret_is_below_its_bound_at_every_round(case, name)
 
 
@@ -274,7 +275,7 @@ def test_several_outputs_are_so_many_trees(learner):
     Y = np.column_stack([y, np.sin(X[:, 0]), -y])
     several = okl.MultiOutput(okl.Tree(learner, leaf_rows=40))
     run = okl.run(several, X, Y)
-    assert len(several.learners_) == (1 if learner._outputs_at_once else 3)
+    assert len(several.learners_) == (1 if learner._traits.outputs_at_once else 3)
     for k in range(3):
         one = okl.run(okl.Tree(learner, leaf_rows=40), X, Y[:, k])
         assert_array_equal(run.predictions[:, k], one.predictions)
@@ -293,7 +294,7 @@ def test_classes_and_columns_that_come_later():
     assert_allclose(model.decision_function(X), known.decision_function(X), rtol=1e-9)
     narrow = okl.Tree(NYSTROM, leaf_rows=40).partial_fit(X[:150, :2], y[:150])
     wide = okl.Tree(NYSTROM, leaf_rows=40).partial_fit(X[:150] * [1, 1, 0], y[:150])
-    more = narrow._copy_with_columns(3)
+    more = copy_with_columns(narrow, 3)
     assert_array_equal(okl.run(more, X, y).predictions, okl.run(wide, X, y).predictions)
 
 

@@ -34,7 +34,7 @@ def test_one_vs_rest_around_every_learner(cls):
     assert (learner.rounds, learner.size, learner.predict_one(X[0])) == (0, 0, "red")
     assert learner.learners_ == []
     run = okl.run(learner, X, y)
-    assert len(learner.learners_) == (1 if learner.learners_[0]._outputs_at_once else 3)
+    assert len(learner.learners_) == (1 if learner.learners_[0]._traits.outputs_at_once else 3)
     # The definition: a binary learner a class, softmax regression on their forecasts.
     signs = np.where(y[:, None] == CLASSES, 1.0, -1.0)
     forecasts = okl.run(okl.MultiOutput(make(cls)), X, signs).predictions
@@ -75,7 +75,7 @@ def test_several_outputs_are_so_many_runs_to_the_bit(cls):
     for name in ("predictions", "losses"):
         expected = np.stack([getattr(one, name) for one in single], axis=1)
         np.testing.assert_array_equal(getattr(run, name), expected)
-    together = learner.learners_[0]._outputs_at_once
+    together = learner.learners_[0]._traits.outputs_at_once
     assert len(learner.learners_) == (1 if together else 3)
     sizes = [one.sizes for one in single]
     np.testing.assert_array_equal(run.sizes, sizes[0] if together else np.sum(sizes, axis=0))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, sqrt
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy
@@ -435,3 +435,19 @@ def check_features(name: str, features: Any) -> Features:
     require(isinstance(features, Features), name, features, domain)
     features._checked_params()
     return features
+
+
+class FeatureRows(NamedTuple):
+    """The features of the last block of inputs."""
+
+    write: Writer  # write(X, Z) writes the features of X into Z
+    rows: np.ndarray  # (most rows of a block, r), zero beyond the features
+
+    def of(self, X: np.ndarray, written: bool = False) -> np.ndarray:
+        """Return the features of a block, a view; ``written``: the last call was with this X."""
+        if len(X) > len(self.rows):  # loops do not look
+            raise IndexError(f"a block of {len(X)} rows; there is room for {len(self.rows)}")
+        Z = self.rows[: len(X)]
+        if not written:
+            self.write(X, Z)
+        return Z

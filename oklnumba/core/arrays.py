@@ -33,12 +33,15 @@ StateT = TypeVar("StateT")
 # ---- memory ----
 
 
-def aligned_zeros(*shape: int) -> np.ndarray:
+def aligned_zeros(*shape: int, make: Callable[[int], np.ndarray] = np.zeros) -> np.ndarray:
     """Return zeros that start a cache line, so that vector loads never cross one.
 
     No other array is nearer than APART, so bits do not depend on the addresses of arrays.
     """
-    return _align(np.zeros, shape)
+    line = ARRAY_ALIGNMENT // 8
+    buffer = make(APART + line + prod(shape) + APART)
+    skip = APART + (-buffer.ctypes.data // 8) % line
+    return buffer[skip : skip + prod(shape)].reshape(shape)
 
 
 def zero_pages(*shape: int) -> np.ndarray:
@@ -49,7 +52,11 @@ def zero_pages(*shape: int) -> np.ndarray:
     if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
         return aligned_zeros(*shape)
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    return _align(lambda count: np.frombuffer(mmap.mmap(-1, 8 * count, private)), shape)
+
+    def make(count: int) -> np.ndarray:
+        return np.frombuffer(mmap.mmap(-1, 8 * count, private))
+
+    return aligned_zeros(*shape, make=make)
 
 
 def free_pages(array: np.ndarray) -> None:
@@ -62,13 +69,6 @@ def free_pages(array: np.ndarray) -> None:
         count = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - whole
         if count > 0:
             pages.madvise(mmap.MADV_DONTNEED, whole, count)
-
-
-def _align(make: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    line = ARRAY_ALIGNMENT // 8
-    buffer = make(APART + line + prod(shape) + APART)
-    skip = APART + (-buffer.ctypes.data // 8) % line
-    return buffer[skip : skip + prod(shape)].reshape(shape)
 
 
 def round_up_to_vector(r: int) -> int:

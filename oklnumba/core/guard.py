@@ -143,7 +143,8 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
         # queue, ``submit`` fails.
         with suppress(RuntimeError):
             for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
-                helping.append(ticket := Future())
+                ticket: Future = Future()
+                helping.append(ticket)
                 _get_pool().submit(copy_context().run, _help, ticket, make_calls)
         make_calls()
     except BaseException as error:  # Ctrl-C: no call begins any more

@@ -156,14 +156,14 @@ class Schema:
 
     def as_signs(self, y: Any) -> Any:
         """Return labels as -1 and +1 where there are two classes, which -1 and +1 may stand for."""
-        two = self.classes is not None and len(self.classes) == 2
-        if not two or y is None or isinstance(y, inputs.Signs):
+        classes = self.classes or ()
+        if len(classes) != 2 or y is None or isinstance(y, inputs.Signs):
             return y
-        values, (first, second) = inputs.as_label_array(y), self.classes
+        values, (first, second) = inputs.as_label_array(y), classes
         signs = (values == 1) | (values == -1) | ~find_labels(values)
         if first not in (1, "1", "1.0") and second not in (-1, "-1", "-1.0") and np.all(signs):
             return y
-        return encode_labels(values, self.classes, hint=", which this learner was taught")
+        return encode_labels(values, classes, hint=", which this learner was taught")
 
 
 def encode_labels(

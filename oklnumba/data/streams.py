@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -153,7 +153,7 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
         return import_module("pyarrow.dataset").dataset(table), "a frame"
     paths, kind = _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    folder = _find_path(source) if isinstance(source, str | os.PathLike) else None
+    folder = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None
     return paths if kind == "libsvm" else _open(paths, kind, reading, folder), name
 
 
@@ -318,7 +318,7 @@ def _find_schema(
 def _read_first(dataset: Any, encode: dict[str, tuple], label: str | None) -> dict[str, Any]:
     """Return the texts of columns in the first rows."""
     types, left, chunks = _choose_types(dataset, "", Schema((), encode)), LOOK_ROWS, []
-    columns = [*encode, *({label} - {None})]
+    columns = [*encode, *([] if label is None else [label])]
 
     def make_texts(batch: Any) -> dict[str, Any]:
         part = batch.slice(0, left)
@@ -363,43 +363,9 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
 
 
 def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
-    """Return the rows of a dataset; refuse files with other columns, or that hold no numbers."""
-    keys_of, label = import_module("pyarrow.dataset").get_partition_keys, schema.label
-    wanted, first = {*dataset.schema.names}, None
-    for fragment in dataset.get_fragments():
-        where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
-        with _naming(where):
-            names = fragment.physical_schema.names
-        if twice := keys.keys() & {*names}:
-            raise ValueError(
-                f"{where} has a column {min(twice)!r}, and its folder is named by one: rename the "
-                "folder, or pass a list of the files, which leaves names of folders out"
-            )
-        here = dict.fromkeys([*names, *keys])
-        first = here if first is None else first
-        index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
-        given = [one for one in here if one not in index and (one in wanted or one not in first)]
-        schema.refuse_other_names(given, where)
-        if (label in here) != (label in wanted):
-            without = "" if label in here else "out"
-            raise ValueError(
-                f"{where} is with{without} the label {label!r}, other than the first file: read "
-                "files with labels and files without in two streams"
-            )
+    """Return the rows of a dataset; refuse columns that it lacks, or that hold no numbers."""
+    schema.refuse_other_names(dataset.schema.names, name)
     return _read_batches(dataset, name, schema, _choose_types(dataset, name, schema))
-
-
-def _name_of(fragment: Any, name: str) -> str:
-    return getattr(fragment, "path", None) or name
-
-
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Let errors of pyarrow name the file."""
-    try:
-        yield
-    except (OSError, ValueError, TypeError, NotImplementedError) as error:
-        raise ValueError(f"{where}: {error}") from error
 
 
 def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
@@ -425,14 +391,16 @@ def _scan(
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     for fragment in dataset.get_fragments():
-        where, here = _name_of(fragment, name), types
+        where, here = getattr(fragment, "path", None) or name, types
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        with _naming(where):
+        try:
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
                     yield where, make(batch)
+        except (OSError, ValueError, TypeError, NotImplementedError) as error:  # of pyarrow
+            raise ValueError(f"{where}: {error}") from error
 
 
 def _as_labels(batch: Any, label: str | None) -> np.ndarray:
@@ -458,12 +426,13 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     what = "a file, a folder, a list of files or a pyarrow Dataset"
     checks.require(named and len(given) > 0, "source", source, what)
     found: list[Path] = []
-    for one in map(_find_path, given):
+    for one in (Path(path).expanduser() for path in given):
         matches = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
         if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
         for path in matches:
-            found += _list_folder(path) if path.is_dir() else [path]
+            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
+            found += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
     if not found:
         raise ValueError(f"{given[0]} has no files")
     paths: list[Path] = []
@@ -486,30 +455,6 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     return paths, kinds.pop()
 
 
-def _find_path(path: str | os.PathLike) -> Path:
-    """Return a path, without ~ unless that is the name of a file."""
-    try:
-        return Path(path) if os.path.exists(path) else Path(path).expanduser()
-    except RuntimeError as error:  # ~user, who is unknown
-        raise FileNotFoundError(f"{path}: {error}") from error
-
-
-def _list_folder(folder: Path) -> list[Path]:
-    """Return the files in a folder and in linked ones, in order, but hidden and empty ones."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    files, seen = [], set()
-    for here, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        if (place := os.path.realpath(here)) in seen:
-            folders.clear()  # a link that leads back
-            continue
-        seen.add(place)
-        files += [Path(here, name) for name in names if name[0] not in "._"]
-    return sorted(file for file in files if file.stat().st_size)
-
-
 def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
     """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
     arrow = checks.import_optional("pyarrow.dataset", "Parquet, CSV and Arrow files")
@@ -517,7 +462,7 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
     layout: Any = kind
     base = {}
     if folder is not None and folder.is_dir():
-        base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
+        base = {"partitioning": "hive", "partition_base_dir": str(folder)}
     if kind in ("csv", "tsv"):
         csv = import_module("pyarrow.csv")
         for path in paths:
@@ -530,10 +475,10 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
-    files = [os.path.abspath(path) for path in paths]  # no URIs
-    local = import_module("pyarrow.fs").LocalFileSystem()
-    with _naming(f"{paths[0]} cannot be read as {kind}"):
-        dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
+    try:
+        dataset = arrow.dataset([str(path) for path in paths], format=layout, **base)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from error
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
         raise ValueError(

@@ -52,7 +52,8 @@ class ExpConcaveState(NamedTuple):
 class Solver(NamedTuple):
     """Workspace of the solvers."""
 
-    index: Integers  # (d,): coordinates, at first 0, ..., d - 1
+    # Of coordinates, (d,): at first 0, ..., d - 1.
+    index: Integers  # type: ignore[assignment]
     R: Array  # (d, d): factor of A on those coordinates
     v: Array  # (d,)
     u: Array  # (d,)

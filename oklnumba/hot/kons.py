@@ -110,7 +110,8 @@ class KONSState(NamedTuple):
     totals: Annotated[Array, "totals", UNBOUNDED]  # R_G
     atoms: Annotated[Array, "d", ATOMS]
     c: Annotated[Array, ATOMS]  # 0 in A
-    index: Annotated[Integers, IN_A]  # which atom a row of L belongs to
+    # Which atom a row of L belongs to.
+    index: Annotated[Integers, IN_A]  # type: ignore[assignment]
     D: Annotated[Array, IN_A]  # d_t
     z: Annotated[Array, IN_A]
     # L L' = D K D + alpha I; KONS writes the s_i of a block behind it.

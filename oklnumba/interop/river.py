@@ -16,6 +16,7 @@ from river import base
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.schema import as_named_numbers
+from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
@@ -131,7 +132,7 @@ class _Model:
     def _widen(self, d: int) -> Any:
         """Return the player for rows of d columns: a copy if it has fewer, which were 0 so far."""
         one = self._player
-        return one if one._width in (None, d) else one._copy_with_columns(d)
+        return one if one._width in (None, d) else copy_with_columns(one, d)
 
     def _learned(self, rows: np.ndarray) -> np.ndarray:
         """Return the columns that the player has learned: in forecasts new ones count as 0."""

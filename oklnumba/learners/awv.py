@@ -5,20 +5,19 @@ large scale problems" (pkawv below).
 """
 
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.dictionaries import KORS
-from oklnumba.components.features import Features, NystromFeatures, check_features
+from oklnumba.components.features import FeatureRows, Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
 from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
 from oklnumba.core.factors import make_forgetting, make_pass_work, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
-from oklnumba.core.state import WorkT
 from oklnumba.hot import awv as loops
 from oklnumba.hot.awv import AWVResults, Certificate, FeatureState, Stretch
 from oklnumba.hot.kernel_awv import (
@@ -32,12 +31,12 @@ from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.base.expansion import largest_norm
-from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound
 from oklnumba.learners.base.states import OnFeatures, WithTotals
+from oklnumba.learners.base.traits import Traits
 
 FORECASTERS = "awv", "ridge"
 TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
@@ -45,41 +44,35 @@ TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
 CertifiedT = TypeVar("CertifiedT", bound=WithTotals)
 FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
+Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-class AWVOrRidge(Learner[CertifiedT, WorkT]):
-    """What all AWV and ridge learners share: certificates, and several labels per round."""
-
-    _REMEDY = "raise lam, or scale the inputs and labels"
-    _certificate_rows, _outputs_at_once = 3, True
-
-    def _start_certified(self, forecaster: str, **lengths: int) -> None:
-        """Make the state, with the totals of certificates."""
-        self._is_ridge = forecaster == "ridge"
-        self._make_state(outputs=self._outputs, totals=TOTALS, **lengths)
-        self._state.totals[:, loops.RIDGE] = self._is_ridge
-
-    def _make_workspace(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the last fields of AWVResults for n rounds: ridge, shrinks, and growth, zeros."""
-        return np.empty((n, self._outputs)), np.empty(n), np.zeros((n, self._outputs))
-
-    def _bind_outputs(
-        self, trace: Trace, workspace: tuple[np.ndarray, ...]
-    ) -> tuple[AWVResults, Certificate]:
-        """Return where rounds and their certificate write: into a trace and workspace."""
-        if len(trace.sizes) > len(workspace[1]):  # loops do not look
-            raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(workspace[1])}")
-        results = trace.predictions, trace.loss, trace.comparator, trace.bound
-        forecasts, *sums = [a.reshape(-1, self._outputs) for a in results]
-        return AWVResults(forecasts, *workspace), Certificate(self._state.totals, *sums)
-
-    def _name_space(self, space: str) -> str:
-        """Return the name of a certificate's space, with the discount where there is one."""
-        discount = self._hyper.discount
-        return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
+REMEDY = "raise lam, or scale the inputs and labels"
 
 
-class KernelAWV(GrowingFactor[KernelAWVState, None], AWVOrRidge[KernelAWVState, None]):
+def make_workspace(n: int, outputs: int) -> Workspace:
+    """Return the last fields of AWVResults for n rounds: ridge, shrinks, and growth, zeros."""
+    return np.empty((n, outputs)), np.empty(n), np.zeros((n, outputs))
+
+
+def bind_outputs(
+    learner: Learner[CertifiedT, Any], trace: Trace, workspace: Workspace
+) -> tuple[AWVResults, Certificate]:
+    """Return where rounds and their certificate write: into a trace and workspace."""
+    if len(trace.sizes) > len(workspace[1]):  # loops do not look
+        raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(workspace[1])}")
+    results = trace.predictions, *trace.certificate
+    forecasts, *sums = [a.reshape(-1, learner._outputs) for a in results]
+    return AWVResults(forecasts, *workspace), Certificate(learner._state.totals, *sums)
+
+
+def name_space(learner: Learner, space: str) -> str:
+    """Return the name of a certificate's space, with the discount where there is one."""
+    discount = learner._hyper.discount
+    return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
+
+
+class KernelAWV(GrowingFactor[KernelAWVState, None]):
     """Exact Kernel-AWV (pkawv section 2, eq. 3).
 
     f_t = argmin_f sum_{s<t} (y_s - f(x_s))^2 + lam |f|^2 + f(x_t)^2 over the RKHS, forecast
@@ -109,7 +102,8 @@ class KernelAWV(GrowingFactor[KernelAWVState, None], AWVOrRidge[KernelAWVState, 
     """
 
     _layout = KernelAWVState
-    _run_rows, _block_rows = 1024, cholesky.BLOCK
+    _REMEDY = REMEDY
+    _traits = Traits(3, outputs_at_once=True, run_rows=1024, block_rows=cholesky.BLOCK)
     _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
 
     kernel: Kernel = required(check_kernel)
@@ -119,8 +113,10 @@ class KernelAWV(GrowingFactor[KernelAWVState, None], AWVOrRidge[KernelAWVState, 
     def _start(self, d: int) -> None:
         self._lam, kernel = self._hyper.lam, self._hyper.kernel
         self._kernel = kernel._code() if isinstance(kernel, Compiled) else None
-        self._start_certified(self._forecaster, d=d, counts=1)
-        self._one_round = self._make_workspace(1)
+        self._is_ridge = self._forecaster == "ridge"
+        self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=1)
+        self._state.totals[:, loops.RIDGE] = self._is_ridge
+        self._one_round = make_workspace(1, self._outputs)
 
     def _space(self) -> str:
         return f"the RKHS of {self._params_in_force()['kernel']!r}"
@@ -129,8 +125,8 @@ class KernelAWV(GrowingFactor[KernelAWVState, None], AWVOrRidge[KernelAWVState, 
         self._reserve_ahead()
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b + 1})  # the last one is for single forecasts
-        workspace = self._one_round if b == 1 else self._make_workspace(b)
-        out, certificate = self._bind_outputs(trace, workspace)
+        workspace = self._one_round if b == 1 else make_workspace(b, self._outputs)
+        out, certificate = bind_outputs(self, trace, workspace)
         if bad_row := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, bad_row - 1)
         Y = y.reshape(b, self._outputs)
@@ -222,10 +218,11 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
-class FeatureRidge(AWVOrRidge[FeaturesT, PassWork]):
+class FeatureRidge(Learner[FeaturesT, PassWork]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
-    _runs_in_threads, _block_rows = True, BLOCK_ROWS
+    _REMEDY = REMEDY
+    _traits = Traits(3, outputs_at_once=True, in_threads=True, block_rows=BLOCK_ROWS)
 
     @property
     def size(self) -> int:
@@ -238,20 +235,23 @@ class FeatureRidge(AWVOrRidge[FeaturesT, PassWork]):
         """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
         write, r = writer
         lam, discount = self._hyper.lam, self._hyper.discount
+        self._is_ridge = forecaster == "ridge"
         self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
         room = self._room
         try:
-            self._start_certified(forecaster, r=room, pending=2, **lengths)
+            self._make_state(outputs=self._outputs, totals=TOTALS, r=room, pending=2, **lengths)
         except MemoryError as error:
             raise MemoryError(
                 f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
                 "features: a lower degree, a smaller rank"
             ) from None
+        self._state.totals[:, loops.RIDGE] = self._is_ridge
         np.fill_diagonal(self._state.factor.U, 1.0)
         self._state.factor.inv_d[:] = 1.0 / lam
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
         self._forgetting = make_forgetting(discount, lam)
-        self._workspace, self._kept = self._make_workspace(BLOCK_ROWS), None
+        self._kept: tuple[tuple, tuple] | None = None  # arguments of single rounds
+        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
 
     def _make_work(self, state: FeaturesT, rooms: dict[int, int]) -> PassWork:
         return make_pass_work(state.factor.U)
@@ -264,7 +264,7 @@ class FeatureRidge(AWVOrRidge[FeaturesT, PassWork]):
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
         if self._kept is None:
-            out, certificate = self._bind_outputs(single.trace, self._workspace)
+            out, certificate = bind_outputs(self, single.trace, self._workspace)
             forecast = *self._arguments(1), out
             self._kept = forecast, (*forecast, certificate)
         return self._kept
@@ -278,7 +278,7 @@ class FeatureRidge(AWVOrRidge[FeaturesT, PassWork]):
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
-            arguments = *self._arguments(n), *self._bind_outputs(trace, self._workspace)
+            arguments = *self._arguments(n), *bind_outputs(self, trace, self._workspace)
             trace.sizes.fill(self._r)
         play = enter(loops.awv_certified_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
@@ -338,9 +338,9 @@ class PKAWV(FeatureRidge[FeatureState]):
     Cutkosky (2024, ICML, "Online linear regression in dynamic environments via discounting"), for
     streams that drift: A_t = g A_{t-1} + z_t z_t', b likewise, and the certificate is of the
     discounted sums. Ours is the floor: after each discount the pivots D_k of A = U' D U are raised
-    to lam, for lam g^t would underflow. That adds the penalty (lam - D_k) (u_k.w - c_k)^2, u_k the
-    row of U, which vanishes at the present estimate and depends on the order of the features;
-    ``theory.discounted_awv_bound``, on the dynamic regret, counts these penalties.
+    to lam; else lam g^t would fall below the smallest double. That adds the penalty (lam - D_k)
+    (u_k.w - c_k)^2, u_k the row of U, which vanishes at the present estimate and depends on the
+    order of the features; ``theory.discounted_awv_bound``, on the dynamic regret, counts these.
 
     Examples
     --------
@@ -385,7 +385,7 @@ class PKAWV(FeatureRidge[FeatureState]):
         return self._hyper.features
 
     def _space(self) -> str:
-        return self._name_space(f"the {self._r} {self._hyper.features.kind}")
+        return name_space(self, f"the {self._r} {self._hyper.features.kind}")
 
 
 class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
@@ -425,7 +425,7 @@ class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
         self._start_features((write, d), self._forecaster)
 
     def _space(self) -> str:
-        return self._name_space(f"the linear functions of {self.size} inputs")
+        return name_space(self, f"the linear functions of {self.size} inputs")
 
     @property
     def w(self) -> np.ndarray:

@@ -98,7 +98,7 @@ class ExpConcaveFTRL(EitherLearner):
     """
 
     _REMEDY = "raise lipschitz or alpha_tilde, or scale the inputs and labels"
-    _block_rows = NewtonLearner._block_rows
+    _traits = NewtonLearner._traits
 
     alpha_tilde: float = positive(0.1)
     _: KW_ONLY

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components import losses
+from oklnumba.components.features import FeatureRows
 from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
@@ -16,9 +17,8 @@ from oklnumba.core.inputs import refuse_beyond
 from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
 from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
-from oklnumba.learners.base.feature_rows import FeatureRows
-from oklnumba.learners.base.learner import Learner, Trace, check_learner
-from oklnumba.learners.base.wrapper import from_any
+from oklnumba.learners.base.learner import Learner, Trace, check_learner, find_needs
+from oklnumba.learners.base.traits import Traits
 
 KINDS = {
     "aggregating": loops.AGGREGATING, "average": loops.AVERAGE, "hedge": loops.HEDGE,
@@ -97,8 +97,6 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
 
     _layout = loops.ExpertsState
     _REMEDY = "lower the learners' steps, or scale the labels"
-    _needs_each_label = from_any("learners", "_needs_each_label")
-    _needs_last_label = from_any("learners", "_needs_last_label")
 
     learners: Sequence[Learner] = required(_check_learners)
     _: KW_ONLY
@@ -110,6 +108,12 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
     def size(self) -> int:
         """The sum of the learners' sizes; 0 before any data."""
         return sum(one.size for one in self._experts) if self._width is not None else 0
+
+    @property
+    def _traits(self) -> Traits:  # type: ignore[override]
+        learners = self._hyper.learners
+        rows = min(BLOCK_ROWS, *(one._traits.block_rows for one in learners))
+        return Traits(block_rows=rows, **find_needs(learners))
 
     @property
     def weights(self) -> np.ndarray:
@@ -156,14 +160,13 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
             one._open(d)
         loss, B = p.learners[0]._loss().code, loops.LEARNED if p.B is None else p.B
         self._rule = loops.Aggregation(KINDS[p.kind], loss, B, p.share)
-        self._block_rows = min(BLOCK_ROWS, *(one._block_rows for one in self._experts))
         self._groups = []
         for group in group_equal_features(self._experts):
             write, rows = self._experts[group[0]]._features
-            buffer = aligned_zeros(self._block_rows, rows.shape[1])
+            buffer = aligned_zeros(BLOCK_ROWS, rows.shape[1])
             self._groups.append((group, FeatureRows(write, buffer)))
-        aside = [[i] for i, one in enumerate(self._experts) if one._runs_in_threads]
-        in_turn = [i for i, one in enumerate(self._experts) if not one._runs_in_threads]
+        aside = [[i] for i, one in enumerate(self._experts) if one._traits.in_threads]
+        in_turn = [i for i, one in enumerate(self._experts) if not one._traits.in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         self._make_state(experts=len(self._experts), tally=loops.TALLY)
         self._work = aligned_zeros(len(self._experts))  # their weights

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.features import Features, FourierFeatures, check_features
+from oklnumba.components.features import FeatureRows, Features, FourierFeatures, check_features
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.params import KW_ONLY, count, field_with, positive, random_seed, width
 from oklnumba.hot.fogd import FOGDState, fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, enter
-from oklnumba.learners.base.feature_rows import FeatureRows
 from oklnumba.learners.base.learner import Learner, Trace, loss_field
+from oklnumba.learners.base.traits import PLAY_ROWS, Traits
 
 ROWS = 120  # rounds whose features are stored at a time: few, so that they stay in the cache
 
@@ -42,7 +42,6 @@ class FOGD(Learner[FOGDState, None]):
     """
 
     _layout = FOGDState
-    _runs_in_threads = True
     _REMEDY = "lower eta, or scale the labels"
 
     features: Features | None = field_with(check_features, None)
@@ -52,6 +51,12 @@ class FOGD(Learner[FOGDState, None]):
     sigma: float = width(1.0)
     n_frequencies: int = count(400, least=1)
     seed: int = random_seed(0)
+
+    @property
+    def _traits(self) -> Traits:  # type: ignore[override]
+        features = self._hyper.features
+        fused = features is None or isinstance(features, FourierFeatures)
+        return Traits(in_threads=True, block_rows=PLAY_ROWS if fused else ROWS)
 
     def _check_params(self) -> None:
         if self.features is not None:
@@ -67,7 +72,6 @@ class FOGD(Learner[FOGDState, None]):
         else:
             self._fourier = np.empty((0, 0)), 0.0
             write, r = features._writer(d)
-            self._block_rows = ROWS
         self._features = FeatureRows(write, aligned_zeros(ROWS, r))
         self._no_inputs = np.empty((0, d))
         self._make_state(r=r, counts=1)

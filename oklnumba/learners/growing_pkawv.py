@@ -13,7 +13,7 @@ from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor,
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
-from oklnumba.learners.awv import FORECASTERS, FeatureRidge
+from oklnumba.learners.awv import FORECASTERS, FeatureRidge, name_space
 from oklnumba.learners.base.learner import Trace
 
 PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
@@ -95,7 +95,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         self._counts[DEGREE] = degree
 
     def _space(self) -> str:
-        return self._name_space(f"the {self._r} Taylor features of degree {self._counts[DEGREE]}")
+        return name_space(self, f"the {self._r} Taylor features of degree {self._counts[DEGREE]}")
 
     def _may_grow(self) -> bool:
         d, degree = self._lengths["d"], int(self._counts[DEGREE]) + 1
@@ -108,7 +108,9 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
             after *= 2
         return after
 
-    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+    def _play(  # type: ignore[override]  # its features are nobody else's
+        self, X: np.ndarray, y: np.ndarray, trace: Trace
+    ) -> None:
         start = 0
         while start < len(X):
             growing, after = self._may_grow(), self._next_growth()
@@ -144,8 +146,9 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         for entry in (LOSS, EXCESS, LARGEST):
             totals[:, entry] = old[:, entry]
         totals[:, GROWTH] = old[:, GROWTH] + gain
-        last.comparator.reshape(-1)[:] = totals[:, BEST]
-        last.bound.reshape(-1)[:] += gain
+        _, comparator, bound = last.certificate
+        comparator.reshape(-1)[:] = totals[:, BEST]
+        bound.reshape(-1)[:] += gain
         last.sizes[0] = self._r
         if not self._may_grow():
             self._free(PAST)

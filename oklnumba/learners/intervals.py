@@ -10,6 +10,7 @@ from oklnumba.core.params import KW_ONLY, field_in, positive, required
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
 from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -61,12 +62,15 @@ class Intervals(Wrapper[IntervalsState]):
     """
 
     _layout = IntervalsState
-    _outputs_at_once, _needs_last_label = False, "Intervals"
 
     learner: Learner = required(check_member)
     _: KW_ONLY
     coverage: float = field_in("(0, 1)", 0.9)
     eta: float = positive(0.1)
+
+    @property
+    def _traits(self) -> Traits:
+        return super()._traits._replace(outputs_at_once=False, needs_last_label="Intervals")
 
     @property
     @locked

@@ -31,6 +31,7 @@ from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.newton import BoundedForecasts
 
 STRETCH = 64  # rounds of a block that extend its factor row by row
@@ -64,7 +65,8 @@ class _KernelForm(
     """
 
     _layout = loops.KernelFormState
-    _run_rows = _block_rows = LARGE_BLOCK  # most that _play gets; _learn takes a block of them
+    # Most rows that _play gets; _learn takes a block of them.
+    _traits = Traits(run_rows=LARGE_BLOCK, block_rows=LARGE_BLOCK)
     _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
     _: KW_ONLY
@@ -109,6 +111,9 @@ class _KernelForm(
         if self._hyper.schedule == "constant":
             return np.full(n, self._step)
         return self._step / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
+
+    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+        raise NotImplementedError
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start, n = 0, len(X)

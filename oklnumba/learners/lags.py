@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from oklnumba.core.params import KW_ONLY, count, flag, required
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -56,8 +57,6 @@ class Lags(Wrapper[LagsState]):
     """
 
     _layout = LagsState
-    _outputs_at_once = False
-    _needs_last_label = "Lags"
 
     learner: Learner = required(check_member)
     _: KW_ONLY
@@ -66,8 +65,10 @@ class Lags(Wrapper[LagsState]):
     season: int | None = count(None, least=2)
 
     @property
-    def _season(self) -> int | None:  # type: ignore[override]
-        return self._hyper.season
+    def _traits(self) -> Traits:
+        return super()._traits._replace(
+            outputs_at_once=False, needs_last_label="Lags", season=self._hyper.season
+        )
 
     def _check_params(self) -> None:
         if self.difference and self.learner._loss().classes:

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.features import Features, check_features
+from oklnumba.components.features import FeatureRows, Features, check_features
 from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, required
-from oklnumba.learners.awv import LinearAWV
-from oklnumba.learners.base.feature_rows import FeatureRows
+from oklnumba.learners.awv import LinearAWV, name_space
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -46,12 +46,14 @@ class WithFeatures(Wrapper):
     True
     """
 
-    _block_rows = BLOCK_ROWS
-
     features: Features = required(check_features)
     learner: Game = required(_check_linear)
 
     _advice, _can_widen = Learner._advice, False  # those of the features
+
+    @property
+    def _traits(self) -> Traits:
+        return super()._traits._replace(block_rows=BLOCK_ROWS)
 
     @property
     def w(self) -> np.ndarray:
@@ -66,7 +68,7 @@ class WithFeatures(Wrapper):
     def _space(self) -> str | None:
         if not self._padded:
             return None
-        return self._hyper.learner._name_space(f"the {self.size} {self._hyper.features.kind}")
+        return name_space(self._hyper.learner, f"the {self.size} {self._hyper.features.kind}")
 
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)

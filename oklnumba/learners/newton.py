@@ -18,6 +18,7 @@ from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.hot.primitives.udu import TOGETHER
 from oklnumba.learners.base.learner import Learner, loss_field
 from oklnumba.learners.base.linear import LinearLearner
+from oklnumba.learners.base.traits import Traits
 
 NEWTON = "A_0 + eta sum g g'"
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
@@ -38,12 +39,15 @@ def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
     return m
 
 
+ROWS = 512  # most rounds of a block
+
+
 class NewtonLearner(LinearLearner[loops.NewtonState, loops.NewtonWork]):
     """Learners with A = A_0 + eta sum g g' as a factor U' D U: O(d^2) per round."""
 
     _layout = loops.NewtonState
     _C = inf
-    _block_rows = 512
+    _traits = Traits(block_rows=ROWS)
 
     def _begin_factor(self, d: int, start: float, eta: float) -> None:
         """Start at A = start I and w = 0."""
@@ -52,7 +56,7 @@ class NewtonLearner(LinearLearner[loops.NewtonState, loops.NewtonWork]):
         np.fill_diagonal(self._state.U, 1.0)
         self._state.inv_d[:] = 1.0 / start
         self._eta = eta
-        self._Z = aligned_zeros(self._block_rows, r)
+        self._Z = aligned_zeros(ROWS, r)
 
     def _make_work(self, state: loops.NewtonState, rooms: dict[int, int]) -> loops.NewtonWork:
         wide = aligned_zeros(2 * TOGETHER + 1, state.U.shape[1])

@@ -1,7 +1,7 @@
 """AWV and ridge regression on a growing Nystrom subspace (pkawv Algorithm 2)."""
 
 from dataclasses import KW_ONLY
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,20 @@ from oklnumba.core.params import (
     required,
 )
 from oklnumba.hot import nystrom_awv as loops
-from oklnumba.hot.awv import LARGEST
+from oklnumba.hot.awv import LARGEST, RIDGE
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, enter
-from oklnumba.learners.awv import FORECASTERS, AWVOrRidge
+from oklnumba.learners.awv import (
+    FORECASTERS,
+    REMEDY,
+    TOTALS,
+    bind_outputs,
+    make_workspace,
+    name_space,
+)
 from oklnumba.learners.base.learner import Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
+from oklnumba.learners.base.traits import Traits
 
 GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
@@ -35,10 +43,10 @@ class Work(NamedTuple):
 
     space: loops.Space
     model: loops.Model
-    block: tuple  # the first fields of Sampled
+    block: tuple[Any, Any, Any, Any]  # the first fields of Sampled
 
 
-class NystromAWV(SampledSpan[loops.NystromAWVState, Work], AWVOrRidge[loops.NystromAWVState, Work]):
+class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     """PKAWV on a growing Nystrom subspace, chosen by KORS (pkawv Algorithm 2, section 3.2).
 
     At round t KORS decides whether x_t joins the dictionary; the forecast is that of AWV on the
@@ -90,7 +98,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work], AWVOrRidge[loops.Nyst
     """
 
     _layout, _GROWS = loops.NystromAWVState, {"r": RANK}
-    _runs_in_threads, _block_rows = True, BLOCK_ROWS
+    _REMEDY = REMEDY
+    _traits = Traits(3, outputs_at_once=True, in_threads=True, block_rows=BLOCK_ROWS)
 
     kernel: Kernel = required(check_kernel)
     _: KW_ONLY
@@ -109,12 +118,14 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work], AWVOrRidge[loops.Nyst
         max_size = np.inf if p.max_size is None else float(p.max_size)
         self._growth = loops.GrowthRule(self._start_sampling(p.lam), max_size, p.discount)
         self._forgetting = make_forgetting(p.discount, p.lam)
-        self._workspace = self._make_workspace(BLOCK_ROWS)
-        self._start_certified(p.forecaster, d=d, counts=3, pending=2)
+        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
+        self._is_ridge = p.forecaster == "ridge"
+        self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=3, pending=2)
+        self._state.totals[:, RIDGE] = self._is_ridge
         self._reserve({ATOMS: 1, loops.PAST: 1})
 
     def _space(self) -> str:
-        return self._name_space(f"the span of the {self.size} atoms of the dictionary")
+        return name_space(self, f"the span of the {self.size} atoms of the dictionary")
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == loops.PAST:
@@ -136,12 +147,12 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work], AWVOrRidge[loops.Nyst
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
-        self._forecast_number = None  # the point that was forecast last is not in the new space
+        self._forget_forecast()  # the point that was forecast last is not in the new space
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out, certificate = self._bind_outputs(trace, self._workspace)
+        out, certificate = bind_outputs(self, trace, self._workspace)
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
@@ -157,7 +168,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work], AWVOrRidge[loops.Nyst
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # borrow_direction may write one more column
         forecasts = empty_per_round(len(X), self._outputs)
-        self._forecast_number = None
+        self._forget_forecast()
         columns = forecasts.reshape(len(X), self._outputs)
         forecast = enter(loops.nystrom_awv_forecasts)
         forecast(X, self._coins.next, self._work.space, self._work.model, columns)

@@ -12,6 +12,7 @@ from oklnumba.core.checks import repr_short, require_number
 from oklnumba.core.params import repr_type
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.traits import InForce, Traits
 
 
 class Foreign(Learner):
@@ -32,13 +33,13 @@ class Outside(Foreign):
     A forecast of None counts as 0, True and False as +1 and -1: classifiers forecast classes.
     """
 
-    _can_be_member = False
-    _run_rows = 256  # such models are slow: look at the clock often
+    _traits = Traits(run_rows=256, is_member=False)  # they are slow: look at the clock often
 
     model: Any
 
     def _open(self, d: int, outputs: int = 1) -> None:
-        self._width, self._in_force = d, SimpleNamespace()  # the model itself plays, not a copy
+        self._width = d
+        self._in_force = InForce(SimpleNamespace(), {})  # the model itself plays, not a copy
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         return super()._as_labels(y, n, signs or self._choose_calls()[2])

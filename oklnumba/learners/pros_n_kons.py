@@ -82,8 +82,8 @@ class ProsNKONS(
         return round_up_to_vector(super()._choose_room(axis, least))
 
     def _make_work(self, state: loops.ProsNKONSState, rooms: dict[int, int]) -> loops.Work:
-        rows = aligned_zeros(7, rooms[ATOMS])
-        return loops.Work(*rows[:3], rows[3:4], rows[4:5], *rows[5:])
+        k, b, q, p, beta, scan, a = aligned_zeros(7, rooms[ATOMS])
+        return loops.Work(k, b, q, p[np.newaxis], beta[np.newaxis], scan, a)
 
     @property
     def _arguments(self) -> tuple:

@@ -10,6 +10,7 @@ from oklnumba.core.params import KW_ONLY, clone, count, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
 from oklnumba.learners.base.learner import Learner, Trace, check_member, empty_per_round
+from oklnumba.learners.base.traits import PLAY_ROWS, Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
 PAST, NODES = 1, 2  # entries of the counts: stored rows, leaves and splits
@@ -82,7 +83,7 @@ class Tree(Wrapper[TreeState]):
     """
 
     _layout = TreeState
-    size, _block_rows = Learner.size, Learner._block_rows
+    size = Learner.size
 
     learner: Learner = required(check_member)
     _: KW_ONLY
@@ -90,10 +91,11 @@ class Tree(Wrapper[TreeState]):
     max_leaves: int = count(64, least=1)
 
     @property
-    def _certificate_rows(self) -> int:  # type: ignore[override]
-        params = self._inner.get_params().items()
+    def _traits(self) -> Traits:
+        params, inner = self._inner.get_params().items(), self._inner._traits
         forgets = any(name.endswith("discount") and value < 1.0 for name, value in params)
-        return 0 if forgets else self._inner._certificate_rows
+        rows = 0 if forgets else inner.certificate_rows
+        return inner._replace(certificate_rows=rows, block_rows=PLAY_ROWS)
 
     @property
     def _can_widen(self) -> bool:
@@ -114,7 +116,8 @@ class Tree(Wrapper[TreeState]):
             leaf._end_fit()
 
     def _start(self, d: int) -> None:
-        self._make_state(counts=3, d=d, record=1 + self._certificate_rows, outputs=self._outputs)
+        record = 1 + self._traits.certificate_rows
+        self._make_state(counts=3, d=d, record=record, outputs=self._outputs)
         self._splits: dict[int, Split] = {}
         self._leaves: dict[int, Learner] = {}
         self._add_leaf()
@@ -198,7 +201,7 @@ class Tree(Wrapper[TreeState]):
         X, y = self._state.inputs[rows], self._state.labels[rows]
         middle = np.sort(X, axis=0)[(len(X) - 1) // 2]
         spread = np.abs(0.5 * X - 0.5 * middle).mean(axis=0)  # halved: differences may be too large
-        scales = self._leaves[node]._scales
+        scales = self._leaves[node]._in_force.scales
         column = int((spread if scales is None else spread * np.abs(scales)).argmax())
         if spread[column] == 0.0:  # all rows are equal
             return np.zeros_like(self._state.records[0])

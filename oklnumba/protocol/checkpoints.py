@@ -11,7 +11,8 @@ from oklnumba.core.files import find_target, read_npz, refuse_damage, write_npz
 from oklnumba.core.inputs import dense_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
-from oklnumba.learners.base.learner import PLAY_ROWS
+from oklnumba.learners.base.contents import get_contents, restore_contents
+from oklnumba.learners.base.traits import PLAY_ROWS
 from oklnumba.protocol.late import Schedule
 from oklnumba.protocol.recording import Record
 from oklnumba.protocol.runs import Run
@@ -82,7 +83,7 @@ class Checkpoint:
         self.restore_learner()
         learner = self.record.learner
         with learner._lock:
-            meta, state = learner._contents()
+            meta, state = get_contents(learner)
             run = self.record.make_run(finished, interrupted)
         run_meta = run._meta | {"digest": self.digest, "opening": self.opening}
         rows = {f"run_{name}": a for name, a in run._arrays.items()}
@@ -104,7 +105,7 @@ class Checkpoint:
         """Give the learner the state in the file, once."""
         if self.saved:
             with refuse_damage(self.path), self.record.learner._lock:
-                self.record.learner._restore_contents(*self.saved)
+                restore_contents(self.record.learner, *self.saved)
             self.saved = None
 
     def skip_past(self, X: Any, y: np.ndarray) -> int:

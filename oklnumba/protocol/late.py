@@ -38,10 +38,10 @@ class Schedule:
         self.optional, self.at_once = given == "optional", delay == 0 and batch == 1
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
-        self.season = learner._season  # until a gap is warned of
+        self.season = learner._traits.season  # until a gap is warned of
         self.waiting: Rows | None = None  # the rounds after those learned
-        late = None if self.at_once else learner._needs_last_label
-        if self.words and (name := learner._needs_each_label or late):
+        late = None if self.at_once else learner._traits.needs_last_label
+        if self.words and (name := learner._traits.needs_each_label or late):
             leave = "leave rows without one out, or " if self.at_once else ""
             hint = ", and take quantiles of its errors" if name == "Intervals" else ""
             raise ValueError(

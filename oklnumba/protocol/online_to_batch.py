@@ -12,6 +12,7 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, count, random_seed, required
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import RowWrapper
 
 FAR = 2**62  # a round that is never reached
@@ -55,13 +56,18 @@ class OnlineToBatch(RowWrapper):
     True
     """
 
-    _can_be_member = _outputs_at_once = _can_widen = False
-    _needs_each_label = "OnlineToBatch"
+    _can_widen = False
 
     learner: Learner = required(check_member)
     _: KW_ONLY
     draws: int = count(1, least=1)
     seed: int = random_seed(0)
+
+    @property
+    def _traits(self) -> Traits:
+        return super()._traits._replace(
+            is_member=False, outputs_at_once=False, needs_each_label="OnlineToBatch"
+        )
 
     @property
     @locked

@@ -154,7 +154,7 @@ class Record:
             "learner": learner._repr_with(learner._params_in_force()),
             "space": learner._space() if self.rounds else None,
             "member": learner._member() if self.rounds else None,
-            "outputs": learner._output_names,
+            "outputs": learner._name_outputs(),
             "late": self.late,
             "played": learner._played,
             "outliers": learner._outliers() if self.rounds else (0, 0.0),

@@ -19,7 +19,8 @@ from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
-from oklnumba.learners.base.learner import FIRST_ROWS, Learner
+from oklnumba.learners.base.advice import FIRST_ROWS
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
 from oklnumba.protocol.late import Rows, Schedule
@@ -305,7 +306,7 @@ def _blocks(
                 file.restore_learner()
             learner._advise(rows.X, rows.y)
             learner._schema, left = schema, len(rows.y)
-            most = count_block_rows(rows.X.shape[1], learner._run_rows)
+            most = count_block_rows(rows.X.shape[1], learner._traits.run_rows)
             while left:
                 before = kept.rounds
                 doubled = FIRST_ROWS << (before // FIRST_ROWS).bit_length()  # first above before

@@ -6,7 +6,7 @@ learners, whose factor does not depend on the labels), else there is a learner f
 
 import copy
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,9 @@ from oklnumba.core.params import required
 from oklnumba.core.state import State
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
+from oklnumba.learners.base.contents import copy_with_output
 from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import RowWrapper
 
 NO_LEARNERS: tuple[Learner, ...] = ()
@@ -32,11 +34,14 @@ class Several(RowWrapper):
     (n,), that output k learns.
     """
 
-    _can_be_member = False
     _learners = NO_LEARNERS  # before any data
     _outputs = 0  # K; 0 before the first labels
 
     learner: Learner = required(check_member)
+
+    @property
+    def _traits(self) -> Traits:
+        return super()._traits._replace(is_member=False)
 
     @property
     def learners_(self) -> list[Learner]:
@@ -63,15 +68,15 @@ class Several(RowWrapper):
 
     def _start(self, d: int) -> None:
         one = self._hyper.learner
-        count = 1 if one._outputs_at_once else self._outputs
+        count = 1 if one._traits.outputs_at_once else self._outputs
         self._learners = one, *(clone_learner(one) for _ in range(count - 1))
         for each in self._learners:
             each._open(d, self._outputs if self._together else 1)
 
     def _trace(self, n: int) -> Trace:
-        names = self._output_names or (0,)  # columns, even for one output
+        names = self._name_outputs() or (0,)  # columns, even for one output
         shape = n, self._outputs or len(names)
-        proof = [np.empty(shape) for _ in range(self._certificate_rows)]
+        proof = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -99,7 +104,7 @@ class Several(RowWrapper):
         self._refuse_fault()
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
         if not self._learners:
-            return np.zeros((X.shape[0], len(self._output_names or ())))
+            return np.zeros((X.shape[0], len(self._name_outputs() or ())))
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
@@ -117,7 +122,7 @@ class Several(RowWrapper):
     def _matrices(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
-        classes = self._output_names
+        classes = self._name_outputs()
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
         members = zip(names, self._learners, strict=True)
         return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
@@ -125,7 +130,7 @@ class Several(RowWrapper):
     def _add_output(self) -> None:
         """Add an output whose past is that of the last one."""
         if self._together:
-            self._learners = (self._learners[0]._copy_with_output(),)
+            self._learners = (copy_with_output(self._learners[0]),)
         elif self._learners:
             self._learners += (copy.deepcopy(self._learners[-1]),)
         self._outputs += bool(self._learners)
@@ -249,7 +254,8 @@ class OneVsRest(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return np.where(labels == k, 1.0, -1.0)
 
-    _output_names: ClassVar[Any] = property(lambda self: self._names().tolist())
+    def _name_outputs(self) -> list[Any]:
+        return self._names().tolist()
 
     def _begin(self, d: int, outputs: int = 1) -> None:
         super()._begin(d, len(self._names()))

@@ -64,8 +64,8 @@ def discounted_awv_bound(
     require(valid, "comparators", comparators, f"finite, of shape {Z.shape} or {Z.shape[1:]}")
     U = np.broadcast_to(U, Z.shape)
     ranks = np.full(len(y), Z.shape[1]) if sizes is None else np.asarray(sizes)
-    valid = ranks.shape == y.shape and (np.diff(ranks, prepend=0) >= 0).all()
-    nested = valid and ranks[-1] <= Z.shape[1]
+    counts = ranks.shape == y.shape and (np.diff(ranks, prepend=0) >= 0).all()
+    nested = bool(counts and ranks[-1] <= Z.shape[1])
     require(nested, "sizes", sizes, f"{len(y)} counts that never fall, at most {Z.shape[1]}")
     cut = np.where(np.arange(Z.shape[1]) < ranks[:, None], U, 0.0)
     lost = np.square(y - (Z * cut).sum(axis=1)) - np.square(y - (Z * U).sum(axis=1))

@@ -4,6 +4,8 @@ A round of SelfTuning calls some thirty loops on fifty arrays each. ``bind`` lay
 compiled code has them in memory, ``unbind`` takes them there.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 from numba import types
@@ -12,6 +14,9 @@ from numba.extending import NativeValue, intrinsic, models, register_model, type
 
 class Bound(int):
     """The address of arguments as compiled code sees them; ``arguments`` stay alive with it."""
+
+    arguments: tuple
+    words: np.ndarray
 
 
 class BoundType(types.Type):
@@ -45,7 +50,7 @@ def _find_words(value) -> list[int]:
     return [int(value)]
 
 
-def bind(arguments: tuple) -> Bound:
+def bind(arguments: Any) -> Any:
     """Return arguments of a loop that ``unbind`` takes; nobody may resize their arrays."""
     words = np.array(_find_words(arguments), dtype=np.int64)
     bound = Bound(words.ctypes.data)

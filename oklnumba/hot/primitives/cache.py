@@ -39,8 +39,8 @@ BUNDLE = HOT.parent / "compiled" / f"numba-{numba.__version__}-{_PYTHON}"
 # The x86-64 psABI's levels, the best first: a processor with these features can run their code.
 V3 = "avx avx2 bmi bmi2 cmov cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3"
 V3 += " sse4.1 sse4.2 ssse3 xsave"
-LEVELS = {"x86-64-v4": f"{V3} avx512bw avx512cd avx512dq avx512f avx512vl", "x86-64-v3": V3}
-LEVELS = {level: [f"+{one}" for one in names.split()] for level, names in LEVELS.items()}
+NAMES = {"x86-64-v4": f"{V3} avx512bw avx512cd avx512dq avx512f avx512vl", "x86-64-v3": V3}
+LEVELS = {level: [f"+{one}" for one in names.split()] for level, names in NAMES.items()}
 
 
 @functools.cache

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import llvmlite.binding as llvm
 import numba
@@ -28,7 +29,8 @@ from numba.core.types.functions import BaseFunction
 
 from oklnumba.hot.primitives.cache import cache_of
 
-WIDE = set()  # functions apart that have vectors of 64 bytes, where the processor has them
+# Functions apart that have vectors of 64 bytes, where the processor has them.
+WIDE: set[Any] = set()
 SILENT_SECONDS = 1.0  # of compiling, before it is said
 
 
@@ -99,7 +101,8 @@ class _Lower(Lower):
     """
 
     def _find_singly_assigned_variable(self):
-        blocks, assigned = self.func_ir.blocks, {}
+        assigned: dict[str, list[int]] = {}
+        blocks = self.func_ir.blocks
         for at, block in blocks.items():
             for one in block.find_insts(ir.Assign):
                 assigned.setdefault(one.target.name, []).append(at)
@@ -169,7 +172,7 @@ def _load_tables() -> None:
     """
     if "numba.np.arraymath" in sys.modules:
         return
-    linalg = importlib.import_module("numba.np.linalg")
+    linalg: Any = importlib.import_module("numba.np.linalg")
     look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
         importlib.import_module("numba.np.arraymath")
@@ -177,7 +180,7 @@ def _load_tables() -> None:
         linalg.ensure_blas = look
 
 
-ANSWERS = {}  # of numba: what functions return, by the types of their arguments
+ANSWERS: dict[Any, Any] = {}  # of numba: what functions return, by the types of their arguments
 
 
 @contextmanager
@@ -186,7 +189,8 @@ def _compiling() -> Iterator[None]:
 
     It goes through all versions of ``+`` at each sum. Together that is a third of the time.
     """
-    look_up, collects = BaseFunction.get_call_type, gc.isenabled()
+    functions: Any = BaseFunction
+    look_up, collects = functions.get_call_type, gc.isenabled()
 
     def remember(called, context, args, keywords):
         asked = id(called), args, tuple(keywords.items())
@@ -198,13 +202,13 @@ def _compiling() -> Iterator[None]:
     timer.daemon = True
     with suppress(RuntimeError):  # there are too many threads
         timer.start()
-    BaseFunction.get_call_type = remember  # one thread at a time is here: numba's lock
+    functions.get_call_type = remember  # one thread at a time is here: numba's lock
     gc.disable()
     try:
         yield
     finally:
         timer.cancel()
-        BaseFunction.get_call_type = look_up
+        functions.get_call_type = look_up
         if collects:
             gc.enable()
 

@@ -18,7 +18,7 @@ import os
 import re
 from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -75,18 +75,24 @@ def _compile_plain(function, options):
 try:
     from oklnumba.hot.primitives.bound import bind, unbind
     from oklnumba.hot.primitives.compiler import WIDE, compile_whole
+
+    _lacks = False
 except Exception:  # whatever this numba lacks
-    compile_whole = None
+    _lacks = True
 _version = tuple(map(int, re.findall(r"\d+", numba.__version__)[:2]))
 _wanted = os.environ.get("OKLNUMBA_PLAIN_JIT") == "1"
 COMPILES = not numba.config.DISABLE_JIT
-PLAIN = compile_whole is None or _version > NEWEST_TESTED or _wanted
-LOOPS = []  # all that is compiled
+PLAIN = _lacks or _version > NEWEST_TESTED or _wanted
+LOOPS: list[Any] = []  # all that is compiled
 if COMPILES and PLAIN and not _wanted:
     logging.getLogger("oklnumba").warning(
         f"numba {numba.__version__} is none that oklnumba was tested with (they end at "
         f"{NEWEST_TESTED[0]}.{NEWEST_TESTED[1]}): first calls compile four times as long"
     )
+
+
+# Machine code of loops that are called with arguments of the same types only.
+ENTRIES: dict[Any, Any] = {}
 
 
 def _jit(fastmath: set[str], inlined: bool = True, wide: bool = False):
@@ -101,6 +107,7 @@ def _jit(fastmath: set[str], inlined: bool = True, wide: bool = False):
 
     def decorate(function):
         if numba.config.DISABLE_JIT:
+            ENTRIES[function] = function
             return function
         if PLAIN:
             LOOPS.append(_compile_plain(function, options))
@@ -129,7 +136,7 @@ exact_wide = _jit({"contract"}, inlined=False, wide=True)
 
 if PLAIN or not COMPILES:
 
-    def bind(arguments):
+    def bind(arguments: Any) -> Any:
         """Return arguments of a loop in the form in which it takes them."""
         return arguments
 
@@ -155,14 +162,9 @@ def entry(loop, arguments):
     Numba checks the types of all arguments at every call, which takes as long as a round of a
     small learner: 4 us for each NamedTuple. Call what this returns with the same types only.
     """
-    if numba.config.DISABLE_JIT:
-        return loop
     signature = tuple(map(numba.typeof, arguments))
     loop.compile(signature)
     return loop.overloads[signature].entry_point
-
-
-ENTRIES = {}  # machine code of loops that are called with arguments of the same types only
 
 
 def enter(loop):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, Integers, hot
 from oklnumba.hot.primitives.linalg import add_multiple, dot
 
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # codes
@@ -29,7 +29,7 @@ PASSIVE_AGGRESSIVE, DESCENT = range(2)  # codes
 class Rules(NamedTuple):
     """M rules in each of L leaves, for K labels a round."""
 
-    codes: Array  # (M,)
+    codes: Integers  # (M,)
     rates: Array  # (M,): C of PA-I, in units of the largest |y|, or the step over |z|^2
     signs: Array  # (K,): 1 for labels -1 and +1; 0 for real ones, and before round 32
     w: Array  # (L, M, K, r)

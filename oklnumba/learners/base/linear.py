@@ -18,6 +18,7 @@ from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
+from oklnumba.learners.base.contents import copy_without_data
 from oklnumba.learners.base.learner import Learner, Trace
 
 
@@ -96,7 +97,7 @@ class LinearLearner(Game[StateT, WorkT]):
 
     @property
     def _can_widen(self) -> bool:
-        return not self._without_data().reset(1).w.any()  # a simplex starts in its centre
+        return not copy_without_data(self).reset(1).w.any()  # a simplex starts in its centre
 
     def _point(self) -> np.ndarray:
         state: Any = self._state  # with w

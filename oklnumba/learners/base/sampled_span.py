@@ -1,6 +1,6 @@
 """The base of learners on the span of a dictionary that KORS samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -47,7 +47,7 @@ class SampledSpan(Learner[SpanT, WorkT]):
             state.factor.inv_d[old:] = 1.0 / self._ridge
         return state
 
-    def _measure_span(self, name: str, scales: Sequence[float]) -> list[Part]:
+    def _measure_span(self, name: str, scales: Iterable[float]) -> list[Part]:
         """Return the parts of A, the kernel matrix and KORS; scales : of each output's labels."""
         rank, p = int(self._counts[RANK]), self._hyper
         factor, space = self._state.factor, self._state.dictionary

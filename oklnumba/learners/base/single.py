@@ -16,18 +16,22 @@ class SingleRound:
 
     Plain points and labels are checked and copied here; ``core.inputs`` says what is wrong with the
     rest. ``inputs`` counts the different inputs: features of an input are valid until it changes.
+    ``forecast`` is the number of the input whose forecast was the last thing to happen.
     """
 
-    __slots__ = "X", "classes", "inputs", "scales", "trace", "x", "y"
+    __slots__ = "X", "classes", "forecast", "inputs", "plain", "scales", "trace", "x", "y"
 
-    def __init__(self, d: int, classes: bool, trace: Any, scales: np.ndarray | None):
+    def __init__(self, d: int, classes: bool, trace: Any, scales: np.ndarray | None, plain: bool):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
         self.x, self.classes, self.scales, self.inputs = self.X[0], classes, scales, 0
+        self.forecast: int | None = None
+        self.plain = plain  # whether any finite vector is a point: not so of Precomputed kernels
 
     def take_point(self, x: Any) -> bool:
         """Copy a finite float64 vector of the learner's width; return False for anything else."""
         # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
-        if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.ndim != 1 or not x.flags.carray:
+        is_vector = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray
+        if not (self.plain and is_vector):
             return False
         if self.scales is not None and len(x) == len(self.scales):
             x = x * self.scales

@@ -1,6 +1,5 @@
 """The base class of learners around another one."""
 
-from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from oklnumba.core.health import Part
 from oklnumba.core.inputs import as_point
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.traits import Traits
 
 
 def from_learner(name: str) -> Any:
@@ -17,26 +17,10 @@ def from_learner(name: str) -> Any:
     return property(lambda self: getattr(self._hyper.learner, name))
 
 
-def from_any(learners: str, name: str) -> Any:
-    """Return a property that is an attribute of the first of several learners that has it."""
-    values = attrgetter(name)
-    return property(
-        lambda self: next(filter(None, map(values, getattr(self._hyper, learners))), None)
-    )
-
-
 class Wrapper(Learner[StateT, None]):
     """A learner with a hyper-parameter ``learner``, which it plays."""
 
-    _certificate_rows = from_learner("_certificate_rows")
-    _outputs_at_once = from_learner("_outputs_at_once")
-    _runs_in_threads = from_learner("_runs_in_threads")
-    _needs_each_label = from_learner("_needs_each_label")
-    _needs_last_label = from_learner("_needs_last_label")
-    _season = from_learner("_season")
     _can_widen = from_learner("_can_widen")
-    _run_rows = from_learner("_run_rows")
-    _block_rows = from_learner("_block_rows")
     _space = from_learner("_space")
     _member = from_learner("_member")
     _loss = from_learner("_loss")
@@ -44,6 +28,10 @@ class Wrapper(Learner[StateT, None]):
     _advice = from_learner("_advice")
     _outliers = from_learner("_outliers")
     _check_points = from_learner("_check_points")
+
+    @property
+    def _traits(self) -> Traits:  # type: ignore[override]
+        return self._hyper.learner._traits
 
     @property
     def _inner(self) -> Learner:

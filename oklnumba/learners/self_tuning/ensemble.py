@@ -181,5 +181,5 @@ class Ensemble:
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
-        groups = {f"group{g}": group for g, group in enumerate(self.groups)}
-        return {"ensemble": self.lasting, "layers": self.layers} | groups
+        parts: dict[str, State] = {"ensemble": self.lasting, "layers": self.layers}
+        return parts | {f"group{g}": group for g, group in enumerate(self.groups)}

@@ -44,7 +44,7 @@ class Expert:
     def __init__(self, learner: Learner, number: int, d: int, outputs: int):
         self.name = f"expert {number}, {checks.repr_short(learner)}"
         self.members = [Member("expert", expert=self.name)]
-        count = 1 if learner._outputs_at_once else outputs
+        count = 1 if learner._traits.outputs_at_once else outputs
         self.learners = [learner, *(clone(learner) for _ in range(count - 1))]
         for one in self.learners:
             one._open(d, outputs // count)
@@ -100,5 +100,5 @@ class Expert:
             one._restore(last)
 
     def _output_axes(self) -> dict[str, int]:
-        axes = self.learners[0]._output_axes() if self.learners[0]._outputs_at_once else {}
+        axes = self.learners[0]._output_axes() if self.learners[0]._traits.outputs_at_once else {}
         return {f"0_{key}": axis for key, axis in axes.items()}

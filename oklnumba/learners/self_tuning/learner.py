@@ -14,8 +14,8 @@ from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
-from oklnumba.learners.base.wrapper import from_any
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
@@ -87,17 +87,18 @@ class SelfTuning(Learner):
     """
 
     _REMEDY = "scale the labels"
-    _certificate_rows, _outputs_at_once = 4, True
-    _run_rows, _block_rows = 2048, settings.BLOCK_ROWS
     _compiles = COMPILES  # whether this process has yet to compile its loops
-    _needs_each_label = from_any("experts", "_needs_each_label")
-    _needs_last_label = from_any("experts", "_needs_last_label")
 
     budget: int = count(300, least=1)
     _: KW_ONLY
     seed: int = random_seed(0)
     outliers: bool = flag(True)
     experts: Sequence[Any] = field_with(check_experts, ())
+
+    @property
+    def _traits(self) -> Traits:  # type: ignore[override]
+        rows, needs = settings.BLOCK_ROWS, find_needs(self._hyper.experts)
+        return Traits(4, outputs_at_once=True, run_rows=2048, block_rows=rows, **needs)
 
     @property
     def size(self) -> int:
@@ -172,7 +173,7 @@ class SelfTuning(Learner):
         return values if self._outputs > 1 else values[0]
 
     def _space(self) -> str:
-        return f"the space that a member got in round {self._restarts.last}"
+        return f"the space of its best member, made in round {self._restarts.last}"
 
     def _member(self) -> str | list[str]:
         return self._of_outputs(self._ensemble.best_members())
@@ -223,7 +224,7 @@ class SelfTuning(Learner):
         leads, known = labels.take_known(n, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
-        out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace[2:6])))
+        out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
         # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
@@ -261,11 +262,11 @@ class SelfTuning(Learner):
             self._ensemble = self._restarts.make_now(self._ensemble, self._played)
         except Trouble as trouble:
             self._raise_status(trouble.args[0], -1)
-        self._forecast_number = None  # it was of the members before
+        self._forget_forecast()  # it was of the members before
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = empty_per_round(len(X), self._outputs)
-        self._forecast_number = None  # until it is whole: Ctrl-C may come between
+        self._forget_forecast()  # until it is whole: Ctrl-C may come between
         rounds = Rounds(X, NO_LABELS, NO_LABELS, self._labels.know_all(len(X)))
         out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
         self._ensemble.play(rounds, out)
@@ -281,7 +282,7 @@ class SelfTuning(Learner):
     def _nested(self) -> dict[str, State]:
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
         experts = {f"expert{i}": one for i, one in enumerate(self._experts)}
-        others = {"restarts": self._restarts, "labels": self._labels}
+        others: dict[str, Any] = {"restarts": self._restarts, "labels": self._labels}
         return others | forests | experts | self._ensemble.parts()
 
     def _export(self) -> dict[str, Any]:

@@ -1,0 +1,96 @@
+"""What files, pickles and copies hold of a learner: JSON data and arrays."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from oklnumba.core.params import clone, to_spec
+from oklnumba.core.schema import Schema
+from oklnumba.core.state import State, select_prefix
+from oklnumba.learners.base.engine import Engine
+from oklnumba.learners.base.undeclared import refuse_undeclared
+
+LearnerT = TypeVar("LearnerT", bound=Engine)
+
+
+def copy_without_data(learner: LearnerT) -> LearnerT:
+    """Return a learner of the hyper-parameters in force, without data."""
+    return type(learner)(**learner._params_in_force())
+
+
+def get_contents(learner: Engine) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return everything: ``get_data``, and the hyper-parameters."""
+    arrays: dict[str, np.ndarray] = {}
+    fresh = learner if learner._width is None else copy_without_data(learner)
+    spec = to_spec(fresh, arrays)
+    meta, state = get_data(learner)
+    return meta | {"spec": spec}, arrays | state
+
+
+def get_data(learner: Engine) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return everything but the hyper-parameters."""
+    learner._refuse_fault()
+    meta: dict[str, Any] = {
+        "width": learner._width,
+        "rounds": learner._played,
+        "outputs": learner._outputs,
+        "schema": learner._schema and learner._schema.to_json(),
+    }
+    arrays: dict[str, np.ndarray] = {}
+    if learner._width is not None:
+        classes = [one for one in type(learner).__mro__ if issubclass(one, Engine)]
+        ours = next(one for one in classes if one.__module__.startswith("oklnumba."))
+        if ours._start is Engine._start:  # a user's own learner
+            twin = copy_without_data(learner)
+            twin._open(learner._width, learner._outputs)
+            refuse_undeclared(learner, twin, {*dir(ours), *State.__annotations__})
+        meta["state"] = {}
+        for name, value in learner._export().items():
+            if isinstance(value, np.ndarray):
+                arrays[f"state_{name}"] = value
+            else:
+                meta["state"][name] = value
+    return meta, arrays
+
+
+def restore_contents(learner: LearnerT, meta: dict[str, Any], arrays: Any) -> LearnerT:
+    """Restore what ``get_data`` returned, with the same hyper-parameters; return the learner."""
+    learner._clear()
+    if meta["width"] is None:
+        return learner
+    try:
+        learner._open(meta["width"], meta["outputs"])
+        learner._played = meta["rounds"]
+        learner._restore(select_prefix("state_", arrays) | meta["state"])
+        learner._schema = Schema.from_json(meta.get("schema"))
+    except BaseException:
+        learner._clear()
+        raise
+    return learner
+
+
+def pack(learner: Engine) -> dict[str, Any]:
+    """Return hyper-parameters and state for a pickle. Closures and buffers are made again."""
+    meta, arrays = get_data(learner)
+    arrays = {name: np.array(a) for name, a in arrays.items()}  # others may learn meanwhile
+    hyper = {} if learner._width is None else learner._params_in_force()
+    in_force = {name: clone(value) for name, value in hyper.items()}  # its learners play
+    params = learner.get_params(deep=False)
+    return {"params": params, "in_force": in_force, "meta": meta, "arrays": arrays}
+
+
+def copy_with_columns(learner: LearnerT, d: int) -> LearnerT:
+    """Return a copy for inputs of d columns, as if the new columns had been 0 so far."""
+    meta, arrays = get_data(learner)
+    return restore_contents(copy_without_data(learner), meta | {"width": d}, arrays)
+
+
+def copy_with_output(learner: LearnerT) -> LearnerT:
+    """Return a copy with one more output, a copy of the last one."""
+    meta, arrays = get_data(learner)
+    meta["outputs"] += 1
+    for name, axis in learner._output_axes().items():
+        array = arrays[f"state_{name}"]
+        last = array.take([-1], axis=axis)
+        arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
+    return restore_contents(copy_without_data(learner), meta, arrays)

@@ -1,0 +1,338 @@
+"""What plays: hyper-parameters in force, a state, and blocks of rounds on it.
+
+A learner names the NamedTuple of its arrays, ``_layout``. All attributes with a leading underscore
+are state, which ``reset`` removes; ``_hyper`` are the hyper-parameters in force. It has the methods
+
+- ``_start(d)``: make the state for inputs of width d, by ``_make_state`` (core/state.py);
+- ``_play(X, y, trace)``: play a block of rounds, mostly by a loop of hot/ called through ``enter``
+  (jit.py); write each forecast before its label is read;
+- ``_forecast(X)``: return the forecast of each row, as if it came next; change no later forecast;
+
+and, where needed, ``_check_params`` (several hyper-parameters together), ``_check_labels(y)``,
+``_space()`` (the space of the certificate), ``_matrices()`` (for ``health``), ``_nested()`` (inner
+objects with a state), ``_traits``, ``_can_widen`` (new columns) and ``_REMEDY`` (what to change
+after trouble).
+
+A learner within another one is played by ``_play_inside`` and ``_forecast_inside`` alone.
+
+A single round from Python keeps its buffers (single.py), and need not compute again what the
+forecast of its point did: ``_note_forecast``, ``_take_forecast``.
+"""
+
+import copy
+from collections.abc import Callable
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from oklnumba.components import losses
+from oklnumba.components.features import Features
+from oklnumba.components.kernels import Kernel, Precomputed, list_kernels
+from oklnumba.components.metric import split_metric
+from oklnumba.core import inputs
+from oklnumba.core.health import NO_MATRIX, Part
+from oklnumba.core.inputs import cut_blocks
+from oklnumba.core.params import Params
+from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
+from oklnumba.hot.primitives import jit
+from oklnumba.learners.base.single import SingleRound
+from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
+
+
+def empty_per_round(n: int, outputs: int) -> np.ndarray:
+    """Return room for one number per round, (n,), or per round and output, (n, K)."""
+    return np.empty(n) if outputs == 1 else np.empty((n, outputs))
+
+
+class Trace(NamedTuple):
+    """The results of n rounds; (n, K) where shapes say (n,), for K > 1 labels per round."""
+
+    predictions: np.ndarray  # (n,)
+    sizes: np.ndarray  # (n,) for any K
+    loss: np.ndarray | None = None  # (n,), of learners with a certificate, as the next two
+    comparator: np.ndarray | None = None
+    bound: np.ndarray | None = None
+    guaranteed: np.ndarray | None = None  # (n,), least comparator + bound of certified members
+    intervals: np.ndarray | None = None  # (n, 2), of ``Intervals``
+
+    @property
+    def certificate(self) -> list[np.ndarray]:
+        """The arrays of a certificate: loss, comparator, bound, and guaranteed if it is there."""
+        return [a for a in self[2:6] if a is not None]
+
+    def rows(self, start: int, stop: int) -> "Trace":
+        """Return the results of rounds start to stop (views)."""
+        if stop - start == len(self.sizes):
+            return self
+        return Trace._make([None if a is None else a[start:stop] for a in self])
+
+
+class Engine(State[StateT, WorkT], Params):
+    """A state that is played block by block; a learner adds the protocol to it (learner.py)."""
+
+    # Types are comments where annotations would be hyper-parameters.
+    _REMEDY = "scale the inputs and labels"
+    _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
+    _traits: ClassVar[Any] = Traits()
+    _in_force = NOT_IN_FORCE  # type: InForce
+    _width = None  # type: int | None  # of the inputs; None before any data
+    _outputs = 1  # labels per round
+    _played = 0
+    _expected = 0  # rounds in all, as far as the caller has said
+    _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
+    _single = None  # type: SingleRound | Any  # buffers of single rounds
+
+    # ---- what a learner writes ----
+
+    def _start(self, d: int) -> None:
+        """Make the state for inputs of width d."""
+        raise NotImplementedError
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        """Play rounds, forecast before each label; write the results and count the rounds."""
+        raise NotImplementedError
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        """Return the forecasts for rows against the present state, (n,) or (n, K)."""
+        raise NotImplementedError
+
+    # ---- what a learner may write ----
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        """Raise ValueError for labels that the learner cannot take though its loss can."""
+
+    def _check_points(self, X: np.ndarray) -> None:
+        """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
+        if self._width is None or self._in_force.has_matrix:
+            for kernel in list_kernels(self._in_force.hyper or self):
+                kernel._check_points(X)
+
+    def _space(self) -> str | None:
+        """Return the space of the certificate now; None for learners without one."""
+        return None
+
+    def _member(self) -> str | list[str] | None:
+        """Return the member, of each output, whose comparator the certificate shows now."""
+        return None
+
+    def _outliers(self) -> tuple[int, float]:
+        """Return how many labels were not learned as they came, and their share of the loss."""
+        return 0, 0.0
+
+    def _nested(self) -> dict[str, State]:
+        """Return the inner objects with a state, by name."""
+        return {}
+
+    def _name_outputs(self) -> list[Any] | None:
+        """Return the names of the K outputs, as JSON data; None: 0 to K - 1."""
+        return None
+
+    def _feature_map(self) -> Features | None:
+        """Return the map whose features ``_play`` and ``_forecast`` take from others, if any."""
+        return None
+
+    def _matrices(self) -> list[Part]:
+        """Return the parts of ``health``, one per matrix; called after some data only."""
+        return [NO_MATRIX]
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        """Return what to change where the first inputs do not suit the hyper-parameters."""
+        for part in (getattr(self, "features", None), getattr(self, "kernel", None)):
+            if isinstance(part, Features | Kernel):
+                return part.advice(X)
+        return None
+
+    def _set_leads(self, leads: np.ndarray) -> None:
+        """Take the leads of the rows that come next, where last labels are inputs."""
+
+    def _end_fit(self) -> None:
+        """Do what is worth while after the last row of a ``fit``, before predictions."""
+
+    @property
+    def _can_widen(self) -> bool:
+        """Whether ``copy_with_columns`` is right: kernels do not see columns that are 0."""
+        p = self._hyper
+        kernels = hasattr(p, "kernel") or hasattr(p, "kernels")
+        return self._layout is not None and kernels and self._in_force.scales is None
+
+    # ---- hyper-parameters in force ----
+
+    @property
+    def _hyper(self) -> Any:
+        """The hyper-parameters in force: of the state; before any data the fields, checked."""
+        return self._in_force.hyper or self._checked_params()
+
+    def _loss(self) -> losses.Loss:
+        return losses.get(getattr(self._in_force.hyper or self, "loss", self._fixed_loss))
+
+    @cached_property
+    def _loss_code(self) -> int:
+        return self._loss().code
+
+    def _params_in_force(self) -> dict[str, Any]:
+        """Return the hyper-parameters in force, by name."""
+        return vars(self._hyper) | self._in_force.unscaled
+
+    # ---- rounds ----
+
+    def _begin(self, d: int, outputs: int = 1) -> None:
+        """Make the state at the first round; refuse other widths, and rounds after trouble."""
+        self._refuse_fault()
+        if self._width is None:
+            self._open(d, outputs)
+            return
+        if d != self._width:  # another thread was first
+            raise ValueError(f"X has {d} columns, but this learner has seen {self._width}")
+        if outputs != self._outputs:
+            raise ValueError(f"y has {outputs} labels per round, but before it had {self._outputs}")
+
+    def _open(self, d: int, outputs: int = 1) -> None:
+        """Make the state; the fields are now in force."""
+        params = vars(self._checked_params())
+        params = {name: copy.deepcopy(value) for name, value in params.items()}
+        self._outputs = outputs
+        try:
+            kernels, scales = list_kernels(SimpleNamespace(**params)), None
+            unscaled = {name: params[name] for name in {"kernel", "kernels"} & params.keys()}
+            for name, given in unscaled.items():
+                params[name], scales = split_metric(name, given)
+                inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
+            has_matrix = any(isinstance(one, Precomputed) for one in kernels)
+            self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, has_matrix)
+            self._start(d)
+        except BaseException:
+            self._clear()
+            raise
+        self._width = d
+
+    def _ready(self) -> bool:
+        """Say whether there is a state to forecast from; refuse after trouble."""
+        self._refuse_fault()
+        return self._width is not None
+
+    def _play_rows(self, X: Any, y: np.ndarray, coming: int = 0) -> Trace:
+        """Play checked rows, the first of ``coming``, block by block; return their results."""
+        n = X.shape[0]
+        with self._lock:
+            self._begin(X.shape[1], *y.shape[1:])
+            self._fault = INTERRUPTED
+            self._expected = self._played + max(n, coming)
+            trace = self._trace(n)
+            try:
+                for rows, block in cut_blocks(X, self._traits.block_rows, self._in_force.scales):
+                    self._play(block, y[rows], trace.rows(rows.start, rows.stop))
+            except FloatingPointError as error:
+                self._fault = error
+                raise
+            self._fault = None
+        return trace
+
+    def _play_inside(self, X: np.ndarray, y: np.ndarray, trace: Trace, *Z: np.ndarray) -> None:
+        """Play rows for another learner, which calls this only: ``_play`` has room for a block."""
+        if len(X) <= self._traits.block_rows:
+            return self._play(inputs.scale_columns(X, self._in_force.scales), y, trace, *Z)
+        for rows, x in cut_blocks(X, self._traits.block_rows, self._in_force.scales):
+            self._play(x, y[rows], trace.rows(rows.start, rows.stop), *[z[rows] for z in Z])
+
+    def _forecast_inside(self, X: np.ndarray, *Z: np.ndarray) -> np.ndarray:
+        """Return forecasts for another learner, which calls this in place of ``_forecast``."""
+        if len(X) <= self._traits.block_rows:
+            return self._forecast(inputs.scale_columns(X, self._in_force.scales), *Z)
+        blocks = cut_blocks(X, self._traits.block_rows, self._in_force.scales)
+        return np.concatenate([self._forecast(x, *[z[rows] for z in Z]) for rows, x in blocks])
+
+    def _trace(self, n: int) -> Trace:
+        """Return room for the results of n rounds."""
+        shape = n if self._outputs == 1 else (n, self._outputs)
+        certificate = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
+        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
+
+    def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
+        """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""
+        self._count_rounds(n, *self._play_with_room(rounds))
+
+    def _count_rounds(self, n: int, played: int, status: int) -> None:
+        """Count n rounds, or raise the error of the round where the loop stopped."""
+        if status != jit.DONE:
+            self._raise_status(status, played)
+        self._played += n
+
+    def _raise_status(self, status: int, played: int) -> None:
+        """Raise the error of a status; it names the round."""
+        what = {
+            jit.NOT_POSITIVE: "a matrix lost its positive definiteness",
+            jit.NOT_FINITE: "the forecast is not finite",
+            jit.DIVERGED: f"the run diverges, its forecast is beyond {jit.LARGEST_FORECAST:g}",
+            jit.TOO_LONG: "the gradient is longer than lipschitz",
+        }[status]
+        eta = getattr(self._hyper, "eta", None) if status == jit.DIVERGED else None
+        what += f" with eta={eta!r}" if eta is not None else ""
+        self._fault = FloatingPointError(
+            f"{type(self).__name__}, round {self._played + played + 1}: {what}; {self._REMEDY}, "
+            "then reset() and start again"
+        )
+        raise self._fault
+
+    def _refuse_not_finite(self, forecasts: np.ndarray) -> None:
+        """Raise FloatingPointError that names the first row whose forecast is not finite."""
+        finite = np.isfinite(forecasts)
+        if not finite.all():
+            row = int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
+            raise FloatingPointError(
+                f"the forecast of this {type(self).__name__} for row {row} is beyond double "
+                f"precision; leave the row out, or {self._REMEDY}"
+            )
+
+    # ---- single rounds ----
+
+    def _keep_single(self) -> SingleRound | Any:
+        """Return the buffers of single rounds, made with the first; None for several labels."""
+        if self._single is None and self._outputs == 1:
+            plain, scales = not self._in_force.has_matrix, self._in_force.scales
+            classes, trace = self._loss().classes, self._trace(1)
+            self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
+        return self._single
+
+    def _note_forecast(self, X: np.ndarray) -> None:
+        """Note that the input X was just forecast, if it is a single one."""
+        if (single := self._single) is not None:
+            single.forecast = single.inputs if X is single.X else None
+
+    def _take_forecast(self, X: np.ndarray) -> bool:
+        """Return whether X is the single input that was forecast last; forget that it was."""
+        if (single := self._single) is None:
+            return False
+        number, single.forecast = single.forecast, None
+        return X is single.X and number == single.inputs
+
+    def _forget_forecast(self) -> None:
+        """Forget which input was forecast last: what the forecast computed holds no longer."""
+        if self._single is not None:
+            self._single.forecast = None
+
+    # ---- health and files ----
+
+    def _diagnose(self) -> list[Part]:
+        if not self._ready() or not self._played:
+            return []
+        return [part._replace(remedy=part.remedy or self._REMEDY) for part in self._matrices()]
+
+    def _export(self) -> dict[str, Any]:
+        state = super()._export() | {"played": self._played}
+        for name, one in self._nested().items():
+            state |= {f"{name}_{key}": value for key, value in one._export().items()}
+        return state
+
+    def _output_axes(self) -> dict[str, int]:
+        axes = super()._output_axes()
+        for name, one in self._nested().items():
+            axes |= {f"{name}_{key}": axis for key, axis in one._output_axes().items()}
+        return axes
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._played = state["played"]
+        for name, one in self._nested().items():
+            one._restore(select_prefix(f"{name}_", state))

@@ -1,0 +1,33 @@
+"""What others must know of a learner before they play it, and its hyper-parameters in force."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
+
+
+class Traits(NamedTuple):
+    """How a learner is played. A wrapper has those of the learner within, but for a few."""
+
+    certificate_rows: int = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
+    outputs_at_once: bool = False  # whether it plays K labels per round, (n, K), on one state
+    in_threads: bool = False  # on others than the caller's: without BLAS, which has its own
+    run_rows: int = PLAY_ROWS  # rounds between two readings of the clock
+    block_rows: int = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
+    needs_each_label: str | None = None  # class that needs it before the next round
+    needs_last_label: str | None = None  # class that needs labels that come at once
+    season: int | None = None  # how many labels ago a season was, where it is an input
+    is_member: bool = True  # whether it can play within another learner
+
+
+class InForce(NamedTuple):
+    """The hyper-parameters of a state, which later assignments to fields do not change."""
+
+    hyper: Any  # their names, as loops take them: a Metric is split into kernel and scales
+    unscaled: dict[str, Any]  # the kernels before that
+    scales: np.ndarray | None = None  # of a Metric: the state is that of the scaled inputs
+    has_matrix: bool = False  # whether a kernel is Precomputed
+
+
+NOT_IN_FORCE = InForce(None, {})  # before any data
