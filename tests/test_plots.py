@@ -2,6 +2,7 @@
 
 import copy
 import io
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -217,3 +218,13 @@ def test_importance_takes_learners_and_estimators():
         assert names[0] == first
         shares = [bar.get_width() for bar in figure.axes[0].patches]
         np.testing.assert_allclose(shares, 100.0 * np.sort(expected)[::-1])
+
+
+@pytest.mark.parametrize("most", [2, 20, 60])
+def test_names_of_inputs_neither_overlap_nor_leave_the_picture(most):
+    names = [f"a column with a name of many words, {i}" for i in range(most)]
+    figure = okl.plots.importance(np.ones(most), names, most=most)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
+    assert len(boxes) == most and not any(one.overlaps(other) for one, other in pairwise(boxes))
+    assert all(one.x0 >= 0.0 for one in boxes)

@@ -198,8 +198,6 @@ def importance(
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['income', 'age']
     """
-    if axes is None:
-        axes = figure(columns=1)[1][0, 0]
     if names is None:
         schema = getattr(values, "schema", None)
         names = schema.columns if schema else getattr(values, "feature_names_in_", None)
@@ -211,6 +209,8 @@ def importance(
     checks.require(len(names) == len(values), "names", names, f"{len(values)} names")
     largest = np.argsort(-values, kind="stable")[: checks.require_count("most", most, 1)]
     places = np.arange(len(largest))
+    if axes is None:
+        axes = figure(columns=1, row_height=max(2.5, 0.5 + 0.17 * len(places)))[1][0, 0]
     axes.barh(places, 100.0 * values[largest] / values.sum(), color=COLOURS[0])
     axes.set_yticks(places, [str(names[i]) for i in largest])
     axes.invert_yaxis()

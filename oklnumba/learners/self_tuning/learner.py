@@ -138,9 +138,10 @@ class SelfTuning(Learner):
 
     @property
     def importance(self) -> np.ndarray:
-        """How much the labels depend on each input, by the learned metrics, (d,); the sum is 1.
+        """How steep the model is in each input, (d,), of sum 1: the scales of its metrics.
 
-        The mean of the squared scales of both metrics; the same for all before round 128.
+        The mean of the squared scales of both metrics; the same for all before round 128. Where
+        inputs are correlated, permutation may rank them otherwise (docs/monitoring.md).
         """
         return self._ensemble_now().scales.importance(self._width or 0)
 
