@@ -10,6 +10,9 @@ import oklnumba as okl
 from oklnumba.core import files
 from oklnumba.core.files import FORMAT, digest_of, read_npz, write_npz
 from tests.battery import make, stream
+from tests.checks import ROOT, refused
+
+X, Y = stream(make(okl.LinearAWV), 40)
 
 
 @pytest.fixture
@@ -69,7 +72,6 @@ CHANGES = {
         {"spec": {"class": "OGD", "params": {"eta": -1.0}}},
         "eta must be a number > 0",
     ),
-    "later format": ({}, {"format": FORMAT + 1}, "a later oklnumba wrote it"),
 }
 
 
@@ -80,6 +82,40 @@ def test_a_state_that_does_not_fit_is_refused(saved, name):
     text, arrays = json.dumps(meta | new_meta), arrays | new_arrays
     np.savez(saved, meta=text, digest=digest_of(text, arrays), **arrays)
     assert words in refusal(saved)
+
+
+FORMATS = ROOT / "tests" / "formats"  # a file of each released format, and of the present one
+MEMBERS = {okl.PKAWV: {}, okl.KRLS: {}, okl.NystromAWV: {}, okl.BOGD: {"loss": "squared"},
+           okl.FOGD: {"loss": "squared", "n_frequencies": 5}}  # fmt: skip
+
+
+def write_format():
+    """Write a learner and its run in the present format, and some of its forecasts."""
+    members = [make(cls, **given) for cls, given in MEMBERS.items()]
+    learner = okl.Experts([okl.Intervals(one) for one in members], B=None)
+    okl.run(learner, X, Y, checkpoint=FORMATS / f"{FORMAT}.npz", record=10)
+    np.savetxt(FORMATS / f"{FORMAT}.txt", learner.predict(X[:5]))
+
+
+@pytest.mark.parametrize("number", sorted(int(one.stem) for one in FORMATS.glob("*.npz")))
+def test_files_of_each_format_load_or_are_called_so(number):
+    path = FORMATS / f"{number}.npz"
+    if number != FORMAT:
+        refused(f"saved by an earlier oklnumba, in format {number}", okl.load, path)
+        return
+    forecasts = okl.load(path).predict(X[:5])
+    np.testing.assert_allclose(forecasts, np.loadtxt(path.with_suffix(".txt")), rtol=1e-9)
+    assert okl.Run.load(path).rounds == len(X)
+
+
+def test_the_present_format_has_a_file_and_other_versions_are_called_so(saved):
+    assert (FORMATS / f"{FORMAT}.npz").exists(), "run tests.test_files.write_format"
+    meta, arrays = read_npz(saved)
+    for number, words in ((FORMAT + 1, "a later .* update"), (FORMAT - 1, "an earlier .* load it")):
+        np.savez(
+            saved, meta=json.dumps(meta | {"format": number}), digest="of another kind", **arrays
+        )
+        refused(f"{saved.name} was saved by {words}", okl.load, saved)
 
 
 def test_what_is_no_file_of_ours_is_refused(tmp_path):
@@ -95,7 +131,6 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path):
 
 # ---- what is written, and where ----
 
-X, Y = stream(make(okl.BOGD), 40)
 WRITERS = {
     "learner": lambda path: okl.OGD().save(path),
     "run": lambda path: okl.run(okl.OGD(), X, Y).save(path),
