@@ -148,3 +148,105 @@ def test_a_piece_of_mostly_new_values_is_warned_of_each_time():
         model.predict(many.assign(town=many.town.str.upper()))
     refused("column 'd' holds duration.*drop it", okl.stream, many.assign(d=pd.Timedelta(1, "h")),
             label="y", encode=["d"])  # fmt: skip
+
+
+# ---- nothing is left out in silence ----
+
+PART = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30.0)})
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_linked_folders_are_played_and_broken_links_refused(kind, tmp_path):
+    (tmp_path / "away" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "here").mkdir(parents=True)
+    for k, place in enumerate(["away", "away/deep", "data/here"]):
+        FILES["table.parquet" if kind == "parquet" else "pandas.csv"](
+            PART + 30 * k, tmp_path / place / f"part.{kind}"
+        )
+    (tmp_path / "data" / "linked").symlink_to(tmp_path / "away")
+    (tmp_path / "away" / "deep" / "back").symlink_to(tmp_path / "data")
+    found = read(tmp_path / "data", label="y")[:, 0]
+    assert_array_equal(found, np.r_[60:90, 30:60, 0:30])
+    (tmp_path / "data" / f"zzz.{kind}").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=f"zzz.{kind}"):
+        okl.stream(tmp_path / "data", label="y")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_that_have_other_columns_than_the_first(kind, tmp_path):
+    write = FILES["table.parquet" if kind == "parquet" else "pandas.csv"]
+    write(PART, tmp_path / f"a.{kind}")
+    for other, message in (
+        (PART[["a"]], f"b.{kind} is without the label 'y'"),
+        (PART[["y"]], f"b.{kind} lacks 'a'"),
+        (PART.assign(b=1.0), f"b.{kind} has 'b'"),
+    ):
+        write(other, tmp_path / f"b.{kind}")
+        refused(message, okl.stream, tmp_path, label="y")
+    write(PART.set_index(PART.a.rename("day")), tmp_path / f"b.{kind}")
+    if kind == "parquet":  # an index of pandas is no input
+        assert len(read(tmp_path, label="y")) == 60
+
+
+def test_names_that_look_like_something_else(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("s3:day.csv", "~who.csv", "file:a b%20.csv", "a=1.csv"):
+        Path(name).write_text(PART.to_csv(index=False))
+        assert len(read(name, label="y")) == len(read([Path(name)], label="y")) == 30
+    with pytest.raises(FileNotFoundError, match="~who/a.csv"):
+        okl.stream("~who/a.csv", label="y")
+    (tmp_path / "data" / "a=1").mkdir(parents=True)
+    for values in (PART, PART.assign(a="x")):  # of the type of the folder's, and another
+        values.to_csv("data/a=1/part.csv", index=False)
+        refused("a=1/part.csv.*'a'|part.csv cannot be", okl.stream, "data", label="y", encode=["a"])
+        assert okl.stream(["data/a=1/part.csv"], label="y", encode=["a"]).columns[0].startswith("a")
+
+
+# ---- frames as streams ----
+
+
+class Odd:
+    pass
+
+
+@pytest.mark.parametrize("hold", [*FRAMES.values()], ids=FRAMES)
+def test_a_frame_needs_only_what_is_read(hold):
+    frame = PART.assign(zip=np.arange(30) % 3)
+    expected = read(frame, label="y", encode=["zip"])
+    lost = pd.Series(pd.timedelta_range(0, periods=30, freq="h"))
+    more = frame.assign(lost=lost, text="x")
+    assert_array_equal(read(hold(more), label="y", encode=["zip"], drop=["lost", "text"]), expected)
+    refused("column 'lost' of a frame holds .*column 'text'", okl.stream, hold(more), label="y")
+
+
+def test_objects_are_refused_by_the_name_of_their_column():
+    for odd in (Odd(), [1], {"a": 1}, 1j):
+        frame = PART.assign(b=pd.Series([1, odd] * 15, dtype=object))
+        refused("column 'b'", okl.stream, frame, label="y", encode=["b"])
+        refused("column 'b' of a frame holds", okl.stream, frame, label="y")
+        assert len(read(frame, label="y", drop=["b"])) == 30
+    mixed = PART.assign(b=pd.Series([1, "a", 2.5, None, True, DAY] * 5, dtype=object))
+    assert okl.stream(mixed, label="y", encode=["b"]).columns[1:] == (
+        "b_", "b_1", "b_2.5", "b_2026-01-01", "b_a", "b_true",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [2, 0, 7], [5, "x", 1.5]], ids=str)
+def test_columns_that_are_named_by_numbers(names, tmp_path):
+    first, second, label = names
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), rng.integers(0, 3, 60)])
+    frame = pd.DataFrame(np.column_stack([X, X @ [1.0, 2.0]]), columns=names)
+    for encode in ([], [second]):
+        stream, model = okl.stream(frame, label=label, encode=encode), okl.LinearRidge(lam=1e-6)
+        assert stream.columns[0] == str(first) and stream.schema.label == str(label)
+        okl.run(model, stream)
+        expected = model.predict(read(frame, label=label, encode=encode))
+        model.save(tmp_path / "model.npz")
+        frame.rename(columns=str).to_parquet(tmp_path / "frame.parquet")
+        for one in (model, okl.load(tmp_path / "model.npz")):
+            assert_array_equal(one.predict(frame), expected)
+            assert_array_equal(one.predict(frame.drop(columns=[label])), expected)
+            assert_array_equal(one.predict(read(tmp_path / "frame.parquet", like=one)), expected)
+            row = {name: frame[name][3] for name in (second, first)}
+            assert one.predict_one(row) == pytest.approx(expected[3])

@@ -43,7 +43,7 @@ def as_inputs(X: Any, width: int | None = None, name: str = "X", least: int = 1)
 
     width : the d of the data so far.
     """
-    array = _as_floats(X, name)
+    array = as_floats(X, name)
     _check_shape(array.shape, width, name, least)
     refuse_not_finite(array, name, X)
     return array
@@ -72,7 +72,7 @@ def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = No
     x = x if schema is None else schema.arrange(x)
     if is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
         x = x.toarray().ravel()
-    array = _as_floats(x, name)
+    array = as_floats(x, name)
     if array.ndim != 1:
         raise ValueError(
             f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
@@ -85,7 +85,7 @@ def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = No
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
     """Return numbers of any shape as a finite float64 array."""
-    array = _as_floats(values, name)
+    array = as_floats(values, name)
     for place in np.argwhere(~np.isfinite(array)).tolist():
         value = array[tuple(place)]
         raise ValueError(f"{name} must be finite, but {name}{place or ''} is {value}")
@@ -137,7 +137,7 @@ def refuse_not_finite(array: np.ndarray, name: str, given: Any = None, row: int 
 
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
     """Return numbers, one for each row of X, as a finite float64 array of shape (n,)."""
-    array = _as_floats(values, name)
+    array = as_floats(values, name)
     if array.shape != (n,):
         names = column_names(values)
         column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
@@ -241,7 +241,7 @@ def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
 # ---- anything to floats ----
 
 
-def _as_floats(values: Any, name: str) -> np.ndarray:
+def as_floats(values: Any, name: str) -> np.ndarray:
     """Return ``values`` as a float64 array, the same one if it already is."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values

@@ -7,6 +7,8 @@ and are used as they are.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date, time
+from decimal import Decimal
 from importlib import import_module
 from math import isfinite
 from typing import Any, Self
@@ -14,10 +16,11 @@ from typing import Any, Self
 import numpy as np
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import as_plain, number, repr_short, suggest, warn
+from oklnumba.core.checks import number, repr_short, suggest, warn
 from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_frame
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
+PLAIN = str, int, float, Decimal, date, time, np.generic  # of an encoded column of objects
 MOST_NAMED = 12  # columns in a message or a repr
 FEWEST_ROWS = 8  # of a piece that is warned of each time, where most of its values are new
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0*|(?:\.\d*)?[eE][-+]?\d+)")
@@ -195,10 +198,9 @@ def schema_of(X: Any) -> Schema | None:
     return Schema(names) if names else None
 
 
-def plain_name(name: Any) -> Any:
-    """Return the name of a column as a text or an integer, which JSON has."""
-    name = name if type(name) is str else as_plain(name)
-    return name if isinstance(name, str | int) else str(name)
+def plain_name(name: Any) -> str:
+    """Return the name of a column as a text, which files and JSON have."""
+    return name if type(name) is str else str(name)
 
 
 def list_names(names: Iterable[Any]) -> str:
@@ -237,6 +239,9 @@ def as_texts(values: Any, name: Any) -> Any:
         array = arrow.array(values, from_pandas=True)
     except (ValueError, TypeError):  # objects of several types
         given = inputs.as_label_array(values)
+        if odd := [v for v in given if not isinstance(v, PLAIN) and v is not None]:
+            what = f"has {repr_short(odd[0])}, a {type(odd[0]).__name__}, which is not encoded"
+            raise ValueError(f"column {name!r} {what}; drop it, or make texts of it") from None
         array = arrow.array(np.where(find_labels(given), given.astype(str), NONE))
     if arrow.types.is_duration(array.type) or arrow.types.is_nested(array.type):
         raise ValueError(f"column {name!r} holds {array.type}, which is not encoded; drop it")
@@ -264,8 +269,8 @@ def spell_value(text: str) -> str:
     if found := TIME.fullmatch(text):
         day, clock, fraction, zone = (part or "" for part in found.groups())
         zone = zone.replace(":", "").replace("+0000", "Z")
-        time = clock + fraction.rstrip("0").rstrip(".") + zone
-        return day[:10] + f" {time}" * (time != "00:00:00") if day else time
+        clock += fraction.rstrip("0").rstrip(".") + zone
+        return day[:10] + f" {clock}" * (clock != "00:00:00") if day else clock
     return text
 
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -25,7 +25,14 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, is_frame
-from oklnumba.core.schema import Schema, as_texts, encode_labels, find_values, list_names
+from oklnumba.core.schema import (
+    Schema,
+    as_texts,
+    encode_labels,
+    find_values,
+    list_names,
+    plain_name,
+)
 
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
 SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
@@ -130,30 +137,36 @@ def stream(
             raise ValueError("like says which columns are read: leave out columns and encode")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
-    dataset, name = _open_source(source, format, reading)
+    if is_frame(source):
+        source = source.collect() if hasattr(source, "collect") else source  # a lazy one
+        dataset, name, names = source, "a frame", inputs.column_names(source)
+        first, read = partial(_first_of_frame, source), partial(_read_frame, source)
+        arrow = hasattr(getattr(source, "schema", None), "pandas_metadata")
+        index = _find_index(source.schema) if arrow else []
+    else:
+        dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
         if label is not None or columns is not None or drop or encode:
             raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
         return _load_libsvm(dataset, name, batch, schema)
+    if not is_frame(source):
+        names, index = dataset.schema.names, _find_index(dataset.schema)
+        first, read = partial(_first_of_files, dataset), partial(_read_table, dataset, name)
     if like is None:
-        schema = _find_schema(dataset, label, columns, drop, encode, schema)
+        schema = _find_schema(names, index, first, label, columns, drop, encode, schema)
     else:
-        schema = _match_schema(dataset, schema, label, drop)
+        schema = _match_schema(names, index, schema, label, drop)
     parquet = dataset if _format_of(dataset) == "parquet" else None
-    return Stream(name, partial(_read_table, dataset, name), schema, batch, parquet)
+    return Stream(name, read, schema, batch, parquet)
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
     """Return the pyarrow Dataset of a source, or the paths of LIBSVM files, and its name."""
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
-    if is_frame(source):
-        source = source.collect() if hasattr(source, "collect") else source  # a lazy one
-        table = checks.import_optional("pyarrow", "frames").table(source)
-        return import_module("pyarrow.dataset").dataset(table), "a frame"
     paths, kind = _list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    folder = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None
+    folder = _find_path(source) if isinstance(source, str | os.PathLike) else None
     return paths if kind == "libsvm" else _open(paths, kind, reading, folder), name
 
 
@@ -276,10 +289,11 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
 
 
 def _find_schema(
-    dataset: Any, label: Any, columns: Any, drop: Any, encode: Any, given: Schema
-) -> Schema:
-    """Return what the rows of a dataset mean, from arguments and the first rows."""
-    names, classes = dataset.schema.names, given.classes
+    names: list[Any], index: list[str], first: Callable, label: Any, columns: Any, drop: Any,
+    encode: Any, given: Schema,
+) -> Schema:  # fmt: skip
+    """Return what the rows of a source mean, from arguments and the first rows."""
+    classes = given.classes
     if label is None:
         raise ValueError(
             "name the column of the labels: label=... (--label), the columns are "
@@ -287,59 +301,81 @@ def _find_schema(
         )
     label = _find_column(label, names, "label")
     encode = _find_columns(encode, names, "encode")
-    index = _find_index(dataset.schema)
-    numbers = [one for one in names if one not in (label, *encode, *index)]
+    numbers = _leave_out(names, (label, *encode, *index))
     if columns is not None:
         numbers = _find_columns(columns, names, "columns")
     drop = _find_columns(drop, names, "drop")
-    numbers = [one for one in numbers if one not in drop]
+    numbers = _leave_out(numbers, drop)
     every = [*numbers, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
         raise ValueError(
             f"columns must be others than the label, each once, not {every[:-1]}; a series without "
             "inputs needs a column of zeros, or of what is known beforehand, such as the hour"
         )
-    kind = str(dataset.schema.field(label).type)
-    of_texts = classes is None and kind.startswith(TEXTS)
-    categories = {}
-    if encode or of_texts:
-        first = _read_first(dataset, dict.fromkeys(encode, ()), label if of_texts else None)
-        categories = {one: find_values(first[one]) for one in encode}
-    if of_texts:
-        texts = sorted({*first[label].to_pylist()} - {"", None})
-        what = "the texts of two classes or more in the first rows"
-        classes = tuple(checks.require_different(f"column {label!r}", texts, 2, what))
-    elif classes is None and kind == "bool":
+    texts, labels = first(encode, label if classes is None else None)
+    if labels is not None and labels.dtype.kind in "OU":
+        there = labels[inputs.find_labels(labels)].tolist()
+        if there and all(isinstance(one, bool) for one in there):
+            classes = (False, True)
+        elif all(isinstance(one, str) for one in there):
+            what = "the texts of two classes or more in the first rows"
+            found = sorted({*there} - {""})
+            classes = tuple(checks.require_different(f"column {label!r}", found, 2, what))
+    elif labels is not None and labels.dtype.kind == "b":
         classes = (False, True)
-    ignored = tuple(one for one in names if one not in every)
-    return Schema(tuple(numbers), categories, label, classes, ignored, given.reading)
+    out = _leave_out(names, every)
+    plain, encoded, ignored = (tuple(map(plain_name, some)) for some in (numbers, encode, out))
+    categories = {one: find_values(column) for one, column in zip(encoded, texts, strict=True)}
+    return Schema(plain, categories, plain_name(label), classes, ignored, given.reading)
 
 
-def _read_first(dataset: Any, encode: dict[str, tuple], label: str | None) -> dict[str, Any]:
-    """Return the texts of columns in the first rows."""
-    types, left, chunks = _choose_types(dataset, "", Schema((), encode)), LOOK_ROWS, []
-    columns = [*encode, *([] if label is None else [label])]
+def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
+    """Return the names but some."""
+    out = set(some)
+    return [one for one in names if one not in out]
 
-    def make_texts(batch: Any) -> dict[str, Any]:
+
+def _first_of_frame(
+    frame: Any, encode: list[Any], label: Any
+) -> tuple[list[Any], np.ndarray | None]:
+    """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
+    head = _slice(frame, 0, LOOK_ROWS)
+    labels = None if label is None else inputs.as_label_array(head[label])
+    return [as_texts(head[one], one) for one in encode], labels
+
+
+def _first_of_files(
+    dataset: Any, encode: list[str], label: str | None
+) -> tuple[list[Any], np.ndarray | None]:
+    """Return encoded columns of the first rows of files as texts, and the labels, if asked."""
+    labels = None
+    if label is not None:  # those of numbers are not looked at
+        of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
+        head = dataset.scanner(columns=[label]).head(LOOK_ROWS * of_texts)
+        labels = _as_labels(head, label)
+    types = _choose_types(dataset, "", Schema((), dict.fromkeys(encode, ())))
+    left, chunks = LOOK_ROWS * bool(encode), []
+
+    def make_texts(batch: Any) -> list[Any]:
         part = batch.slice(0, left)
-        texts = {one: as_texts(part.column(one), one) for one in encode}
-        return texts if label is None else texts | {label: part.column(label).cast("string")}
+        return [as_texts(part.column(one), one) for one in encode]
 
-    with closing(_scan(dataset, "", types, columns, make_texts)) as parts:
-        for _, texts in parts:
-            chunks.append(texts)
-            if (left := left - len(texts[columns[0]])) <= 0:
-                break
+    with closing(_scan(dataset, "", types, encode, make_texts)) as parts:
+        while left > 0 and (one := next(parts, None)):
+            chunks.append(one[1])
+            left -= len(one[1][0])
     join = import_module("pyarrow").chunked_array
-    return {one: join([texts[one] for texts in chunks], "string") for one in columns}
+    columns = zip(*chunks, strict=True) if chunks else [[]] * len(encode)
+    return [join(column, "string") for column in columns], labels
 
 
-def _match_schema(dataset: Any, schema: Schema, label: Any, drop: Any) -> Schema:
-    """Return a learner's schema with the label and the columns to ignore of another dataset."""
-    names = dataset.schema.names
+def _match_schema(
+    names: list[Any], index: list[str], schema: Schema, label: Any, drop: Any
+) -> Schema:
+    """Return a learner's schema with the label and the columns to ignore of another source."""
     if label is not None:
-        schema = replace(schema, label=_find_column(label, names, "label"))
-    out = {*_find_columns(drop, names, "drop"), *_find_index(dataset.schema)} - {*schema.needed}
+        schema = replace(schema, label=plain_name(_find_column(label, names, "label")))
+    out = {*map(plain_name, _find_columns(drop, names, "drop")), *index} - {*schema.needed}
     return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
 
@@ -363,9 +399,70 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
 
 
 def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
-    """Return the rows of a dataset; refuse columns that it lacks, or that hold no numbers."""
-    schema.refuse_other_names(dataset.schema.names, name)
+    """Return the rows of a dataset; refuse files with other columns, or that hold no numbers."""
+    keys_of, label = import_module("pyarrow.dataset").get_partition_keys, schema.label
+    wanted, first = {*dataset.schema.names}, None
+    for fragment in dataset.get_fragments():
+        where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
+        with _naming(where):
+            names = fragment.physical_schema.names
+        if twice := keys.keys() & {*names}:
+            raise ValueError(
+                f"{where} has a column {min(twice)!r}, and its folder is named by one: rename the "
+                "folder, or pass a list of the files, which leaves names of folders out"
+            )
+        here = dict.fromkeys([*names, *keys])
+        first = here if first is None else first
+        index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
+        given = [one for one in here if one not in index and (one in wanted or one not in first)]
+        schema.refuse_other_names(given, where)
+        if (label in here) != (label in wanted):
+            without = "" if label in here else "out"
+            raise ValueError(
+                f"{where} is with{without} the label {label!r}, other than the first file: read "
+                "files with labels and files without in two streams"
+            )
     return _read_batches(dataset, name, schema, _choose_types(dataset, name, schema))
+
+
+def _read_frame(frame: Any, schema: Schema) -> Pieces:
+    """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
+    given = {plain_name(one): one for one in inputs.column_names(frame)}
+    schema.refuse_other_names(given, "a frame")
+    label = None if schema.label is None else given.get(schema.label)
+    numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
+
+    def as_floats(names: Sequence[str], start: int, rows: int) -> np.ndarray:
+        part, chosen = _slice(frame, start, rows), [given[one] for one in names if one in given]
+        part = part.select(chosen) if hasattr(part, "select") else part[chosen]
+        return inputs.as_floats(part, "a frame")
+
+    def read(start: int) -> tuple[str, np.ndarray, np.ndarray]:
+        part, floats = _slice(frame, start, MOST_ROWS), as_floats(schema.names, start, MOST_ROWS)
+        hot = schema.encode({one: part[given[one]] for one in schema.categories})
+        y = np.full(len(floats), np.nan) if label is None else inputs.as_label_array(part[label])
+        return "a frame", np.column_stack([floats, *hot]), y
+
+    as_floats(sorted(numbers), 0, LOOK_ROWS)  # which says what else they hold
+    return map(read, range(0, frame.shape[0], MOST_ROWS))
+
+
+def _slice(frame: Any, start: int, rows: int) -> Any:
+    whole = hasattr(frame, "iloc")
+    return frame.iloc[start : start + rows] if whole else frame.slice(start, rows)
+
+
+def _name_of(fragment: Any, name: str) -> str:
+    return getattr(fragment, "path", None) or name
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Let errors of pyarrow name the file."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, NotImplementedError) as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
@@ -391,16 +488,14 @@ def _scan(
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     for fragment in dataset.get_fragments():
-        where, here = getattr(fragment, "path", None) or name, types
+        where, here = _name_of(fragment, name), types
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        try:
+        with _naming(where):
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
                     yield where, make(batch)
-        except (OSError, ValueError, TypeError, NotImplementedError) as error:  # of pyarrow
-            raise ValueError(f"{where}: {error}") from error
 
 
 def _as_labels(batch: Any, label: str | None) -> np.ndarray:
@@ -426,13 +521,12 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     what = "a file, a folder, a list of files or a pyarrow Dataset"
     checks.require(named and len(given) > 0, "source", source, what)
     found: list[Path] = []
-    for one in (Path(path).expanduser() for path in given):
+    for one in map(_find_path, given):
         matches = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
         if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
         for path in matches:
-            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
-            found += [p for p in inside if p.stat().st_size] if path.is_dir() else [path]
+            found += _list_folder(path) if path.is_dir() else [path]
     if not found:
         raise ValueError(f"{given[0]} has no files")
     paths: list[Path] = []
@@ -455,6 +549,30 @@ def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     return paths, kinds.pop()
 
 
+def _find_path(path: str | os.PathLike) -> Path:
+    """Return a path, without ~ unless that is the name of a file."""
+    try:
+        return Path(path) if os.path.exists(path) else Path(path).expanduser()
+    except RuntimeError as error:  # ~user, who is unknown
+        raise FileNotFoundError(f"{path}: {error}") from error
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    """Return the files in a folder and in linked ones, in order, but hidden and empty ones."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    files, seen = [], set()
+    for here, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        if (place := os.path.realpath(here)) in seen:
+            folders.clear()  # a link that leads back
+            continue
+        seen.add(place)
+        files += [Path(here, name) for name in names if name[0] not in "._"]
+    return sorted(file for file in files if file.stat().st_size)
+
+
 def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
     """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
     arrow = checks.import_optional("pyarrow.dataset", "Parquet, CSV and Arrow files")
@@ -462,7 +580,7 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
     layout: Any = kind
     base = {}
     if folder is not None and folder.is_dir():
-        base = {"partitioning": "hive", "partition_base_dir": str(folder)}
+        base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
     if kind in ("csv", "tsv"):
         csv = import_module("pyarrow.csv")
         for path in paths:
@@ -475,10 +593,10 @@ def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | 
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
-    try:
-        dataset = arrow.dataset([str(path) for path in paths], format=layout, **base)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from error
+    files = [os.path.abspath(path) for path in paths]  # no URIs
+    local = import_module("pyarrow.fs").LocalFileSystem()
+    with _naming(f"{paths[0]} cannot be read as {kind}"):
+        dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
         raise ValueError(
@@ -530,10 +648,10 @@ def _skip_lines(path: Path, count: int, encoding: str) -> Path:
 
 def _find_column(one: Any, names: list[str], what: str) -> str:
     """Return the name of a column given by its name or its place."""
-    if isinstance(one, int | np.integer) and -len(names) <= one < len(names):
+    if isinstance(one, int | np.integer) and one not in names and -len(names) <= one < len(names):
         return names[one]
     if names.count(one) != 1:
-        hint = checks.suggest(str(one), set(names) - {one})
+        hint = checks.suggest(str(one), map(str, set(names) - {one}))
         raise ValueError(
             f"{what}: there is {names.count(one) or 'no'} column {one!r}; {hint}the columns are "
             f"{list_names(names)}"
