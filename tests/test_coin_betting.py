@@ -1,6 +1,6 @@
 """Coin betting: its bound against every norm at once, on streams that hypothesis draws.
 
-That its points are the textbook's, at any length of gradients, is in test_first_order.py.
+That its points are the textbook's, at any length of gradients, is in test_linear.py.
 """
 
 import numpy as np

@@ -85,13 +85,8 @@ def test_several_outputs_are_so_many_runs_to_the_bit(cls):
         assert run.certificate.space == single[0].certificate.space
         shown = repr(run.certificate)
         assert "nan" in shown or shown.split("regret ")[1].count(",") == 5
-    # forecasts, one at a time
     expected = np.stack([make(cls).partial_fit(X, y).predict(X[:9]) for y in Y.T], axis=1)
     np.testing.assert_allclose(learner.predict(X[:9]), expected, rtol=1e-9, atol=1e-12)
-    other = okl.MultiOutput(make(cls)).learn_one(X[0], Y[0])
-    for t in range(1, 30):
-        np.testing.assert_allclose(other.predict_one(X[t]), run.predictions[t], 1e-9, 1e-12)
-        other.learn_one(X[t], Y[t])
 
 
 def test_labels_of_many_scales_on_one_factor_are_so_many_runs_also_after_a_file(tmp_path):
