@@ -39,6 +39,7 @@ PARTS = 4  # of a block, one per thread: fixed, so that results do not depend on
 BLOCK_ROWS = 4096
 CANDIDATES = 10_000  # random rows from which landmarks are chosen
 FEWEST_LANDMARKS, MOST_LANDMARKS = 500, 2000  # tried if no number is given
+FAR = 6.0  # times the wanted width: twice as many landmarks would not be enough either
 JITTER = 1e-10  # share of the mean of k(x, x) added to the kernel matrix of the landmarks
 FREQUENCIES, RAREST = 2048, 1e-8  # of |v|^2, and the share of the longest drawn
 DEVIATIONS, CONFIDENCE = 3.3, 0.999  # of the estimate of |v|^2, and how sure it then is a bound
@@ -375,7 +376,7 @@ def solve_in_passes(
 ) -> list[Comparator]:
     """Return the best functions after some rounds, of given landmarks, a number of them, or None.
 
-    None: more and more, until the interval is at most ``width`` of the objective, or
+    None: two or four times as many, until the interval is at most ``width`` of the objective, or
     MOST_LANDMARKS.
     """
     if landmarks is not None and not isinstance(landmarks, int):
@@ -387,9 +388,10 @@ def solve_in_passes(
     while True:
         span = Span(kernel, rows.candidates[pivots[:m]], rows, lam, loss)
         found = span.solve(at, start)
-        if m == len(pivots) or found[-1].upper - found[-1].lower <= width * found[-1].upper:
+        excess = (found[-1].upper - found[-1].lower) / (width * found[-1].upper)
+        if m == len(pivots) or excess <= 1.0:
             return found
-        m, start = min(2 * m, len(pivots)), span.found
+        m, start = min((4 if excess > FAR else 2) * m, len(pivots)), span.found
 
 
 def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: int) -> float:

@@ -237,7 +237,10 @@ def draw(rows):
     """Draw error by time, a panel for each stream; the csv has the others, and the game."""
     played = dict.fromkeys(row["stream"] for row in rows)
     names = [name for name in played if name not in NOT_DRAWN] or list(played)  # if cut short
-    figure, axes = plots.figure(rows=-(-len(names) // 3), columns=3, row_height=2.3)
+    columns = min(len(names), 3)
+    figure, axes = plots.figure(
+        -(-len(names) // 3), columns, row_height=2.3 if columns > 1 else 3.6
+    )
     for ax, name in zip(axes.flat, names, strict=False):
         here = [row for row in rows if row["stream"] == name]
         for row in sorted(here, key=lambda row: list(LOOKS).index(row["learner"])):

@@ -19,7 +19,7 @@ from scripts.common import N_JOBS, cpu_clock, parse_args, publish
 from scripts.looks import look
 
 ROWS, QUICK_ROWS = 10**6, 30_000
-SIZES, QUICK_SIZES = (25, 50, 100, 200), (25, 100)
+SIZES, QUICK_SIZES = (25, 50, 100, 200, 400), (25, 100)
 SIGMA = 4.0  # the median distance of the inputs
 LAM = {"squared": 1.0, "hinge": 0.5}  # of the comparators: loss + lam |f|^2
 COLUMNS = (
@@ -37,15 +37,21 @@ def blocks(rows: int):
 
 
 def families(kernel):
-    mus = (1000.0, 300.0, 100.0, 30.0)
+    mus = (3000.0, 1000.0, 300.0, 100.0, 30.0)
+
+    def fogd(loss):
+        return lambda T, size: okl.FOGD(
+            eta=10.0 / T**0.5, sigma=kernel.sigma, n_frequencies=size // 2, loss=loss
+        )
+
     return {
         "NystromAWV": okl.NystromAWV(kernel),
         "PKAWV": okl.PKAWV(okl.FourierFeatures(sigma=kernel.sigma)),
         "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
-        "FrequentKONS": lambda size: okl.FrequentKONS(
-            kernel, budget=size, rank=size // 4, threshold=0.03),
-        "FOGD": lambda T, size: okl.FOGD(
-            eta=10.0 / T**0.5, sigma=kernel.sigma, n_frequencies=size // 2, loss="squared"),
+        "FrequentKONS": [okl.FrequentKONS(kernel, budget=m, rank=m // 4, threshold=0.03)
+                         for m in (25, 50, 100, 200)],
+        "FOGD": fogd("squared"),
+        "FOGD, hinge": fogd("hinge"),
         "POMDR": lambda T, size: okl.POMDR(
             kernel, budget=size + size % 2, switch_size=size // 3, horizon=T),
     }  # fmt: skip
