@@ -1,18 +1,17 @@
 """Ctrl-C, SIGTERM and kill -9: what ends a run, what is left of it, and that it goes on."""
 
 import copy
+import multiprocessing
 import signal
-import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core import arrays
-from tests.battery import assert_same_run, make, stream
+from oklnumba.core import arrays, files
+from tests.battery import assert_same_run, contents, make, stream
 
 X, Y = stream(make(okl.PKAWV), 2000)
 
@@ -127,25 +126,70 @@ def test_runs_in_other_threads_leave_signals_alone():
     assert runs[0].finished
 
 
-def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path):
-    """Kill -9 at any time: the file is the old one or the new one, never half of one."""
-    path, n, every = tmp_path / "run.npz", 200, {"every": 40}
-    code = f"""if True:
-        import oklnumba as okl
-        from tests.test_interrupts import X, Y
-        okl.run(okl.SelfTuning(), X[:{n}], Y[:{n}], checkpoint={str(path)!r}, every=40)
-    """
-    whole = okl.run(okl.SelfTuning(), X[:n], Y[:n], **every)  # large files after round 32
-    for rest in (0.0, 0.05):
-        before = path.stat().st_mtime_ns if path.exists() else 0
-        process = subprocess.Popen([sys.executable, "-c", code])
-        while process.poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
-            time.sleep(0.001)
-        time.sleep(rest)
-        process.kill()
-        process.wait()
-        part = okl.Run.load(path)
-        assert 0 < part.rounds <= n
-        np.testing.assert_array_equal(part.predictions, whole.predictions[: part.rounds])
-    run = okl.run(okl.SelfTuning(), X[:n], Y[:n], checkpoint=path, **every)
-    assert_same_run(run, whole)
+KILLED = {  # rounds between two saves
+    okl.PKAWV: 40,
+    okl.BOGD: 40,  # coins
+    okl.SelfTuning: 300,
+}
+
+
+def kill_while_saving(play, folder):
+    """Play in a forked child, and kill it when it has begun to write a file."""
+    child = multiprocessing.get_context("fork").Process(target=play)
+    child.start()
+    while child.exitcode is None and not list(folder.glob(".oklnumba-*.part")):
+        pass
+    child.kill()
+    child.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:the run of .* was stopped before")
+@pytest.mark.parametrize("cls", KILLED)
+def test_kill_while_saving_leaves_the_old_file_or_the_new(cls, tmp_path):
+    """Kill -9: what comes after has the bytes of what was never stopped."""
+    every, path, file = KILLED[cls], tmp_path / "run.npz", tmp_path / "learner.npz"
+    X, y = stream(make(cls), 4 * every)
+    whole, expected, states = make(cls), okl.run(make(cls), X, y, every=every), []
+    for start in range(0, len(y), every):
+        states.append(
+            contents(whole.partial_fit(X[start : start + every], y[start : start + every]))
+        )
+
+    def save():
+        learner = okl.load(file) if file.exists() else make(cls)
+        for start in range(learner.rounds, len(y), every):
+            learner.partial_fit(X[start : start + every], y[start : start + every])
+            learner.save(file, exact=True)
+
+    for _ in range(10):
+        kill_while_saving(lambda: okl.run(make(cls), X, y, checkpoint=path, every=every), tmp_path)
+        if path.exists():
+            part = okl.Run.load(path)
+            assert part.rounds % every == 0
+            np.testing.assert_array_equal(part.predictions, expected.predictions[: part.rounds])
+        kill_while_saving(save, tmp_path)
+        assert not file.exists() or contents(okl.load(file)) in states
+    learner = make(cls)
+    assert_same_run(okl.run(learner, X, y, checkpoint=path, every=every), expected)
+    save()
+    assert contents(learner) == contents(okl.load(file)) == states[-1]
+    files.remove_leftovers.cache_clear()
+    learner.save(file)
+    assert {one.name for one in tmp_path.iterdir()} == {"run.npz", "learner.npz"}
+
+
+def test_a_run_killed_before_its_first_checkpoint_says_that_it_begins_anew(tmp_path, monkeypatch):
+    path, play = tmp_path / "run.npz", okl.PKAWV._play
+
+    def fail(self, *args):
+        raise OSError("killed")
+
+    monkeypatch.setattr(okl.PKAWV, "_play", fail)
+    with pytest.raises(OSError, match="killed"):
+        okl.run(make(okl.PKAWV), X, Y, checkpoint=path)
+    monkeypatch.setattr(okl.PKAWV, "_play", play)
+    with pytest.warns(UserWarning, match="run.npz was stopped before its first checkpoint and beg"):
+        run = okl.run(make(okl.PKAWV), X, Y, checkpoint=path)
+    assert_same_run(run, okl.run(make(okl.PKAWV), X, Y))
+    assert_same_run(okl.run(make(okl.PKAWV), X, Y, checkpoint=path), run)  # without a warning

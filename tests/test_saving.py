@@ -136,6 +136,7 @@ def test_arguments_of_runs_and_tables_of_numpy_are_saved(tmp_path):
         assert okl.load(tmp_path / "table.npz").about == table.about
 
 
+@pytest.mark.filterwarnings("ignore:the run of .* was stopped before its first checkpoint")
 @every_state
 def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeypatch):
     whole, n = make(case), rounds(case)

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from oklnumba.core.checks import warn
 from oklnumba.core.files import find_target, read_npz, refuse_damage, write_npz
 from oklnumba.core.inputs import dense_blocks, make_dense
 from oklnumba.core.params import to_spec
@@ -60,6 +61,13 @@ class Checkpoint:
         meta, state = read_npz(self.path)
         if "spec" not in meta or "run" not in meta:
             self._refuse("is not a checkpoint of a run; delete it")
+        if not meta["run"]["rounds"]:
+            if not meta["run"]["interrupted"]:
+                warn(
+                    f"the run of {self.path} was stopped before its first checkpoint and begins "
+                    "anew; every=n saves after n rounds, without it after a minute"
+                )
+            return
         self._refuse_other_run(meta, state)
         with refuse_damage(self.path):
             run = Run(select_prefix("run_", state), meta["run"])
@@ -119,6 +127,8 @@ class Checkpoint:
             rows = np.column_stack([make_dense(first[0]), np.nan_to_num(first[1])])
             if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
                 self.opening = len(rows), add_digest(NO_ROWS, *first)
+            if not self.path.exists():  # which tells the next run that this one has begun
+                self._save(finished=False, interrupted=False)
         past = min(self.past, len(y))
         self.past -= past
         if past:
