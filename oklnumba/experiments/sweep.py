@@ -156,7 +156,7 @@ def sweep(
 def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
     losses = lam and list(dict.fromkeys(  # for which a best function is needed
-        (cell.stream, cell.player._recorded(options.of_run.get("loss")).name)
+        (cell.stream, cell.player._recorded_loss(options.of_run.get("loss")).name)
         for cell in table if cell.player is not None
     ))  # fmt: skip
     with Progress(options) as progress:

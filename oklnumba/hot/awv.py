@@ -41,7 +41,7 @@ class AWVResults(NamedTuple):
     """What each round writes; K labels per round."""
 
     forecasts: Array  # (n, K): m / a, or m if ridge
-    ridge: Array  # (n, K): m
+    ridge: Array  # (n, K): m, which SelfTuning reads
     shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV (kernel_awv.py) L_tt^2 / lam
     # (n, K): comes off (y - m)^2 / a: by columns that are not compared, or by a new direction of
     # NystromAWV; else 0
@@ -88,7 +88,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
             out.shrinks[t + s] = work.a[s]
             for k in range(Y.shape[1]):
                 y, c = Y[t + s, k], factor.c[k]
-                a = work.a[s]  # read for each k, or the compiler multiplies by one 1 / a
+                a = work.a[s]  # read for each k: 1 / a times m has other bits, and for K = 1
                 m = ridge_forecast(p, c, work.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
                 if not abs(m / a) < np.inf:
                     return t + s, NOT_FINITE

@@ -60,7 +60,7 @@ brought up to date after each part:
     rounds j              D k_i, k_i.c      s_i           s_i.s_j           s_i.z
     before the block      start_block       solve_rows    subtract_squares  start_products
     before the stretch    start_stretch     solve_rows    subtract_squares  finish_offsets
-    in the stretch        solve_row         solve_row     kons_rounds, which adds k_i.c too
+    in the stretch        solve_row         solve_row     kons_rounds, which adds c_j H_ij
 
 Row j of L is [d_j s_j, pivot_j], so pivot_j s_ij = d_j k_ij - d_j sum_l s_jl s_il. The sum over the
 rounds l before the block makes the first term d_j H_ij: so start_stretch and solve_row write it. A
@@ -347,7 +347,7 @@ def start_products(kernel, X, columns, state, H, offsets):
 
 @hot
 def start_stretch(block, first, last):
-    """Write D k_i, less what is solved, of the rounds before the stretch; add k_i.c to offsets.
+    """Write D k_i, less what is solved, of the rounds before the stretch; add c_j H_ij to offsets.
 
     cholesky.solve_rows turns the rows into s_i, subtract_squares takes s_i.s_j off H.
     """

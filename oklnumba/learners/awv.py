@@ -29,7 +29,6 @@ from oklnumba.hot.kernel_awv import (
 from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
-from oklnumba.hot.primitives.udu import NO_DISCOUNT
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -48,6 +47,7 @@ Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 REMEDY = "raise lam, or scale the inputs and labels"
+CERTIFIED = Traits(certificate_rows=3, outputs_at_once=True)
 
 
 def make_workspace(n: int, outputs: int) -> Workspace:
@@ -103,8 +103,9 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
 
     _layout = KernelAWVState
     _REMEDY = REMEDY
-    _traits = Traits(3, outputs_at_once=True, run_rows=1024, block_rows=cholesky.BLOCK)
-    _forecaster, _INSTEAD = "awv", "use PKAWV or NystromAWV"
+    _traits = CERTIFIED._replace(run_rows=1024, block_rows=cholesky.BLOCK)
+    _forecaster = "awv"
+    _INSTEAD = "use PKAWV or NystromAWV"
 
     kernel: Kernel = required(check_kernel)
     _: KW_ONLY
@@ -136,7 +137,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        enter(loops.certify)(Y, 0, b, out, NO_DISCOUNT.discount, certificate)
+        enter(loops.certify)(Y, 0, b, out, 1.0, certificate)
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
@@ -222,7 +223,7 @@ class FeatureRidge(Learner[FeaturesT, PassWork]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _REMEDY = REMEDY
-    _traits = Traits(3, outputs_at_once=True, in_threads=True, block_rows=BLOCK_ROWS)
+    _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
     @property
     def size(self) -> int:

@@ -65,7 +65,7 @@ class _KernelForm(
     """
 
     _layout = loops.KernelFormState
-    # Most rows that _play gets; _learn takes a block of them.
+    # Most rows that _play gets; _learn takes BLOCK of them, from LARGE rows on LARGE_BLOCK.
     _traits = Traits(run_rows=LARGE_BLOCK, block_rows=LARGE_BLOCK)
     _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
@@ -99,18 +99,15 @@ class _KernelForm(
     def _start(self, d: int) -> None:
         p, loss = self._hyper, self._loss()
         self._kernel, sqrt = p.kernel._code(), p.schedule == "sqrt"
-        self._step = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
+        self._eta = p.eta or (losses.kons_step(p.loss, p.C) if sqrt else loss.curvature(p.C))
         self._newton = loops.Newton(self._loss_code, p.C, p.alpha, p.stop)
         self._make_state(d=d, counts=4, totals=1)
-
-    def _make_work(self, state: loops.KernelFormState, rooms: dict[int, int]) -> loops.Work:
-        return loops.Work(*aligned_zeros(4, max(rooms.values())))
 
     def _choose_steps(self, n: int) -> np.ndarray:
         """Return eta_t of the next n rounds."""
         if self._hyper.schedule == "constant":
-            return np.full(n, self._step)
-        return self._step / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
+            return np.full(n, self._eta)
+        return self._eta / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         raise NotImplementedError
@@ -129,7 +126,6 @@ class _KernelForm(
             self._played += n - start
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        self._reserve_ahead()  # room only: no row is written
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
         enter(loops.write_coefficients)(self._state.kons, np.empty(r), coefs)
@@ -200,19 +196,19 @@ class KONS(_KernelForm):
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         n = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
         self._reserve({ATOMS: m + n, IN_A: r + n})
-        X, state, eta = X[:n], self._state.kons, self._choose_steps(n)
-        H, offsets = np.empty((n, n)), np.empty(n)
+        X, y, kons, eta = X[:n], y[:n], self._state.kons, self._choose_steps(n)
         block = loops.Block(
-            L=np.empty((n, n)), d=np.empty(n), c=np.empty(n), z=np.empty(n), H=H, offsets=offsets
-        )
+            L=np.empty((n, n)), d=np.empty(n), c=np.empty(n), z=np.empty(n), H=np.empty((n, n)),
+            offsets=np.empty(n),
+        )  # fmt: skip
         with cholesky.limit_threads(r, n):
             # s, H and offsets: first the rounds before the block (the table in hot/kons.py).
-            enter(loops.start_block)(self._kernel, X, state, np.empty(m), offsets)
-            s_before = state.L[r : r + n, :r]
-            cholesky.solve_rows(state.L, s_before, r)
+            enter(loops.start_block)(self._kernel, X, kons, np.empty(m), block.offsets)
+            s_before = kons.L[r : r + n, :r]
+            cholesky.solve_rows(kons.L, s_before, r)
             columns = np.array(X.T, order="C")
-            enter(loops.start_products)(self._kernel, X, columns, state, H, offsets)
-            cholesky.subtract_squares(s_before, H)
+            enter(loops.start_products)(self._kernel, X, columns, kons, block.H, block.offsets)
+            cholesky.subtract_squares(s_before, block.H)
             played, status = 0, DONE
             while played < n and status == DONE:
                 # Then the rounds of the block before the stretch.
@@ -220,11 +216,11 @@ class KONS(_KernelForm):
                 enter(loops.start_stretch)(block, first, last)
                 s_block = block.L[first:last, :first]
                 cholesky.solve_rows(block.L, s_block, first)
-                cholesky.subtract_squares(s_block, H[first:last, first:last])
+                cholesky.subtract_squares(s_block, block.H[first:last, first:last])
                 play = enter(loops.kons_rounds)  # the rounds of the stretch, one by one
-                arrays = block, state.totals, trace.predictions
-                played, status = play(y, eta, first, last, self._newton, *arrays)
-        enter(loops.append_block)(X[:played], self._loss_code, block, state, trace.sizes)
+                out = block, kons.totals, trace.predictions
+                played, status = play(y, eta, first, last, self._newton, *out)
+        enter(loops.append_block)(X[:played], self._loss_code, block, kons, trace.sizes)
         return played, status
 
 
@@ -286,6 +282,9 @@ class SketchedKONS(_KernelForm):
         self._sampling = loops.Sampling(rule, p.gamma, floor, p.sampling == "weighted")
         self._kors_coins, self._coins = Coins([p.seed, 0]), Coins([p.seed, 1])
         super()._start(d)
+
+    def _make_work(self, state: loops.KernelFormState, rooms: dict[int, int]) -> loops.Work:
+        return loops.Work(*aligned_zeros(4, max(rooms.values())))
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         n, loop = len(X), enter(loops.sketched_kons_rounds)

@@ -24,6 +24,7 @@ from oklnumba.hot.awv import LARGEST, RIDGE
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.awv import (
+    CERTIFIED,
     FORECASTERS,
     REMEDY,
     TOTALS,
@@ -33,7 +34,6 @@ from oklnumba.learners.awv import (
 )
 from oklnumba.learners.base.learner import Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
-from oklnumba.learners.base.traits import Traits
 
 GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
@@ -99,7 +99,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     _layout, _GROWS = loops.NystromAWVState, {"r": RANK}
     _REMEDY = REMEDY
-    _traits = Traits(3, outputs_at_once=True, in_threads=True, block_rows=BLOCK_ROWS)
+    _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
     kernel: Kernel = required(check_kernel)
     _: KW_ONLY
@@ -168,7 +168,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._reserve({ATOMS: self.size + 1})  # borrow_direction may write one more column
         forecasts = empty_per_round(len(X), self._outputs)
-        self._forget_forecast()
+        self._forget_forecast()  # until it is whole: Ctrl-C may come between
         columns = forecasts.reshape(len(X), self._outputs)
         forecast = enter(loops.nystrom_awv_forecasts)
         forecast(X, self._coins.next, self._work.space, self._work.model, columns)

@@ -189,7 +189,7 @@ def run(
     """
     learner = _check_arguments(learner, X, time_limit, checkpoint, every, record, resume)
     schedule = Schedule(learner, delay, batch, labels)
-    kept = Record(learner, learner._recorded(loss), checks.as_plain(record), schedule.words)
+    kept = Record(learner, learner._recorded_loss(loss), checks.as_plain(record), schedule.words)
     file, finished = None, True
     if checkpoint is not None:
         file = Checkpoint(Path(checkpoint), every, resume, kept, schedule)

@@ -1,7 +1,7 @@
 """Several outputs of any learner: classes, one against the rest, or several real labels.
 
-One learner plays all outputs on one state where it can (``_outputs_at_once``: the AWV and ridge
-learners, whose factor does not depend on the labels), else there is a learner for each output.
+One learner plays all outputs on one state where it can (``Traits.outputs_at_once``: the AWV and
+ridge learners, whose factor does not depend on the labels), else there is one for each output.
 """
 
 import copy
@@ -231,7 +231,7 @@ class OneVsRest(Several):
             self._hyper.classes = self.classes
         self._add_output()
 
-    def _recorded(self, loss: str | None) -> losses.Loss:
+    def _recorded_loss(self, loss: str | None) -> losses.Loss:
         checks.require(loss in (None, ZERO_ONE.name), "loss", loss, "'zero-one' for classes")
         return ZERO_ONE
 

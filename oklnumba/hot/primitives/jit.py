@@ -44,7 +44,7 @@ UPPER, LOWER, PADDED, SPARSE, UNBOUNDED, REMADE = Mark
 NEWEST_TESTED = 0, 68  # version of numba
 ATOMS = 0  # the first entry of every learner's counts: atoms in its dictionary
 
-# Status codes of the loops; learners/base/learner.py turns them into errors.
+# Status codes of the loops; learners/base/engine.py turns them into errors.
 DONE = 0
 NEED_ROOM = 1  # a buffer is full: grow it and call again
 NOT_POSITIVE = 2  # a pivot that must be positive is not

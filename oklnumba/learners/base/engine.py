@@ -8,12 +8,12 @@ are state, which ``reset`` removes; ``_hyper`` are the hyper-parameters in force
   (jit.py); write each forecast before its label is read;
 - ``_forecast(X)``: return the forecast of each row, as if it came next; change no later forecast;
 
-and, where needed, ``_check_params`` (several hyper-parameters together), ``_check_labels(y)``,
-``_space()`` (the space of the certificate), ``_matrices()`` (for ``health``), ``_nested()`` (inner
-objects with a state), ``_traits``, ``_can_widen`` (new columns) and ``_REMEDY`` (what to change
-after trouble).
+and, where needed, ``_check_params`` (several hyper-parameters together), ``_traits``, ``_REMEDY``
+(what to change after trouble) and the methods below, from ``_check_labels`` on.
 
-A learner within another one is played by ``_play_inside`` and ``_forecast_inside`` alone.
+``_play_rows`` plays any number of rows, block by block, by ``_play``, which most learners write by
+``_play_rounds``: it calls the loop and makes room when asked. A learner within another one is
+played by ``_play_inside`` and ``_forecast_inside`` alone.
 
 A single round from Python keeps its buffers (single.py), and need not compute again what the
 forecast of its point did: ``_note_forecast``, ``_take_forecast``.
@@ -178,7 +178,7 @@ class Engine(State[StateT, WorkT], Params):
     # ---- rounds ----
 
     def _begin(self, d: int, outputs: int = 1) -> None:
-        """Make the state at the first round; refuse other widths, and rounds after trouble."""
+        """Refuse rounds after trouble and other widths; at the first round ``_open``."""
         self._refuse_fault()
         if self._width is None:
             self._open(d, outputs)
@@ -189,7 +189,7 @@ class Engine(State[StateT, WorkT], Params):
             raise ValueError(f"y has {outputs} labels per round, but before it had {self._outputs}")
 
     def _open(self, d: int, outputs: int = 1) -> None:
-        """Make the state; the fields are now in force."""
+        """Put a copy of the fields in force and make the state, by ``_start``."""
         params = vars(self._checked_params())
         params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
@@ -298,19 +298,19 @@ class Engine(State[StateT, WorkT], Params):
     def _note_forecast(self, X: np.ndarray) -> None:
         """Note that the input X was just forecast, if it is a single one."""
         if (single := self._single) is not None:
-            single.forecast = single.inputs if X is single.X else None
+            single.was_forecast = X is single.X
 
     def _take_forecast(self, X: np.ndarray) -> bool:
         """Return whether X is the single input that was forecast last; forget that it was."""
         if (single := self._single) is None:
             return False
-        number, single.forecast = single.forecast, None
-        return X is single.X and number == single.inputs
+        was_forecast, single.was_forecast = single.was_forecast, False
+        return was_forecast and X is single.X
 
     def _forget_forecast(self) -> None:
         """Forget which input was forecast last: what the forecast computed holds no longer."""
         if self._single is not None:
-            self._single.forecast = None
+            self._single.was_forecast = False
 
     # ---- health and files ----
 

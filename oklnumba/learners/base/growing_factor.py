@@ -21,7 +21,7 @@ class GrowingFactor(Learner[StateT, WorkT]):
         if axis != self._FACTORED:
             return super()._choose_room(axis, least)
         # Later steps are smaller, because the old and the new factor exist at the same time. One
-        # more row than _reserve_ahead asks for: forecasts write theirs behind those in use.
+        # more row than _reserve_ahead asks for: KernelAWV's forecasts write behind those in use.
         old = self._rooms[axis]
         return pad_row_length(max(least + 1, 64, 2 * old if old < 8192 else old + old // 4))
 

@@ -1,4 +1,15 @@
-"""The base class of all learners: the protocol on what plays (engine.py)."""
+"""The base class of all learners: the protocol on what plays (engine.py).
+
+A round, in order:
+
+- ``learn_one``: ``SingleRound`` takes point and label, else core/inputs.py checks them; at the
+  first round ``_begin`` calls ``_open``, which puts the fields in force, and that ``_start``, which
+  makes the state (core/state.py); ``_play`` plays the round; a fault that was set before is gone;
+- ``okl.run`` (protocol/run.py): checks, blocks of 64, 128, ... up to ``run_rows`` rows, the turns
+  of late labels, then ``_play_rows`` for each: ``_begin``, ``_trace``, and ``_play`` for each
+  ``block_rows`` rows; ``Record.add``;
+- ``save``: ``get_contents`` and ``_export``; loading: ``_open``, then ``_restore`` (contents.py).
+"""
 
 import math
 import os
@@ -54,8 +65,9 @@ class Learner(Engine[StateT, WorkT]):
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data."""
         with self._lock:
+            self._refuse_fault()
             single = self._single
-            if single is not None and self._fault is None and single.take_point(x):
+            if single is not None and single.take_point(x):
                 X = single.X
             else:
                 X = inputs.as_point(x, self._width, schema=self._schema_for(x))
@@ -89,21 +101,21 @@ class Learner(Engine[StateT, WorkT]):
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
         """Play one round: forecast ``x`` (not returned), learn its label ``y``; return self."""
         with self._lock:
+            self._refuse_fault()
             single = self._single
-            is_begun = single is not None and self._fault is None
-            is_plain = is_begun and (self._schema is None or self._schema.classes is None)
+            is_plain = single and (self._schema is None or self._schema.classes is None)
             if is_plain and single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
+                self._check_labels(label)
             else:
                 schema = self._schema_for(x)
                 X = inputs.as_point(x, self._width, schema=schema)
                 self._check_points(X)
                 labels = y if y is None or isinstance(y, list | tuple) else np.ravel(y)
                 label = self._as_labels(labels, 1)
-            self._check_labels(label)
-            if self._first_labels is not None and self._fault is None:
+            if self._first_labels is not None:
                 self._first_labels = self._first_labels.look_at(label)
-            if not is_begun:
+            if single is None:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._keep_single()
             X = X if X is single.X else inputs.scale_columns(X, self._in_force.scales)
@@ -167,7 +179,7 @@ class Learner(Engine[StateT, WorkT]):
         self._set_leads(leads)
         self._play_rows(X, y)
 
-    def _recorded(self, loss: str | None) -> losses.Loss:
+    def _recorded_loss(self, loss: str | None) -> losses.Loss:
         """Return the loss of that name; None: the learner's."""
         return self._loss() if loss is None else losses.get(loss)
 

@@ -15,16 +15,16 @@ class SingleRound:
     """The input, the label and the results of one round. The next round overwrites them.
 
     Plain points and labels are checked and copied here; ``core.inputs`` says what is wrong with the
-    rest. ``inputs`` counts the different inputs: features of an input are valid until it changes.
-    ``forecast`` is the number of the input whose forecast was the last thing to happen.
+    rest. ``was_forecast``: the last thing to happen was the forecast of this very input, so that
+    its features, or what else the forecast computed, are valid.
     """
 
-    __slots__ = "X", "classes", "forecast", "inputs", "plain", "scales", "trace", "x", "y"
+    __slots__ = "X", "classes", "plain", "scales", "trace", "was_forecast", "x", "y"
 
     def __init__(self, d: int, classes: bool, trace: Any, scales: np.ndarray | None, plain: bool):
         self.X, self.y, self.trace = np.zeros((1, d)), np.zeros(1), trace
-        self.x, self.classes, self.scales, self.inputs = self.X[0], classes, scales, 0
-        self.forecast: int | None = None
+        self.x, self.classes, self.scales = self.X[0], classes, scales
+        self.was_forecast = False
         self.plain = plain  # whether any finite vector is a point: not so of Precomputed kernels
 
     def take_point(self, x: Any) -> bool:
@@ -37,7 +37,7 @@ class SingleRound:
             x = x * self.scales
         taken = enter(take_finite)(x, self.x)
         if taken != SAME:
-            self.inputs += 1
+            self.was_forecast = False
         return taken != REFUSED
 
     def take_label(self, y: Any) -> bool:

@@ -12,11 +12,11 @@ class Traits(NamedTuple):
 
     certificate_rows: int = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
     outputs_at_once: bool = False  # whether it plays K labels per round, (n, K), on one state
-    in_threads: bool = False  # on others than the caller's: without BLAS, which has its own
+    in_threads: bool = False  # whether other threads may play it: it makes no calls of BLAS
     run_rows: int = PLAY_ROWS  # rounds between two readings of the clock
     block_rows: int = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
-    needs_each_label: str | None = None  # class that needs it before the next round
-    needs_last_label: str | None = None  # class that needs labels that come at once
+    needs_each_label: str | None = None  # the class that refuses late and missing labels
+    needs_last_label: str | None = None  # the class that refuses late labels only
     season: int | None = None  # how many labels ago a season was, where it is an input
     is_member: bool = True  # whether it can play within another learner
 

@@ -9,7 +9,6 @@ from oklnumba.core.health import Part
 from oklnumba.core.inputs import as_point
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.traits import Traits
 
 
 def from_learner(name: str) -> Any:
@@ -18,8 +17,12 @@ def from_learner(name: str) -> Any:
 
 
 class Wrapper(Learner[StateT, None]):
-    """A learner with a hyper-parameter ``learner``, which it plays."""
+    """A learner with a hyper-parameter ``learner``, which it plays and whose traits it has.
 
+    The learner within has no single rounds of its own: it forecasts a point twice if asked twice.
+    """
+
+    _traits = from_learner("_traits")
     _can_widen = from_learner("_can_widen")
     _space = from_learner("_space")
     _member = from_learner("_member")
@@ -28,14 +31,12 @@ class Wrapper(Learner[StateT, None]):
     _advice = from_learner("_advice")
     _outliers = from_learner("_outliers")
     _check_points = from_learner("_check_points")
-
-    @property
-    def _traits(self) -> Traits:  # type: ignore[override]
-        return self._hyper.learner._traits
+    _set_leads = from_learner("_set_leads")
+    _end_fit = from_learner("_end_fit")
 
     @property
     def _inner(self) -> Learner:
-        """The learner within; before any data the one that was given."""
+        """The learner within; before any data a new copy of the one that was given."""
         return self._hyper.learner
 
     @property
@@ -49,12 +50,6 @@ class Wrapper(Learner[StateT, None]):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._inner._play_inside(X, y, trace)
         self._played += len(X)
-
-    def _set_leads(self, leads: np.ndarray) -> None:
-        self._inner._set_leads(leads)
-
-    def _end_fit(self) -> None:
-        self._inner._end_fit()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return self._inner._forecast_inside(X)
