@@ -2,6 +2,7 @@
 
 import datetime
 import gzip
+import time
 import warnings
 from pathlib import Path
 
@@ -250,3 +251,35 @@ def test_columns_that_are_named_by_numbers(names, tmp_path):
             assert_array_equal(one.predict(read(tmp_path / "frame.parquet", like=one)), expected)
             row = {name: frame[name][3] for name in (second, first)}
             assert one.predict_one(row) == pytest.approx(expected[3])
+
+
+# ---- time is linear in columns ----
+
+
+def wide(d, folder):
+    """Return what is timed with d columns, by name."""
+    frame = pd.DataFrame(np.zeros((2, d)), columns=[f"c{k}" for k in range(d)]).assign(y=[1.0, 2.0])
+    names, model = [*frame.columns[:-1]], okl.OGD(0.1)
+    model.partial_fit(frame[names], frame.y)
+    row = dict.fromkeys(names, 0.5)
+    frame.to_csv(folder / f"{d}.csv", index=False)
+    frame.to_parquet(folder / f"{d}.parquet")
+    return {
+        "a dict": lambda: [model.predict_one(row) for _ in range(10)],
+        "CSV": lambda: read(folder / f"{d}.csv", label="y"),
+        "Parquet": lambda: read(folder / f"{d}.parquet", label="y", columns=names),
+        "places": lambda: okl.stream(frame, label=-1, columns=[*range(d)]),
+    }
+
+
+@pytest.mark.parametrize("name", ["a dict", "CSV", "Parquet", "places"])
+def test_time_is_linear_in_columns(name, tmp_path):
+    seconds = []
+    for d in (500, 4000):
+        call, times = wide(d, tmp_path)[name], []
+        for _ in range(2):
+            begin = time.process_time()
+            call()
+            times.append(time.process_time() - begin)
+        seconds.append(min(times))
+    assert seconds[1] < 24 * max(seconds[0], 1e-3)  # squares make 64

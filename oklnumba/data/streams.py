@@ -13,7 +13,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -299,7 +300,7 @@ def _find_schema(
             "name the column of the labels: label=... (--label), the columns are "
             f"{list_names(names)}"
         )
-    label = _find_column(label, names, "label")
+    label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     numbers = _leave_out(names, (label, *encode, *index))
     if columns is not None:
@@ -374,7 +375,7 @@ def _match_schema(
 ) -> Schema:
     """Return a learner's schema with the label and the columns to ignore of another source."""
     if label is not None:
-        schema = replace(schema, label=plain_name(_find_column(label, names, "label")))
+        schema = replace(schema, label=plain_name(_find_columns([label], names, "label")[0]))
     out = {*map(plain_name, _find_columns(drop, names, "drop")), *index} - {*schema.needed}
     return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
@@ -393,8 +394,8 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
         numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
         wanted = dict.fromkeys(numbers, arrow.float64())
-        for one, kind in (wanted | dict.fromkeys(schema.categories, arrow.string())).items():
-            types = types.set(types.get_field_index(one), arrow.field(one, kind))
+        wanted |= dict.fromkeys(schema.categories, arrow.string())
+        types = arrow.schema([(one.name, wanted.get(one.name, one.type)) for one in types])
     return types
 
 
@@ -437,14 +438,16 @@ def _read_frame(frame: Any, schema: Schema) -> Pieces:
         part = part.select(chosen) if hasattr(part, "select") else part[chosen]
         return inputs.as_floats(part, "a frame")
 
+    rows = _count_rows(len(given))
+
     def read(start: int) -> tuple[str, np.ndarray, np.ndarray]:
-        part, floats = _slice(frame, start, MOST_ROWS), as_floats(schema.names, start, MOST_ROWS)
+        part, floats = _slice(frame, start, rows), as_floats(schema.names, start, rows)
         hot = schema.encode({one: part[given[one]] for one in schema.categories})
         y = np.full(len(floats), np.nan) if label is None else inputs.as_label_array(part[label])
         return "a frame", np.column_stack([floats, *hot]), y
 
     as_floats(sorted(numbers), 0, LOOK_ROWS)  # which says what else they hold
-    return map(read, range(0, frame.shape[0], MOST_ROWS))
+    return map(read, range(0, frame.shape[0], rows))
 
 
 def _slice(frame: Any, start: int, rows: int) -> Any:
@@ -470,8 +473,9 @@ def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces
     columns = [*schema.needed, *({schema.label} & {*types.names})]
 
     def make_rows(batch: Any) -> Block:
-        floats = [batch.column(one).cast("float64", safe=False) for one in schema.names]
-        X = np.column_stack([*floats, *schema.encode(batch)])  # NaN if missing
+        given = dict(zip(batch.schema.names, batch.columns, strict=True))
+        floats = [given[one].cast("float64", safe=False) for one in schema.names]
+        X = np.column_stack([*floats, *schema.encode(given)])  # NaN if missing
         return X, _as_labels(batch, schema.label)
 
     for where, (X, y) in _scan(dataset, name, types, columns, make_rows):
@@ -483,7 +487,7 @@ def _scan(
 ) -> Generator[tuple[str, Any], None, None]:
     """Yield what is made of each batch of rows, file by file, so that errors name the file."""
     kind = _format_of(dataset)
-    options: dict[str, Any] = {"batch_size": MOST_ROWS, "batch_readahead": 2}
+    options: dict[str, Any] = {"batch_size": _count_rows(len(types)), "batch_readahead": 2}
     if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
@@ -646,22 +650,22 @@ def _skip_lines(path: Path, count: int, encoding: str) -> Path:
         return _spool(file, "w", encoding=encoding, newline="")
 
 
-def _find_column(one: Any, names: list[str], what: str) -> str:
-    """Return the name of a column given by its name or its place."""
-    if isinstance(one, int | np.integer) and one not in names and -len(names) <= one < len(names):
-        return names[one]
-    if names.count(one) != 1:
-        hint = checks.suggest(str(one), map(str, set(names) - {one}))
-        raise ValueError(
-            f"{what}: there is {names.count(one) or 'no'} column {one!r}; {hint}the columns are "
-            f"{list_names(names)}"
-        )
-    return names[names.index(one)]  # not NumPy's text
-
-
-def _find_columns(given: Any, names: list[str], what: str) -> list[str]:
+def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
+    """Return the names of columns given by their names or their places."""
     given = checks.require_list(what, given, "a list of names")
-    return [_find_column(one, names, what) for one in given]
+    counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
+    for one in given:
+        one = one if isinstance(one, Hashable) else repr(one)
+        if isinstance(one, int | np.integer) and one not in plain:
+            one = names[one] if -len(names) <= one < len(names) else one
+        if counts[one] != 1:
+            hint = checks.suggest(str(one), map(str, {*names} - {one}))
+            raise ValueError(
+                f"{what}: there is {counts[one] or 'no'} column {one!r}; {hint}the columns are "
+                f"{list_names(names)}"
+            )
+        found.append(plain[one])  # not NumPy's text
+    return found
 
 
 def _find_index(schema: Any) -> list[str]:
