@@ -2,10 +2,9 @@
 
 Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams,
     against the best function of the whole RKHS, whose interval is drawn (hatched).
-Missing: real streams as long; the stream is that of millions.py. One seed, no tuning. FrequentKONS
-    takes half a millisecond a row here (regret_vs_dictionary has it).
-Time: not measured at a million rows (--quick: 30,000 rows, two minutes of CPU time). --count N for
-    another length, --data FILE --label y for a file of your own, which is read block by block.
+Missing: real streams as long; the stream is that of millions.py. One seed, no tuning.
+Time: 25 minutes of CPU time (--quick: 30,000 rows). --count N for another length, --data FILE
+    --label y for a file of your own, which is read block by block.
 Data: made up, block by block.
 """
 
