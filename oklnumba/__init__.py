@@ -55,6 +55,7 @@ from oklnumba.learners.projectron import Projectron
 from oklnumba.learners.pros_n_kons import ProsNKONS
 from oklnumba.learners.refit import Refit
 from oklnumba.learners.self_tuning.learner import SelfTuning
+from oklnumba.learners.monitored import Monitored
 from oklnumba.learners.standardized import Standardized
 from oklnumba.learners.tree import Tree
 from oklnumba.protocol.online_to_batch import OnlineToBatch
@@ -73,9 +74,10 @@ __all__ = [
     "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
     "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge",
     "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Lags", "Laplacian", "LazyOGD",
-    "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "MultiOutput",
-    "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep", "OnlineToBatch", "PNorm",
-    "Perceptron", "Polynomial", "Precomputed", "Projectron", "ProsNKONS", "Refit", "Run",
+    "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "Monitored",
+    "MultiOutput", "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep",
+    "OnlineToBatch", "PNorm", "Perceptron", "Polynomial", "Precomputed", "Projectron",
+    "ProsNKONS", "Refit", "Run",
     "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS", "Standardized", "Standardizer",
     "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree", "UniformSampling", "Winnow",
     "WithFeatures", "adversary", "datasets", "interop", "learned_metric", "load", "losses", "oco",

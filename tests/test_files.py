@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -39,6 +40,19 @@ def test_what_is_written_is_read(tmp_path):
         np.testing.assert_array_equal(found[name], array)
         assert found[name].dtype == array.dtype
     assert [p.name for p in tmp_path.iterdir()] == ["file.npz"]
+
+
+def test_what_another_process_saved_is_not_replaced_without_a_word(tmp_path):
+    path, other = tmp_path / "model.npz", tmp_path / "other.npz"
+    model = okl.OGD().learn_one([1.0], 1.0)
+    okl.OGD().partial_fit([[1.0]] * 3, [1.0] * 3).save(other)
+    for _ in range(2):
+        model.save(path)
+    shutil.copy(other, path)
+    with pytest.warns(UserWarning, match=r"another process wrote .*model.npz \(3 rounds\)"):
+        model.save(path)
+    shutil.copy(other, path)
+    okl.load(path).save(path)  # it knows what it replaces
 
 
 def test_any_damaged_byte_is_noticed(saved):

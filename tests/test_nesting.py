@@ -21,6 +21,7 @@ WRAPPERS = {
     "SelfTuning": lambda one: okl.SelfTuning(experts=[one], budget=20),
     "WithFeatures": lambda one: okl.WithFeatures(okl.FourierFeatures(7, sigma=1.0), one),
     "Intervals": okl.Intervals,
+    "Monitored": okl.Monitored,
     "MultiOutput": okl.MultiOutput,
     "OneVsRest": lambda one: okl.OneVsRest(one, [-1.0, 1.0]),
     "OnlineToBatch": okl.OnlineToBatch,

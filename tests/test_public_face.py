@@ -88,7 +88,7 @@ def test_types_go_into_the_wheel():
     assert (ROOT / "oklnumba" / "py.typed").read_bytes() == b""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     # whole packages: hatchling takes every file in them
-    assert settings["tool"]["hatch"]["build"] == {"targets": {"wheel": {"packages": ["oklnumba"]}}}
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["oklnumba"]
 
 
 # ---- the table of classes, papers and scripts ----

@@ -22,13 +22,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from oklnumba.core.checks import as_path
+from oklnumba.core.checks import as_path, warn
 from oklnumba.core.params import UnknownClass
 
 if sys.platform != "win32":
     import fcntl
 
 FORMAT = 3  # raise it with each change of a layout: tests/test_files.py has a file of each
+_seen: dict[str, tuple[int, ...]] = {}  # the files that this process read or wrote, by path
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
 
 
@@ -46,7 +47,8 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
     """Write JSON data and arrays into one ``.npz``, whole or not at all."""
     text = to_json({"format": FORMAT} | meta)
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
-    digest = digest_of(text, arrays)
+    digest, path = digest_of(text, arrays), as_path(path)
+    warn_of_another(path)
     whole = arrays | {"meta": np.asarray(text), "digest": np.asarray(digest)}
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
         for name, array in whole.items():
@@ -54,6 +56,25 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
             info.compress_type = zipfile.ZIP_DEFLATED if deflates(array) else zipfile.ZIP_STORED
             with archive.open(info, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
+    _seen[os.path.realpath(path)] = identify(path)
+
+
+def identify(file: str | os.PathLike | int) -> tuple[int, ...]:
+    """Return what changes when a file, by its path or its number, is written."""
+    status = os.stat(file)
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def warn_of_another(path: str | os.PathLike) -> None:
+    """Warn if another process wrote a file since this one last read or wrote it."""
+    seen = _seen.get(os.path.realpath(path))
+    if seen and os.path.exists(path) and identify(path) != seen:
+        with suppress(ValueError):  # of a file that is not ours
+            rounds = read_npz(path)[0].get("rounds")
+            warn(
+                f"another process wrote {path}{f' ({rounds} rounds)' if rounds else ''} since this "
+                "one last did; that is replaced now. Let one process learn and save, others load"
+            )
 
 
 def deflates(array: np.ndarray) -> bool:
@@ -154,6 +175,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     path = as_path(path)
     with refuse_damage(path):
         with open(path, "rb") as file:
+            found = identify(file.fileno())
             if not zipfile.is_zipfile(file):
                 raise ValueError("it is not an .npz file; pickle, joblib or np.load may read it")
             file.seek(0)
@@ -171,6 +193,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
             f"{path} was saved by {age} oklnumba, in format {meta['format']}; this one reads "
             f"format {FORMAT}: {cure} oklnumba"
         )
+    _seen[os.path.realpath(path)] = found
     return meta, arrays
 
 

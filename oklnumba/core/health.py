@@ -61,15 +61,30 @@ class Health(NamedTuple):
         -log10(1e-16 condition) and 15.95.
     weakest : str
         The matrix or member with the fewest digits; "" where nothing is solved.
+    recent_loss, loss_before : float or None
+        Of ``Monitored``, as what follows: mean loss of its last ``recent`` rounds, and of all
+        before.
+    outliers, out_of_range : float or None
+        Share of the last labels that are more than 100 median deviations from their median, and of
+        the last rows with an input below or above all that came before.
+    alarm : int or None
+        Round of the last alarm: losses had risen.
     """
 
     rounds: int
     condition: float | None = None
     digits: float | None = None
     weakest: str = ""
+    recent_loss: float | None = None
+    loss_before: float | None = None
+    outliers: float | None = None
+    out_of_range: float | None = None
+    alarm: int | None = None
 
     def __repr__(self) -> str:
-        return repr_fields(self, **self._asdict())
+        numbers, watched = self._asdict(), Health._fields[4:]
+        hidden = [name for name in watched if self.recent_loss is None]
+        return repr_fields(self, **{n: v for n, v in numbers.items() if n not in hidden})
 
 
 def summarise(rounds: int, parts: list[Part]) -> Health:

@@ -1,0 +1,82 @@
+"""The service of docs/service.md, as it stands there."""
+
+import re
+import runpy
+
+import numpy as np
+import pytest
+
+import oklnumba as okl
+from tests.checks import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx`")
+pytest.importorskip("fastapi", reason="the service is of FastAPI")
+pytest.importorskip("fcntl", reason="the service locks a file")
+PAGE = (ROOT / "docs/service.md").read_text(encoding="utf-8")
+(CODE,) = re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    """Return what starts the service on a model that has learned 40 rows."""
+    from starlette.testclient import TestClient
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 2))
+    rows = [{"price": float(a), "size": float(b)} for a, b in X]
+    model = okl.Monitored(okl.PKAWV(okl.FourierFeatures(5)))
+    for row in rows:
+        model.learn_one(row, row["price"])
+    path = tmp_path / "model.npz"
+    model.save(path)
+    monkeypatch.setenv("MODEL", str(path))
+    (tmp_path / "service.py").write_text(CODE, encoding="utf-8")
+    return lambda: TestClient(runpy.run_path(str(tmp_path / "service.py"))["app"])
+
+
+def numbers(client):
+    """Return what /metrics counts."""
+    lines = client.get("/metrics").text.splitlines()
+    return {name.removeprefix("oklnumba_"): float(value) for name, value in map(str.split, lines)}
+
+
+def teach(client, row, label, rounds):
+    return client.post("/label", params={"label": label, "rounds": rounds}, json=row)
+
+
+ROW = {"price": 0.5, "size": 0.1}
+
+
+def test_it_forecasts_learns_counts_and_goes_on(service):
+    with service() as client:
+        given = client.post("/forecast", json=ROW).json()
+        assert given["rounds"] == 40 and abs(given["forecast"] - 0.5) < 0.2
+        assert client.post("/forecast", json=ROW).json() == given  # nothing changes
+        assert teach(client, ROW, 0.9, given["rounds"]).status_code == 200
+        assert client.post("/forecast", json=ROW).json()["forecast"] > given["forecast"]
+        found = numbers(client)
+        assert (found["forecasts"], found["labels"], found["rounds"]) == (3, 1, 41)
+        assert found["recent_loss"] > 0.0 and found["out_of_range"] < 1.0
+    with service() as client:  # after a restart
+        assert numbers(client)["rounds"] == 41 and numbers(client)["labels"] == 0
+
+
+@pytest.mark.parametrize("row", [{"price": 0.5}, {"price": "dear", "size": 0.1}])
+def test_bad_rows_are_refused_and_change_nothing(service, row):
+    with service() as client:
+        for answer in (client.post("/forecast", json=row), teach(client, row, 1.0, 40)):
+            assert answer.status_code == 422 and len(answer.text) > 20
+        assert teach(client, ROW, 1.0, 99).status_code == 422  # rounds that have not been
+        assert numbers(client)["rounds"] == 40 and numbers(client)["labels"] == 0
+
+
+def test_one_process_learns_and_others_read_what_it_saves(service):
+    with service() as writer, service() as reader:
+        assert teach(writer, ROW, 0.9, 40).status_code == 200
+        assert teach(reader, ROW, 0.9, 40).status_code == 409
+        before = reader.post("/forecast", json=ROW).json()
+        for _ in range(99):
+            teach(writer, ROW, 0.9, 40)
+        after = reader.post("/forecast", json=ROW).json()
+        assert (before["rounds"], after["rounds"]) == (40, 140)
+        assert after == writer.post("/forecast", json=ROW).json()
