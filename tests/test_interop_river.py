@@ -11,12 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from river import (
     compose,
     datasets,
+    ensemble,
     evaluate,
     feature_extraction,
     feature_selection,
+    linear_model,
     metrics,
     preprocessing,
+    rules,
     stats,
+    time_series,
 )
 from river.checks import yield_checks
 
@@ -63,6 +67,48 @@ def test_checks_of_river(name):
         check(model.clone())
         done.add(check.__name__)
     assert len(done) > 20 and "check_pickling" in done
+
+
+WRAPPERS = {
+    "AMRules": lambda one: rules.AMRules(pred_model=one, pred_type="model", n_min=20),
+    "Bagging": lambda one: ensemble.BaggingRegressor(one, n_models=2, seed=1),
+    "EWA": lambda one: ensemble.EWARegressor([one, one.clone()]),
+    "SRP": lambda one: ensemble.SRPRegressor(one, n_models=2, seed=1),
+    "scaled": lambda one: preprocessing.TargetStandardScaler(one),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_of_river_play_it_as_they_play_theirs(name):
+    model = WRAPPERS[name](to_river(okl.LinearRidge(), task="regression"))
+    theirs = WRAPPERS[name](linear_model.LinearRegression())
+    for x, y in datasets.TrumpApproval().take(60):
+        for one in (model, theirs):
+            one.predict_one(x)
+            one.learn_one(x, y)
+    assert np.isfinite(model.predict_one(x))
+    for check in yield_checks(model):
+        if check.__name__ in ("check_pickling", "check_learn_one", "check_clone_changes_memory"):
+            check(model.clone())
+
+
+def test_snarimax_begins_without_inputs_and_weights_are_rounds():
+    inner, y = to_river(okl.LinearRidge(), task="regression"), np.arange(60) % 4 - 1.0
+    model = time_series.SNARIMAX(p=3, d=0, q=0, regressor=inner)
+    for label in y.tolist():
+        model.learn_one(label)
+    lags = np.column_stack([np.r_[np.zeros(k), y[: 61 - k]] for k in (1, 2, 3)])
+    known = okl.LinearRidge().partial_fit(lags[1:60], y[1:])
+    assert_allclose(model.forecast(horizon=1)[0], known.predict_one(lags[60]), rtol=1e-6)
+    assert to_river().predict_one({}) is None
+    assert to_river(classes=[0, 1]).predict_proba_one({}) == {0: 0.5, 1: 0.5}
+    one, many = (to_river(okl.LinearRidge(), task="regression") for _ in range(2))
+    for x, y, w in (({}, 1.0, 1), ({"a": 1.0}, 2.0, 3), ({"a": 5.0}, 1.0, 0), ({"b": 1.0}, 2.0, 2)):
+        many.learn_one(x, y, w)
+        for _ in range(w):
+            one.learn_one(x, y)
+    assert pickle.dumps(one) == pickle.dumps(many)
+    refused("w must be", one.learn_one, {"a": 1.0}, 1.0, w=0.5)
 
 
 # ---- the same rounds as okl.run ----

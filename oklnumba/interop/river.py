@@ -94,10 +94,14 @@ class _Model:
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
     def _make_row(self, x: dict[Hashable, Any]) -> tuple[Keys, np.ndarray]:
-        """Return the keys of the columns, and the values of a dict in their order, (d,)."""
+        """Return the keys of the columns, and the values of a dict in their order, (d,).
+
+        None before the first key: SNARIMAX begins with an empty dict, whose round has no inputs.
+        """
         checks.require(isinstance(x, dict), "x", x, "a dict of numbers by name")
-        keys = self._keys if self._keys and x.keys() <= self._keys.keys() else self._match(x)
-        return keys, as_named_numbers([x.get(key, 0.0) for key in keys], keys, _name_cure)
+        keys = self._keys if x.keys() <= self._keys.keys() else self._match(x)
+        row = as_named_numbers([x.get(key, 0.0) for key in keys], keys, _name_cure)
+        return keys, row if keys else np.zeros(1)
 
     def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
@@ -164,6 +168,7 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Remarks
     -------
     A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
+    A round before the first key is not learned.
     To linear learners and kernel expansions a key that is learned was 0 in all rounds before.
     ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768).
     Learners on features or on a simplex, and ``SelfTuning`` after its last restart, ignore it, with
@@ -184,11 +189,13 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         self.learner = learner
         self._player = self._clone_learner()
 
-    def learn_one(self, x: dict, y: float) -> None:
-        """Play a round: inputs by key, and a number."""
-        keys, row = self._make_row(x)
-        self._player = self._widen(len(row)).learn_one(row, y)
-        self._keys = keys
+    def learn_one(self, x: dict, y: float, w: int = 1) -> None:
+        """Play a round, w times: inputs by key, and a number."""
+        for _ in range(checks.require_count("w", w, 0)):
+            keys, row = self._make_row(x)
+            if keys:
+                self._player = self._widen(len(row)).learn_one(row, y)
+                self._keys = keys
 
     def _learn(self, keys: Keys, rows: np.ndarray, labels: Any) -> None:
         self._player = self._widen(len(keys)).partial_fit(rows, labels)
@@ -311,10 +318,12 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)
         return [labels[code] for code in codes]
 
-    def learn_one(self, x: dict, y: Hashable) -> None:
-        """Play a round: inputs by key, and a label."""
-        keys, row = self._make_row(x)
-        self._learn(keys, row[None], [y])
+    def learn_one(self, x: dict, y: Hashable, w: int = 1) -> None:
+        """Play a round, w times: inputs by key, and a label."""
+        for _ in range(checks.require_count("w", w, 0)):
+            keys, row = self._make_row(x)
+            if keys:
+                self._learn(keys, row[None], [y])
 
     def predict_one(self, x: dict) -> Hashable | None:  # type: ignore[override]
         """Return the class forecast; None before the first class."""
