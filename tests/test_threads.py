@@ -183,3 +183,24 @@ def test_a_child_forked_while_blas_is_limited_is_not():
         assert in_child(count_blas_threads) == {2}
         go_on.set()
         thread.join()
+
+
+@pytest.mark.parametrize("kind, files, cores", [
+    ("", {"cpu.max": "max 100000", "a/cpu.max": "15 10", "a/b/cpu.max": "80 10"}, 2),
+    ("", {"a/b/cpu.max": "10000 100000"}, 1),
+    ("", {"a/b/cpu.max": "max 100000"}, sys.maxsize),
+    ("cpu,cpuacct", {"cpu,cpuacct/a/b/cpu.cfs_quota_us": "300000",
+                     "cpu,cpuacct/a/b/cpu.cfs_period_us": "100000"}, 3),
+    ("cpu,cpuacct", {"cpu,cpuacct/a/b/cpu.cfs_quota_us": "-1",
+                     "cpu,cpuacct/a/b/cpu.cfs_period_us": "100000"}, sys.maxsize),
+    ("memory", {"cpu.max": "100000 100000"}, sys.maxsize),
+    ("", {}, sys.maxsize),
+])  # fmt: skip
+def test_cores_are_those_that_a_container_may_use(kind, files, cores, tmp_path):
+    for name, text in files.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(f"{text}\n")
+    (tmp_path / "own").write_text(f"3:{kind}:/a/b\n")
+    assert guard.count_quota(str(tmp_path / "own"), str(tmp_path / "root")) == cores
+    assert guard.count_quota(str(tmp_path / "none"), str(tmp_path / "root")) == sys.maxsize
+    assert 1 <= guard.count_cores() <= os.cpu_count()

@@ -3,12 +3,14 @@
 import functools
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
 
@@ -81,10 +83,29 @@ def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
 
 
 def count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return the number of cores that this process may use, by its affinity and its cgroups."""
+    affine = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if affine else os.cpu_count() or 1
+    return min(cores, count_quota("/proc/self/cgroup", "/sys/fs/cgroup"))
+
+
+@functools.cache
+def count_quota(own: str, root: str) -> int:
+    """Return the cores that the cgroups of Linux grant, as a container has them."""
+    quotas = [sys.maxsize]
+    with suppress(OSError, ValueError):
+        for line in Path(own).read_text().splitlines():
+            kind, path = line.split(":", 2)[1:]  # kind is "" of version 2
+            if kind and "cpu" not in kind.split(","):
+                continue
+            here = Path(root, kind, path.lstrip("/"))
+            for folder in (here, *here.parents):
+                with suppress(OSError, ValueError):  # none here, or "max"
+                    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kind else ("cpu.max",)
+                    text = " ".join((folder / name).read_text() for name in names)
+                    quota, period = map(int, text.split())
+                    quotas += [max(1, -(-quota // period))] if quota > 0 else []
+    return min(quotas)
 
 
 _pool: ThreadPoolExecutor | None = None  # made when first needed
