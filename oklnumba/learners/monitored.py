@@ -91,9 +91,9 @@ class Monitored(Wrapper[MonitoredState]):
             state.low[:] = state.high[:] = X[0]
         low = np.minimum.accumulate(np.vstack([state.low, X]))
         high = np.maximum.accumulate(np.vstack([state.high, X]))
-        beyond = ((X < low[:-1]) | (X > high[:-1])).any(axis=1)
+        beyond = (X < low[:-1]) | (X > high[:-1])
         last = np.arange(len(X))[-len(state.outside) :]
-        state.outside[(first + last) % len(state.outside)] = beyond[last]
+        state.outside[(first + last) % len(state.outside)] = beyond[last].any(axis=1)
         state.low[:], state.high[:] = low[-1], high[-1]
 
     def _has_risen(self, t: int) -> bool:
