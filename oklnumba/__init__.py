@@ -29,6 +29,7 @@ from oklnumba.experiments import adversary, oco
 from oklnumba.experiments.sizes import regret_vs_size
 from oklnumba.experiments.sweep import sweep
 from oklnumba.experiments.table import Table
+from oklnumba.learners.aioli import AIOLI
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
 from oklnumba.learners.base.learner import Learner, restore_learner
@@ -70,8 +71,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV", "POMD",
-    "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
+    "AIOLI", "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV",
+    "POMD", "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
     "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge",
     "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Lags", "Laplacian", "LazyOGD",
     "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "Monitored",

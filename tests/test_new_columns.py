@@ -13,7 +13,7 @@ from tests.streams import inputs
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 N, LATE, D = 240, 100, 4
-FEATURES = {"PKAWV", "FOGD", "WithFeatures", "GrowingPKAWV"}
+FEATURES = {"AIOLI", "PKAWV", "FOGD", "WithFeatures", "GrowingPKAWV"}
 SIMPLEX = {"ExponentiatedGradient", "Winnow"}
 CASES = [*LEARNERS, *variations()]
 

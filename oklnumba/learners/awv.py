@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.dictionaries import KORS
-from oklnumba.components.features import FeatureRows, Features, NystromFeatures, check_features
+from oklnumba.components.features import Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
-from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
-from oklnumba.core.factors import make_forgetting, make_pass_work, settle
+from oklnumba.core.arrays import BLOCK_ROWS
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.hot import awv as loops
@@ -30,6 +29,7 @@ from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.learners.base.expansion import largest_norm
+from oklnumba.learners.base.feature_factor import FeatureFactor
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
@@ -219,43 +219,21 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
-class FeatureRidge(Learner[FeaturesT, PassWork]):
+class FeatureRidge(FeatureFactor[FeaturesT]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
-    @property
-    def size(self) -> int:
-        """Number of features; 0 before any data."""
-        return self._r if self._width is not None else 0
-
     def _start_features(
         self, writer: tuple[Callable, int], forecaster: str, **lengths: int
     ) -> None:
         """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
-        write, r = writer
-        lam, discount = self._hyper.lam, self._hyper.discount
         self._is_ridge = forecaster == "ridge"
-        self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
-        room = self._room
-        try:
-            self._make_state(outputs=self._outputs, totals=TOTALS, r=room, pending=2, **lengths)
-        except MemoryError as error:
-            raise MemoryError(
-                f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
-                "features: a lower degree, a smaller rank"
-            ) from None
+        self._start_factor(writer, self._hyper.discount, totals=TOTALS, **lengths)
         self._state.totals[:, loops.RIDGE] = self._is_ridge
-        np.fill_diagonal(self._state.factor.U, 1.0)
-        self._state.factor.inv_d[:] = 1.0 / lam
-        self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
-        self._forgetting = make_forgetting(discount, lam)
         self._kept: tuple[tuple, tuple] | None = None  # arguments of single rounds
         self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
-
-    def _make_work(self, state: FeaturesT, rooms: dict[int, int]) -> PassWork:
-        return make_pass_work(state.factor.U)
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
@@ -296,16 +274,8 @@ class FeatureRidge(Learner[FeaturesT, PassWork]):
         enter(loops.awv_forecasts)(Z, *self._arguments(n), out)
         return forecasts
 
-    def _settle(self) -> None:
-        settle(self._state.factor, self._forgetting, self._work)
-
-    def _matrices(self) -> list[Part]:
-        self._settle()
-        r, factor = self._r, self._state.factor
-        matrix = Factored(factor.U, r, 1.0 / factor.inv_d[:r])
-        solutions = [matrix.half_solve(c) for c in factor.c]
-        scales = self._state.totals[:, loops.LARGEST]
-        return [measure_part("lam I + sum z z'", matrix, solutions, scales)]
+    def _label_scales(self) -> np.ndarray:
+        return self._state.totals[:, loops.LARGEST]
 
 
 class PKAWV(FeatureRidge[FeatureState]):

@@ -80,6 +80,41 @@ def feature_forecasts(F, y, lam, awv):
     return out
 
 
+def aioli(F, y, lam, B):
+    """Forecasts of AIOLI by damped Newton steps on its objective, and what each round's bound adds.
+
+    The latter is l(p) - (min F_t - min F_{t-1}), F_t = lam |w|^2 + the parabolas so far.
+    """
+
+    def loss(u, label):
+        return np.logaddexp(0.0, -label * u)
+
+    def objective(w, A, b, z):
+        return w @ A @ w - 2 * b @ w + loss(w @ z, 1) + loss(w @ z, -1)
+
+    A, b, const = lam * np.eye(F.shape[1]), np.zeros(F.shape[1]), 0.0
+    forecasts, deltas = np.empty(len(y)), np.empty(len(y))
+    for t, z in enumerate(F):
+        w = np.linalg.solve(A, b)
+        least = const - b @ w
+        for _ in range(60):
+            tanh, now = np.tanh(w @ z / 2), objective(w, A, b, z)
+            curvature = 2 * A + (1 - tanh**2) / 2 * np.outer(z, z)
+            move = np.linalg.solve(curvature, 2 * (A @ w - b) + tanh * z)
+            while objective(w - move, A, b, z) > now + 1e-12 * abs(now):
+                move = move / 2
+            w = w - move
+        p = forecasts[t] = w @ z
+        g = -y[t] / (1 + np.exp(y[t] * p))
+        eta = np.exp(y[t] * p) / (1 + B)
+        # the parabola l(p) + g (w.z - p) + eta g^2 (w.z - p)^2 / 2
+        A = A + eta * g**2 / 2 * np.outer(z, z)
+        b = b + (eta * g**2 * p - g) / 2 * z
+        const += loss(p, y[t]) - g * p + eta * g**2 * p**2 / 2
+        deltas[t] = loss(p, y[t]) - (const - b @ np.linalg.solve(A, b) - least)
+    return forecasts, deltas
+
+
 def udu(A):
     """U unit upper and D of A = U' diag(D) U, in extended precision."""
     A = np.array(A, dtype=np.longdouble)

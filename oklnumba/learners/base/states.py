@@ -62,8 +62,12 @@ class WithTotals(Protocol):
     def totals(self) -> Array: ...
 
 
-class OnFeatures(WithTotals, Protocol):
-    """AWV or ridge regression on features."""
+class WithFactor(Protocol):
+    """A learner on features."""
 
     @property
     def factor(self) -> Factor: ...
+
+
+class OnFeatures(WithFactor, WithTotals, Protocol):
+    """AWV or ridge regression on features."""
