@@ -658,7 +658,7 @@ PLAIN = "a,b,y\n1,2,3\n4,5,6\n"
 PACKED = gzip.compress(PLAIN.encode())
 LATIN = PLAIN.replace("a", "ä").encode("latin-1")
 POINTS = b'a,b,y\n"1.234,5",2,3\n"4,5",5,6\n'
-THOUSANDS = "'1.234,5' in row 0; pass decimal=','.*take the points of thousands out"
+THOUSANDS = "'1.234,5' in row 0; okl.stream.pandas.read_csv.path, decimal=',', thousands='.'"
 NOT_READ = {  # the name, its bytes, the message
     "semicolon": ("x.csv", PLAIN.replace(",", ";").encode(), "has ';' between its columns"),
     "utf-16": ("x.csv", PLAIN.encode("utf-16"), "is UTF-16: pass encoding="),

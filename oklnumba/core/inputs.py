@@ -4,6 +4,7 @@ Data frames and Arrow tables are told by their methods, so their libraries are n
 read column by column. Sparse rows become dense one block at a time.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -30,6 +31,7 @@ FILL = (
 )
 FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 LONGEST = 2000  # characters of columns in a message
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
@@ -382,10 +384,16 @@ def _describe(column: Any, dtype: str, where: str) -> str:
     plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
     if not odd:
         advice = f"; {FOR_TEXTS}"
+    elif all(map(THOUSANDS.fullmatch, odd.values())):
+        advice = "; where commas are of thousands okl.stream(pandas.read_csv(path, thousands=','), "
+        advice += "label=...) reads them"
+        if not any("." in one for one in odd.values()):
+            advice += "; where they are decimal pass decimal=',' (--decimal ,)"
     elif len(plain) == len(odd) and are_numbers(plain):
         advice = "; pass decimal=',' (--decimal ,)"
         if any("." in one for one in odd.values()):  # as in 1.234,56
-            advice += ", and take the points of thousands out"
+            advice = "; okl.stream(pandas.read_csv(path, decimal=',', thousands='.'), label=...) "
+            advice += "reads them, with the delimiter as sep="
     elif 2 * len(odd) < len(part):
         advice = ", among numbers; correct such values or leave out their rows"
     return f"text, {repr_short(text)} in row {row}{advice}"
