@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
+from oklnumba.hot.intervals import HALF_WIDTH, REACH, SCALE, SEEN, START, interval_rounds
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
 from tests.checks import COMPILED, arrays, refused
 from tests.reference import naive
@@ -31,17 +31,22 @@ def inside(intervals, y):
     return (intervals[:, 0] <= y) & (y <= intervals[:, 1])
 
 
-def play(labels, coverage=0.9, eta=0.1, n=N):
+def play(labels, coverage=0.9, eta=0.1, n=N, delay=0, batch=1):
     """Play labels, or ``labels(t, h)`` that sees the half-width h, against forecasts of 0.
 
-    Return whether each label was inside, and the bound after every round.
+    Return whether each label was inside the interval as issued, and the bound after each label.
     """
-    numbers, interval, covered, bounds = np.array(START), np.empty((1, 2)), [], []
+    numbers, interval, waiting, covered, bounds = np.array(START), np.empty((1, 2)), [], [], []
     for t in range(len(labels) if np.ndim(labels) else n):
-        y = labels[t] if np.ndim(labels) else labels(t, numbers[HALF_WIDTH])
-        interval_rounds(np.zeros(1), np.array([y], float), coverage, eta, numbers, interval)
-        covered.append(inside(interval, y)[0])
-        bounds.append((numbers[REACH] / eta + 1.0) / (t + 1))
+        h, scale = numbers[HALF_WIDTH], numbers[SCALE] if numbers[SEEN] else np.nan
+        waiting.append((labels[t] if np.ndim(labels) else labels(t, h), h, scale, len(covered)))
+        while (t + 1) % batch == 0 and len(waiting) > delay:
+            y, h, scale, known = waiting.pop(0)
+            issued = np.array([[0.0, h, scale, len(covered) - known]])[: delay + batch - 1]
+            y = np.array([y], float)
+            interval_rounds(np.full(1, 9.0 * delay), y, coverage, eta, numbers, issued, interval)
+            covered.append(abs(y[0]) <= h)
+            bounds.append((numbers[REACH] / eta + 1.0) / len(covered))
     return np.array(covered), np.array(bounds)
 
 
@@ -54,15 +59,16 @@ def gaps(covered, coverage=0.9):
 
 
 @pytest.mark.parametrize("coverage, eta", [(0.9, 0.1), (0.5, 0.5), (0.99, 0.02)])
+@pytest.mark.parametrize("delay, batch", [(0, 1), (5, 1), (0, 7), (90, 20)])
 @pytest.mark.parametrize("scale", SCALES)
-def test_intervals_are_those_of_the_definition(scale, coverage, eta):
+def test_intervals_are_those_of_the_definition(scale, delay, batch, coverage, eta):
     X, y = stream(scale, 600)
     y[100:150] = y[100]  # repeated
     y[300] = 1e9  # wild
     X[400:500], y[400:500] = X[400], 0.0  # clustered: errors go to 0
     learner = okl.Intervals(okl.KRLS(KERNEL), coverage=coverage, eta=eta)
-    run = okl.run(learner, X, y)
-    expected = naive.conformal_intervals(run.predictions, y, coverage, eta)
+    run = okl.run(learner, X, y, delay=delay, batch=batch)
+    expected = naive.conformal_intervals(run.predictions, y, coverage, eta, delay, batch)
     assert_allclose(run.intervals, expected, rtol=1e-9)
     reach, seen = arrays(learner)["tracked"][[REACH, SEEN]]
     assert_allclose(learner.coverage_bound, (reach / eta + 1.0) / seen)
@@ -70,7 +76,7 @@ def test_intervals_are_those_of_the_definition(scale, coverage, eta):
 
 def test_exact_forecasts_are_left_out():
     y, out = np.r_[np.zeros(20), 1.0, np.zeros(500), np.ones(5)], np.empty((526, 2))
-    interval_rounds(np.zeros(526), y, 0.9, 0.1, np.array(START), out)
+    interval_rounds(np.zeros(526), y, 0.9, 0.1, np.array(START), np.empty((0, 4)), out)
     assert (out[0] == [-np.inf, np.inf]).all() and (out[1:21] == 0.0).all()
     assert (out[21:522] == out[21]).all() and np.isfinite(out[21]).all() and out[21, 1] > 1.0
     covered, bounds = play(y)
@@ -98,11 +104,21 @@ ADVERSARIES = {
 }
 
 
+@pytest.mark.parametrize("delay, batch", [(0, 1), (3, 1), (100, 1), (0, 40), (100, 7)])
 @pytest.mark.parametrize("coverage, eta", [(0.9, 0.1), (0.9, 0.02), (0.5, 0.3), (0.1, 0.1)])
 @pytest.mark.parametrize("labels", ADVERSARIES.values(), ids=list(ADVERSARIES))
-def test_coverage_is_within_the_bound_after_every_round(labels, coverage, eta):
-    covered, bounds = play(labels, coverage, eta)
+def test_coverage_is_within_the_bound_after_every_label(labels, coverage, eta, delay, batch):
+    covered, bounds = play(labels, coverage, eta, delay=delay, batch=batch)
     assert (np.abs(gaps(covered, coverage)) <= bounds).all()
+
+
+@pytest.mark.parametrize("delay", [50, 200])
+def test_half_the_bound_is_exceeded_where_labels_come_late(delay):
+    covered, bounds = play(ADVERSARIES["outside while |y| <= 1"], n=8 * delay, delay=delay)
+    beyond = np.abs(gaps(covered)) / bounds
+    assert 0.5 < beyond.max() <= 1.0
+    without_delay = bounds - delay / np.arange(1, len(bounds) + 1)  # control
+    assert (np.abs(gaps(covered)) > without_delay)[delay + 1 :].any()
 
 
 @pytest.mark.parametrize("labels, n", [("always outside", 40), ("always inside", 300)])
@@ -115,9 +131,10 @@ def test_half_the_bound_is_exceeded(labels, n):
 @given(
     st.lists(st.floats(-8, 8).flatmap(lambda z: st.just(10.0**z)), min_size=2, max_size=60),
     st.integers(1, 40), st.sampled_from([0.5, 0.9, 0.99]), st.sampled_from([0.01, 0.1, 1.0]),
+    st.integers(0, 60), st.integers(1, 20),
 )  # fmt: skip
-def test_the_bound_holds_for_any_labels(values, repeats, coverage, eta):
-    covered, bounds = play(np.repeat(values, repeats), coverage, eta)
+def test_the_bound_holds_for_any_labels(values, repeats, coverage, eta, delay, batch):
+    covered, bounds = play(np.repeat(values, repeats), coverage, eta, delay=delay, batch=batch)
     assert (np.abs(gaps(covered, coverage)) <= bounds).all()
 
 
@@ -172,6 +189,25 @@ def test_rows_without_a_label_have_intervals_too():
     there = ~np.isnan(gaps)
     share = inside(run.intervals[there], gaps[there]).mean()
     assert abs(share - 0.8) <= learner.coverage_bound
+
+
+@pytest.mark.parametrize("wrap", [okl.Intervals, lambda one: okl.Intervals(okl.Standardized(one))])
+def test_late_labels_in_pieces_and_from_a_checkpoint(wrap, tmp_path):
+    X, y = stream(n=400)
+    y[::7] = np.nan
+    options = {"delay": 30, "batch": 4, "labels": "optional"}
+    make = lambda: wrap(okl.KRLS(KERNEL))  # noqa: E731
+    learner, path = make(), tmp_path / "checkpoint.npz"
+    run = okl.run(learner, X, y, **options)
+    there = ~np.isnan(y)
+    assert abs(inside(run.intervals[there], y[there]).mean() - 0.9) <= learner.coverage_bound < 0.6
+    okl.run(make(), X[:170], y[:170], checkpoint=path, time_limit=1e-9, **options)
+    again, other = make(), make()
+    resumed = okl.run(again, X, y, checkpoint=path, **options)
+    assert_array_equal(resumed.intervals, run.intervals)
+    pieces = okl.run(other, ((X[i : i + 9], y[i : i + 9]) for i in range(0, 400, 9)), **options)
+    assert_allclose(pieces.intervals, run.intervals, rtol=1e-9)
+    assert again.coverage_bound == learner.coverage_bound == pytest.approx(other.coverage_bound)
 
 
 def test_certificate_and_checkpoint_of_the_learner_within(tmp_path):

@@ -342,7 +342,7 @@ def test_bad_labels_are_named_by_their_row():
     ("make_learner", "name"),
     [
         (okl.OnlineToBatch, "OnlineToBatch"),
-        (okl.Intervals, "Intervals"),
+        (lambda one: okl.Intervals(okl.Lags(one)), "Lags"),
         (lambda one: okl.Standardized(okl.Intervals(one)), "Intervals"),
         (lambda one: okl.MultiOutput(okl.Intervals(one)), "Intervals"),
         (lambda one: okl.Experts([one, okl.Intervals(one)]), "Intervals"),

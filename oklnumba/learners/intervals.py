@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, field_in, positive, required
-from oklnumba.hot.intervals import HALF_WIDTH, REACH, SEEN, START, interval_rounds
+from oklnumba.hot.intervals import HALF_WIDTH, REACH, SCALE, SEEN, START, interval_rounds
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
 from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.traits import Traits
@@ -28,7 +28,9 @@ class Intervals(Wrapper[IntervalsState]):
     outside beyond the share 1 - coverage. This is quantile tracking (Angelopoulos, Candes and
     Tibshirani 2023, after Gibbs and Candes 2021). For drift and adversarial labels too, after n
     rounds the share of labels inside differs from ``coverage`` by at most (B / eta + 1) / n,
-    ``coverage_bound``. B is the largest |log |y - f| - Q| so far (docs/intervals.md).
+    ``coverage_bound``. B is the largest |log |y - f| - Q| so far. ``okl.run`` with ``delay`` or
+    ``batch`` judges each label by the interval as issued: the bound is then (B / eta + D + 1) / n
+    if D labels come between a forecast and its own (docs/intervals.md).
 
     Parameters
     ----------
@@ -62,6 +64,7 @@ class Intervals(Wrapper[IntervalsState]):
     """
 
     _layout = IntervalsState
+    _issued = np.empty((0, 4))  # with the forecasts of late labels that come next
 
     learner: Learner = required(check_member)
     _: KW_ONLY
@@ -81,7 +84,7 @@ class Intervals(Wrapper[IntervalsState]):
     @property
     @locked
     def coverage_bound(self) -> float:
-        """(B / eta + 1) / n, with B from the labels so far; infinite before the first error."""
+        """(B / eta + D + 1) / n, B and D of the labels so far; infinite before the first error."""
         if not self._ready() or not self._state.tracked[SEEN]:
             return np.inf
         tracked = self._state.tracked
@@ -95,6 +98,18 @@ class Intervals(Wrapper[IntervalsState]):
     def _intervals_around(self, forecasts: np.ndarray) -> np.ndarray:
         """Return the intervals around forecasts, (n,), of the present state, as (n, 2)."""
         return forecasts[:, None] + self.half_width * np.array([-1.0, 1.0])
+
+    @property
+    def _refuses_late(self) -> str | None:
+        return super()._traits.needs_last_label  # of the learner within
+
+    def _issue(self, trace: Trace) -> np.ndarray:
+        tracked, n = self._state.tracked, len(trace.predictions)
+        scale = tracked[SCALE] if tracked[SEEN] else np.nan
+        return np.column_stack([trace.predictions, np.tile([tracked[HALF_WIDTH], scale], (n, 1))])
+
+    def _judge_by(self, issued: np.ndarray, leads: np.ndarray) -> None:
+        self._issued = np.column_stack([issued, leads])
 
     def _forecast_rows(self, X: np.ndarray) -> Trace:
         trace = super()._forecast_rows(X)
@@ -112,5 +127,6 @@ class Intervals(Wrapper[IntervalsState]):
         super()._play(X, y, trace)
         p, out = self._hyper, trace.intervals
         out = np.empty((len(y), 2)) if out is None else out  # as a member of another learner
+        issued, self._issued = self._issued[: len(y)], self._issued[len(y) :]
         loop = enter(interval_rounds)
-        loop(trace.predictions, y, p.coverage, p.eta, self._state.tracked, out)
+        loop(trace.predictions, y, p.coverage, p.eta, self._state.tracked, issued, out)

@@ -8,7 +8,7 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import find_labels
-from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.learner import Learner, Trace
 
 
 class Rows(NamedTuple):
@@ -17,6 +17,7 @@ class Rows(NamedTuple):
     X: Any
     y: np.ndarray
     known: np.ndarray = np.empty(0, dtype=np.int64)  # of rows that wait for their labels
+    issued: np.ndarray = np.empty((0, 0))  # of these, by which learners judge the labels
 
     def cut(self, start: int, stop: int | None = None) -> "Rows":
         """Return rows start to stop (views)."""
@@ -40,10 +41,10 @@ class Schedule:
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season  # until a gap is warned of
         self.waiting: Rows | None = None  # the rounds after those learned
-        late = None if self.at_once else learner._traits.needs_last_label
+        late = None if self.at_once else learner._refuses_late
         if self.words and (name := learner._traits.needs_each_label or late):
             leave = "leave rows without one out, or " if self.at_once else ""
-            hint = ", and take quantiles of its errors" if name == "Intervals" else ""
+            hint = ", or put Intervals outside" if name == "Intervals" else ""
             raise ValueError(
                 f"{name} needs each label at once; {leave}play the learner within it{hint}"
             )
@@ -85,30 +86,40 @@ class Schedule:
                 yield part, part if there[start] else None
             return
         parts = [self.waiting] if self.waiting else []
-        parts.append(rows._replace(known=np.empty(n, dtype=np.int64)))
+        issued = self.learner._issue(self.learner._trace(n))  # room for it
+        parts.append(rows._replace(known=np.empty(n, dtype=np.int64), issued=issued))
         # Copies: the caller may refill its arrays while rows wait here.
         held = Rows(*map(np.concatenate, zip(*parts, strict=True)))
         first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
         for start, stop in pairwise([0, *range(batch - before % batch, n, batch), n]):
             held.known[offset + start : offset + stop] = self.learner.rounds
             last = offset + stop - self.delay if (before + stop) % batch == 0 else 0
-            yield rows.cut(start, stop), held.cut(first, max(first, last))
+            yield held.cut(offset + start, offset + stop), held.cut(first, max(first, last))
             first = max(first, last)
         self.waiting = held.cut(first)
+
+    def forecast(self, rows: Rows) -> Trace:
+        """Return what a run stores of rows that are forecast, and keep what was issued."""
+        trace = self.learner._forecast_rows(rows.X)
+        if len(rows.issued):
+            rows.issued[:] = self.learner._issue(trace)
+        return trace
 
     def learn(self, rows: Rows) -> None:
         """Learn rows whose labels come late, those that have one."""
         if (there := find_labels(rows.y)).any():
             learner, known = self.learner, rows.known[there]
             leads = inputs.as_leads(known, learner.rounds, len(known))
+            learner._judge_by(rows.issued[there], leads)
             learner._learn_rows(rows.X[there], rows.y[there], leads)
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return the rows that wait for their labels, for a checkpoint."""
         rows = self.waiting._asdict() if self.waiting else {}
-        return {f"late_{name}": a for name, a in rows.items()}
+        return {f"late_{name}": a for name, a in rows.items() if a.size or name != "issued"}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what ``contents`` returned."""
         if "late_X" in arrays:
+            arrays = {"late_issued": np.empty((len(arrays["late_y"]), 0))} | arrays
             self.waiting = Rows(*(arrays[f"late_{name}"] for name in Rows._fields))

@@ -208,7 +208,7 @@ def run(
                 if due is asked:
                     traces.append(learner._play_rows(asked.X, asked.y, coming))
                     continue
-                traces.append(learner._forecast_rows(asked.X))
+                traces.append(schedule.forecast(asked))
                 if due is not None:
                     schedule.learn(due)
                     traces[-1].sizes[-1] = learner.size

@@ -547,20 +547,23 @@ def standardised(X, clip=np.inf):
     return out
 
 
-def conformal_intervals(forecasts, y, coverage, eta):
+def conformal_intervals(forecasts, y, coverage, eta, delay=0, batch=1):
     """Intervals by quantile tracking of log errors, from the definition; the first is infinite."""
-    out, t, excess, scale, half = [], 0, 0.0, 0.0, np.inf
-    for f, label in zip(forecasts, y, strict=True):
+    out, learned, t, excess, scale, half = [], 0, 0, 0.0, 0.0, np.inf
+    for f in forecasts:
         out.append((f - half, f + half))
-        if label == f:
-            half = 0.0 if t == 0 else half
-            continue
-        t += 1
-        score = np.log(abs(label - f))
-        above = score > scale
-        scale = score if t == 1 else scale + max(2 / np.sqrt(t), eta) * (above - (1 - coverage))
-        excess += (not out[-1][0] <= label <= out[-1][1]) - (1 - coverage)
-        half = np.exp(scale + eta * excess)
+        due = len(out) - delay if len(out) % batch == 0 else 0
+        for i in range(learned, due):
+            learned += 1
+            if y[i] == forecasts[i]:
+                half = 0.0 if t == 0 else half
+                continue
+            t += 1
+            score = np.log(abs(y[i] - forecasts[i]))
+            above = score > scale
+            scale = score if t == 1 else scale + max(2 / np.sqrt(t), eta) * (above - (1 - coverage))
+            excess += (not out[i][0] <= y[i] <= out[i][1]) - (1 - coverage)
+            half = np.exp(scale + eta * excess)
     return np.array(out)
 
 

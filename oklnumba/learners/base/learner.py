@@ -173,6 +173,18 @@ class Learner(Engine[StateT, WorkT]):
         """Return what a run stores of rows whose labels come later, if ever."""
         return Trace(self.predict(X), np.full(len(X), self.size))
 
+    @property
+    def _refuses_late(self) -> str | None:
+        """The class that needs labels at once, if any."""
+        return self._traits.needs_last_label
+
+    def _issue(self, trace: Trace) -> np.ndarray:
+        """Return what is kept of forecasts until their labels come, (n, k)."""
+        return np.empty((len(trace.predictions), 0))
+
+    def _judge_by(self, issued: np.ndarray, leads: np.ndarray) -> None:
+        """Take what was issued with the forecasts whose labels come next, and their leads."""
+
     def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
         """Learn late labels; leads : (n,), of rounds before a row's own, those it did not know."""
         self._begin(X.shape[1], *y.shape[1:])
