@@ -3,7 +3,7 @@
 Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams,
     against the best function of the whole RKHS, whose interval is drawn (hatched).
 Missing: real streams as long; the stream is that of millions.py. One seed, no tuning.
-Time: 25 minutes of CPU time (--quick: 30,000 rows). --count N for another length, --data FILE
+Time: 25 minutes of CPU time (--quick: 5000 rows). --count N for another length, --data FILE
     --label y for a file of your own, which is read block by block.
 Data: made up, block by block.
 """
@@ -17,7 +17,7 @@ from scripts.benchmarks.millions import MADE_UP, PLAYED, made_up
 from scripts.common import N_JOBS, cpu_clock, parse_args, publish
 from scripts.looks import look
 
-ROWS, QUICK_ROWS = 10**6, 30_000
+ROWS, QUICK_ROWS = 10**6, 5000
 SIZES, QUICK_SIZES = (25, 50, 100, 200, 400), (25, 100)
 SIGMA = 4.0  # the median distance of the inputs
 LAM = {"squared": 1.0, "hinge": 0.5}  # of the comparators: loss + lam |f|^2
