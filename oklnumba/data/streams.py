@@ -6,16 +6,10 @@ LIBSVM files.
 
 from __future__ import annotations
 
-import codecs
-import glob
 import os
-import re
-import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -34,13 +28,8 @@ from oklnumba.core.schema import (
     list_names,
     plain_name,
 )
+from oklnumba.data.files import FORMATS, find_path, list_files, naming, open_dataset
 
-SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
-SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
-SUFFIXES |= {".svmlight": "libsvm"}
-FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
-COMPRESSED = ".gz", ".bz2"
-PACKED = ".zip", ".xz", ".7z", ".zst"
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
 TEXTS = "string", "large_string", "string_view", "dictionary"
@@ -128,14 +117,9 @@ def stream(
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
     options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
-    schema = Schema(())
-    if like is not None:
-        given = like if isinstance(like, Schema) else getattr(like, "schema", None)
-        what = "a schema, or what was taught named columns"
-        checks.require(given is not None, "like", like, what)
-        schema = given or schema
-        if columns is not None or encode:
-            raise ValueError("like says which columns are read: leave out columns and encode")
+    if like is not None and (columns is not None or encode):
+        raise ValueError("like says which columns are read: leave out columns and encode")
+    schema = Schema(()) if like is None else _find_given_schema(like)
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
     if is_frame(source):
@@ -161,14 +145,21 @@ def stream(
     return Stream(name, read, schema, batch, parquet)
 
 
+def _find_given_schema(like: Any) -> Schema:
+    given: Any = like if isinstance(like, Schema) else getattr(like, "schema", None)
+    what = "a schema, or what was taught named columns"
+    checks.require(given is not None, "like", like, what)
+    return given
+
+
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
     """Return the pyarrow Dataset of a source, or the paths of LIBSVM files, and its name."""
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
-    paths, kind = _list_files(source, format)
+    paths, kind = list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    folder = _find_path(source) if isinstance(source, str | os.PathLike) else None
-    return paths if kind == "libsvm" else _open(paths, kind, reading, folder), name
+    folder = find_path(source) if isinstance(source, str | os.PathLike) else None
+    return paths if kind == "libsvm" else open_dataset(paths, kind, reading, folder), name
 
 
 @dataclass(eq=False, repr=False)
@@ -405,7 +396,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     wanted, first = {*dataset.schema.names}, None
     for fragment in dataset.get_fragments():
         where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
-        with _naming(where):
+        with naming(where):
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
             raise ValueError(
@@ -459,15 +450,6 @@ def _name_of(fragment: Any, name: str) -> str:
     return getattr(fragment, "path", None) or name
 
 
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Let errors of pyarrow name the file."""
-    try:
-        yield
-    except (OSError, ValueError, TypeError, NotImplementedError) as error:
-        raise ValueError(f"{where}: {error}") from error
-
-
 def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
     """Yield rows and labels, batch by batch."""
     columns = [*schema.needed, *({schema.label} & {*types.names})]
@@ -496,7 +478,7 @@ def _scan(
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        with _naming(where):
+        with naming(where):
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
                     yield where, make(batch)
@@ -513,141 +495,7 @@ def _as_labels(batch: Any, label: str | None) -> np.ndarray:
     return np.where(texts == "", inputs.NONE, texts)
 
 
-# ---- files and columns ----
-
-
-def _list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
-    """Return the files of a source in order, and their format."""
-    if source == "-":
-        return [_spool(sys.stdin.buffer)], format or "csv"
-    given = [source] if isinstance(source, str | os.PathLike) else source
-    named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
-    what = "a file, a folder, a list of files or a pyarrow Dataset"
-    checks.require(named and len(given) > 0, "source", source, what)
-    found: list[Path] = []
-    for one in map(_find_path, given):
-        matches = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
-        if not matches:
-            raise FileNotFoundError(f"{one}: there is no such file or folder")
-        for path in matches:
-            found += _list_folder(path) if path.is_dir() else [path]
-    if not found:
-        raise ValueError(f"{given[0]} has no files")
-    paths: list[Path] = []
-    kinds: set[str] = set()
-    for path in found:
-        suffix = path.suffix.lower()
-        if suffix in PACKED:
-            raise ValueError(f"{path} is packed as {suffix}: unpack it, or pack it as .gz")
-        suffix = path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
-        kinds.add(format or SUFFIXES.get(suffix) or ("" if path.is_file() else "csv"))
-        if not path.is_file():
-            with open(path, "rb") as pipe:
-                path = _spool(pipe)
-        paths.append(path)
-    if "" in kinds or len(kinds) > 1:
-        raise ValueError(
-            f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format; pass format= "
-            f"(--format), one of {', '.join(FORMATS)}"
-        )
-    return paths, kinds.pop()
-
-
-def _find_path(path: str | os.PathLike) -> Path:
-    """Return a path, without ~ unless that is the name of a file."""
-    try:
-        return Path(path) if os.path.exists(path) else Path(path).expanduser()
-    except RuntimeError as error:  # ~user, who is unknown
-        raise FileNotFoundError(f"{path}: {error}") from error
-
-
-def _list_folder(folder: Path) -> list[Path]:
-    """Return the files in a folder and in linked ones, in order, but hidden and empty ones."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    files, seen = [], set()
-    for here, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        if (place := os.path.realpath(here)) in seen:
-            folders.clear()  # a link that leads back
-            continue
-        seen.add(place)
-        files += [Path(here, name) for name in names if name[0] not in "._"]
-    return sorted(file for file in files if file.stat().st_size)
-
-
-def _open(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
-    """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
-    arrow = checks.import_optional("pyarrow.dataset", "Parquet, CSV and Arrow files")
-    header, encoding = reading.get("header", True), reading.get("encoding", "utf8")
-    layout: Any = kind
-    base = {}
-    if folder is not None and folder.is_dir():
-        base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
-    if kind in ("csv", "tsv"):
-        csv = import_module("pyarrow.csv")
-        for path in paths:
-            _refuse_other_text(path, reading)
-        if skip := reading.get("skip"):
-            paths = [_skip_lines(path, skip, encoding) for path in paths]
-        delimiter = reading.get("delimiter", "," if kind == "csv" else "\t")
-        layout = arrow.CsvFileFormat(
-            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
-            read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
-        )
-    files = [os.path.abspath(path) for path in paths]  # no URIs
-    local = import_module("pyarrow.fs").LocalFileSystem()
-    with _naming(f"{paths[0]} cannot be read as {kind}"):
-        dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
-    names = dataset.schema.names
-    if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
-        raise ValueError(
-            f"{paths[0]}: the first line holds numbers ({', '.join(names[:4])}, ...), not names; "
-            "pass header=False (--no-header), and label by place, such as label=0"
-        )
-    return dataset
-
-
-def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
-    """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
-    with open(path, "rb") as file:
-        head = file.read(2**16)
-    if path.suffix in COMPRESSED:
-        return
-    if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
-        raise ValueError(f"{path} is compressed: its name must end in {' or '.join(COMPRESSED)}")
-    if "encoding" not in reading:
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(head)  # its end may cut a character
-        except UnicodeDecodeError:
-            hint = "pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
-            raise ValueError(f"{path} is not UTF-8: {hint}") from None
-    first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
-    if "delimiter" not in reading and b";" in first and b"," not in first:
-        hint = "pass delimiter=';' (--delimiter ';')"
-        raise ValueError(f"{path} has ';' between its columns: {hint}")
-
-
-_spooled: list[Any] = []  # files that end with the process
-
-
-def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
-    _spooled.append(file := tempfile.NamedTemporaryFile(mode, **text))
-    shutil.copyfileobj(pipe, file)
-    file.flush()
-    return Path(file.name)
-
-
-def _skip_lines(path: Path, count: int, encoding: str) -> Path:
-    """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
-    with open(path, encoding=encoding, newline="") as file:
-        for _ in range(count):
-            file.readline()
-        return _spool(file, "w", encoding=encoding, newline="")
+# ---- columns ----
 
 
 def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
