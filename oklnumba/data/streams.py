@@ -309,7 +309,7 @@ def _find_schema(
         there = labels[inputs.find_labels(labels)].tolist()
         if there and all(isinstance(one, bool) for one in there):
             classes = (False, True)
-        elif all(isinstance(one, str) for one in there):
+        elif there and all(isinstance(one, str) for one in there):
             what = "the texts of two classes or more in the first rows"
             found = sorted({*there} - {""})
             classes = tuple(checks.require_different(f"column {label!r}", found, 2, what))
