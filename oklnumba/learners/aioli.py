@@ -9,7 +9,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, positive, required
 from oklnumba.hot.aioli import REGRET, AIOLIState, aioli_forecasts, aioli_rounds
 from oklnumba.hot.primitives.jit import enter
-from oklnumba.learners.base.feature_factor import FeatureFactor
+from oklnumba.learners.awv import FeatureFactor
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.base.traits import Traits
 

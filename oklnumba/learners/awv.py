@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.components.dictionaries import KORS
-from oklnumba.components.features import Features, NystromFeatures, check_features
+from oklnumba.components.features import FeatureRows, Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
-from oklnumba.core.arrays import BLOCK_ROWS
+from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
+from oklnumba.core.factors import make_forgetting, make_pass_work, settle
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.hot import awv as loops
@@ -29,12 +30,11 @@ from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.learners.base.expansion import largest_norm
-from oklnumba.learners.base.feature_factor import FeatureFactor
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound
-from oklnumba.learners.base.states import OnFeatures, WithTotals
+from oklnumba.learners.base.states import OnFeatures, WithFactor, WithTotals
 from oklnumba.learners.base.traits import Traits
 
 FORECASTERS = "awv", "ridge"
@@ -42,6 +42,7 @@ TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
 
 
 CertifiedT = TypeVar("CertifiedT", bound=WithTotals)
+FactorT = TypeVar("FactorT", bound=WithFactor)
 FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
 Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -219,18 +220,63 @@ class KernelRidge(KernelAWV):
     _forecaster = "ridge"
 
 
+class FeatureFactor(Learner[FactorT, PassWork]):
+    """A learner in the coordinates of some features, with a factor of A.
+
+    A = U' D U = lam I + the sum of the rounds' weighted z z'.
+    """
+
+    @property
+    def size(self) -> int:
+        """Number of features; 0 before any data."""
+        return self._r if self._width is not None else 0
+
+    def _start_factor(
+        self, writer: tuple[Callable, int], discount: float = 1.0, **lengths: int
+    ) -> None:
+        """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
+        (write, r), lam = writer, self._hyper.lam
+        self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
+        room = self._room
+        try:
+            self._make_state(outputs=self._outputs, r=room, pending=2, **lengths)
+        except MemoryError as error:
+            raise MemoryError(
+                f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
+                "features: a lower degree, a smaller rank"
+            ) from None
+        np.fill_diagonal(self._state.factor.U, 1.0)
+        self._state.factor.inv_d[:] = 1.0 / lam
+        self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
+        self._forgetting = make_forgetting(discount, lam)
+
+    def _make_work(self, state: FactorT, rooms: dict[int, int]) -> PassWork:
+        return make_pass_work(state.factor.U)
+
+    def _settle(self) -> None:
+        settle(self._state.factor, self._forgetting, self._work)
+
+    def _label_scales(self) -> np.ndarray | list[float]:
+        """Return the scale of each output's forecasts."""
+        raise NotImplementedError
+
+    def _matrices(self) -> list[Part]:
+        self._settle()
+        r, factor = self._r, self._state.factor
+        matrix = Factored(factor.U, r, 1.0 / factor.inv_d[:r])
+        solutions = [matrix.half_solve(c) for c in factor.c]
+        return [measure_part("lam I + sum z z'", matrix, solutions, self._label_scales())]
+
+
 class FeatureRidge(FeatureFactor[FeaturesT]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
-    def _start_features(
-        self, writer: tuple[Callable, int], forecaster: str, **lengths: int
-    ) -> None:
-        """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
+    def _start_certificates(self, forecaster: str) -> None:
+        """Begin the totals of certificates, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._start_factor(writer, self._hyper.discount, totals=TOTALS, **lengths)
         self._state.totals[:, loops.RIDGE] = self._is_ridge
         self._kept: tuple[tuple, tuple] | None = None  # arguments of single rounds
         self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
@@ -350,7 +396,9 @@ class PKAWV(FeatureRidge[FeatureState]):
         return cls(features, lam=lam, forecaster=forecaster, discount=discount)
 
     def _start(self, d: int) -> None:
-        self._start_features(self._hyper.features._writer(d), self._hyper.forecaster)
+        p = self._hyper
+        self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
+        self._start_certificates(p.forecaster)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -393,7 +441,8 @@ class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_features((write, d), self._forecaster)
+        self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
+        self._start_certificates(self._forecaster)
 
     def _space(self) -> str:
         return name_space(self, f"the linear functions of {self.size} inputs")
