@@ -315,7 +315,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             F = self._choose_columns(done.scores) if several else done.predictions
             came = np.searchsorted(self.classes_, y) if several else (y > 0.0).astype(int)
             p = self._to_probabilities(F, first + t)[t, came]
-            interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, np.empty((len(y), 2)))
+            at_once, out = np.empty((0, 4)), np.empty((len(y), 2))
+            interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, at_once, out)
         return done
 
     def _choose_columns(self, scores: np.ndarray) -> np.ndarray:
