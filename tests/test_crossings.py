@@ -124,6 +124,9 @@ def test_a_random_nesting_plays_alike_in_bulk_and_otherwise(seed, tmp_path):
     bulk = type(learner)(**learner.get_params(deep=False))
     expected = played(lambda: okl.run(bulk, X, y, **LATE.get(way, {})).predictions)
     found = played(lambda: WAYS[way](learner, X, y, cut, tmp_path))
+    if isinstance(learner, okl.Intervals) and way in LATE:  # a run alone keeps what was issued
+        assert found is ValueError, what
+        return
     if isinstance(expected, type) or isinstance(found, type):
         assert found is expected, what
         return
