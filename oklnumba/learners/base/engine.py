@@ -238,6 +238,8 @@ class Engine(State[StateT, WorkT], Params):
 
     def _forecast_inside(self, X: np.ndarray, *Z: np.ndarray) -> np.ndarray:
         """Return forecasts for another learner, which calls this in place of ``_forecast``."""
+        if not self._ready():  # 0 before any data, though a simplex starts in its centre
+            return np.zeros_like(empty_per_round(len(X), self._outputs))
         if len(X) <= self._traits.block_rows:
             return self._forecast(inputs.scale_columns(X, self._in_force.scales), *Z)
         blocks = cut_blocks(X, self._traits.block_rows, self._in_force.scales)
