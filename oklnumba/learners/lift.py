@@ -9,7 +9,7 @@ from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, required
 from oklnumba.learners.awv import LinearAWV, name_space
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
@@ -90,6 +90,4 @@ class WithFeatures(Wrapper):
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
         self._note_forecast(X)
-        if self._played == 0:  # as before any data, though a simplex starts in its centre
-            return np.zeros_like(empty_per_round(len(Z), self._outputs))
         return self._hyper.learner._forecast_inside(Z, *((Z,) if self._padded else ()))
