@@ -22,8 +22,10 @@ class Bar(tqdm):
     _lock = threading.RLock()
     monitor_interval = 0
 
-    def __init__(self, *args: Any, disable: bool = False, **options: Any) -> None:
-        super().__init__(*args, disable=disable or sys.stderr is None, **options)
+    def __init__(
+        self, items: Iterable[Any] | None = None, disable: bool = False, **options: Any
+    ) -> None:
+        super().__init__(items, disable=disable or sys.stderr is None, **options)
 
 
 def number(value: Any) -> str:
