@@ -8,6 +8,8 @@ import pytest
 import oklnumba as okl
 from tests.battery import (
     CASES,
+    LEARNERS,
+    Variant,
     assert_same_proofs,
     assert_same_run,
     every_learner,
@@ -64,7 +66,15 @@ def several(learner, n=120, seed=0):
     return X, labels(learner, Y)
 
 
-@pytest.mark.parametrize("cls", CASES)
+# Wrappers around a learner that plays all outputs on one state; those of CASES have others within.
+AROUND = [
+    pytest.param(Variant(cls, "learner", okl.LinearRidge()), id=f"{cls.__name__}-LinearRidge")
+    for cls in LEARNERS
+    if "learner" in make(cls).get_params(deep=False)
+]
+
+
+@pytest.mark.parametrize("cls", CASES + AROUND)
 def test_several_outputs_are_so_many_runs_to_the_bit(cls):
     if isinstance(make(cls), okl.SelfTuning):
         pytest.skip("its outputs share lags, metrics and trees: test_self_tuning.py")

@@ -65,8 +65,8 @@ class Certificate(NamedTuple):
 
 
 # Totals: loss; penalised loss of the best function; bound on AWV's extra loss; comparator gained by
-# new columns; max |y|; 1 if ridge.
-LOSS, BEST, EXCESS, GROWTH, LARGEST, RIDGE = range(6)
+# new columns; max |y|.
+LOSS, BEST, EXCESS, GROWTH, LARGEST = range(5)
 
 
 # ---- AWV on features ----
@@ -146,7 +146,7 @@ def awv_forecasts(Z, stretch, factor, forgetting, work, is_ridge, out):
 
 
 @hot
-def certify(Y, first, stop, results, discount, certificate):
+def certify(Y, first, stop, is_ridge, results, discount, certificate):
     """Write the certificate of AWV or ridge rounds: pkawv Proposition 1 with exact comparators.
 
     A round adds (y - m)^2 / a to the penalised loss of the best function in hindsight, and
@@ -158,7 +158,6 @@ def certify(Y, first, stop, results, discount, certificate):
     loss, comparator, bound = certificate.loss, certificate.comparator, certificate.bound
     for k in range(Y.shape[1]):
         total = certificate.totals[k]
-        is_ridge = total[RIDGE] > 0.0
         for t in range(first, stop):
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for i in range(LOSS, GROWTH + 1):
@@ -183,5 +182,5 @@ def awv_certified_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out,
     """Play rounds as awv_rounds does, then certify them; growth is zeros if compared = r."""
     played, status = awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out)
     if status == DONE:
-        certify(Y, stretch.first, stretch.stop, out, forgetting.discount, certificate)
+        certify(Y, stretch.first, stretch.stop, is_ridge, out, forgetting.discount, certificate)
     return played, status

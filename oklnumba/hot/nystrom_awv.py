@@ -106,14 +106,6 @@ class NystromAWVState(NamedTuple):
     totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate
 
 
-class GrowthRule(NamedTuple):
-    """How the dictionary grows."""
-
-    joining: JoiningRule
-    max_size: float
-    discount: float  # g: in sums over the past, round s counts g^(t - s)
-
-
 class Point(NamedTuple):
     """What sample_point writes of a new point x, and workspace."""
 
@@ -128,10 +120,12 @@ class Point(NamedTuple):
 
 
 class Space(NamedTuple):
-    """The span of the dictionary."""
+    """The span of the dictionary, and how it grows."""
 
     kernel: tuple
-    rule: GrowthRule
+    joining: JoiningRule
+    max_size: float
+    discount: float  # g: in sums over the past, round s counts g^(t - s)
     dictionary: Dictionary
     past: Past
     point: Point
@@ -167,9 +161,9 @@ def sample_point(x, space):
     kernel_row(space.kernel, x, dictionary.atoms, m, point.k)
     solve_coordinates(dictionary, point.k, point.q)
     point.probability[0] = 0.0
-    if m < space.rule.max_size:
-        k_xx, joining = kernel_diag(space.kernel, x), space.rule.joining
-        probability = joining_probability(joining, dictionary, point.k, k_xx, point.kors_b)
+    if m < space.max_size:
+        k_xx = kernel_diag(space.kernel, x)
+        probability = joining_probability(space.joining, dictionary, point.k, k_xx, point.kors_b)
         point.probability[0] = probability  # NaN where KORS lost its digits
 
 
@@ -189,7 +183,7 @@ def find_direction(x, k_xx, space, border, gains):
     kernel_row(space.kernel, x, past.inputs, played, point.column)
     weight, square = 1.0, 0.0
     for s in range(played - 1, -1, -1):
-        weight *= space.rule.discount
+        weight *= space.discount
         point.weights[s] = weight
     border[:rank] = 0.0
     gains[:] = 0.0
@@ -226,14 +220,14 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     goes to the past only. Returns the next row, less than n where ``borders`` are full, and a
     status.
     """
-    dictionary, point, rule = space.dictionary, space.point, space.rule
-    counts, q = dictionary.counts, point.q
+    dictionary, point = space.dictionary, space.point
+    counts, q, max_size = dictionary.counts, point.q, space.max_size
     sampled.ranks[first], growths = counts[RANK], 0
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
         lacks_room = counts[ATOMS] == q.shape[0] or counts[PAST] == point.column.shape[0]
-        if counts[ATOMS] < rule.max_size and lacks_room:
+        if counts[ATOMS] < max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
         if not was_forecast:
@@ -247,12 +241,12 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
-            if not keep_point(rule.joining, dictionary, x, k_tt, probability, point.kors_b):
+            if not keep_point(space.joining, dictionary, x, k_tt, probability, point.kors_b):
                 return t, NOT_POSITIVE
         r = pad(q, counts[RANK])  # zeros behind q_t, up to whole vectors
         copy_row(q, sampled.Z[t], r)
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
-        if counts[ATOMS] < rule.max_size:
+        if counts[ATOMS] < max_size:
             append_past(x, Y[t], q, space.past, counts)
     return X.shape[0], DONE
 
@@ -325,7 +319,7 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
         played, status = play_stretches(Y, first, stop, sampled, model, out)
         if status != DONE:
             return played, status
-        certify(Y, first, stop, out, model.forgetting.discount, certificate)
+        certify(Y, first, stop, model.is_ridge, out, model.forgetting.discount, certificate)
         if sampling_status != DONE:  # it needs room, say
             return stop, sampling_status
         first = stop  # less than n where the borders were full

@@ -38,33 +38,31 @@ from oklnumba.learners.base.states import OnFeatures, WithFactor, WithTotals
 from oklnumba.learners.base.traits import Traits
 
 FORECASTERS = "awv", "ridge"
-TOTALS = 6  # running sums of the certificate, of each output (hot/awv.py)
+TOTALS = 5  # running sums of the certificate, of each output (hot/awv.py)
 
 
 CertifiedT = TypeVar("CertifiedT", bound=WithTotals)
 FactorT = TypeVar("FactorT", bound=WithFactor)
 FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
-Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
-
 
 REMEDY = "raise lam, or scale the inputs and labels"
 CERTIFIED = Traits(certificate_rows=3, outputs_at_once=True)
 
 
-def make_workspace(n: int, outputs: int) -> Workspace:
-    """Return the last fields of AWVResults for n rounds: ridge, shrinks, and growth, zeros."""
-    return np.empty((n, outputs)), np.empty(n), np.zeros((n, outputs))
+def make_results(n: int, outputs: int) -> AWVResults:
+    """Return room for the results of n rounds; nothing has grown."""
+    return AWVResults(*np.empty((2, n, outputs)), np.empty(n), np.zeros((n, outputs)))
 
 
-def bind_outputs(
-    learner: Learner[CertifiedT, Any], trace: Trace, workspace: Workspace
+def share_trace(
+    learner: Learner[CertifiedT, Any], trace: Trace, results: AWVResults
 ) -> tuple[AWVResults, Certificate]:
-    """Return where rounds and their certificate write: into a trace and workspace."""
-    if len(trace.sizes) > len(workspace[1]):  # loops do not look
-        raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(workspace[1])}")
-    results = trace.predictions, *trace.certificate
-    forecasts, *sums = [a.reshape(-1, learner._outputs) for a in results]
-    return AWVResults(forecasts, *workspace), Certificate(learner._state.totals, *sums)
+    """Return the results, with forecasts that go into a trace, and the certificate that does."""
+    if len(trace.sizes) > len(results.shrinks):  # loops do not look
+        raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
+    arrays = trace.predictions, *trace.certificate
+    forecasts, *sums = [a.reshape(-1, learner._outputs) for a in arrays]
+    return results._replace(forecasts=forecasts), Certificate(learner._state.totals, *sums)
 
 
 def name_space(learner: Learner, space: str) -> str:
@@ -117,8 +115,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         self._kernel = kernel._code() if isinstance(kernel, Compiled) else None
         self._is_ridge = self._forecaster == "ridge"
         self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=1)
-        self._state.totals[:, loops.RIDGE] = self._is_ridge
-        self._one_round = make_workspace(1, self._outputs)
+        self._one_round = make_results(1, self._outputs)
 
     def _space(self) -> str:
         return f"the RKHS of {self._params_in_force()['kernel']!r}"
@@ -127,8 +124,8 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         self._reserve_ahead()
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b + 1})  # the last one is for single forecasts
-        workspace = self._one_round if b == 1 else make_workspace(b, self._outputs)
-        out, certificate = bind_outputs(self, trace, workspace)
+        results = self._one_round if b == 1 else make_results(b, self._outputs)
+        out, certificate = share_trace(self, trace, results)
         if bad_row := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, bad_row - 1)
         Y = y.reshape(b, self._outputs)
@@ -138,7 +135,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
-        enter(loops.certify)(Y, 0, b, out, 1.0, certificate)
+        enter(loops.certify)(Y, 0, b, self._is_ridge, out, 1.0, certificate)
         self._played = self._counts[ATOMS] = t + b
 
     def _write_rows(self, X: np.ndarray) -> int:
@@ -172,7 +169,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         if n == 1 and t < self._rooms[ATOMS] and not self._write_rows(X):
             # A trial round behind those in use. Its label 0 reaches only u_t, which the next round
             # overwrites; the input and its row of L stay if x is the same.
-            Y, out = np.zeros_like(forecasts), AWVResults(forecasts, *self._one_round)
+            Y, out = np.zeros_like(forecasts), self._one_round._replace(forecasts=forecasts)
             play = enter(kernel_awv_rounds)
             play(self._state.L, self._state.u, Y, t, lam, self._is_ridge, out)
             self._note_forecast(X)
@@ -277,9 +274,8 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _start_certificates(self, forecaster: str) -> None:
         """Begin the totals of certificates, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._state.totals[:, loops.RIDGE] = self._is_ridge
         self._kept: tuple[tuple, tuple] | None = None  # arguments of single rounds
-        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
+        self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of awv_forecasts between the features and what it writes."""
@@ -289,7 +285,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
         if self._kept is None:
-            out, certificate = bind_outputs(self, single.trace, self._workspace)
+            out, certificate = share_trace(self, single.trace, self._results)
             forecast = *self._arguments(1), out
             self._kept = forecast, (*forecast, certificate)
         return self._kept
@@ -303,7 +299,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
-            arguments = *self._arguments(n), *bind_outputs(self, trace, self._workspace)
+            arguments = *self._arguments(n), *share_trace(self, trace, self._results)
             trace.sizes.fill(self._r)
         play = enter(loops.awv_certified_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
@@ -316,7 +312,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
             enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
-        out = AWVResults(forecasts.reshape(n, self._outputs), *self._workspace)
+        out = self._results._replace(forecasts=forecasts.reshape(n, self._outputs))
         enter(loops.awv_forecasts)(Z, *self._arguments(n), out)
         return forecasts
 

@@ -10,6 +10,7 @@ from oklnumba.core.health import Health
 from oklnumba.core.params import KW_ONLY, count, required
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
 ALARM = 4.0  # standard deviations of a rank sum
@@ -57,11 +58,14 @@ class Monitored(Wrapper[MonitoredState]):
     """
 
     _layout = MonitoredState
-    _outputs_at_once = False
 
     learner: Learner = required(check_member)
     _: KW_ONLY
     recent: int = count(300, least=8)
+
+    @property
+    def _traits(self) -> Traits:
+        return super()._traits._replace(outputs_at_once=False)
 
     def _start(self, d: int) -> None:
         super()._start(d)

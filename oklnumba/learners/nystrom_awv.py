@@ -20,7 +20,7 @@ from oklnumba.core.params import (
     required,
 )
 from oklnumba.hot import nystrom_awv as loops
-from oklnumba.hot.awv import LARGEST, RIDGE
+from oklnumba.hot.awv import LARGEST
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.awv import (
@@ -28,9 +28,9 @@ from oklnumba.learners.awv import (
     FORECASTERS,
     REMEDY,
     TOTALS,
-    bind_outputs,
-    make_workspace,
+    make_results,
     name_space,
+    share_trace,
 )
 from oklnumba.learners.base.learner import Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
@@ -115,13 +115,11 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        max_size = np.inf if p.max_size is None else float(p.max_size)
-        self._growth = loops.GrowthRule(self._start_sampling(p.lam), max_size, p.discount)
+        self._joining = self._start_sampling(p.lam)
         self._forgetting = make_forgetting(p.discount, p.lam)
-        self._workspace = make_workspace(BLOCK_ROWS, self._outputs)
+        self._results = make_results(BLOCK_ROWS, self._outputs)
         self._is_ridge = p.forecaster == "ridge"
         self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=3, pending=2)
-        self._state.totals[:, RIDGE] = self._is_ridge
         self._reserve({ATOMS: 1, loops.PAST: 1})
 
     def _space(self) -> str:
@@ -134,11 +132,12 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
 
     def _make_work(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> Work:
-        cap = rooms[ATOMS]
+        cap, max_size = rooms[ATOMS], float(self._hyper.max_size or np.inf)
         k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[loops.PAST]))
         point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights)
-        space = loops.Space(self._kernel, self._growth, state.dictionary, state.past, point)
+        rule = self._kernel, self._joining, max_size, self._hyper.discount
+        space = loops.Space(*rule, state.dictionary, state.past, point)
         learner = self._hyper.lam, self._is_ridge, self._forgetting
         model = loops.Model(*learner, state.factor, make_pass_work(state.factor.U))
         ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((GROWTHS, self._outputs))
@@ -152,7 +151,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out, certificate = bind_outputs(self, trace, self._workspace)
+        out, certificate = share_trace(self, trace, self._results)
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
