@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from oklnumba.core.arrays import triangle_rows
-from oklnumba.core.factors import count_lines, unpack
+from oklnumba.core.arrays import count_lines, triangle_rows, unpack
 from oklnumba.hot.primitives.factor import ROUND
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.hot.primitives.udu import (

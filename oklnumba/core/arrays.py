@@ -8,14 +8,15 @@ of arrays itself; no two arrays of a state have the same name.
 
 import mmap
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from math import isqrt, prod
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
+from oklnumba.hot.primitives.factor import ROUND, Factor, PassWork, Pending, finish_pending
 from oklnumba.hot.primitives.jit import PADDED, SPARSE, Integers, Mark
-from oklnumba.hot.primitives.udu import LANES, TILE
+from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER, Forgetting
 
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 # Numbers between two arrays. If they are less than 256 bytes apart, LLVM's overlap check takes the
@@ -25,6 +26,7 @@ SET = 64  # cache lines, 4096 bytes, after which addresses share a set of the fi
 FEWEST_LINES = 3  # least distance of rows, in lines, modulo SET
 BLOCK_ROWS = 504  # rounds whose features are stored at a time: whole sweeps of udu.py
 
+LARGE_FACTOR = 600  # columns of a factor from which on more rounds share a pass over it
 OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
 
 StateT = TypeVar("StateT")
@@ -82,7 +84,7 @@ def pad_row_length(n: int) -> int:
     Numbers a multiple of 4096 bytes apart share a set of the first cache. It holds eight or twelve
     lines, and a load right after a store there waits.
     """
-    lines = round_up_to_vector(n) // LANES
+    lines = -(-n // LANES)  # a vector takes one
     if TILE * lines <= SET:
         return n
     while any(min(k * lines % SET, -k * lines % SET) < FEWEST_LINES for k in range(1, TILE)):
@@ -101,34 +103,29 @@ class Declared(NamedTuple):
     is_integer: bool
 
 
+# The annotations of a NamedTuple by field: of an array, or the NamedTuple of several.
+read_layout = cache(partial(get_type_hints, include_extras=True))
+
+
 @cache
-def read_layout(layout: Any) -> dict[str, Declared | type]:
-    """Return what a NamedTuple declares, by field: an array, or the NamedTuple of several."""
-    fields: dict[str, Declared | type] = {}
-    for name, hint in get_type_hints(layout, include_extras=True).items():
-        if hasattr(hint, "__metadata__"):
-            said = hint.__metadata__
-            axes = tuple(one for one in said if not isinstance(one, Mark))
-            marks = frozenset(one for one in said if isinstance(one, Mark))
-            fields[name] = Declared(axes, marks, hint.__origin__ == Integers)
-        else:
-            fields[name] = hint
-    return fields
-
-
 def list_declared(layout: Any) -> dict[str, Declared]:
     """Return what is declared of each array of a state, by name."""
     declared: dict[str, Declared] = {}
-    for name, one in read_layout(layout).items():
-        declared |= {name: one} if isinstance(one, Declared) else list_declared(one)
+    for name, hint in read_layout(layout).items():
+        if said := getattr(hint, "__metadata__", ()):
+            axes = tuple(one for one in said if not isinstance(one, Mark))
+            marks = frozenset(one for one in said if isinstance(one, Mark))
+            declared[name] = Declared(axes, marks, hint.__origin__ == Integers)
+        else:
+            declared |= list_declared(hint)
     return declared
 
 
 def build(layout: Callable[..., StateT], named: dict[str, np.ndarray]) -> StateT:
     """Return the state of these arrays."""
     fields: dict[str, Any] = {}
-    for name, one in read_layout(layout).items():
-        fields[name] = named[name] if isinstance(one, Declared) else build(one, named)
+    for name, hint in read_layout(layout).items():
+        fields[name] = named[name] if hasattr(hint, "__metadata__") else build(hint, named)
     return layout(**fields)
 
 
@@ -209,3 +206,38 @@ def write_lower_rows(L: np.ndarray, value: np.ndarray) -> None:
     for row in lower_rows(L):
         row[:] = value[start : start + len(row)]
         start += len(row)
+
+
+# ---- factors U' D U (hot/primitives/factor.py) ----
+
+
+def make_pending(factors: tuple[int, ...], columns: int) -> Pending:
+    """Return room for the pending rounds of factors in an array of this shape."""
+    return Pending(np.zeros((*factors, 2), dtype=np.int64), *aligned_zeros(3, *factors, columns))
+
+
+def make_pass_work(U: np.ndarray) -> PassWork:
+    """Return workspace for the passes over a factor."""
+    # A large factor does not fit in the cache: more rounds share a pass. The bits are the same.
+    rounds = TOGETHER if U.shape[1] < LARGE_FACTOR else 4 * TOGETHER
+    rows = aligned_zeros(2 * rounds + 1, U.shape[1])
+    return PassWork(rows[:rounds], rows[rounds:-1], rows[-1], aligned_zeros(rounds))
+
+
+def settle(factor: Factor, forgetting: Forgetting, work: PassWork) -> None:
+    """Add the pending round, if there is one, to U and D."""
+    if factor.pending.columns[ROUND]:
+        finish_pending(factor, forgetting, work)
+
+
+def count_lines(cap: int) -> int:
+    """Return how many lines a packed U of ``cap`` columns has."""
+    return cap // 2 + TILE
+
+
+def unpack(U: np.ndarray, r: int) -> np.ndarray:
+    """Return r columns of U, packed or not, as a unit upper triangular matrix."""
+    unit = np.eye(r)
+    for k, row in enumerate(triangle_rows(U, r)):
+        unit[k, k + 1 :] = row
+    return unit

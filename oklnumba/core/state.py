@@ -96,6 +96,8 @@ class State(Generic[StateT, WorkT]):
             name: arrays.make_array(one, self._find_shape(name, rooms))
             for name, one in self._arrays_declared.items()
         }
+        if "counts" in zeros:
+            self._counts = zeros["counts"]
         self._exchange(arrays.build(self._layout, zeros), rooms)
 
     def _find_axes(self, name: str) -> list[str | int]:
@@ -112,13 +114,10 @@ class State(Generic[StateT, WorkT]):
         """Take a state with its workspace, all of which is made by now."""
         work = self._make_work(state, rooms)
         self._state, self._work, self._rooms = state, work, rooms
-        counts = arrays.list_arrays(state).get("counts")
-        if counts is not None:
-            self._counts = counts
 
     def _make_work(self, state: StateT, rooms: dict[int, int]) -> Any:
-        """Return the workspace for a state with this room."""
-        return None
+        """Return the workspace for a state with this room; the present one if that has no room."""
+        return getattr(self, "_work", None)
 
     def _reserve(self, needed: dict[int, int]) -> None:
         """Make room for so many entries: make all new buffers, then exchange them at once."""

@@ -23,10 +23,10 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.factor import (
+    POINT,
     ROUND,
     Factor,
     copy_row,
-    forget_point,
     is_point,
     solve_points,
 )
@@ -90,7 +90,7 @@ def aioli_learn(z, y, forecast, q, B, factor, work):
         p[j] *= root
     write_betas(p, factor.inv_d, NO_DISCOUNT, beta, r)
     pending.columns[ROUND] = r  # U and D wait for the next pass
-    forget_point(pending)
+    pending.columns[POINT] = 0
     ridge_forecast(p, c, work.scan, r)  # the sums that ridge_learn reads
     ridge_learn((h * forecast - g) / (2.0 * root), beta, c, work.scan, r)
     s = abs(g)  # delta = q / 4 ((1 - s)^2 / (1 + q h / 2) - (1 - 2 s)^2)

@@ -64,11 +64,11 @@ from oklnumba.hot.primitives.dictionary import (
     squared_distance,
 )
 from oklnumba.hot.primitives.factor import (
+    POINT,
     Factor,
     PassWork,
     copy_row,
     finish_pending,
-    forget_point,
     solve_points,
 )
 from oklnumba.hot.primitives.jit import (
@@ -347,7 +347,7 @@ def borrow_direction(x, space, model, gains):
 @hot
 def return_direction(factor, lam, rank):
     """Make the borrowed column of A that of lam I again, for passes over whole vectors read it."""
-    forget_point(factor.pending)  # its p is by another U
+    factor.pending.columns[POINT] = 0  # its p is by another U
     factor.U[:rank, rank] = 0.0
     factor.inv_d[rank] = 1.0 / lam
     factor.c[:, rank] = 0.0

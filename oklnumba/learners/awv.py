@@ -14,8 +14,13 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import FeatureRows, Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
-from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, round_up_to_vector
-from oklnumba.core.factors import make_forgetting, make_pass_work, settle
+from oklnumba.core.arrays import (
+    BLOCK_ROWS,
+    aligned_zeros,
+    make_pass_work,
+    round_up_to_vector,
+    settle,
+)
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.hot import awv as loops
@@ -29,6 +34,7 @@ from oklnumba.hot.kernel_awv import (
 from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
+from oklnumba.hot.primitives.udu import NO_DISCOUNT, Forgetting
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -51,7 +57,8 @@ CERTIFIED = Traits(certificate_rows=3, outputs_at_once=True)
 
 def make_results(n: int, outputs: int) -> AWVResults:
     """Return room for the results of n rounds; nothing has grown."""
-    return AWVResults(*np.empty((2, n, outputs)), np.empty(n), np.zeros((n, outputs)))
+    forecasts, ridge, growth = np.zeros((3, n, outputs))
+    return AWVResults(forecasts, ridge, np.empty(n), growth)
 
 
 def share_trace(
@@ -63,6 +70,11 @@ def share_trace(
     arrays = trace.predictions, *trace.certificate
     forecasts, *sums = [a.reshape(-1, learner._outputs) for a in arrays]
     return results._replace(forecasts=forecasts), Certificate(learner._state.totals, *sums)
+
+
+def make_forgetting(discount: float, lam: float) -> Forgetting:
+    """Return the discount of A = lam I + ...; without one there is no floor either."""
+    return NO_DISCOUNT if discount == 1.0 else Forgetting(discount, 1.0 / discount, 1.0 / lam)
 
 
 def name_space(learner: Learner, space: str) -> str:
@@ -244,11 +256,9 @@ class FeatureFactor(Learner[FactorT, PassWork]):
             ) from None
         np.fill_diagonal(self._state.factor.U, 1.0)
         self._state.factor.inv_d[:] = 1.0 / lam
+        self._work = make_pass_work(self._state.factor.U)
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
         self._forgetting = make_forgetting(discount, lam)
-
-    def _make_work(self, state: FactorT, rooms: dict[int, int]) -> PassWork:
-        return make_pass_work(state.factor.U)
 
     def _settle(self) -> None:
         settle(self._state.factor, self._forgetting, self._work)
@@ -272,7 +282,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
     def _start_certificates(self, forecaster: str) -> None:
-        """Begin the totals of certificates, and make room for what rounds write."""
+        """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
         self._kept: tuple[tuple, tuple] | None = None  # arguments of single rounds
         self._results = make_results(BLOCK_ROWS, self._outputs)

@@ -116,10 +116,8 @@ class _KernelForm(
         start, n = 0, len(X)
         while start < n and not self.stopped:
             played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
-            if status not in (DONE, STOPPED):
-                self._raise_status(status, played)
             self._counts[ENDED] = status == STOPPED
-            self._played += played
+            self._count_rounds(played, played, DONE if status == STOPPED else status)
             start += played
         if start < n:
             trace.predictions[start:], trace.sizes[start:] = self._forecast(X[start:]), self.size

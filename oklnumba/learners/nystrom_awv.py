@@ -7,8 +7,14 @@ import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.components.kernels import Kernel, check_kernel
-from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros, pad_row_length, round_up_to_vector
-from oklnumba.core.factors import make_forgetting, make_pass_work, settle
+from oklnumba.core.arrays import (
+    BLOCK_ROWS,
+    aligned_zeros,
+    make_pass_work,
+    pad_row_length,
+    round_up_to_vector,
+    settle,
+)
 from oklnumba.core.health import Part
 from oklnumba.core.params import (
     choice,
@@ -28,6 +34,7 @@ from oklnumba.learners.awv import (
     FORECASTERS,
     REMEDY,
     TOTALS,
+    make_forgetting,
     make_results,
     name_space,
     share_trace,

@@ -80,12 +80,6 @@ def finish_pending(factor, forgetting, work):
 
 
 @hot
-def forget_point(pending):
-    """Forget the point that was forecast last: another U is going to be in force."""
-    pending.columns[POINT] = 0
-
-
-@hot
 def is_point(z, pending, r):
     """Return whether z is the point that was forecast last."""
     same = pending.columns[POINT] == r
@@ -110,7 +104,7 @@ def add_rounds(Z, t, count, r, factor, forgetting, work):
             copy_row(Z[t + s], work.p[s], r)
             work.a[s] = 1.0
         factor_rounds(factor.U, factor.inv_d, forgetting, work.p, work.beta, work.a, count, r)
-    forget_point(pending)
+    pending.columns[POINT] = 0  # p was by the U before
 
 
 @hot

@@ -14,7 +14,7 @@ A round, in order:
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,13 +30,42 @@ from oklnumba.core.params import Declaration, clone, from_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.advice import FIRST_ROWS, NO_LABELS_YET
-from oklnumba.learners.base.contents import (
-    get_contents,
-    pack,
-    restore_contents,
-)
+from oklnumba.learners.base.contents import get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
+from oklnumba.learners.base.traits import PLAY_ROWS
+
+FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
+FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
+
+
+class FirstLabels(NamedTuple):
+    """The labels so far, as long as they may be two whole numbers that are meant as classes."""
+
+    seen: int
+    values: frozenset[float]
+
+    def look_at(self, y: np.ndarray) -> "FirstLabels | None":
+        """Return the labels with those of y; None if they are numbers, or after a warning."""
+        values = self.values
+        for part in (y[:FIRST_ROWS], y[FIRST_ROWS:PLAY_ROWS]):  # the first mostly tells
+            values = values | {one for one in set(part.tolist()) if one == one}  # some are missing
+            two = len(values) == 2 and all(one.is_integer() for one in values)
+            if not (len(values) < 2 or two and values != {-1.0, 1.0}):
+                return None
+        seen = self.seen + len(y)
+        if not two or seen < FEWEST_LABELS:
+            return FirstLabels(seen, values)
+        low, high = sorted(values)
+        warn(
+            f"the labels are {low:g} and {high:g}, which this loss takes for numbers, a "
+            "regression, so Run.mistake_rate is None: for two classes make them -1 and +1, "
+            f"y = np.where(y == {high:g}, 1, -1), or take okl.interop.OnlineClassifier, which "
+            "takes any classes"
+        )
+        return None
+
+
+NO_LABELS_YET: FirstLabels | None = FirstLabels(0, frozenset())
 
 
 class Learner(Engine[StateT, WorkT]):

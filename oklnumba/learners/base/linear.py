@@ -73,11 +73,9 @@ class LinearLearner(Game[StateT, WorkT]):
     def _close(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> None:
         """Play rounds and count them; trouble is an error."""
         played, status = self._rounds(X, y, loss, out)
-        if status != DONE:
-            self._raise_status(status, played)
-        if not self._finite():
-            self._raise_status(NOT_FINITE, len(X) - 1)
-        self._played += len(X)
+        if status == DONE and not self._finite():
+            played, status = len(X) - 1, NOT_FINITE
+        self._count_rounds(len(X), played, status)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         first, single = self._played == 0, self._single

@@ -8,13 +8,14 @@ import numpy as np
 
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.core.arrays import (
+    count_lines,
     free_pages,
     pad_row_length,
     round_up_to_vector,
     triangle_rows,
+    unpack,
 )
 from oklnumba.core.cholesky import one_blas_thread
-from oklnumba.core.factors import count_lines, unpack
 from oklnumba.core.health import Part
 from oklnumba.core.state import Coins, State
 from oklnumba.hot.primitives.dictionary import RANK

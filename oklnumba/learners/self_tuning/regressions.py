@@ -5,8 +5,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from oklnumba.core.arrays import aligned_zeros
-from oklnumba.core.factors import make_pass_work, make_pending, settle, unpack
+from oklnumba.core.arrays import aligned_zeros, make_pass_work, make_pending, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
