@@ -16,7 +16,9 @@ import scipy.optimize
 
 import oklnumba as okl
 from tests.bounds import largest_gap
-from tests.checks import ROOT
+from tests.checks import ROOT, assert_close
+from tests.reference import naive_expansions
+from tests.streams import N, classes
 
 REPRODUCE = ROOT / "scripts/reproduce.py"
 FILES = {path.stem: path for path in (ROOT / "scripts").rglob("*.py")}
@@ -140,6 +142,25 @@ def test_released_pros_n_kons_is_ours_but_for_its_lag():
     after = after[~np.isin(after, joined)]
     assert len(after) > 10
     assert (lagged[after] == 0).all() and (forecasts[after] != 0).all()
+
+
+def test_the_ablation_changes_pomdr_only_where_it_says():
+    """The script's own removals are those of POMDR; without hints it is the textbook with none."""
+    ablation, (X, y), kernel = script("li2023_ablation"), classes(N), okl.Gaussian()
+    given = {"radius": 5.0, "switch_size": 15, "budget": 30, "horizon": N, "zeta": 0.9}
+    for hinted in (True, False):
+        run = okl.run(ablation.Changed(kernel, hinted=hinted, **given), X, y)
+        forecasts, supports, *_ = naive_expansions.pomdr(
+            kernel(X), y, 5.0, 15 * hinted, lambda t: 10.0 * N**-0.9, lambda t: 15, 30, N, 0.1
+        )
+        assert_close(run.predictions, forecasts)
+        np.testing.assert_array_equal(run.sizes, [len(S) for S in supports])
+    assert (np.diff(run.sizes) < 0).sum() > 3
+    sizes = [
+        okl.run(ablation.Changed(kernel, removed=how, **given), X, y).sizes.min()
+        for how in ablation.REMOVED
+    ]
+    assert sizes[:-1] == [1] * 5 and sizes[-1] == 0  # a restart leaves nothing
 
 
 def test_the_authors_game_is_won_as_they_won_it():
