@@ -19,6 +19,7 @@ from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
 from oklnumba.learners.base.learner import Learner, Trace, check_learner, find_needs
 from oklnumba.learners.base.traits import Traits
+from oklnumba.learners.base.wrapper import set_late
 
 KINDS = {
     "aggregating": loops.AGGREGATING, "average": loops.AVERAGE, "hedge": loops.HEDGE,
@@ -195,9 +196,12 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
             F, y, True, self._rule, self._played, self._state, self._work, out,
         ))  # fmt: skip
 
-    def _set_leads(self, leads: np.ndarray) -> None:
-        for one in self._hyper.learners:
-            one._set_leads(leads)
+    @property
+    def _notes(self) -> int:  # type: ignore[override]
+        return sum(one._notes for one in self._hyper.learners)
+
+    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
+        set_late(self._hyper.learners, notes, leads)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         Z, forecasts = self._write_features(X), np.empty(len(X))

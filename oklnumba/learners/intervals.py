@@ -9,6 +9,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, field_in, positive, required
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SCALE, SEEN, START, interval_rounds
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
+from oklnumba.learners.base.late import NO_NOTES
 from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
@@ -103,16 +104,22 @@ class Intervals(Wrapper[IntervalsState]):
     def _refuses_late(self) -> str | None:
         return super()._traits.needs_last_label  # of the learner within
 
-    def _issue(self, trace: Trace) -> np.ndarray:
-        tracked, n = self._state.tracked, len(trace.predictions)
-        scale = tracked[SCALE] if tracked[SEEN] else np.nan
-        return np.column_stack([trace.predictions, np.tile([tracked[HALF_WIDTH], scale], (n, 1))])
+    @property
+    def _notes(self) -> int:  # type: ignore[override]
+        """f, h and Q, then what the learner within notes."""
+        return 3 + super()._notes
 
-    def _judge_by(self, issued: np.ndarray, leads: np.ndarray) -> None:
-        self._issued = np.column_stack([issued, leads])
+    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
+        super()._set_late(notes[:, 3:], leads)
+        if leads is not None:
+            self._issued = np.column_stack([notes[:, :3], leads])
 
-    def _forecast_rows(self, X: np.ndarray) -> Trace:
-        trace = super()._forecast_rows(X)
+    def _forecast_rows(self, X: np.ndarray, notes: np.ndarray = NO_NOTES) -> Trace:
+        trace = super()._forecast_rows(X, notes)
+        if notes.size:
+            tracked = self._state.tracked
+            notes[:, 0], notes[:, 1] = trace.predictions, tracked[HALF_WIDTH]
+            notes[:, 2] = tracked[SCALE] if tracked[SEEN] else np.nan
         return trace._replace(intervals=self._intervals_around(trace.predictions))
 
     def _start(self, d: int) -> None:

@@ -52,9 +52,11 @@ class Outside(Foreign):
             learn(X[t].copy(), label)
             self._played += 1
 
-    def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
+    def _learn_rows(
+        self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
+    ) -> None:
         if hasattr(self.model, "learn_one"):
-            super()._learn_rows(X, y, leads)
+            super()._learn_rows(X, y, leads, notes)
         else:  # as scikit-learn: a batch in one call
             self._begin(X.shape[1])
             self._choose_calls()[1](X.copy(), y.copy())

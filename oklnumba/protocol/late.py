@@ -8,16 +8,17 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import find_labels
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.late import NO_NOTES, fit_notes
+from oklnumba.learners.base.learner import Learner
 
 
 class Rows(NamedTuple):
-    """Rows of a stream; known : how many labels had been learned when each was forecast."""
+    """Rows of a stream; known and notes are of rows that wait for their labels."""
 
     X: Any
     y: np.ndarray
-    known: np.ndarray = np.empty(0, dtype=np.int64)  # of rows that wait for their labels
-    issued: np.ndarray = np.empty((0, 0))  # of these, by which learners judge the labels
+    known: np.ndarray = np.empty(0, dtype=np.int64)  # labels learned when each was forecast
+    notes: np.ndarray = NO_NOTES  # what the learner noted then
 
     def cut(self, start: int, stop: int | None = None) -> "Rows":
         """Return rows start to stop (views)."""
@@ -86,8 +87,8 @@ class Schedule:
                 yield part, part if there[start] else None
             return
         parts = [self.waiting] if self.waiting else []
-        issued = self.learner._issue(self.learner._trace(n))  # room for it
-        parts.append(rows._replace(known=np.empty(n, dtype=np.int64), issued=issued))
+        notes = fit_notes(NO_NOTES, n, self.learner._notes)
+        parts.append(rows._replace(known=np.empty(n, dtype=np.int64), notes=notes))
         # Copies: the caller may refill its arrays while rows wait here.
         held = Rows(*map(np.concatenate, zip(*parts, strict=True)))
         first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
@@ -98,28 +99,19 @@ class Schedule:
             first = max(first, last)
         self.waiting = held.cut(first)
 
-    def forecast(self, rows: Rows) -> Trace:
-        """Return what a run stores of rows that are forecast, and keep what was issued."""
-        trace = self.learner._forecast_rows(rows.X)
-        if len(rows.issued):
-            rows.issued[:] = self.learner._issue(trace)
-        return trace
-
     def learn(self, rows: Rows) -> None:
         """Learn rows whose labels come late, those that have one."""
         if (there := find_labels(rows.y)).any():
             learner, known = self.learner, rows.known[there]
             leads = inputs.as_leads(known, learner.rounds, len(known))
-            learner._judge_by(rows.issued[there], leads)
-            learner._learn_rows(rows.X[there], rows.y[there], leads)
+            learner._learn_rows(rows.X[there], rows.y[there], leads, rows.notes[there])
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return the rows that wait for their labels, for a checkpoint."""
         rows = self.waiting._asdict() if self.waiting else {}
-        return {f"late_{name}": a for name, a in rows.items() if a.size or name != "issued"}
+        return {f"late_{name}": a for name, a in rows.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what ``contents`` returned."""
         if "late_X" in arrays:
-            arrays = {"late_issued": np.empty((len(arrays["late_y"]), 0))} | arrays
             self.waiting = Rows(*(arrays[f"late_{name}"] for name in Rows._fields))

@@ -207,7 +207,7 @@ def run(
                 if due is asked:
                     traces.append(learner._play_rows(asked.X, asked.y, coming))
                     continue
-                traces.append(schedule.forecast(asked))
+                traces.append(learner._forecast_rows(asked.X, asked.notes))
                 if due is not None:
                     schedule.learn(due)
                     traces[-1].sizes[-1] = learner.size

@@ -22,7 +22,7 @@ from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.contents import copy_with_output
 from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.base.wrapper import RowWrapper
+from oklnumba.learners.base.wrapper import RowWrapper, set_late
 
 NO_LEARNERS: tuple[Learner, ...] = ()
 
@@ -94,9 +94,12 @@ class Several(RowWrapper):
                         getattr(trace, name)[:, k] = getattr(output, name)
         self._played += len(X)
 
-    def _set_leads(self, leads: np.ndarray) -> None:
-        for one in self._learners:
-            one._set_leads(leads)
+    @property
+    def _notes(self) -> int:  # type: ignore[override]
+        return sum(one._notes for one in self._learners)
+
+    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
+        set_late(self._learners, notes, leads)
 
     @locked
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:
@@ -107,9 +110,6 @@ class Several(RowWrapper):
             return np.zeros((X.shape[0], len(self._name_outputs() or ())))
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
-
-    def _forecast_rows(self, X: np.ndarray) -> Trace:
-        return Trace(self._forecast_outputs(X), np.full(len(X), self.size))
 
     def _end_fit(self) -> None:
         for one in self._learners:

@@ -109,6 +109,7 @@ class LayerArguments(NamedTuple):
     member_rows: Array  # (N,): of the members' forecasts in the results
     certified: Array  # regressions of the members that have a certificate
     state: LayerState
+    stages: Array  # (rounds, 9, K): all g, h and c, as they are now
     regressions: Regressions  # of K outputs: each is a leaf
 
 
@@ -125,6 +126,16 @@ def final_state(state, k):
 
 
 @hot
+def keep_stage(t, j, k, forecast, layers, made):
+    """Note what stage j forecasts now; return what it forecast when round t was asked, if known."""
+    centre = layers.state.centre[k]
+    layers.stages[t, j, k] = forecast + centre
+    if t < made.shape[0] and made[t, j, k] == made[t, j, k]:  # not NaN
+        return made[t, j, k] - centre
+    return forecast
+
+
+@hot
 def write_differences(f, aggregates, t, B, z):
     """Write z_t; B is infinite where all labels so far were 0. Returns its length, padded."""
     last = f.shape[0] - 1
@@ -137,10 +148,12 @@ def write_differences(f, aggregates, t, B, z):
 
 
 @hot
-def write_forecasts(first, stop, base, B, regressed, t, h_and_c):
-    """Write what regressions ``first`` to ``stop`` add to ``base``, cut; h_and_c : of them all."""
+def write_forecasts(t, k, some, base, B, regressed, layers, made, h_and_c):
+    """Write what regressions, ``some`` first and stop, add to ``base``; h_and_c : of them all."""
+    first, stop = some
     for j in range(first, stop):
-        h_and_c[j] = clip(base + B * regressed[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
+        forecast = clip(base + B * regressed[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
+        h_and_c[j] = keep_stage(t, layers.kinds.shape[0] + j, k, forecast, layers, made)
 
 
 @hot
@@ -210,7 +223,7 @@ def write_excess(n, grown, work):
 
 
 @hot
-def first_layer_rounds(n, Y, learns, k, layers, work):
+def first_layer_rounds(n, Y, learns, k, made, layers, work):
     """Play the first layer of output k, and write what the regressions play."""
     state, rows, y = layers.state, work.rows, work.labels
     F, last, grown = work.F[:n], work.F.shape[1] - 1, state.tally[k, 0, GROWN]
@@ -225,6 +238,8 @@ def first_layer_rounds(n, Y, learns, k, layers, work):
         if status != DONE:
             return played, status
     for t in range(n):
+        for j in range(layers.kinds.shape[0]):
+            work.aggregates[j, t] = keep_stage(t, j, k, work.aggregates[j, t], layers, made)
         B = work.B[t]
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
@@ -236,7 +251,7 @@ def first_layer_rounds(n, Y, learns, k, layers, work):
 
 
 @hot
-def prepare_corrections(x_keys, learns, k, layers, work):
+def prepare_corrections(x_keys, learns, k, made, layers, work):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
     rows, regressed = work.rows, work.rows.forecasts
     chosen, keys, residuals = layers.chosen, layers.state.keys[k], layers.state.residuals[k]
@@ -244,8 +259,8 @@ def prepare_corrections(x_keys, learns, k, layers, work):
         row, B, last = work.final[t], work.B[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.aggregates[chosen[j], t]
-        write_forecasts(0, layers.stacks, last, B, regressed, t, row[chosen.shape[0] :])
         h = row[chosen.shape[0] : chosen.shape[0] + layers.stacks]
+        write_forecasts(t, k, (0, layers.stacks), last, B, regressed, layers, made, h)
         unit = B if B > 0.0 else np.inf
         r = clip(recall_residual(x_keys[t], keys, residuals), B)
         rows.widths[t] = write_correction_input(h, work.aggregates, t, r, unit, rows.Z[t])
@@ -281,13 +296,14 @@ def certify_rounds(F, k, layers, work, out):
 
 
 @hot
-def final_layer_rounds(n, learns, k, offset, layers, work, out):
+def final_layer_rounds(n, learns, k, offset, made, layers, work, out):
     """Play the final layer of output k; if it learns, write the certificate."""
     state = layers.state
-    F, regressed, stacks = work.F[:n], work.rows.forecasts, layers.stacks
+    F, regressed = work.F[:n], work.rows.forecasts
+    corrections = layers.stacks, layers.regressions.forgetting.shape[0]
     for t in range(n):
-        h_and_c = work.final[t, layers.chosen.shape[0] :]
-        write_forecasts(stacks, h_and_c.shape[0], h_and_c[0], work.B[t], regressed, t, h_and_c)
+        row = work.final[t, layers.chosen.shape[0] :]
+        write_forecasts(t, k, corrections, row[0], work.B[t], regressed, layers, made, row)
     rule, experts = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0), final_state(state, k)
     written, weights = Aggregates(work.forecasts, work.regrets), work.final_weights
     played, status = experts_rounds(
@@ -304,23 +320,24 @@ def final_layer_rounds(n, learns, k, offset, layers, work, out):
 
 
 @hot
-def layer_rounds(x_keys, Y, k, offset, layers, work, out):
+def layer_rounds(x_keys, Y, k, offset, made, layers, work, out):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
     x_keys : (n,), a number for each x; Y : (n, K), less their offsets, empty if the rounds are only
-    forecast; layers : LayerArguments, work : LayerWork, bound; out : LayerResults, predictions
-    count from 0, not from ``offset``. Returns the round that failed and a status.
+    forecast; made : (n, 9, K), the stages of late rounds as they were forecast, or empty; layers :
+    LayerArguments, work : LayerWork, bound; out : LayerResults, predictions count from 0, not from
+    ``offset``. Returns the round that failed and a status.
     """
     n, learns, layers, work = x_keys.shape[0], Y.shape[0] > 0, unbind(layers), unbind(work)
     regressions, rows, r = layers.regressions, work.rows, work.rows.Z.shape[1]
     stacks, count = layers.stacks, layers.regressions.forgetting.shape[0]
     targets = work.Y[: n if learns else 0]
-    played, status = first_layer_rounds(n, Y, learns, k, layers, work)
+    played, status = first_layer_rounds(n, Y, learns, k, made, layers, work)
     for some in ((0, stacks), (stacks, count)):
         if status == DONE:
             played, status = regression_rounds(k, some, n, targets, r, regressions, rows)
         if status == DONE and some[0] == 0:
-            prepare_corrections(x_keys, learns, k, layers, work)
+            prepare_corrections(x_keys, learns, k, made, layers, work)
     if status == DONE:
-        played, status = final_layer_rounds(n, learns, k, offset, layers, work, out)
+        played, status = final_layer_rounds(n, learns, k, offset, made, layers, work, out)
     return played, status

@@ -80,6 +80,7 @@ class Engine(State[StateT, WorkT], Params):
     _width = None  # type: int | None  # of the inputs; None before any data
     _outputs = 1  # labels per round
     _played = 0
+    _notes = 0  # numbers that ``_forecast`` notes of a row whose label comes late
     _expected = 0  # rounds in all, as far as the caller has said
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
@@ -144,8 +145,8 @@ class Engine(State[StateT, WorkT], Params):
                 return part.advice(X)
         return None
 
-    def _set_leads(self, leads: np.ndarray) -> None:
-        """Take the leads of the rows that come next, where last labels are inputs."""
+    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
+        """Take notes, (n, _notes), of the rows that come next: to write, or, with leads, to use."""
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""

@@ -32,6 +32,7 @@ from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
+from oklnumba.learners.base.late import NO_NOTES, Asked, fit_notes
 from oklnumba.learners.base.traits import PLAY_ROWS
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
@@ -175,9 +176,28 @@ class Learner(Engine[StateT, WorkT]):
             else:
                 fixed = self._traits.needs_each_label or self._traits.needs_last_label
                 require(not fixed, "known", known, f"None: {fixed} needs each label at once")
-                self._learn_rows(X, y, inputs.as_leads(known, self.rounds, len(y)))
+                known, notes = known[1:] if isinstance(known, Asked) else (known, NO_NOTES)
+                self._learn_rows(X, y, inputs.as_leads(known, self.rounds, len(y)), notes)
             self._schema = schema
         return self
+
+    @locked
+    def ask(self, X: ArrayLike) -> Asked:
+        """Forecast the rows of X, (n, d), whose labels come late: for ``known`` of ``partial_fit``.
+
+        So ``SelfTuning`` weighs its members by what they forecast with the labels of that time.
+
+        Examples
+        --------
+        >>> learner = okl.SelfTuning().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+        >>> asked = learner.ask([[2.0], [3.0]])
+        >>> asked.forecasts.shape, learner.partial_fit([[2.0], [3.0]], [2.0, 3.0], asked).rounds
+        ((2,), 4)
+        """
+        X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
+        notes = fit_notes(NO_NOTES, len(X), self._notes if self._ready() else 0)
+        forecasts = self._forecast_rows(X, notes).predictions
+        return Asked(forecasts, np.full(len(X), self.rounds), notes)
 
     @locked
     def health(self) -> Health:
@@ -198,26 +218,34 @@ class Learner(Engine[StateT, WorkT]):
 
     # ---- what a run plays and records ----
 
-    def _forecast_rows(self, X: np.ndarray) -> Trace:
-        """Return what a run stores of rows whose labels come later, if ever."""
-        return Trace(self.predict(X), np.full(len(X), self.size))
+    @locked
+    def _forecast_rows(self, X: np.ndarray, notes: np.ndarray = NO_NOTES) -> Trace:
+        """Return what a run stores of rows whose labels come later, if ever; write their notes."""
+        self._set_late(notes)
+        try:
+            return Trace(self._forecast_outputs(X), np.full(len(X), self.size))
+        finally:
+            self._set_late(NO_NOTES)
 
     @property
     def _refuses_late(self) -> str | None:
         """The class that needs labels at once, if any."""
         return self._traits.needs_last_label
 
-    def _issue(self, trace: Trace) -> np.ndarray:
-        """Return what is kept of forecasts until their labels come, (n, k)."""
-        return np.empty((len(trace.predictions), 0))
+    def _forecast_outputs(self, X: np.ndarray) -> np.ndarray:
+        """Return the forecasts that a run stores."""
+        return self.predict(X)
 
-    def _judge_by(self, issued: np.ndarray, leads: np.ndarray) -> None:
-        """Take what was issued with the forecasts whose labels come next, and their leads."""
+    def _learn_rows(
+        self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
+    ) -> None:
+        """Learn late labels.
 
-    def _learn_rows(self, X: np.ndarray, y: np.ndarray, leads: np.ndarray) -> None:
-        """Learn late labels; leads : (n,), of rounds before a row's own, those it did not know."""
+        leads : (n,), of rounds before a row's own, those it did not know; notes : of its forecast,
+        NaN or too few where there are none.
+        """
         self._begin(X.shape[1], *y.shape[1:])
-        self._set_leads(leads)
+        self._set_late(fit_notes(notes, len(X), self._notes), leads)
         self._play_rows(X, y)
 
     def _recorded_loss(self, loss: str | None) -> losses.Loss:

@@ -1,5 +1,6 @@
 """The base class of learners around another one."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,15 @@ from oklnumba.learners.base.learner import Learner, Trace
 def from_learner(name: str) -> Any:
     """Return a property that is the attribute or method of the hyper-parameter ``learner``."""
     return property(lambda self: getattr(self._hyper.learner, name))
+
+
+def set_late(
+    learners: Sequence[Learner], notes: np.ndarray, leads: np.ndarray | None = None
+) -> None:
+    """Give each learner its columns of the notes (views), and the leads."""
+    stops = np.cumsum([one._notes for one in learners])
+    for one, some in zip(learners, np.split(notes, stops[:-1], axis=1), strict=False):
+        one._set_late(some, leads)
 
 
 class Wrapper(Learner[StateT, None]):
@@ -31,7 +41,8 @@ class Wrapper(Learner[StateT, None]):
     _advice = from_learner("_advice")
     _outliers = from_learner("_outliers")
     _check_points = from_learner("_check_points")
-    _set_leads = from_learner("_set_leads")
+    _notes = from_learner("_notes")
+    _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
 
     @property

@@ -21,13 +21,19 @@ from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.hot.tuned.space import Results
 from oklnumba.hot.tuned.space import Space as SpaceArguments
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, LastLabel, Player
+from oklnumba.learners.self_tuning.forecasters import (
+    Forecaster,
+    Lasting,
+    LastLabel,
+    Player,
+    recall,
+)
 from oklnumba.learners.self_tuning.labels import NO_LABELS, NO_VIEWS, Known, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers, find_keys
 from oklnumba.learners.self_tuning.members import Group
 from oklnumba.learners.self_tuning.regressions import Workspaces, make_rows
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, STAGES
 
 
 class Ensemble:
@@ -82,6 +88,8 @@ class Ensemble:
         others = [group for group in self.groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
         self._others: list[Forecaster] = [self.lasting, *others]
+        self._of_groups = sum(counts[: len(spaces)])
+        self._ahead: dict[int, np.ndarray] = {}  # notes of rounds that are not replayed yet
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
@@ -105,6 +113,10 @@ class Ensemble:
             forecasts = self._forecasts[self._lag_rows, : len(rounds.X)] + self.scales.offsets
             rounds = rounds._replace(Y=judge(rounds.Y, forecasts))
         self._run(self._others, rounds)
+        if len(rounds.made):
+            first = STAGES + len(self.lasting.members)
+            made = rounds.made[:, first : first + self._of_groups]
+            recall(self._forecasts[: self._of_groups, : len(made)].swapaxes(0, 1), made)
         self.layers.play(rounds, self.scales.offsets, out)
         return rounds
 
@@ -112,6 +124,11 @@ class Ensemble:
         run_together([*chain(*[one.calls(rounds) for one in forecasters])], len(rounds.X))
         for one in forecasters:
             one.finish(rounds)
+
+    def notes(self, n: int) -> np.ndarray:
+        """Return what layers and members have just forecast for n rows, (n, any number, K)."""
+        groups = self._forecasts[: self._of_groups, :n].swapaxes(0, 1)
+        return np.concatenate([self.layers.stages[:n], self.lasting.recorded, groups], axis=1)
 
     def _look(self, X: np.ndarray, known: Known) -> Views:
         scales, Z = self.scales, self.scales.transform(X)
@@ -136,24 +153,50 @@ class Ensemble:
         for group in self.groups:
             group.end_choice()
 
-    def replay(self, past: Past, joins: bool, rows: int) -> Paced[None]:
-        """Play the rounds of the past that were not replayed yet, so many rows at a time.
+    def replay(
+        self, past: Past, stop: int, turns: np.ndarray, joins: bool, rows: int
+    ) -> Paced[None]:
+        """Play the rounds before ``stop`` that were not replayed yet, so many rows at a time.
 
         Members and layers learn them anew; trees and experts do not play: what they forecast at the
-        time was recorded.
+        time was recorded. turns : of the rounds not replayed yet, as of ``Past.turns``.
         """
-        while self.replayed < len(past.X):
+        first = self.replayed
+        is_late = turns < np.arange(first, len(past.X))
+        some = np.unique(turns[is_late])
+        while self.replayed < stop:
             start = self.replayed
             if start > 0 and start % settings.PERIOD == 0:
                 self.end_period()
+            if len(some):
+                self._ask(past, first + np.flatnonzero(is_late & (turns == start)))
             # Few at first between single rounds: a leaf's factors get memory in its first one.
             size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
             end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
-            stop = min(start + size, end, len(past.X))
-            rounds = past.rounds(slice(start, stop))._replace(joins=joins)
+            after = some[some.searchsorted(start, side="right") :][:1].tolist()  # the next turn
+            last = min(start + size, end, stop, *after)
+            rounds = past.rounds(slice(start, last))._replace(joins=joins)
+            if self._ahead:
+                none = np.full_like(next(iter(self._ahead.values())), np.nan)
+                made = [self._ahead.pop(t, none) for t in range(start, last)]
+                rounds = rounds._replace(made=np.stack(made))
             self.play(rounds, LayerResults(*np.empty((5, *rounds.Y.shape))))
-            self.replayed = stop
+            self.replayed = last
             yield
+
+    def _ask(self, past: Past, late: np.ndarray) -> None:
+        """Let members and layers forecast late rows, and keep that until they are replayed.
+
+        Regressions of fewer rounds than inputs are far off where they do not know the last labels;
+        what layers forecast then is kept out, or those that forget nothing would not recover.
+        """
+        for i in range(0, len(late), BLOCK_ROWS):
+            some = late[i : i + BLOCK_ROWS]
+            rounds = past.rounds(some)._replace(Y=NO_LABELS)
+            self.play(rounds, LayerResults(*[np.empty((len(some), len(self.scales.offsets)))] * 5))
+            notes = self.notes(len(some))
+            notes[:, :STAGES] += 0.0 if self.replayed > len(self.members) else np.nan
+            self._ahead |= zip(some.tolist(), notes, strict=True)
 
     # ---- what members are and lost, and saving ----
 

@@ -9,7 +9,7 @@ import numpy as np
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.self_tuning.labels import Rounds
-from oklnumba.learners.self_tuning.settings import Space
+from oklnumba.learners.self_tuning.settings import STAGES, Space
 
 
 class Member(NamedTuple):
@@ -84,6 +84,12 @@ class Forecaster:
         """Write what is known when all calls have ended."""
 
 
+def recall(forecasts: np.ndarray, made: np.ndarray) -> None:
+    """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
+    if len(made):
+        np.copyto(forecasts, made, where=made == made)
+
+
 class LastLabel(Forecaster):
     """The last label; forecasts : (1, BLOCK_ROWS, K), where to write it."""
 
@@ -147,7 +153,10 @@ class Lasting(State[Losses, None], Forecaster):
     def finish(self, rounds: Rounds) -> None:
         """Write the forecasts, and the losses of experts: as comparators too; the bounds stay 0."""
         recorded = rounds.recorded
-        self.recorded = np.concatenate(self._parts, axis=1) if recorded is None else recorded
+        if recorded is None:
+            recorded = np.concatenate(self._parts, axis=1)
+            recall(recorded, rounds.made[:, STAGES : STAGES + len(self.members)])
+        self.recorded = recorded
         self._forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost
         if rounds.learns and len(lost):

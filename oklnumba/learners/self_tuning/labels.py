@@ -59,6 +59,7 @@ class Views(NamedTuple):
 
 
 NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
+NOTHING_MADE = np.empty((0, 0, 0))
 NO_VIEWS = Views(*[NO_LABELS] * 4)
 
 
@@ -70,6 +71,8 @@ class Rounds(NamedTuple):
     cut: np.ndarray  # (n, K), labels as they came, cut to [LEAST, MOST], for members with lags
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast at the time
+    # (n, any number, K), of late rows: what stages and members forecast then, NaN where unknown
+    made: np.ndarray = NOTHING_MADE
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
     views: Views = NO_VIEWS
@@ -89,7 +92,19 @@ class Past(NamedTuple):
     known_counts: np.ndarray  # (t,), how many labels were known when each was forecast
     recorded: np.ndarray  # (t, E, K), as in Rounds
 
-    def rounds(self, rows: slice) -> Rounds:
+    def turns(self, first: int, earliest: int = 0, longest: float = np.inf) -> np.ndarray:
+        """Return after how many rounds a replay forecasts each row from ``first`` on.
+
+        As many as were known, or fewer by a quarter of the lead, so that several rows have one
+        turn; but at least ``earliest``, and not more than ``longest`` rounds before its own. Its
+        own if it was not late.
+        """
+        rounds, known = np.arange(first, len(self.X)), self.known_counts[first:]
+        step = 1 << np.log2(np.maximum((rounds - known) // 4, 1)).astype(np.int64)
+        turns = np.maximum(known // step * step, np.maximum(earliest, rounds - longest))
+        return np.minimum(turns, rounds).astype(np.int64)
+
+    def rounds(self, rows: slice | np.ndarray) -> Rounds:
         """Return some of them."""
         known = look_back(self.cut, self.known_counts[rows])
         return Rounds(self.X[rows], self.Y[rows], self.cut[rows], known, self.recorded[rows])

@@ -24,7 +24,13 @@ from oklnumba.learners.self_tuning.regressions import (
     measure_regressions,
     settle_regressions,
 )
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, CORRECTIONS, FIRST_LAYER, STACKS
+from oklnumba.learners.self_tuning.settings import (
+    BLOCK_ROWS,
+    CORRECTIONS,
+    FIRST_LAYER,
+    STACKS,
+    STAGES,
+)
 
 
 class LayersState(NamedTuple):
@@ -47,7 +53,7 @@ class Layers(State[LayersState, None]):
     also from what it lacked in earlier rounds with the very same inputs.
 
     forecasts, certificates : of the members; member_rows : where they are there; certified : which
-    certificates count.
+    certificates count. stages : what the layers have just forecast.
     """
 
     _layout = LayersState
@@ -70,9 +76,10 @@ class Layers(State[LayersState, None]):
         kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, state.U, state.inv_d, state.c, totals)
+        self.stages = np.zeros((BLOCK_ROWS, STAGES, outputs))
         self._bound = bind(loops.LayerArguments(
             kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), forecasts, certificates,
-            member_rows, certified, layers, self._regressions,
+            member_rows, certified, layers, self.stages, self._regressions,
         ))  # fmt: skip
         self._workspaces = Workspaces(partial(make_work, self._regressions, count))
 
@@ -80,15 +87,16 @@ class Layers(State[LayersState, None]):
         """Play rounds that all members have played; without labels only predictions are written."""
         Y = rounds.Y - offsets if rounds.learns else NO_LABELS
         run_together([
-            partial(self._play_output, rounds.views.keys, k, Y, offset, out)
+            partial(self._play_output, rounds, k, Y, offset, out)
             for k, offset in enumerate(offsets.tolist())
         ], len(rounds.X))  # fmt: skip
 
     def _play_output(
-        self, x_keys: np.ndarray, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
-    ) -> None:  # fmt: skip
+        self, rounds: Rounds, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
+    ) -> None:
         work, play = self._workspaces.take(), enter(loops.layer_rounds)
-        played, status = play(x_keys, Y, k, offset, self._bound, work, out)
+        keys, made = rounds.views.keys, np.ascontiguousarray(rounds.made[:, :STAGES])
+        played, status = play(keys, Y, k, offset, made, self._bound, work, out)
         if status != DONE:
             raise Trouble(status, played)
         self._workspaces.give_back(work)

@@ -14,6 +14,7 @@ from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
+from oklnumba.learners.base.late import NO_NOTES
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
@@ -71,7 +72,8 @@ class SelfTuning(Learner):
     The certificate is against the best penalised function of each member that forgets nothing, and
     against each expert: ``bound`` is for ``member``, which has the least comparator, ``guaranteed``
     for all (docs/self_tuning.md). Late labels are learned with the last labels known when their
-    rows were forecast. Several outputs see the last 4 labels of each.
+    rows were forecast, and layers learn from what members forecast then (``ask``). Several outputs
+    see the last 4 labels of each.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class SelfTuning(Learner):
     """
 
     _REMEDY = "scale the labels"
+    _late_notes = NO_NOTES  # of rows that come next
     _compiles = COMPILES  # whether this process has yet to compile its loops
 
     budget: int = count(300, least=1)
@@ -224,6 +227,8 @@ class SelfTuning(Learner):
         cut = labels.remember(Y, limits)
         leads, known = labels.take_known(n, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast)
+        if len(notes := self._take_notes(n)):
+            rounds = rounds._replace(made=self._read_notes(notes))
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
@@ -241,9 +246,41 @@ class SelfTuning(Learner):
         if self._played % settings.PERIOD == 0:
             self._ensemble.end_period()
 
-    def _set_leads(self, leads: np.ndarray) -> None:
-        if self._width is not None:  # else it stands for the learners of the leaves of a Tree
+    # ---- late labels ----
+
+    @property
+    def _notes(self) -> int:  # type: ignore[override]
+        """The last restart, then what layers, trees, experts and spaces forecast, for K outputs."""
+        if self._width is None:  # so it stands for the learners of the leaves of a Tree
+            return 0
+        members = len(self._ensemble.lasting.members) + sum(
+            one.forecasts for one in settings.SPACES
+        )
+        return (1 + settings.STAGES + members) * self._outputs
+
+    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
+        self._late_notes = notes
+        if leads is not None and self._width is not None:
             self._labels.set_leads(leads)
+
+    def _take_notes(self, n: int) -> np.ndarray:
+        """Return the notes of the next n rounds, none if their labels are not late (a view)."""
+        notes, self._late_notes = self._late_notes[:n], self._late_notes[n:]
+        return notes
+
+    def _write_notes(self, notes: np.ndarray) -> None:
+        """Write the notes of rounds that were forecast just now."""
+        made = self._ensemble.notes(len(notes)).reshape(len(notes), -1)
+        notes[:, : self._outputs] = self._restarts.last
+        notes[:, self._outputs : self._outputs + made.shape[1]] = made
+
+    def _read_notes(self, notes: np.ndarray) -> np.ndarray:
+        """Return what notes say: of members that a restart made since, nothing."""
+        last, made = np.split(notes.reshape(len(notes), -1, self._outputs), [1], axis=1)
+        lasting = slice(settings.STAGES, settings.STAGES + len(self._ensemble.lasting.members))
+        kept = np.where(last == self._restarts.last, made, np.nan)
+        kept[:, lasting] = made[:, lasting]
+        return kept
 
     def _restart(self, single: bool) -> None:
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
@@ -271,6 +308,8 @@ class SelfTuning(Learner):
         rounds = Rounds(X, NO_LABELS, NO_LABELS, self._labels.know_all(len(X)))
         out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
         self._ensemble.play(rounds, out)
+        if len(notes := self._take_notes(len(X))) and self._played:
+            self._write_notes(notes)
         self._note_forecast(X)
         return forecasts
 

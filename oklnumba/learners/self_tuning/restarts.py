@@ -147,9 +147,13 @@ class Restarts(State[RestartsState, None]):
         for start in range(0, built, more):
             ensemble.choose(past.rounds(slice(start, start + more)))
             yield
-        yield from ensemble.replay(past, False, rows)
+        turns = past.turns(0)
+        longest = int((np.arange(built) - turns).max())
+        yield from ensemble.replay(past, built, turns, False, rows)
         while ensemble.replayed < end:  # rounds played meanwhile: their points may join
-            latest = self.past(int(self._counts[PAST]))
-            yield from ensemble.replay(latest, True, rows // settings.JOIN_COST)
+            latest = self.past(count := int(self._counts[PAST]))
+            stop = count if count == end else count - longest  # rows with a turn before have come
+            turns = latest.turns(ensemble.replayed, built, longest)
+            yield from ensemble.replay(latest, stop, turns, True, rows // settings.JOIN_COST)
             yield
         return ensemble

@@ -104,6 +104,7 @@ CORRECTIONS = Ridge(1.0), Ridge(1.0, 500)
 # inputs, for tables with repeated rows: a table by a hash of the inputs has so many slots.
 SLOTS = 2**16
 FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with all regressions
+STAGES = len(FIRST_LAYER) + len(STACKS) + len(CORRECTIONS)  # forecasts of layers before the last
 
 # ---- when things happen ----
 
