@@ -163,6 +163,36 @@ def test_the_ablation_changes_pomdr_only_where_it_says():
     assert sizes[:-1] == [1] * 5 and sizes[-1] == 0  # a restart leaves nothing
 
 
+@pytest.mark.filterwarnings("ignore:n_components")
+def test_rivals_on_open_sets_do_not_look_ahead_and_ranks_are_those_of_demsar():
+    pytest.importorskip("sklearn")
+    sets, rng = script("open_sets"), np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (160, 2)), rng.integers(3, size=160)
+    for who in (sets.RIDGE, sets.TREES):
+        runs = []
+        for labels in (y, np.where(np.arange(160) < 120, y, 2 - y)):
+            for task in ("real", "several"):
+                data = sets.Stream("", X, 1.0 * labels if task == "real" else labels, task)
+                runs.append(sets.play(who, data))
+        assert all((a[:121] == b[:121]).all() for a, b in (runs[::2], runs[1::2]))
+        assert all((a != b).any() for a, b in (runs[::2], runs[1::2]))
+    errors = {sets.WHOLE: 1.0, sets.HALF: 1.0}
+    players = [who for who in sets.LIBRARIES if who != sets.SLOW][:4]
+    rows = [{"set": i, "who": who} | {k: float(i % 3 + j) for k in errors}
+            for i in range(14) for j, who in enumerate(players)]  # fmt: skip
+    found = sets.summarise(rows)
+    assert found[0]["critical distance"] == pytest.approx(1.25, abs=0.005)  # Demsar, section 3.2.2
+    assert [row["mean rank"] for row in found[:4]] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_the_bound_at_full_size_is_an_interval_around_the_exact_one(monkeypatch):
+    full, kernel = script("regret_at_full_size"), okl.Gaussian(4.0)
+    monkeypatch.setattr(full, "LANDMARKS", 40)
+    low, high = full.awv_bound(kernel, lambda: full.blocks(400), 1.0)
+    exact = okl.theory.awv_bound(kernel, next(full.blocks(400))[0], 1.0)
+    assert 0.8 * exact < low < exact < high < 1.2 * exact
+
+
 def test_the_authors_game_is_won_as_they_won_it():
     """Kernel-AWV's regret is near the two games of theirs, which differ by 1 to 8 %."""
     fig3 = script("jezequel2019_fig3")
