@@ -73,10 +73,7 @@ MISTAKES = [
     *((f"okl.OnlineToBatch(okl.FOGD(), draws={bad})", VALUE, "draws") for bad in NO_COUNTS),
     ("okl.OnlineToBatch(okl.FOGD(), seed=-1)", VALUE, "seed"),
     ("okl.OnlineToBatch(3)", VALUE, "learner"),
-    *(
-        (f"okl.Standardizer(clip={bad})", VALUE, "clip")
-        for bad in ("0", "-1.0", "np.nan", "'text'")
-    ),
+    *((f"okl.Standardizer(clip={bad})", VALUE, "clip") for bad in ("0", "-1.0", "np.nan", "''")),
     ("okl.OnlineToBatch(okl.FOGD()).risk_bound(1.0)", VALUE, "fit"),
     *((f"batch.risk_bound({bad})", VALUE, "regret_bound") for bad in NO_BOUNDS),
     ("okl.FOGD(seed=None)", VALUE, "seed must be an integer >= 0", "None"),
@@ -92,11 +89,7 @@ MISTAKES = [
     # data
     ("okl.run(okl.FOGD(), X)", VALUE, "labels are missing", "pass y"),
     ("okl.run(okl.Lags(okl.LinearRidge()), None, y)", VALUE, "it is None: ", "X=np.zeros((n, 1))"),
-    (
-        "played.predict([{'width': 1.0}])",
-        VALUE,
-        "dicts go into a frame, such as",
-    ),
+    ("played.predict([{'width': 1.0}])", VALUE, "dicts go into a frame, such as"),
     ("okl.NystromFeatures(X, k).fit(X[:, :2])", VALUE, "landmarks have 3"),
     ("okl.run(okl.FOGD(), y, X)", VALUE, "X must be 2-D", "reshape"),
     ("okl.run(okl.FOGD(), X[0], 1.0)", VALUE, "X must be 2-D", "X.reshape(1, -1)"),

@@ -111,13 +111,6 @@ def test_frames_and_rows_mean_the_same(hold, tmp_path):
     assert_allclose(model.predict(ENCODED), other.predict(ENCODED), rtol=1e-9)
 
 
-@every_frame
-def test_a_frame_can_be_a_stream(hold, tmp_path):
-    model, expected = make(), train(tmp_path)
-    okl.run(model, okl.stream(hold(DAY1), label="sold", encode=["town"]))
-    assert battery.contents(model) == battery.contents(expected)
-
-
 def test_values_in_any_type(tmp_path):
     codes = pd.DataFrame({"code": [1, 2, 3] * 20, "y": [1.0, 5.0, 2.0] * 20})
     model = make()
@@ -181,8 +174,7 @@ def test_text_labels_keep_their_signs(tmp_path):
     (_, y), *_ = okl.stream(written(later[1:], tmp_path / "3.csv"), like=model)
     assert y.tolist() == [-1.0]
     model.learn_one({"a": 1.0}, "hot").partial_fit(later[["a"]], ["mild", "hot"])
-    with pytest.raises(ValueError, match="'cold' at row 0, which is not one of the classes"):
-        model.learn_one({"a": 1.0}, "cold")
+    refused("'cold' at row 0, which is not one of the classes", model.learn_one, {"a": 1.0}, "cold")
     with pytest.raises(ValueError, match="0 at row 0, which is not one of the classes .'hot', 'm"):
         model.partial_fit(later[["a"]], [0, 1])
 
@@ -229,8 +221,7 @@ def test_the_same_names_in_another_order(name, hold, tmp_path):
                 assert_array_equal(found, getattr(plain, call)(A))
         with pytest.raises(ValueError, match="lacks 'width' and has 'breadth', which"):
             one.predict(hold(turned.rename(columns={"width": "breadth"})))
-        with pytest.raises(ValueError, match="lacks 'width'; "):
-            one.predict_one({"length": 1.0, "colour": 2.0})
+        refused("lacks 'width'; ", one.predict_one, {"length": 1.0, "colour": 2.0})
     assert plain.schema is None
     assert learner.reset().schema is None
 
@@ -615,8 +606,7 @@ def test_a_missing_label_passes_as_one(kind, tmp_path):
         y = np.where(np.arange(80) % 4 > 0, Y if filled == "real" else SIGNS, np.nan)
         expected = okl.run(okl.LinearRidge(), A[:, :2], y, labels="optional")
         assert_array_equal(run.predictions, expected.predictions)
-        with pytest.raises(ValueError, match="y has nan at row 0"):
-            okl.run(okl.LinearRidge(), data)
+        refused("y has nan at row 0", okl.run, okl.LinearRidge(), data)
     names = np.where(np.arange(80) == 5, None, np.array([*"abc"], dtype=object)[np.arange(80) % 3])
     data = okl.stream(written(FRAME.assign(y=names), tmp_path / f"a.{kind}"), label="y")
     learner = okl.OneVsRest(okl.LinearRidge(), data.classes)
@@ -727,7 +717,6 @@ FITTED = okl.interop.OnlineClassifier(okl.OnlineToBatch(okl.FOGD()))
 MESSAGES = {
     "a dict of columns": (lambda: okl.run(make(), {"a": [1.0]}, [1.0]), "pandas.DataFrame.X"),
     "text numbers": (lambda: make().partial_fit(A[:2], ["1", "2.5"]), r"texts of numbers: .*float"),
-    "a series of them": (lambda: make().partial_fit(A[:2], pd.Series(["1", "2"])), "texts of num"),
     "texts": (lambda: make().partial_fit(A[:2], ["no", "yes"]), "two classes are -1 and"),
     "a date in river": (lambda: RIVER.learn_one({"d": DAY}, True), "such as the hour"),
     "a frame of labels": (lambda: RIVER.learn_many(FRAME[:2], LABELS), r"use y\['y'\]"),

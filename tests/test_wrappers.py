@@ -231,8 +231,7 @@ def test_the_certificate_of_classes_is_that_of_their_scores():
         one = okl.run(okl.PKAWV(TAYLOR), X, np.where(y == c, 1.0, -1.0)).certificate
         assert_same_proofs(run.certificate, one, (slice(None), k))
     for several_outputs in (run, okl.run(okl.MultiOutput(okl.OGD()), *several(okl.OGD()))):
-        with pytest.raises(ValueError, match="several outputs.*Hindsight"):
-            several_outputs.regret(okl.Gaussian(), 1.0)
+        refused("several outputs.*Hindsight", several_outputs.regret, okl.Gaussian(), 1.0)
 
 
 # ---- online to batch ----
