@@ -158,7 +158,7 @@ def long_forecasts():
     return okl.run(okl.SelfTuning(BUDGET), *stream(n=LONG)).predictions
 
 
-@pytest.mark.parametrize("t", [*RESTARTS, 480, 1920, 2100])  # in 480 new members are begun
+@pytest.mark.parametrize("t", [*RESTARTS, 384, 1536, 2100])  # in 384 new members are begun
 def test_no_forecast_looks_ahead_across_restarts(t):
     (X, y), expected = stream(n=LONG), long_forecasts()[: t + 200]
     changed, labels = X[: t + 200].copy(), y[: t + 200].copy()
@@ -178,8 +178,8 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
     assert_array_equal(again.predictions, run.predictions)
     assert_array_equal(again.certificate.bound, run.certificate.bound)
-    # New members are begun after rounds 30 and 480, and built in round 490.
-    cuts = {30, 31, 32, 33, 300, 490, 511, 512, 2047, 2048, 2049}
+    # New members are begun after rounds 24 and 384, and built in round 400.
+    cuts = {24, 25, 32, 33, 300, 400, 511, 512, 2047, 2048, 2049}
     for t in range(LONG):
         if t % 10 == 0:
             assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
@@ -225,7 +225,7 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
         learner.learn_one(X[t], y[t])
         left.append(learner._restarts._building is not None)
     begun = [t + 1 for t in range(511) if left[t] and not left[t - 1]]
-    assert begun == [30, 120, 480]
+    assert begun == [24, 96, 384]
     ensemble = learner._restarts._building.gi_frame.f_locals["ensemble"]
     assert ensemble.replayed >= 510  # nearly all is done
 
@@ -238,6 +238,7 @@ def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     learner = OnlineRegressor(given, shuffle=False).fit(X[:400], labels[:400]).learner_
     learner.save(tmp_path / "learner.npz", exact=True)
     monkeypatch.setattr(constants, "RESTARTS", (32, 400, 512))
+    monkeypatch.setattr(constants, "RESTART_SHARES", (constants.GROWTH_SHARE, 7))
     monkeypatch.setattr(constants, "GROWTHS", (*constants.GROWTHS[:4], 400, 768))
     wrapped = around(okl.SelfTuning(BUDGET)) if around else okl.SelfTuning(BUDGET)
     expected = okl.run(wrapped, X, labels).predictions[400:]
@@ -284,7 +285,7 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
     losses = (learner.member_losses - before)[:, lagged]
     known = [naive_self_tuning.look_back(labels, np.arange(N)) for labels in Y.T]
     changes = np.concatenate([one[:, :3] for _, one in known], axis=1)
-    S = naive_self_tuning.standardised(*[np.column_stack([X, changes])[:n] for n in (N, 480)])
+    S = naive_self_tuning.standardised(*[np.column_stack([X, changes])[:n] for n in (N, 384)])
     Z = np.column_stack([np.ones(N), S])
     for k, (last, _) in enumerate(known):
         target = np.append(0.0, (Y[:, k] - last)[1:])
@@ -472,7 +473,7 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
     All are functions of the input: on the dictionary of the last restart, or (late) of today.
     """
     end = max(t for t in (0, *constants.RESTARTS) if t <= len(X))
-    past = end - end // 16
+    past = end - end // 4
     S = naive_self_tuning.standardised(X, X[:past])
     seeds, out = (seed, constants.RESTARTS.index(end) + 1), []
     median = naive_self_tuning.median_distance(S[:past])

@@ -418,7 +418,7 @@ def self_tuning(
     trees = [tree_forecasts(X, y, raw, counts, lags, seed, *how) for lags, *how in forests]
     recorded = np.zeros((len(X), sum(len(how[3]) for how in forests)))
     for restart, (start, stop) in enumerate(zip([0, *ends], [*ends, len(X)], strict=True)):
-        past = start - start // 16
+        past = start - start // (4 if start < 8192 else 7)
         if start == restarts[0]:  # the first 16 are judged when they are replayed
             raw[:16] = [cut_label(v, *limits[past - 1]) for v in came[:16]]
             y[:16] = [learned_label(v, [], *limits[past - 1]) for v in came[:16]]

@@ -34,7 +34,7 @@ class Forest(State[loops.Trees, Any]):
     _layout = loops.Trees
 
     def __init__(self, outputs: int, lags: int, seed: int):
-        self.schedule = {end: end - end // settings.RESTART_SHARE for end in settings.GROWTHS}
+        self.schedule = {end: end - end // settings.GROWTH_SHARE for end in settings.GROWTHS}
         self._lags, self._seed = lags, seed
         self._shrinkages = np.array(settings.SHRINKAGES)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
@@ -89,7 +89,7 @@ class Forest(State[loops.Trees, Any]):
 
     def grow_now(self, past: Callable[[int], Past], played: int) -> None:
         """Replace the trees out of schedule."""
-        built, later = played - played // settings.RESTART_SHARE, self._grown
+        built, later = played - played // settings.GROWTH_SHARE, self._grown
         self._take_grown(self._build(past(built), played, 1), past(played), built)
         self._grown = later
 

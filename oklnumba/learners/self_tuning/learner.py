@@ -38,9 +38,9 @@ class SelfTuning(Learner):
     where members differ in their errors.
 
     After 32, 128, 512, 2048, 8192 and 32,768 rounds (after 2048 only if the past takes at most 64
-    MiB) new members, made of the first 15/16 of these rounds, replace the old ones, and play all
-    rounds again. One wild label or input does no lasting harm. Memory does not grow after the last
-    restart. docs/self_tuning.md says more.
+    MiB) new members, made of the first three quarters of these rounds or more, replace the old
+    ones, and play all rounds again. One wild label or input does no lasting harm. Memory does not
+    grow after the last restart. docs/self_tuning.md says more.
 
     Parameters
     ----------

@@ -48,7 +48,8 @@ class Restarts(State[RestartsState, None]):
         row = 8 * (d + (2 + lasting) * outputs + 1)
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
-        self.schedule = {end: end - end // settings.RESTART_SHARE for end in ends}
+        share = settings.RESTART_SHARES
+        self.schedule = {end: end - end // share[end >= settings.LATE] for end in ends}
         self._stops = sorted([*self.schedule.values(), *ends, *settings.GROWTHS, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
         self._building: Paced[Ensemble] | None = None  # on the next ensemble, where begun
@@ -110,7 +111,7 @@ class Restarts(State[RestartsState, None]):
 
     def pays(self, played: int) -> bool:
         """Return whether a restart pays: the last one is over a sixteenth of the rounds ago."""
-        recent = (played - self.last) * settings.RESTART_SHARE <= played
+        recent = (played - self.last) * settings.GROWTH_SHARE <= played
         return played >= settings.RESTARTS[0] and not recent and not self.are_over(played)
 
     def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
@@ -138,7 +139,7 @@ class Restarts(State[RestartsState, None]):
 
     def _build(self, end: int, rows: int) -> Paced[Ensemble]:
         """Return the ensemble that begins after round ``end``; ``rows`` are replayed in one go."""
-        built = end - end // settings.RESTART_SHARE
+        built = self.schedule.get(end, end - end // settings.GROWTH_SHARE)
         past = self.past(built)
         scales = yield from Scales.measure(past, end, rows == BLOCK_ROWS)
         ensemble = yield from self.make_ensemble(scales, end)
