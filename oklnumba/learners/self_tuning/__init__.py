@@ -29,9 +29,10 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
     Restarts.record the round joins the past, until the last restart (restarts.py)
     Forest.grow     after 48, 96, 192, ... rounds: new trees, grown on the first 15/16 of the past
     Restarts        after 32, 128, 512, 2048, ... rounds a new ensemble is made of the first 3/4 of
-                    the past, from round 8192 on of 6/7: Scales.measure, then groups on these scales, whose dictionaries
-                    choose among the past (Ensemble.choose). It plays 2, 4 and 5 again for the whole
-                    past (Ensemble.replay), but trees and experts, whose forecasts are recorded
+                    the past, from round 8192 on of 6/7: Scales.measure, then groups on these
+                    scales, whose dictionaries choose among the past (Ensemble.choose). It plays 2,
+                    4 and 5 again for the whole past (Ensemble.replay), but trees and experts, whose
+                    forecasts are recorded
     end_period      after each 1024 rounds: ranges that labels no longer fill are forgotten
 
 Before the first restart scales are infinite, so inputs count as 0: there are linear spaces only.
