@@ -108,16 +108,17 @@ def draw(rows):
     figure, axes = plots.figure(columns=2, width=7.2, row_height=3.0)
     looks = {name: look(LOOKS.get(name, name)) for own in names.values() for name in own}
     for ax, (loss, own) in zip(axes[0], names.items(), strict=True):
-        plots.size_curves(table, own, ax, "regret", looks)
-        ax.set_xlabel("atoms or features")
-        lower, upper = about["interval"][f"{rows[0]['data']}, {loss}"]
         one = next(row for row in rows if row["loss"] == loss)
         low, high = one.get("awv_bound_low"), one.get("awv_bound_high")
-        if high:
+        if high:  # before size_curves, which places names by the limits of the axes
+            ax.set_yscale("log")
             ax.axhspan(low, high, color=BLACK, alpha=0.25, lw=0)
             ax.axhline(high, color=BLACK, linewidth=0.9, linestyle=BOUND)
             text = {"fontsize": plots.FONT - 1.0, "va": "bottom", "ha": "left"}
             ax.text(0.02, high, "Kernel-AWV, bound", transform=ax.get_yaxis_transform(), **text)
+        plots.size_curves(table, own, ax, "regret", looks)
+        ax.set_xlabel("atoms or features")
+        lower, upper = about["interval"][f"{rows[0]['data']}, {loss}"]
         known = f"best function known to {100 * (upper - lower) / upper:.2g} %"
         plots.title(ax, f"{rows[0]['data']}, {rows[0]['n']:,} rows\n{known}")
     return figure
