@@ -37,6 +37,9 @@ FOURIER = okl.PKAWV(okl.FourierFeatures(20))
 CHECKED = {
     "SelfTuning": lambda: to_river(task="regression"),
     "PKAWV": lambda: to_river(FOURIER, task="regression"),
+    "wrappers": lambda: to_river(
+        okl.Monitored(okl.Intervals(okl.Standardized(okl.LinearRidge()))), task="regression"
+    ),
     "PKAWV, classes": lambda: to_river(FOURIER),
     "FOGD, logistic, two classes": lambda: to_river(
         okl.FOGD(n_frequencies=20, loss="logistic"), classes=[False, True]
