@@ -42,7 +42,9 @@ FEWEST_LANDMARKS, MOST_LANDMARKS = 500, 2000  # tried if no number is given
 FAR = 6.0  # times the wanted width: twice as many landmarks would not be enough either
 JITTER = 1e-10  # share of the mean of k(x, x) added to the kernel matrix of the landmarks
 FREQUENCIES, RAREST = 2048, 1e-8  # of |v|^2, and the share of the longest drawn
-DEVIATIONS, CONFIDENCE = 3.3, 0.999  # of the estimate of |v|^2, and how sure it then is a bound
+# Standard errors of the estimate of |v|^2, and how sure it then is a bound: more than a normal law
+# asks for, since the values are skewed.
+DEVIATIONS, CONFIDENCE = 4.5, 0.999
 SMOOTHING = (1.0, 0.1, 0.02)  # mu, one after another
 MOST_PASSES = 100  # of Newton's method
 LONG = 60.0  # seconds: what takes longer is announced
