@@ -183,14 +183,14 @@ logging.basicConfig(stream=sys.stderr)
 sys.path.insert(0, FOLDER)
 numba.__version__ = VERSION
 import numpy as np, oklnumba as okl
-from oklnumba.hot.kons import clipped_forecasts as loop  # quick to compile; calls dot of linalg.py
-forecasts = np.empty(40)
-loop(np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.ones(2), 9.0, forecasts)
+from oklnumba.hot.kernel_awv import kernel_awv_forecasts as loop  # calls dot of linalg.py
+forecasts, rows = np.empty((40, 1)), np.random.default_rng(0).uniform(-1, 1, (40, 2))
+loop(rows, np.ones(40), np.ones((1, 2)), 2, 1.0, True, forecasts)
 counts = loop.stats.cache_hits.total(), loop.stats.cache_misses.total()
 if LEVEL:
     from oklnumba.hot.primitives.cache import write_bundled
     write_bundled(LEVEL, loop)
-print(json.dumps([okl.__file__, forecasts.tolist(), counts]))
+print(json.dumps([okl.__file__, forecasts.ravel().tolist(), counts]))
 """
 NOWHERE = {  # root may write everywhere: so the folders are in a device
     "NUMBA_CACHE_DIR": "/dev/null/numba",

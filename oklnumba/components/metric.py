@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients
+from oklnumba.components.kernels import Kernel, as_list, check_kernel, compute_gradients
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import add_squares, one_blas_thread, solve_positive
 from oklnumba.core.paced import Paced, finish
@@ -70,14 +70,14 @@ class Metric(Kernel):
 
 def split_metric(name: str, value: Any) -> tuple[Any, np.ndarray | None]:
     """Return a kernel, or kernels, that take scaled inputs, and the scales, one set for all."""
-    kernels = value if isinstance(value, list | tuple) else [value]
+    kernels = as_list(value)
     scales: list[Any] = [getattr(one, "_scales", None) for one in kernels]
     if any(not np.array_equal(w, scales[0]) for w in scales):
         raise ValueError(f"{name} must share one metric; give each the same scales, or none any")
     if scales[0] is None:
         return value, None
     inner = [one.kernel for one in kernels]
-    return inner if kernels is value else inner[0], scales[0]
+    return inner if isinstance(value, list | tuple) else inner[0], scales[0]
 
 
 def measure_scales(

@@ -48,7 +48,7 @@ KONS._learn (learners/kons.py; solve_rows and subtract_squares are in core/chole
 
 What _learn does for a stretch before kons_rounds, and finish_offsets and solve_row, finds nothing
 to do: no round of the block came before. A forecast before the round leaves nothing behind: it is
-u = sum_j (c + D L^-T z)_j k(x_j, .), clipped (write_coefficients, clipped_forecasts).
+u = sum_j (c + D L^-T z)_j k(x_j, .), clipped (write_coefficients, expansion_forecasts).
 
 In a block of n rounds row i of L needs d_j of the rounds j before it, and d_j needs a label. So
 only those entries of s_i are solved for together whose d_j are known: a block is cut into stretches
@@ -467,10 +467,3 @@ def write_coefficients(state, work, out):
         out[j] = state.c[j]
     for j in range(r):
         out[state.index[j]] += state.D[j] * work[j]
-
-
-@hot
-def clipped_forecasts(rows, coefs, C, out):
-    """Write rows . coefs, clipped to [-C, C]. rows : (n, m); coefs : (m,)."""
-    for t in range(out.shape[0]):
-        out[t] = smaller(larger(dot(rows[t], coefs, coefs.shape[0]), -C), C)

@@ -324,11 +324,11 @@ def sketch_append(S, R, m, alpha, x, scale, square, column):
 
 
 @hot
-def sketched_newton_rounds(X, y, step, alpha, state, work, forecasts):
+def sketched_newton_rounds(X, y, first, step, alpha, state, work, forecasts):
     """Play the online Newton step with a sketch of A; NEED_ROOM: shrink the full sketch first."""
     S, R, w, u, root = state.S, state.R, state.w, work.u, math.sqrt(step.eta)
     d = w.shape[0]
-    for t in range(y.shape[0]):
+    for t in range(first, y.shape[0]):
         x, m = X[t], state.counts[SKETCH_ROWS]
         if m == S.shape[0]:
             return t, NEED_ROOM

@@ -79,6 +79,7 @@ from oklnumba.hot.primitives.jit import (
     NOT_POSITIVE,
     UNBOUNDED,
     Array,
+    Integers,
     hot,
     hot_apart,
 )
@@ -135,10 +136,10 @@ class Sampled(NamedTuple):
     """What sample_rounds writes: the rounds of a block, and up to G growths of the span."""
 
     Z: Array  # (n, cap): coordinates, zero up to whole vectors
-    ranks: Array  # (n + 1,): before and after each round
+    ranks: Integers  # (n + 1,): before and after each round
     borders: Array  # (G, cap)
     gains: Array  # (G, K)
-    sizes: Array  # (n,)
+    sizes: Integers  # (n,): atoms after each round
 
 
 class Model(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.kernels import Kernel, as_list, check_kernel
 from oklnumba.components.metric import split_metric
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require
@@ -18,14 +18,9 @@ CONFIDENCE = 0.01
 MOST_HINTS = 64  # room of the reservoir where ``hints`` is None: ln T is at most 44
 
 
-def list_kernels(kernels: Any) -> list[Any]:
-    """Return the kernels of a list, or the one kernel, as a list."""
-    return list(kernels) if isinstance(kernels, list | tuple) else [kernels]
-
-
 def check_kernels(name: str, value: Any) -> Any:
     """Return a copy of a kernel or a list of kernels; raise ValueError for anything else."""
-    listed = list_kernels(value)
+    listed = as_list(value)
     domain = "a kernel, or a list such as [okl.Gaussian(0.5), okl.Gaussian(2.0)]"
     require(len(listed) > 0, name, value, domain)
     for kernel in listed:
@@ -104,28 +99,28 @@ class BAO2KS(Learner[loops.BAO2KSState, loops.Work]):
     @property
     def probabilities(self) -> np.ndarray:
         """Probabilities to play each kernel, shape (K,), before small ones are frozen."""
-        K = len(list_kernels(self.kernels))
+        K = len(as_list(self.kernels))
         return self._state.p.copy() if self._width is not None else np.full(K, 1.0 / K)
 
     @property
     def norms(self) -> np.ndarray:
         """The norms of the functions f' that the rounds maintain, shape (K,)."""
-        K = len(list_kernels(self.kernels))
+        K = len(as_list(self.kernels))
         if self._width is None:
             return np.zeros(K)
         return np.sqrt(self._state.products[:, loops.SQUARE])
 
     def _check_params(self) -> None:
-        if len(list_kernels(self.kernels)) > 1:
+        if len(as_list(self.kernels)) > 1:
             self._refuse_unused("several kernels have no use for it; leave it out", "beta")
 
     def _advice(self, X: np.ndarray) -> str | None:
-        advice = [one.advice(X) for one in list_kernels(self.kernels) if isinstance(one, Kernel)]
+        advice = [one.advice(X) for one in as_list(self.kernels) if isinstance(one, Kernel)]
         return advice[0] if advice and all(advice) else None  # one kernel that suits is enough
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        codes, pars = zip(*(kernel._code() for kernel in list_kernels(p.kernels)), strict=True)
+        codes, pars = zip(*(kernel._code() for kernel in as_list(p.kernels)), strict=True)
         K, M = len(codes), p.hints or MOST_HINTS
         self._kernels = loops.Kernels(np.array(codes), np.array(pars))
         self._rules = loops.Rules(

@@ -10,9 +10,8 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, count, field_in
 from oklnumba.hot import frequent_kons as loops
-from oklnumba.hot.kons import clipped_forecasts
+from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, NEED_ROOM, Out, enter
-from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.kons import Curved
@@ -170,12 +169,11 @@ class FrequentKONS(Curved[loops.FrequentKONSState, loops.Work]):
         state.L[:rows, :rows] = np.linalg.cholesky(S @ S.T + alpha * np.eye(rows)).T
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        m, rows, forecasts = self.size, np.empty((len(X), self.size)), np.empty(len(X))
-        R, w, atoms = self._state.R, self._state.w, self._state.atoms
-        a = scipy.linalg.solve_triangular(R[:m, :m], w[:m]) if m else np.zeros(0)
-        kernel_block(self._kernel, X, atoms, m, rows)
-        clipped_forecasts(rows, a, self._hyper.C, forecasts)
-        return forecasts
+        m, state, C, forecasts = self.size, self._state, self._hyper.C, np.empty(len(X))
+        a = scipy.linalg.solve_triangular(state.R[:m, :m], state.w[:m]) if m else np.zeros(0)
+        k = np.empty(m)
+        expansion_forecasts(X, self._kernel, state.atoms, a, state.counts, 1.0, k, forecasts)
+        return forecasts.clip(-C, C)
 
     def _matrices(self) -> list[Part]:
         p, state = self._hyper, self._state

@@ -26,8 +26,8 @@ from oklnumba.core.state import Coins, StateT, WorkT
 from oklnumba.hot import kons as loops
 from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import JoiningRule
+from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
-from oklnumba.hot.primitives.rows import kernel_block
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Trace, loss_field
@@ -124,12 +124,12 @@ class _KernelForm(
             self._played += n - start
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
-        coefs, rows, forecasts = np.empty(m), np.empty((len(X), m)), np.empty(len(X))
-        enter(loops.write_coefficients)(self._state.kons, np.empty(r), coefs)
-        kernel_block(self._kernel, X, self._state.kons.atoms, m, rows)
-        loops.clipped_forecasts(rows, coefs, self._hyper.C, forecasts)
-        return forecasts
+        kons, C, forecasts = self._state.kons, self._hyper.C, np.empty(len(X))
+        coefs, work = np.empty(self.size), np.empty(int(self._counts[IN_A]))
+        enter(loops.write_coefficients)(kons, work, coefs)
+        k = np.empty(self.size)
+        expansion_forecasts(X, self._kernel, kons.atoms, coefs, kons.counts, 1.0, k, forecasts)
+        return forecasts.clip(-C, C)
 
     def _matrices(self) -> list[Part]:
         p, kons, r = self._hyper, self._state.kons, int(self._counts[IN_A])

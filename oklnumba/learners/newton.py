@@ -214,14 +214,12 @@ class SketchedONS(_ProjectedStep[loops.SketchState, loops.SketchWork]):
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
         step = loops.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play = enter(loops.sketched_newton_rounds)
-        rank, state = self._hyper.rank, self._state
-        first, status = play(X, y, step, self._alpha, state, self._work, out)
+        play, state = enter(loops.sketched_newton_rounds), self._state
+        first, status = play(X, y, 0, step, self._alpha, state, self._work, out)
         while status == NEED_ROOM:
-            state.counts[loops.SKETCH_ROWS] = shrink_sketch(state.S, state.R, rank, self._alpha)
-            rest = X[first:], y[first:], step, self._alpha, state, self._work, out[first:]
-            played, status = play(*rest)
-            first += played
+            rows = shrink_sketch(state.S, state.R, self._hyper.rank, self._alpha)
+            state.counts[loops.SKETCH_ROWS] = rows
+            first, status = play(X, y, first, step, self._alpha, state, self._work, out)
         return first, status
 
     def _matrices(self) -> list[Part]:

@@ -1,7 +1,7 @@
 """AWV and ridge regression on a growing Nystrom subspace (pkawv Algorithm 2)."""
 
 from dataclasses import KW_ONLY
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from oklnumba.learners.awv import (
 from oklnumba.learners.base.learner import Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
+NO_SIZES = np.empty(0, dtype=np.int64)  # those of a trace take their place
 GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
@@ -50,7 +51,7 @@ class Work(NamedTuple):
 
     space: loops.Space
     model: loops.Model
-    block: tuple[Any, Any, Any, Any]  # the first fields of Sampled
+    sampled: loops.Sampled
 
 
 class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
@@ -149,7 +150,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         model = loops.Model(*learner, state.factor, make_pass_work(state.factor.U))
         ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((GROWTHS, self._outputs))
         rows, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(GROWTHS, cap)
-        return Work(space, model, (rows, ranks, borders, gains))
+        return Work(space, model, loops.Sampled(rows, ranks, borders, gains, NO_SIZES))
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
@@ -162,8 +163,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            space, model, block = self._work
-            sampled = loops.Sampled(*block, trace.sizes)
+            space, model, sampled = self._work
+            sampled = sampled._replace(sizes=trace.sizes)
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 

@@ -8,9 +8,9 @@ from oklnumba.core.params import clone, to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import State, select_prefix
 from oklnumba.learners.base.engine import Engine
-from oklnumba.learners.base.undeclared import refuse_undeclared
 
 LearnerT = TypeVar("LearnerT", bound=Engine)
+DATA = np.ndarray | np.generic | bool | int | float | str | list | tuple | dict | set | None
 
 
 def copy_without_data(learner: LearnerT) -> LearnerT:
@@ -94,3 +94,36 @@ def copy_with_output(learner: LearnerT) -> LearnerT:
         last = array.take([-1], axis=axis)
         arrays[f"state_{name}"] = np.concatenate([array, last], axis=axis)
     return restore_contents(copy_without_data(learner), meta, arrays)
+
+
+# ---- what a user's learner keeps outside of its state: a file or a copy would lose it ----
+
+
+def refuse_undeclared(learner: Any, twin: Any, of_base: set[str]) -> None:
+    """Raise ValueError for an attribute that ``twin``, fresh from ``_start``, has otherwise.
+
+    of_base : attributes that the base classes restore or make again.
+    """
+    nested = learner._nested().values()
+    own = vars(learner).keys() - of_base - learner.get_params(deep=False).keys()
+    for name in sorted(own):
+        value = vars(learner)[name]
+        if isinstance(value, State):
+            lost = all(value is not one for one in nested)
+        else:
+            lost = not _is_same(value, vars(twin).get(name))
+        if lost:
+            raise ValueError(
+                f"{type(learner).__name__} keeps {name}, which a file or a copy would lose: put "
+                "arrays and counts into the NamedTuple of the state (_layout), inner learners into "
+                "_nested(), and workspace into _work"
+            )
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Say whether data are equal; kernels, functions and the like are made again by ``_start``."""
+    if isinstance(value, np.ndarray):
+        return np.array_equal(value, other, equal_nan=value.dtype.kind == "f")
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    return not isinstance(value, DATA) or value == other
