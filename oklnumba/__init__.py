@@ -32,7 +32,8 @@ from oklnumba.experiments.table import Table
 from oklnumba.learners.aioli import AIOLI
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
-from oklnumba.learners.base.learner import Learner, restore_learner
+from oklnumba.learners.base.contents import restore_learner
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.exp_concave import ExpConcaveFTRL
 from oklnumba.learners.experts import Experts
 from oklnumba.learners.first_order import (

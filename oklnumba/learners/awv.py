@@ -35,6 +35,7 @@ from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.udu import NO_DISCOUNT, Forgetting
+from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
@@ -77,10 +78,10 @@ def make_forgetting(discount: float, lam: float) -> Forgetting:
     return NO_DISCOUNT if discount == 1.0 else Forgetting(discount, 1.0 / discount, 1.0 / lam)
 
 
-def name_space(learner: Learner, space: str) -> str:
-    """Return the name of a certificate's space, with the discount where there is one."""
+def name_space(learner: Learner, space: str) -> Facts:
+    """Return the space of a certificate, with the discount where there is one."""
     discount = learner._hyper.discount
-    return space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}"
+    return Facts(space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}")
 
 
 class KernelAWV(GrowingFactor[KernelAWVState, None]):
@@ -129,8 +130,8 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=1)
         self._one_round = make_results(1, self._outputs)
 
-    def _space(self) -> str:
-        return f"the RKHS of {self._params_in_force()['kernel']!r}"
+    def _facts(self) -> Facts:
+        return Facts(f"the RKHS of {self._params_in_force()['kernel']!r}")
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         self._reserve_ahead()
@@ -409,7 +410,7 @@ class PKAWV(FeatureRidge[FeatureState]):
     def _feature_map(self) -> Features:
         return self._hyper.features
 
-    def _space(self) -> str:
+    def _facts(self) -> Facts:
         return name_space(self, f"the {self._r} {self._hyper.features.kind}")
 
 
@@ -450,7 +451,7 @@ class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
         self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
         self._start_certificates(self._forecaster)
 
-    def _space(self) -> str:
+    def _facts(self) -> Facts:
         return name_space(self, f"the linear functions of {self.size} inputs")
 
     @property

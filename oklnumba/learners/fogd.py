@@ -73,7 +73,6 @@ class FOGD(Learner[FOGDState, None]):
             self._fourier = np.empty((0, 0)), 0.0
             write, r = features._writer(d)
         self._features = FeatureRows(write, aligned_zeros(ROWS, r))
-        self._no_inputs = np.empty((0, d))
         self._make_state(r=r, counts=1)
         self._counts[ATOMS] = r  # features are what this learner has for atoms
 
@@ -99,8 +98,8 @@ class FOGD(Learner[FOGDState, None]):
         """Return X, or no rows where its features are written already, and these."""
         was_forecast = self._take_forecast(X)
         if self._fused and Z is None:
-            return self._no_inputs if was_forecast else X, self._features.rows
-        return self._no_inputs, self._features.of(X, was_forecast) if Z is None else Z
+            return X[:0] if was_forecast else X, self._features.rows
+        return X[:0], self._features.of(X, was_forecast) if Z is None else Z
 
     def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         loop, forecasts = enter(fogd_forecasts), np.empty(len(X))

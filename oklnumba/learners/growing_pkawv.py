@@ -14,7 +14,7 @@ from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
 from oklnumba.learners.awv import FORECASTERS, TOTALS, FeatureRidge, name_space
-from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.base.engine import Facts, Trace
 
 PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
 
@@ -95,7 +95,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         self._start_certificates(p.forecaster)
         self._counts[DEGREE] = degree
 
-    def _space(self) -> str:
+    def _facts(self) -> Facts:
         return name_space(self, f"the {self._r} Taylor features of degree {self._counts[DEGREE]}")
 
     def _may_grow(self) -> bool:

@@ -7,7 +7,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.core.params import KW_ONLY, count, flag, required
 from oklnumba.hot.primitives.jit import Array
-from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.engine import Facts, Trace
+from oklnumba.learners.base.learner import Learner, check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
@@ -84,9 +85,11 @@ class Lags(Wrapper[LagsState]):
         self._make_state(recent=self._used_lags[-1])
         p.learner._open(d + len(self._used_lags))
 
-    def _space(self) -> str | None:
-        space = self._inner._space()
-        return f"{space}, added to the last label" if space and self._hyper.difference else space
+    def _facts(self) -> Facts:
+        facts = self._inner._facts()
+        if not (facts.space and self._hyper.difference):
+            return facts
+        return facts._replace(space=f"{facts.space}, added to the last label")
 
     def _advice(self, X: np.ndarray) -> str | None:
         return None  # the learner's inputs are others

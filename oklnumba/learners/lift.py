@@ -9,7 +9,8 @@ from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, required
 from oklnumba.learners.awv import LinearAWV, name_space
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.engine import Facts, Trace
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
@@ -65,9 +66,9 @@ class WithFeatures(Wrapper):
     def _feature_map(self) -> Features:
         return self._hyper.features
 
-    def _space(self) -> str | None:
+    def _facts(self) -> Facts:
         if not self._padded:
-            return None
+            return Facts()
         return name_space(self._hyper.learner, f"the {self.size} {self._hyper.features.kind}")
 
     def _start(self, d: int) -> None:

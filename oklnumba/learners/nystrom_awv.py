@@ -39,7 +39,7 @@ from oklnumba.learners.awv import (
     name_space,
     share_trace,
 )
-from oklnumba.learners.base.learner import Trace, empty_per_round
+from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
 NO_SIZES = np.empty(0, dtype=np.int64)  # those of a trace take their place
@@ -130,7 +130,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=3, pending=2)
         self._reserve({ATOMS: 1, loops.PAST: 1})
 
-    def _space(self) -> str:
+    def _facts(self) -> Facts:
         return name_space(self, f"the span of the {self.size} atoms of the dictionary")
 
     def _choose_room(self, axis: int, least: int) -> int:

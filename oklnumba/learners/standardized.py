@@ -6,7 +6,8 @@ from oklnumba.components.scaling import LARGEST, Standardizer
 from oklnumba.core.params import KW_ONLY, positive, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import NOT_FINITE
-from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.engine import Facts, Trace
+from oklnumba.learners.base.learner import Learner, check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 
@@ -42,9 +43,9 @@ class Standardized(Wrapper):
     _: KW_ONLY
     clip: float | None = positive(5.0, optional=True)
 
-    def _space(self) -> str | None:
-        space = self._inner._space()
-        return space and f"{space}, of standardised inputs"
+    def _facts(self) -> Facts:
+        facts = self._inner._facts()
+        return facts._replace(space=facts.space and f"{facts.space}, of standardised inputs")
 
     def _advice(self, X: np.ndarray) -> str | None:
         Z = Standardizer(self.clip).stream(np.clip(X, -LARGEST, LARGEST))

@@ -9,7 +9,8 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, clone, count, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
-from oklnumba.learners.base.learner import Learner, Trace, check_member, empty_per_round
+from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
+from oklnumba.learners.base.learner import Learner, check_member
 from oklnumba.learners.base.traits import PLAY_ROWS, Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
@@ -101,15 +102,9 @@ class Tree(Wrapper[TreeState]):
     def _can_widen(self) -> bool:
         return all(one._can_widen for one in self._leaves.values())
 
-    def _space(self) -> str | None:
+    def _facts(self) -> Facts:
         each = f"{len(self._leaves)} leaves, one function for each, in the space of its learner"
-        return each if self._splits else self._leaves[0]._space()
-
-    def _member(self) -> str | list[str] | None:
-        return None if self._splits else self._leaves[0]._member()
-
-    def _outliers(self) -> tuple[int, float]:
-        return (0, 0.0) if self._splits else self._leaves[0]._outliers()
+        return Facts(each) if self._splits else self._leaves[0]._facts()
 
     def _end_fit(self) -> None:
         for leaf in self._leaves.values():

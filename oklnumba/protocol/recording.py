@@ -7,7 +7,8 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.core.inputs import find_labels
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.engine import Facts, Trace
+from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.runs import SETTLED, Run
 
 READINGS = 1024  # of the clock that a run stores at least, where it does not store every round
@@ -152,15 +153,13 @@ class Record:
             "loss": self.loss.name,
             "own_loss": learner._loss().name,
             "learner": learner._repr_with(learner._params_in_force()),
-            "space": learner._space() if self.rounds else None,
-            "member": learner._member() if self.rounds else None,
             "outputs": learner._name_outputs(),
             "late": self.late,
             "played": learner._played,
-            "outliers": learner._outliers() if self.rounds else (0, 0.0),
             "schema": learner._schema and learner._schema.to_json(),
         }
-        return Run(rows, meta, self.data)
+        facts = learner._facts() if self.rounds else Facts()
+        return Run(rows, meta | facts._asdict(), self.data)
 
     def restore(self, run: Run) -> None:
         """Go on after the rounds of a run."""

@@ -20,7 +20,8 @@ from oklnumba.core.state import State
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.contents import copy_with_output
-from oklnumba.learners.base.learner import Learner, Trace, check_member, clone_learner
+from oklnumba.learners.base.engine import Facts, Trace
+from oklnumba.learners.base.learner import Learner, check_member, clone_learner
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import RowWrapper, set_late
 
@@ -60,8 +61,9 @@ class Several(RowWrapper):
     def _together(self) -> bool:
         return len(self._learners) < self._outputs
 
-    def _member(self) -> str | list[str] | None:
-        return self._learners[0]._member() if self._together else None
+    def _facts(self) -> Facts:
+        facts = self._learners[0]._facts()
+        return facts if self._together else facts._replace(member=None)
 
     def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
         self._hyper.learner._advise(X, self._column(labels, 0))  # the learners are all alike

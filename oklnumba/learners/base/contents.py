@@ -1,10 +1,14 @@
 """What files, pickles and copies hold of a learner: JSON data and arrays."""
 
+import os
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from oklnumba.core.params import clone, to_spec
+from oklnumba.core.checks import repr_type
+from oklnumba.core.files import refuse_damage
+from oklnumba.core.params import clone, from_spec, to_spec
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import State, select_prefix
 from oklnumba.learners.base.engine import Engine
@@ -67,6 +71,17 @@ def restore_contents(learner: LearnerT, meta: dict[str, Any], arrays: Any) -> Le
         learner._clear()
         raise
     return learner
+
+
+def restore_learner(
+    path: str | os.PathLike, meta: dict[str, Any], arrays: Any, classes: Sequence[type]
+) -> Any:
+    """Return the learner that ``save`` or a checkpoint wrote, from the contents of the file."""
+    with refuse_damage(path):
+        learner = from_spec(meta["spec"], arrays, classes)
+        if not isinstance(learner, Engine):
+            raise ValueError(f"it holds {repr_type(learner)}, expected a learner")
+        return restore_contents(learner, meta, arrays)
 
 
 def pack(learner: Engine) -> dict[str, Any]:

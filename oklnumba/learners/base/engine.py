@@ -69,6 +69,14 @@ class Trace(NamedTuple):
         return Trace._make([None if a is None else a[start:stop] for a in self])
 
 
+class Facts(NamedTuple):
+    """What a run says of a learner after the last round."""
+
+    space: str | None = None  # of the certificate
+    member: str | list[str] | None = None  # whose comparator it shows, of each output
+    outliers: tuple[int, float] = 0, 0.0  # labels not learned as they came, their share of the loss
+
+
 class Engine(State[StateT, WorkT], Params):
     """A state that is played block by block; a learner adds the protocol to it (learner.py)."""
 
@@ -110,17 +118,9 @@ class Engine(State[StateT, WorkT], Params):
             for kernel in list_kernels(self._in_force.hyper or self):
                 kernel._check_points(X)
 
-    def _space(self) -> str | None:
-        """Return the space of the certificate now; None for learners without one."""
-        return None
-
-    def _member(self) -> str | list[str] | None:
-        """Return the member, of each output, whose comparator the certificate shows now."""
-        return None
-
-    def _outliers(self) -> tuple[int, float]:
-        """Return how many labels were not learned as they came, and their share of the loss."""
-        return 0, 0.0
+    def _facts(self) -> Facts:
+        """Return what a run says of the learner as it is now."""
+        return Facts()
 
     def _nested(self) -> dict[str, State]:
         """Return the inner objects with a state, by name."""

@@ -13,7 +13,7 @@ A round, in order:
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.checks import repr_type, require, require_flag, warn
-from oklnumba.core.files import leave_out, refuse_damage, write_npz
+from oklnumba.core.checks import require, require_flag, warn
+from oklnumba.core.files import leave_out, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
 from oklnumba.core.inputs import cut_blocks, make_dense
-from oklnumba.core.params import Declaration, clone, from_spec
+from oklnumba.core.params import Declaration, clone
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
@@ -321,17 +321,6 @@ class Learner(Engine[StateT, WorkT]):
         super().__setstate__(contents["params"] | contents["in_force"])
         restore_contents(self, contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
-
-
-def restore_learner(
-    path: str | os.PathLike, meta: dict[str, Any], arrays: Any, classes: Sequence[type]
-) -> Learner:
-    """Return the learner that ``save`` or a checkpoint wrote, from the contents of the file."""
-    with refuse_damage(path):
-        learner = from_spec(meta["spec"], arrays, classes)
-        if not isinstance(learner, Learner):
-            raise ValueError(f"it holds {repr_type(learner)}, expected a learner")
-        return restore_contents(learner, meta, arrays)
 
 
 loss_field = Declaration(lambda name, value: losses.get(value).name)

@@ -34,12 +34,10 @@ class Wrapper(Learner[StateT, None]):
 
     _traits = from_learner("_traits")
     _can_widen = from_learner("_can_widen")
-    _space = from_learner("_space")
-    _member = from_learner("_member")
+    _facts = from_learner("_facts")
     _loss = from_learner("_loss")
     _check_labels = from_learner("_check_labels")
     _advice = from_learner("_advice")
-    _outliers = from_learner("_outliers")
     _check_points = from_learner("_check_points")
     _notes = from_learner("_notes")
     _set_late = from_learner("_set_late")

@@ -14,6 +14,7 @@ from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
+from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import NO_NOTES
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
@@ -163,11 +164,6 @@ class SelfTuning(Learner):
         self._ensemble_now()
         return self._of_outputs(self._labels._state.price.copy())
 
-    def _outliers(self) -> tuple[int, float]:
-        labels, loss = self._labels, self._ensemble.layers.loss.sum()
-        total = loss + labels._state.price.sum()
-        return int(labels._state.replaced.sum()), float(1.0 - loss / total) if total > 0.0 else 0.0
-
     def _ensemble_now(self) -> Ensemble:
         if not self._ready():
             raise ValueError("there are no members yet: play a round first")
@@ -176,11 +172,13 @@ class SelfTuning(Learner):
     def _of_outputs(self, values: Any) -> Any:
         return values if self._outputs > 1 else values[0]
 
-    def _space(self) -> str:
-        return f"the space of its best member, made in round {self._restarts.last}"
-
-    def _member(self) -> str | list[str]:
-        return self._of_outputs(self._ensemble.best_members())
+    def _facts(self) -> Facts:
+        space = f"the space of its best member, made in round {self._restarts.last}"
+        labels, loss = self._labels._state, self._ensemble.layers.loss.sum()
+        total = loss + labels.price.sum()
+        share = float(1.0 - loss / total) if total > 0.0 else 0.0
+        outliers = int(labels.replaced.sum()), share
+        return Facts(space, self._of_outputs(self._ensemble.best_members()), outliers)
 
     # ---- rounds ----
 
