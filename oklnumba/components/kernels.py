@@ -363,14 +363,11 @@ def check_kernel(name: str, kernel: Any) -> Kernel:
     return kernel
 
 
-def as_list(value: Any) -> list[Any]:
-    """Return the items of a list or a tuple, or the one object, as a list."""
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
 def list_kernels(params: Any) -> list[Kernel]:
     """Return the kernels among hyper-parameters."""
-    values = [getattr(params, "kernel", None), *as_list(getattr(params, "kernels", None))]
+    values = [getattr(params, name, None) for name in ("kernel", "kernels")]
+    if isinstance(values[1], list | tuple):
+        values = [values[0], *values[1]]
     return [one for one in values if isinstance(one, Kernel)]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Kernel, as_list, check_kernel, compute_gradients
+from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import add_squares, one_blas_thread, solve_positive
 from oklnumba.core.paced import Paced, finish
@@ -66,6 +66,11 @@ class Metric(Kernel):
         """Return the advice of the kernel within about the first inputs, scaled."""
         X = inputs.make_dense(inputs.as_rows(X))
         return self.kernel.advice(inputs.scale_columns(X, self._checked_params().scales))
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return the items of a list or a tuple, or the one object, as a list."""
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def split_metric(name: str, value: Any) -> tuple[Any, np.ndarray | None]:

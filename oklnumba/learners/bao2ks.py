@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.kernels import Kernel, as_list, check_kernel
-from oklnumba.components.metric import split_metric
+from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.metric import as_list, split_metric
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import KW_ONLY, clone, count, positive, random_seed, required
