@@ -6,7 +6,7 @@ from tests.checks import python
 
 # Files, functions and frames of the package, and classes of ours that the learner derives from.
 # SelfTuning enters a function more where a container has a quota of processors.
-LIMITS = {"PKAWV": (22, 123, 10, 7), "SelfTuning": (45, 330, 24, 5)}
+LIMITS = {"PKAWV": (22, 123, 10, 7), "SelfTuning": (45, 331, 24, 5)}
 LEARNERS = {"PKAWV": "okl.PKAWV(okl.TaylorFeatures(2))", "SelfTuning": "okl.SelfTuning()"}
 
 

@@ -346,6 +346,5 @@ def check_member(name: str, value: Any) -> Learner:
 
 def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
     """Return what some of these learners need of labels, by the names of ``Traits``."""
-    names = "needs_each_label", "needs_last_label"
-    traits = [one._traits for one in learners]
+    traits, names = [one._traits for one in learners], ("needs_each_label", "needs_last_label")
     return {k: next(filter(None, (getattr(one, k) for one in traits)), None) for k in names}
