@@ -2,7 +2,7 @@
 
 Reproduces: nothing published.
 Missing: arrays of all ten million rows; a million is played from memory, and rounds a second are
-    compared. Processes and Dask clusters.
+    compared. Dask clusters.
 Time: half an hour on two quiet cores; --only N: one of its jobs.
 """
 
