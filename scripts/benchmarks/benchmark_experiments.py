@@ -95,6 +95,30 @@ def from_file(rounds: int, in_memory: int) -> list[dict]:
     return [*rows, row(what, np.nan, read["memory"], most, "MB", at_most=True)]
 
 
+def wide(d: int) -> tuple[float, float, float]:
+    """Return what a CSV of d columns and four rows costs, in seconds and MB, then a row by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, names = Path(folder, "wide.csv"), [f"x{k}" for k in range(d)]
+        values = np.random.default_rng(0).random((4, d + 1))
+        np.savetxt(path, values, delimiter=",", header=",".join([*names, "y"]), comments="")
+        before, learner, x = memory_mb(), okl.OGD(), dict(zip(names, values[0], strict=False))
+        read = timed(lambda: okl.run(learner, okl.stream(path, label="y")), time.process_time)
+        return read, memory_mb() - before, median_seconds(lambda: learner.predict_one(x), 9)
+
+
+def by_columns(fewer: int, more: int) -> list[dict]:
+    """Return how time and memory grow with the columns: linearly, the ratio is ``more / fewer``."""
+    run_in_process(wide, 10)  # compiles
+    whats = "a CSV of four rows, read", "a CSV of four rows, memory", "predict_one of a dict"
+    units = "times the seconds", "times the MB", "times the seconds"
+    costs = zip(whats, units, *(run_in_process(wide, d) for d in (fewer, more)), strict=True)
+    return [
+        row(f"{what}, {more} columns", np.nan if "MB" in unit else many, many / few, None,
+            f"{unit} of {fewer} columns", at_most=True)
+        for what, unit, few, many in costs
+    ]  # fmt: skip
+
+
 # ---- sweeps ----
 
 CELLS, NARROW, RUNS = 40, okl.Gaussian(0.5), 7
@@ -303,6 +327,7 @@ def jobs(quick: bool) -> list:
         *(partial(inside, name, share, 3000 if quick else 10_000, 3 if quick else 100)
           for name in available(("magic04",) if quick else ("magic04", "casp", "ijcnn1"))
           for share in (0.5, 1.0, 2.0)),
+        lambda: by_columns(*((500, 2000) if quick else (5000, 20_000))),
         lambda: at_each_size(*((30_000, 200) if quick else (5_000_000, 1000))),
     ]  # fmt: skip
 
