@@ -138,8 +138,9 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls;
     no result depends on the threads. When all have ended, the first error is raised.
     """
-    helpers = min(count_cores(), len(calls)) - 1
-    if rounds < FEWEST_ROUNDS or helpers < 1 or getattr(_this, "is_inside", False):
+    alone = rounds < FEWEST_ROUNDS or len(calls) < 2 or getattr(_this, "is_inside", False)
+    helpers = 0 if alone else min(count_cores(), len(calls)) - 1
+    if helpers < 1:
         return [call() for call in calls]
     results: list[Any] = [None] * len(calls)
     errors: dict[int, BaseException] = {}
