@@ -41,8 +41,8 @@ class State(Generic[StateT, WorkT]):
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
-    _GROWS: ClassVar[dict[str | int, int]] = {}  # axes of a part that grow along a count here
-    _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the count whose buffers are as long
+    _GROWS: ClassVar[dict[str | int, int]] = {}  # axis of a shared NamedTuple: its count here
+    _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the one by whose room its arrays grow
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault: BaseException | None = None  # to raise until reset()
     _counts: Integers = np.zeros(8, dtype=np.int64)  # the array ``counts`` of the state

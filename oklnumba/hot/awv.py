@@ -88,7 +88,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
             out.shrinks[t + s] = work.a[s]
             for k in range(Y.shape[1]):
                 y, c = Y[t + s, k], factor.c[k]
-                a = work.a[s]  # read for each k: 1 / a times m has other bits, and for K = 1
+                a = work.a[s]  # read for each k, or LLVM turns m / a into m times 1 / a if K > 1
                 m = ridge_forecast(p, c, work.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
                 if not abs(m / a) < np.inf:
                     return t + s, NOT_FINITE

@@ -1,14 +1,13 @@
 """Rounds of the kernel online Newton step: KONS and Sketched-KONS.
 
-Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1. b_t is the c_t of errata 3; the
-c_t further below is another number:
+Calandriello, Lazaric and Valko 2017 (ICML, "kons"), Algorithm 1:
 
     A_0 = alpha I; for t = 1, ..., T:
         u_t = A_{t-1}^-1 sum_{s<t} b_s phi_s;   ybar_t = phi_t' u_t              # lines 5, 6
         yhat_t = ybar_t - h(ybar_t),   h(y) = sign(y) max(|y| - C, 0)            # line 7, eq. 1
         g_t = l_t'(yhat_t), so g_t phi_t is the gradient;   q_t = phi_t' A_{t-1}^-1 phi_t
-        A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                             # KONS: v_t = 1
-        b_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t
+        A_t = A_{t-1} + v_t eta_t g_t^2 phi_t phi_t'                 # KONS: v_t = 1; else below
+        b_t = v_t eta_t g_t^2 yhat_t - g_t - h(ybar_t) / q_t         # errata 3: c_t
 
 This is the projected Newton step: w_t = u_t - h(ybar_t) / q_t A_{t-1}^-1 phi_t, so
 w_t(x_t) = yhat_t, and u_{t+1} = w_t - g_t A_t^-1 phi_t.
@@ -17,7 +16,7 @@ Sketched-KONS (Algorithm 3, errata 4) has v_t = 1, or 1 / p_t (A^w of section 6)
 p_t = max(min(beta tau_t, 1), gamma), tau_t by KORS for g_t sqrt(eta_t) phi_t, and else v_t = 0.
 
 In kernel form A_{t-1}^-1 brings terms b_s / alpha, which cancel. So b is not kept, but other
-coefficients of u: z_t of the rounds in A, and c_t of the rounds outside. With
+coefficients of u: z_t of the rounds in A, and c_t (not that of errata 3) of those outside. With
 d_t = g_t sqrt(v_t eta_t), D = diag(d) and L L' = D K D + alpha I over the rounds in A:
 
     u(x) = s(x).z + k(x).c,   k of all atoms, c = 0 of those in A
@@ -321,7 +320,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
 def start_block(kernel, X, state, k, offsets):
     """Write D k_i of the rounds before the block behind the rows of L, and k_i.c to the offsets.
 
-    k : (cap,), workspace. cholesky.solve_rows turns the rows into s_i.
+    k : (m,), workspace. cholesky.solve_rows turns the rows into s_i.
     """
     m, r = state.counts[ATOMS], state.counts[IN_A]
     for i in range(X.shape[0]):

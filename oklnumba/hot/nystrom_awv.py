@@ -35,14 +35,15 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
                        if x_t joins: find_direction: rho, f_s, border and gains; extend_span, if
                        rho > 0: R, and q_t gets the entry rho, less a nugget; keep_point, in either
                        case: atom and KORS. Joined or not, below max_size, append_past
-    play_stretches     border_factor: A and b grow, where the span grew, and growth is written for
-                       the certificate; awv_rounds: AWV on q_t
-    certify            the certificate
+    play_stretches     border_factor: A and b grow, where the span grew; what that takes off the
+                       best function's loss goes to out.growth; awv_rounds: AWV on q_t
+    certify            from y_t, a and growth: loss, best function's loss, bound (hot/awv.py)
 
-A forecast before it, nystrom_awv_forecasts, knows the round's coin: sample_point; if x_t will join,
-borrow_direction; p.c / a; return_direction. Two things remain: space.point, so that the round skips
-sample_point (was_forecast); and, if nothing was borrowed, p, so that U and D wait for the next pass
-(Pending, factor.py). What was borrowed is computed again.
+A forecast before the round, nystrom_awv_forecasts, has the round's coin, which is drawn ahead
+(Coins of core/state.py): sample_point; if x_t will join, borrow_direction; p.c / a;
+return_direction. The round then skips sample_point, for space.point is there (was_forecast). If
+nothing was borrowed, it also has p (Pending of factor.py): it learns c without a pass over U, and
+the next pass adds it to U and D. What was borrowed is computed again.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -370,7 +371,7 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
         r = pad(point.q, new_rank)
         # p = U^-T q, which is kept for the round. Q is q as a row.
         solve_points(point.Q, 0, 1, r, factor, model.forgetting, model.work)
-        a[0] = find_shrink(p, factor.inv_d, r)  # in memory, or m / a becomes m times 1 / a
+        a[0] = find_shrink(p, factor.inv_d, r)  # in memory for the same reason as in awv_rounds
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], model.work.scan, r)
             forecasts[t, k] = m if model.is_ridge else m / a[0]

@@ -116,6 +116,7 @@ class _KernelForm(
         start, n = 0, len(X)
         while start < n and not self.stopped:
             played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
+            # STOPPED ends the learning, not the run: the rows that are left are forecast below.
             self._counts[ENDED] = status == STOPPED
             self._count_rounds(played, played, DONE if status == STOPPED else status)
             start += played
@@ -193,7 +194,7 @@ class KONS(_KernelForm):
         self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
         n = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
-        self._reserve({ATOMS: m + n, IN_A: r + n})
+        self._reserve({ATOMS: m + n, IN_A: r + n})  # may exchange self._state
         X, y, kons, eta = X[:n], y[:n], self._state.kons, self._choose_steps(n)
         block = loops.Block(
             L=np.empty((n, n)), d=np.empty(n), c=np.empty(n), z=np.empty(n), H=np.empty((n, n)),
@@ -204,7 +205,7 @@ class KONS(_KernelForm):
             enter(loops.start_block)(self._kernel, X, kons, np.empty(m), block.offsets)
             s_before = kons.L[r : r + n, :r]
             cholesky.solve_rows(kons.L, s_before, r)
-            columns = np.array(X.T, order="C")
+            columns = np.array(X.T, order="C")  # (d, n), as atoms lie
             enter(loops.start_products)(self._kernel, X, columns, kons, block.H, block.offsets)
             cholesky.subtract_squares(s_before, block.H)
             played, status = 0, DONE
@@ -215,9 +216,9 @@ class KONS(_KernelForm):
                 s_block = block.L[first:last, :first]
                 cholesky.solve_rows(block.L, s_block, first)
                 cholesky.subtract_squares(s_block, block.H[first:last, first:last])
-                play = enter(loops.kons_rounds)  # the rounds of the stretch, one by one
-                out = block, kons.totals, trace.predictions
-                played, status = play(y, eta, first, last, self._newton, *out)
+                played, status = enter(loops.kons_rounds)(  # the rounds of the stretch, one by one
+                    y, eta, first, last, self._newton, block, kons.totals, trace.predictions
+                )
         enter(loops.append_block)(X[:played], self._loss_code, block, kons, trace.sizes)
         return played, status
 

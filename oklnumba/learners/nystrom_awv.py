@@ -43,11 +43,11 @@ from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
 NO_SIZES = np.empty(0, dtype=np.int64)  # those of a trace take their place
-GROWTHS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
+BORDERS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
 class Work(NamedTuple):
-    """What depends on the room of the state: arguments of the loops."""
+    """The arguments of the loops: parts of ``_state`` and workspace, put together when it grows."""
 
     space: loops.Space
     model: loops.Model
@@ -144,22 +144,26 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[loops.PAST]))
         point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights)
-        rule = self._kernel, self._joining, max_size, self._hyper.discount
-        space = loops.Space(*rule, state.dictionary, state.past, point)
-        learner = self._hyper.lam, self._is_ridge, self._forgetting
-        model = loops.Model(*learner, state.factor, make_pass_work(state.factor.U))
-        ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((GROWTHS, self._outputs))
-        rows, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(GROWTHS, cap)
-        return Work(space, model, loops.Sampled(rows, ranks, borders, gains, NO_SIZES))
+        space = loops.Space(
+            self._kernel, self._joining, max_size, self._hyper.discount,
+            dictionary=state.dictionary, past=state.past, point=point,
+        )  # fmt: skip
+        model = loops.Model(
+            self._hyper.lam, self._is_ridge, self._forgetting,
+            factor=state.factor, work=make_pass_work(state.factor.U),
+        )  # fmt: skip
+        ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((BORDERS, self._outputs))
+        Z, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(BORDERS, cap)
+        return Work(space, model, loops.Sampled(Z, ranks, borders, gains, NO_SIZES))
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
-        self._forget_forecast()  # the point that was forecast last is not in the new space
+        self._forget_forecast()  # space.point is new: it does not hold what a forecast wrote
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out, certificate = share_trace(self, trace, self._results)
+        out, certificate = share_trace(self, trace, self._results)  # totals stay as arrays grow
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:

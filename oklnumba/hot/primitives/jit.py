@@ -170,7 +170,7 @@ def entry(loop, arguments):
 def enter(loop):
     """Return what calls a loop without a look at types, which are those of the very first call.
 
-    For loops of single rounds; others, and those that get several types, are called directly.
+    For loops that always get the same types, above all those of single rounds.
     """
     return ENTRIES.get(loop) or partial(_enter_first, loop)
 

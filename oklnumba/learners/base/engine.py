@@ -51,7 +51,9 @@ class Trace(NamedTuple):
 
     predictions: np.ndarray  # (n,)
     sizes: np.ndarray  # (n,) for any K
-    loss: np.ndarray | None = None  # (n,), of learners with a certificate, as the next two
+    # A certificate: after each round loss - comparator <= bound, with the squared loss so far, and
+    # the least penalised squared loss of one function on the same rounds.
+    loss: np.ndarray | None = None  # (n,), as the next two
     comparator: np.ndarray | None = None
     bound: np.ndarray | None = None
     guaranteed: np.ndarray | None = None  # (n,), least comparator + bound of certified members
@@ -257,7 +259,7 @@ class Engine(State[StateT, WorkT], Params):
         self._count_rounds(n, *self._play_with_room(rounds))
 
     def _count_rounds(self, n: int, played: int, status: int) -> None:
-        """Count n rounds, or raise the error of the round where the loop stopped."""
+        """Count n rounds if the status is DONE; else raise the error of row ``played``."""
         if status != jit.DONE:
             self._raise_status(status, played)
         self._played += n

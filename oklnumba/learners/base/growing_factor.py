@@ -33,7 +33,7 @@ class GrowingFactor(Learner[StateT, WorkT]):
 
     def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
-        self._forget_forecast()  # its row of L, behind those in use, is not copied
+        self._forget_forecast()  # KernelAWV's row of L, behind those in use, is not copied
 
     def _reserve_ahead(self) -> None:
         """Reserve rows for the rounds to come if there is memory, so that none is copied later."""

@@ -4,8 +4,8 @@ A round, in order:
 
 - ``learn_one``: ``SingleRound`` takes point and label, else core/inputs.py checks them; at the
   first round ``_begin`` calls ``_open``, which puts the fields in force, and that ``_start``, which
-  makes the state (core/state.py); ``_play`` plays the round; a fault that was set before is gone;
-- ``okl.run`` (protocol/run.py): checks, blocks of 64, 128, ... up to ``run_rows`` rows, the turns
+  makes the state (core/state.py); ``_play`` plays the round; ``_fault`` is set until it is over;
+- ``okl.run`` (protocol/run.py): checks, blocks of 64, 64, 128, ... to ``run_rows`` rows, the turns
   of late labels, then ``_play_rows`` for each: ``_begin``, ``_trace``, and ``_play`` for each
   ``block_rows`` rows; ``Record.add``;
 - ``save``: ``get_contents`` and ``_export``; loading: ``_open``, then ``_restore`` (contents.py).

@@ -13,7 +13,7 @@ class Traits(NamedTuple):
     certificate_rows: int = 0  # arrays of its certificate in a Trace: 3, or 4 with ``guaranteed``
     outputs_at_once: bool = False  # whether it plays K labels per round, (n, K), on one state
     in_threads: bool = False  # whether other threads may play it: it makes no calls of BLAS
-    run_rows: int = PLAY_ROWS  # rounds between two readings of the clock
+    run_rows: int = PLAY_ROWS  # most rounds of a run's block: it looks at the clock between two
     block_rows: int = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     needs_each_label: str | None = None  # the class that refuses late and missing labels
     needs_last_label: str | None = None  # the class that refuses late labels only
@@ -24,7 +24,7 @@ class Traits(NamedTuple):
 class InForce(NamedTuple):
     """The hyper-parameters of a state, which later assignments to fields do not change."""
 
-    hyper: Any  # their names, as loops take them: a Metric is split into kernel and scales
+    hyper: Any  # a namespace, as loops take them: a Metric is split into kernel and scales
     unscaled: dict[str, Any]  # the kernels before that
     scales: np.ndarray | None = None  # of a Metric: the state is that of the scaled inputs
     has_matrix: bool = False  # whether a kernel is Precomputed
