@@ -379,6 +379,32 @@ def test_labels_that_are_late_cost_more_than_the_bound_of_labels_at_once():
     assert late.losses.sum() - found.comparator[-1] > 2.0 * found.bound[-1]
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_no_bound_is_shown_where_recalled_forecasts_break_it(told):
+    """Live by notes, or without them by the replay of the restart in round 512."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (530, 2))
+    y = np.where(np.arange(530) < 130, 0.1, 1.0) * (X[:, 0] - X[:, 1])
+    learner = okl.SelfTuning(budget=8).partial_fit(X[:130], y[:130])
+    asked = learner.ask(X[130:500])
+    learner.partial_fit(X[130:500], y[130:500], known=asked if told else asked.known)
+    found = okl.run(learner, X[500:], y[500:]).certificate
+    assert (found.regret <= found.bound).all() and (found.loss <= found.guaranteed).all()
+    assert np.isinf(found.bound[20:]).all() and np.isfinite(found.bound[:5]).all() != told
+
+
+def test_no_other_call_comes_between_late_rows_and_their_notes(monkeypatch):
+    owned, play = [], okl.SelfTuning._play_rows
+
+    def look(self, *rows):
+        owned.append(self._lock._is_owned())
+        return play(self, *rows)
+
+    monkeypatch.setattr(okl.SelfTuning, "_play_rows", look)
+    X, y = stream(make(okl.SelfTuning), n=60)
+    okl.run(okl.SelfTuning(budget=8), X, y, delay=3)
+    assert owned and all(owned)
+
+
 def test_bad_labels_are_named_by_their_row():
     X, y = stream(make(okl.POMDR))
     gaps = with_gaps(y)

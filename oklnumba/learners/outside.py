@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.checks import repr_short, require_number
+from oklnumba.core.guard import locked
 from oklnumba.core.params import repr_type
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
@@ -52,6 +53,7 @@ class Outside(Foreign):
             learn(X[t].copy(), label)
             self._played += 1
 
+    @locked
     def _learn_rows(
         self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
     ) -> None:

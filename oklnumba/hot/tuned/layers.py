@@ -56,8 +56,9 @@ class LayerState(NamedTuple):
     final_squares: Annotated[Array, "outputs", "final"]
     final_tally: Annotated[Array, "outputs", "tally"]
     centre: Annotated[Array, "outputs"]  # of the range that sets rates
-    excess: Annotated[Array, "outputs"]  # bound on the regret of the aggregations
-    ended_excess: Annotated[Array, "outputs"]  # the part before they last began anew
+    # Bound on the regret of the aggregations, infinite once labels have come late.
+    excess: Annotated[Array, "outputs", UNBOUNDED]
+    ended_excess: Annotated[Array, "outputs", UNBOUNDED]  # the part before they last began anew
     loss: Annotated[Array, "outputs"]  # of the forecasts
     member_losses: Annotated[Array, "outputs", "members"]
     # What the forecasts of rounds replayed here lost more at the time than in the replay.

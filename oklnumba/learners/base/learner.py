@@ -236,13 +236,13 @@ class Learner(Engine[StateT, WorkT]):
         """Return the forecasts that a run stores."""
         return self.predict(X)
 
+    @locked
     def _learn_rows(
         self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
     ) -> None:
         """Learn late labels.
 
-        leads : (n,), of rounds before a row's own, those it did not know; notes : of its forecast,
-        NaN or too few where there are none.
+        leads : (n,), rounds before a row's that it did not know; notes : of its forecast, if any.
         """
         self._begin(X.shape[1], *y.shape[1:])
         self._set_late(fit_notes(notes, len(X), self._notes), leads)

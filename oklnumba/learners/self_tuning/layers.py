@@ -86,6 +86,8 @@ class Layers(State[LayersState, None]):
     def play(self, rounds: Rounds, offsets: np.ndarray, out: loops.LayerResults) -> None:
         """Play rounds that all members have played; without labels only predictions are written."""
         Y = rounds.Y - offsets if rounds.learns else NO_LABELS
+        if rounds.learns and not np.isnan(rounds.made).all():
+            self._state.layers.ended_excess[:] = np.inf  # no bound holds for recalled forecasts
         run_together([
             partial(self._play_output, rounds, k, Y, offset, out)
             for k, offset in enumerate(offsets.tolist())
@@ -146,6 +148,7 @@ class Layers(State[LayersState, None]):
         # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]
         layers.replay_gap[:] = total - layers.loss
+        layers.ended_excess[np.isinf(other._state.layers.ended_excess)] = np.inf  # as in play
         self._state.member_gaps[:] = losses - layers.member_losses
 
     def member_losses(self) -> np.ndarray:

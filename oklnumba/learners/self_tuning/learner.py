@@ -73,8 +73,8 @@ class SelfTuning(Learner):
     The certificate is against the best penalised function of each member that forgets nothing, and
     against each expert: ``bound`` is for ``member``, which has the least comparator, ``guaranteed``
     for all (docs/self_tuning.md). Late labels are learned with the last labels known when their
-    rows were forecast, and layers learn from what members forecast then (``ask``). Several outputs
-    see the last 4 labels of each.
+    rows were forecast, and layers learn from what members forecast then (``ask``); from then on the
+    bound is infinite. Several outputs see the last 4 labels of each.
 
     Examples
     --------
