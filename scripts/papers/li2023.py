@@ -63,6 +63,9 @@ def susy() -> Case:
     return Case("susy30k", 4.0, 2 / 3, instead_of="50,000 rows of SUSY")
 
 
+CASES = (MAGIC04, W8A, MUSHROOMS, MNIST12, A9A, IJCNN1, susy())  # of Tables 2 and 4
+
+
 def published(table: int, case: Case):
     """Return what a table of the paper has of a case, by algorithm."""
     where = str(table), case.name.removesuffix("30k"), f"{case.sigma:g}"

@@ -19,19 +19,12 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE, Out, enter
 from scripts.common import FIGURES, publish, read_csv
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, THEORY, explain
 from scripts.papers.li2023 import (
-    A9A,
-    IJCNN1,
-    MAGIC04,
-    MNIST12,
-    MUSHROOMS,
-    W8A,
+    CASES,
     begin,
     mean_and_sd,
     play,
-    susy,
 )  # fmt: skip
 
-CASES = (MAGIC04, W8A, MUSHROOMS, MNIST12, A9A, IJCNN1, susy())
 RATES = (0.03, 0.1, 0.3, 1.0)  # tried after the first removal, on another permutation
 MERGED, UNSCALED, MERGED_NEW, NEWER, OLDER, RESTARTED = REMOVED = (
     "merged", "merged, not scaled", "merged into newer", "newer half dropped",

@@ -11,22 +11,16 @@ from oklnumba import plots
 from scripts.common import collect, publish
 from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain
 from scripts.papers.li2023 import (
-    A9A,
+    CASES,
     EXPONENTS,
-    IJCNN1,
-    MAGIC04,
-    MNIST12,
     MUSHROOMS,
-    W8A,
     begin,
     data,
     mean_and_sd,
     play,
     published,
-    susy,
 )
 
-CASES = (MAGIC04, W8A, MUSHROOMS, MNIST12, A9A, IJCNN1, susy())
 SEEDS, QUICK_SEEDS = 3, 2
 SETTINGS = {  # the period as a share of T, or in losses; and what else is not as in the first
     "map every 0.3 T losses": (0.3, {}),

@@ -85,7 +85,7 @@ def _digest(*texts: str) -> str:
 def spell(kind) -> str:
     """Return numba's type of an argument, or several, as text, with the fields of NamedTuples.
 
-    Machine code finds a field by its place: if an edit exchanges two fields, it must be made anew.
+    Machine code finds a field by its place: if an edit exchanges two fields, it must be made again.
     """
     if isinstance(kind, BoundType):
         return f"Bound({spell(kind.arguments)})"

@@ -8,7 +8,7 @@ import numpy as np
 class Asked(NamedTuple):
     """Forecasts of n rows whose labels come late."""
 
-    forecasts: np.ndarray  # (n,)
+    forecasts: np.ndarray  # (n,), or (n, K); the scores of OneVsRest
     known: np.ndarray  # (n,): rounds learned by then
     notes: np.ndarray  # (n, any number): what the learner needs of them when it learns the rows
 

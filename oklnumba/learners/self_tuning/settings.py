@@ -110,9 +110,9 @@ STAGES = len(FIRST_LAYER) + len(STACKS) + len(CORRECTIONS)  # forecasts of layer
 
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a new ensemble
 # A restart before round LATE leaves out the last quarter of the past, a later one the last seventh,
-# a growth of trees the last sixteenth. In single rounds the work of a restart is spread over what
-# it leaves out, so that no round takes over five times the median one: PIECES_PER_ROUND[i] pieces
-# of PIECE_ROWS rows after each round, i the restart.
+# one out of schedule, as a growth of trees, the last sixteenth. In single rounds a restart's work
+# is spread over what it leaves out, so that few take over five times the median one:
+# PIECES_PER_ROUND[i] pieces of PIECE_ROWS rows after each round, i the restart.
 LATE, RESTART_SHARES, GROWTH_SHARE = 8192, (4, 7), 16
 PIECES_PER_ROUND, PIECE_ROWS = (4, 2, 2, 1, 1, 1), 15
 JOIN_COST = 3  # a row that may join a dictionary takes as long as so many others
