@@ -52,7 +52,8 @@ def textbook(learner, X, y, delay, batch, forecast="predict", tell=lambda asked:
         there = [s for s in range(learned, last) if np.all(y[s] == y[s])]
         for _, some in groupby(there, lambda s: asked[s].notes.shape):
             rows = [*some]
-            known = Asked(*map(np.concatenate, zip(*[asked[s] for s in rows], strict=True)))
+            each = zip(*[vars(asked[s]).values() for s in rows], strict=True)
+            known = Asked(*map(np.concatenate, each))
             learner.partial_fit(X[rows], y[rows], known=tell(known))
         learned = max(learned, last)
 
@@ -170,6 +171,24 @@ def test_what_members_forecast_in_time_reaches_them_in_other_learners(inner):
     assert_array_equal(textbook(predicted, X, y, 5, 4, tell=pass_time)[0], run.predictions)
     found, _ = textbook(untold, X, y, 5, 4, tell=lambda asked: asked.known)
     assert (found != run.predictions).any()
+
+
+def test_what_was_asked_is_learned_in_any_pieces_and_by_its_own_learner_only():
+    learner = okl.Intervals(okl.SelfTuning(budget=20))
+    X, y = stream(learner)
+    early, (whole, pieces) = learner.ask(X[:2]), [copy.deepcopy(learner) for _ in range(2)]
+    for one in (whole, pieces):
+        one.partial_fit(X[:2], y[:2], known=early).partial_fit(X[2:60], y[2:60])
+    asked = whole.ask(X[60:])
+    whole.partial_fit(X[60:], y[60:], known=asked)
+    for rows in (slice(0, 1), [1, 2, 3], slice(4, None)):
+        pieces.partial_fit(X[60:][rows], y[60:][rows], known=asked[rows])
+    assert len(asked[7]) == 1 and contents(pieces) == contents(whole)
+    refused("known must be what ask returned", whole.partial_fit, X[:1], y[:1], known=60)
+    for other in (okl.SelfTuning(), okl.Intervals(okl.PKAWV(okl.TaylorFeatures(2)))):
+        other.partial_fit(X[:60], y[:60])
+        with pytest.raises(ValueError, match="known is of another learner: its rows"):
+            other.partial_fit(X[60:], y[60:], known=asked)
 
 
 # ---- rows without a label ----

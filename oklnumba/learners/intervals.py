@@ -14,6 +14,8 @@ from oklnumba.learners.base.learner import Learner, Trace, check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
+FIRST = 0.0, np.inf, np.nan  # f, h and Q where a row was asked before there was any data
+
 
 class IntervalsState(NamedTuple):
     """The numbers of interval_rounds."""
@@ -112,7 +114,8 @@ class Intervals(Wrapper[IntervalsState]):
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
         super()._set_late(notes[:, 3:], leads)
         if leads is not None:
-            self._issued = np.column_stack([notes[:, :3], leads])
+            issued = np.where(np.isnan(notes[:, :1]), FIRST, notes[:, :3])
+            self._issued = np.column_stack([issued, leads])
 
     def _forecast_rows(self, X: np.ndarray, notes: np.ndarray = NO_NOTES) -> Trace:
         trace = super()._forecast_rows(X, notes)

@@ -127,12 +127,15 @@ def final_state(state, k):
 
 
 @hot
-def keep_stage(t, j, k, forecast, layers, made):
-    """Note what stage j forecasts now; return what it forecast when round t was asked, if known."""
+def keep_stage(t, j, k, forecast, B, layers, made):
+    """Note what stage j forecasts now; return what it forecast when round t was asked, if known.
+
+    That is cut to the present range, which may have shrunk since.
+    """
     centre = layers.state.centre[k]
     layers.stages[t, j, k] = forecast + centre
     if t < made.shape[0] and made[t, j, k] == made[t, j, k]:  # not NaN
-        return made[t, j, k] - centre
+        return clip(made[t, j, k] - centre, B)
     return forecast
 
 
@@ -154,7 +157,7 @@ def write_forecasts(t, k, some, base, B, regressed, layers, made, h_and_c):
     first, stop = some
     for j in range(first, stop):
         forecast = clip(base + B * regressed[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
-        h_and_c[j] = keep_stage(t, layers.kinds.shape[0] + j, k, forecast, layers, made)
+        h_and_c[j] = keep_stage(t, layers.kinds.shape[0] + j, k, forecast, B, layers, made)
 
 
 @hot
@@ -239,9 +242,9 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
         if status != DONE:
             return played, status
     for t in range(n):
-        for j in range(layers.kinds.shape[0]):
-            work.aggregates[j, t] = keep_stage(t, j, k, work.aggregates[j, t], layers, made)
         B = work.B[t]
+        for j in range(layers.kinds.shape[0]):
+            work.aggregates[j, t] = keep_stage(t, j, k, work.aggregates[j, t], B, layers, made)
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
         if learns:

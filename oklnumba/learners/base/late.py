@@ -1,21 +1,45 @@
 """Rows whose labels come late: what a learner keeps of their forecasts until it learns them."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from oklnumba.core.checks import require
 
-class Asked(NamedTuple):
-    """Forecasts of n rows whose labels come late."""
+
+@dataclass(frozen=True)
+class Asked:
+    """Forecasts of n rows whose labels come late, as ``ask`` returns; ``asked[2:5]`` is of some."""
 
     forecasts: np.ndarray  # (n,), or (n, K); the scores of OneVsRest
     known: np.ndarray  # (n,): rounds learned by then
     notes: np.ndarray  # (n, any number): what the learner needs of them when it learns the rows
+
+    @classmethod
+    def read(cls, known: Any, refuses: str | None, issuer: str | None) -> "Asked":
+        """Return what ``known`` of ``partial_fit`` is, if this learner, by its traits, takes it."""
+        require(not refuses, "known", known, f"None: {refuses} needs each label at once")
+        if isinstance(known, Asked):
+            return known
+        require(not issuer, "known", known, f"what ask returned: {issuer} keeps what it issued")
+        return Asked(NO_NOTES, known, NO_NOTES)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def __getitem__(self, rows: Any) -> "Asked":
+        rows = [rows] if isinstance(rows, int) else rows
+        return Asked(self.forecasts[rows], self.known[rows], self.notes[rows])
 
 
 NO_NOTES = np.empty((0, 0))
 
 
 def fit_notes(notes: np.ndarray, n: int, width: int) -> np.ndarray:
-    """Return notes, (n, width); NaN in place of those that are of another shape."""
-    return notes if notes.shape == (n, width) else np.full((n, width), np.nan)
+    """Return notes, (n, width), NaN if there are none; refuse those of another learner."""
+    if notes.shape == (n, width):
+        return notes
+    if notes.shape[1]:
+        raise ValueError("known is of another learner: its rows must have been asked of this one")
+    return np.full((n, width), np.nan)

@@ -174,10 +174,10 @@ class Learner(Engine[StateT, WorkT]):
             if known is None:
                 self._play_rows(X, y)
             else:
-                fixed = self._traits.needs_each_label or self._traits.needs_last_label
-                require(not fixed, "known", known, f"None: {fixed} needs each label at once")
-                known, notes = known[1:] if isinstance(known, Asked) else (known, NO_NOTES)
-                self._learn_rows(X, y, inputs.as_leads(known, self.rounds, len(y)), notes)
+                refuses = self._refuses_late or self._traits.needs_each_label
+                asked = Asked.read(known, refuses, self._traits.needs_last_label)
+                leads = inputs.as_leads(asked.known, self.rounds, len(y))
+                self._learn_rows(X, y, leads, asked.notes)
             self._schema = schema
         return self
 
