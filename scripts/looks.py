@@ -9,6 +9,7 @@ from oklnumba import plots
 BOUND, RATE = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and other closed forms
 THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
 BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
+WINE = "#882255"  # of Paul Tol's muted scheme, which the colour-blind tell apart, too
 LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts
     "FrequentKONS": (SKY, "-", "o"),
     "Pros-N-KONS": (VERMILLION, "-", "D"), "CON-KONS": (VERMILLION, "--", "d"),
@@ -20,7 +21,7 @@ LOOKS = {  # of an algorithm in all figures; the first name that a label contain
     "OGD, linear": (PINK, "-", ">"), "Linear": (PINK, "-", "x"), "AdaGrad": (PINK, ":", "X"),
     "FOGD": (ORANGE, ":", "P"), "NOGD": (GREEN, "-.", "v"), "SkeGD": (PINK, ":", "X"),
     "BOGD": (ORANGE, "--", "s"), "B(AO)2KS": (VERMILLION, (0, (7, 2)), "D"),
-    "POMD": (BLUE, "-", "o"), "OGD": (BLACK, "-", "^"), "SGD": (BLACK, "--", "^"),
+    "POMD": (WINE, "-", "o"), "OGD": (BLACK, "-", "^"), "SGD": (BLACK, "--", "^"),
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tu
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import available, load_own, parse_args, publish
-from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
+from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, WINE
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
@@ -38,7 +38,7 @@ LOOKS = {  # colours as in the other figures; linear learners are pink
     "PKAWV, Taylor": (BLUE, "v"), "PKAWV, Fourier": (BLUE, "p"),
     "PKAWV, Fourier, half-life 500": (BLUE, "8"),
     "NystromAWV": (GREEN, "^"), "NystromAWV, ridge": (GREEN, "X"),
-    "FrequentKONS": (SKY, "1"), "FOGD": (ORANGE, "P"), "NOGD": (GREEN, "<"), "POMDR": (BLUE, "D"),
+    "FrequentKONS": (SKY, "1"), "FOGD": (ORANGE, "P"), "NOGD": (GREEN, "<"), "POMDR": (WINE, "D"),
     "LinearAWV": (PINK, "x"), "LinearAWV, half-life 500": (PINK, "+"), "OGD": (PINK, ">"),
 }  # fmt: skip
 LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
