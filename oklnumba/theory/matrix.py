@@ -103,8 +103,9 @@ def pivoted_cholesky(
         if seed is None:
             take = np.argsort(-delta, kind="stable")[:PIVOTS]
         else:
-            size = min(PIVOTS, int(np.count_nonzero(delta)))
-            take = rng.choice(n, size, replace=False, p=delta / delta.sum())
+            left = np.where(delta > tol, delta, 0.0)  # the others are rounding
+            size = min(PIVOTS, int(np.count_nonzero(left)))
+            take = rng.choice(n, size, replace=False, p=left / left.sum())
             take = take[np.argsort(-delta[take], kind="stable")]
         take = take[delta[take] > tol][: most - r]
         block = kernel(X[take]) - F[take, :r] @ F[take, :r].T
