@@ -64,7 +64,8 @@ class Tree(Wrapper[TreeState]):
     Ours, after the tree of xRFM (Beaglehole, Holzmueller, Radhakrishnan and Belkin 2025), made
     online. The widest input has the largest mean distance from its median; put
     ``Standardized(Tree(learner))`` to compare inputs on one scale. Rows at the median go left. A
-    leaf whose rows are all equal tries again after ``leaf_rows`` more.
+    leaf whose rows are all equal tries again after ``leaf_rows`` more. Of late labels leaves do not
+    see how late they are: a ``SelfTuning`` in them learns each as if it had come at once.
 
     The certificate is against one function for each present leaf, of all rows that belong there.
     Its bound is the sum of the leaves' bounds, plus the loss of the forecasts given before splits
