@@ -69,7 +69,8 @@ def group_names() -> dict[str, list[str]]:
         value = getattr(okl, name)
         if not inspect.ismodule(value) and getattr(value, "__name__", name) == name:
             found.setdefault(value.__module__, []).append(name)
-    found["oklnumba.protocol.runs"].append("protocol.runs.Certificate")  # of a run
+    returned = "protocol.runs.Certificate", "learners.base.late.Asked"  # by a run, by ask
+    found["oklnumba.protocol.runs"] += returned
     return found
 
 

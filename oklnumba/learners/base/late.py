@@ -10,11 +10,23 @@ from oklnumba.core.checks import require
 
 @dataclass(frozen=True)
 class Asked:
-    """Forecasts of n rows whose labels come late, as ``ask`` returns; ``asked[2:5]`` is of some."""
+    """Forecasts of n rows whose labels come late, as ``ask`` returns.
 
-    forecasts: np.ndarray  # (n,), or (n, K); the scores of OneVsRest
-    known: np.ndarray  # (n,): rounds learned by then
-    notes: np.ndarray  # (n, any number): what the learner needs of them when it learns the rows
+    ``asked[rows]`` are those of some rows: a slice, a list of numbers, or one number.
+
+    Attributes
+    ----------
+    forecasts : (n,) or (n, K) array
+        The scores of ``OneVsRest``.
+    known : (n,) integer array
+        Rounds learned by then.
+    notes : (n, any number) array
+        What the learner needs of them when it learns the rows.
+    """
+
+    forecasts: np.ndarray
+    known: np.ndarray
+    notes: np.ndarray
 
     @classmethod
     def read(cls, known: Any, refuses: str | None, issuer: str | None) -> "Asked":
@@ -29,7 +41,7 @@ class Asked:
         return len(self.known)
 
     def __getitem__(self, rows: Any) -> "Asked":
-        rows = [rows] if isinstance(rows, int) else rows
+        rows = [rows] if isinstance(rows, int | np.integer) else rows
         return Asked(self.forecasts[rows], self.known[rows], self.notes[rows])
 
 
