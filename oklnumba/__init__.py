@@ -30,6 +30,7 @@ from oklnumba.experiments.sizes import regret_vs_size
 from oklnumba.experiments.sweep import sweep
 from oklnumba.experiments.table import Table
 from oklnumba.learners.aioli import AIOLI
+from oklnumba.learners.aogd import AOGD
 from oklnumba.learners.awv import PKAWV, KernelAWV, KernelRidge, LinearAWV, LinearRidge
 from oklnumba.learners.bao2ks import BAO2KS
 from oklnumba.learners.base.contents import restore_learner
@@ -72,18 +73,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AIOLI", "ALD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD", "PKAWV",
-    "POMD", "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL", "Experts",
-    "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian", "GrowingPKAWV", "Hedge",
-    "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Lags", "Laplacian", "LazyOGD",
-    "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric", "Monitored",
-    "MultiOutput", "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep",
-    "OnlineToBatch", "PNorm", "Perceptron", "Polynomial", "Precomputed", "Projectron",
-    "ProsNKONS", "Refit", "Run",
-    "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS", "Standardized", "Standardizer",
-    "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree", "UniformSampling", "Winnow",
-    "WithFeatures", "adversary", "datasets", "interop", "learned_metric", "load", "losses", "oco",
-    "plots", "regret_vs_size", "run", "stream", "sweep", "theory", "warm_up",
+    "AIOLI", "ALD", "AOGD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD",
+    "PKAWV", "POMD", "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL",
+    "Experts", "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian",
+    "GrowingPKAWV", "Hedge", "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Lags",
+    "Laplacian", "LazyOGD", "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric",
+    "Monitored", "MultiOutput", "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep",
+    "OnlineToBatch", "PNorm", "Perceptron", "Polynomial", "Precomputed", "Projectron", "ProsNKONS",
+    "Refit", "Run", "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS", "Standardized",
+    "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree", "UniformSampling",
+    "Winnow", "WithFeatures", "adversary", "datasets", "interop", "learned_metric", "load",
+    "losses", "oco", "plots", "regret_vs_size", "run", "stream", "sweep", "theory", "warm_up",
 ]  # fmt: skip
 
 

@@ -153,12 +153,16 @@ def test_half_of_the_certificate_is_exceeded_and_it_needs_its_second_term():
     assert 0.9 * bound < regret <= bound  # without (I - P) phi the bound would be 0.005
 
 
-def test_the_package_plays_this_game_without_room():
+@pytest.mark.parametrize(
+    "sampler", [{"mu": 0.05, "beta": 3.0}, {"mu": 1e-3, "sampler": "ald"}], ids=str
+)
+def test_the_package_plays_this_game_without_room(sampler):
     """ProsNKONS(restart=False) is the game with forecasts cut to [-C, C]."""
     X = inputs("clustered", N, 2, np.random.default_rng(3))
     y = labels("function", X, np.random.default_rng(4))
-    run = okl.run(okl.ProsNKONS(GAUSSIAN, mu=0.05, beta=3.0, restart=False), X, y)
+    run = okl.run(okl.ProsNKONS(GAUSSIAN, restart=False, **sampler), X, y)
     joins = set(np.flatnonzero(np.diff(run.sizes, prepend=0)).tolist())
+    assert "sampler" not in sampler or joins == ald(GAUSSIAN(X), 1e-3)
     game, _, m = con_kons(
         features(GAUSSIAN, X), joins, lambda t, p: y[t], "squared", 1.0, 1.0, 1 / 16, 0.0
     )

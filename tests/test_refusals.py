@@ -193,6 +193,8 @@ CONFLICTS = [  # values that do not go together, and what the message says
     (okl.NystromAWV, {"sampler": True}, "sampler must be"),
     (okl.ProsNKONS, {"sampler": 1.5}, "sampler must be"),
     (okl.ProsNKONS, {"sampler": 0.5, "mu": 2.0}, "mu=2.0 would be ignored"),
+    (okl.ProsNKONS, {"sampler": "ald", "beta": 2.0}, "beta=2.0 would be ignored"),
+    (okl.NystromAWV, {"sampler": "ald"}, "sampler must be"),
     (okl.ProsNKONS, {"loss": "hinge"}, "loss='hinge' has no curvature.*FOGD"),
     (okl.KONS, {"loss": "hinge"}, "loss='hinge' has no curvature.*FOGD"),
     (okl.SketchedKONS, {"loss": "absolute"}, "loss='absolute' has no curvature.*FOGD"),

@@ -176,7 +176,7 @@ def test_rivals_on_open_sets_do_not_look_ahead_and_ranks_are_those_of_demsar():
                 runs.append(sets.play(who, data))
         assert all((a[:121] == b[:121]).all() for a, b in (runs[::2], runs[1::2]))
         assert all((a != b).any() for a, b in (runs[::2], runs[1::2]))
-    errors = {sets.WHOLE: 1.0, sets.HALF: 1.0}
+    errors = sets.WHOLE, sets.HALF, sets.ONCE
     players = [who for who in sets.LIBRARIES if who != sets.SLOW][:4]
     rows = [{"set": i, "who": who} | {k: float(i % 3 + j) for k in errors}
             for i in range(14) for j, who in enumerate(players)]  # fmt: skip

@@ -265,11 +265,14 @@ class ALD(_Sampler[loops.ALDState]):
         ))  # fmt: skip
 
 
-def check_sampler(name: str, value: Any) -> str | float:
-    """Return the sampler of a learner: "kors", "kors_listed" or a probability in (0, 1]."""
-    named = isinstance(value, str) and value in ("kors", "kors_listed")
+def check_sampler(
+    name: str, value: Any, names: tuple[str, ...] = ("kors", "kors_listed")
+) -> str | float:
+    """Return the sampler of a learner: one of some names or a probability in (0, 1]."""
+    named = isinstance(value, str) and value in names
     fixed = not isinstance(value, str) and number(value) and 0 < value <= 1
-    require(named or fixed, name, value, '"kors", "kors_listed", or a probability in (0, 1]')
+    listed = ", ".join(f'"{one}"' for one in names)
+    require(named or fixed, name, value, f"{listed}, or a probability in (0, 1]")
     return value if named else float(value)
 
 

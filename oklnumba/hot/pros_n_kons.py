@@ -3,7 +3,7 @@
 Calandriello, Lazaric and Valko 2017 (NIPS), Algorithm 1:
 
     I = {}, w = 0, A = alpha I; for t = 1, ..., T:
-        KORS looks at x_t and tosses a coin; if it keeps x_t:
+        KORS looks at x_t and tosses a coin, or ALD measures its distance; if it keeps x_t:
             I = I + {x_t}; K_I = U S^2 U' gives a new map phi(x) = S^-1 U' k_I(x)
             w = 0, A = alpha I                # CON-KONS carries w and A over to the new map
         w = w - A^-1 phi_t h(phi_t.w) / (phi_t' A^-1 phi_t),   h(z) = sign(z) max(|z| - C, 0)
@@ -17,8 +17,11 @@ append coordinates, so CON-KONS carries w and A over unchanged.
 import math
 from typing import Annotated, NamedTuple
 
+import numpy as np
+
 from oklnumba.hot.newton import newton_round
 from oklnumba.hot.primitives.dictionary import (
+    IN_SPAN,
     RANK,
     Dictionary,
     JoiningRule,
@@ -66,6 +69,7 @@ class GrowthRule(NamedTuple):
     """When the dictionary grows, and what happens to A and w then."""
 
     joining: JoiningRule
+    ald: float  # if positive: x_t joins if its squared distance to the span is more
     alpha: float  # A = alpha I in a new direction, after a restart in all
     restart: bool  # False: CON-KONS
 
@@ -107,6 +111,16 @@ def grow_dictionary(x, k_xx, probability, growth, state, work):
 
 
 @hot
+def growth_probability(growth, dictionary, k_tt, work):
+    """Return the probability with which x_t joins: by ALD 0 or 1, or NaN."""
+    if growth.ald > 0.0:
+        delta = squared_distance(work.q, k_tt, dictionary.counts[RANK])
+        joins = 1.0 if delta > larger(growth.ald, IN_SPAN * k_tt) else 0.0
+        return joins if abs(delta) < np.inf else np.nan
+    return joining_probability(growth.joining, dictionary, work.k, k_tt, work.b)
+
+
+@hot
 def pros_n_kons_rounds(X, y, coins, first, kernel, growth, step, state, work, out):
     """Play Pros-N-KONS or, without restarts, CON-KONS. step : A grows by eta / 2 g g'."""
     dictionary, counts = state.dictionary, state.dictionary.counts
@@ -117,7 +131,7 @@ def pros_n_kons_rounds(X, y, coins, first, kernel, growth, step, state, work, ou
         kernel_row(kernel, x, dictionary.atoms, m, work.k)
         k_tt = kernel_diag(kernel, x)
         solve_coordinates(dictionary, work.k, work.q)
-        p_t = joining_probability(growth.joining, dictionary, work.k, k_tt, work.b)
+        p_t = growth_probability(growth, dictionary, k_tt, work)
         if not p_t >= 0.0:
             return t, NOT_FINITE
         if coins[t] < p_t and not grow_dictionary(x, k_tt, p_t, growth, state, work):
@@ -148,5 +162,5 @@ def pros_n_kons_forecasts(X, coin, kernel, growth, step, state, work, forecasts)
         forecasts[t] = smaller(larger(dot(work.q, factor.c, rank), -step.C), step.C)
         if growth.restart:
             k_xx = kernel_diag(kernel, x)
-            if coin < joining_probability(growth.joining, dictionary, work.k, k_xx, work.b):
+            if coin < growth_probability(growth, dictionary, k_xx, work):
                 forecasts[t] = 0.0

@@ -1,4 +1,4 @@
-"""scikit-learn estimators over any learner: ``fit`` plays the rows once."""
+"""scikit-learn estimators over any learner: ``fit`` plays the rows online."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -168,7 +168,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
-    """A scikit-learn classifier over any learner; its fit plays the rows online, once.
+    """A scikit-learn classifier over any learner; its fit plays the rows online.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):
-    """A scikit-learn regressor over any learner; its fit plays the rows online, once.
+    """A scikit-learn regressor over any learner; its fit plays the rows online.
 
     Parameters
     ----------

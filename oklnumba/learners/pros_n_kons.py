@@ -1,11 +1,13 @@
-"""Pros-N-KONS and CON-KONS: the online Newton step on the span of a KORS dictionary."""
+"""Pros-N-KONS, CON-KONS, NONS-ALD: the online Newton step on the span of a dictionary."""
+
+from functools import partial
 
 import numpy as np
 
-from oklnumba.components.dictionaries import sampler_field
+from oklnumba.components.dictionaries import check_sampler
 from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import Part
-from oklnumba.core.params import KW_ONLY, field_in, flag, positive, random_seed
+from oklnumba.core.params import KW_ONLY, field_in, field_with, flag, positive, random_seed
 from oklnumba.hot import pros_n_kons as loops
 from oklnumba.hot.newton import Step
 from oklnumba.hot.primitives.jit import ATOMS, Out, enter
@@ -32,9 +34,11 @@ class ProsNKONS(
     kernel, loss, C, alpha, eta
         As in KONS with the constant schedule.
     mu, beta, eps, sampler
-        Of KORS, as in NystromAWV.
+        Of KORS, as in NystromAWV. Or ``sampler="ald"``: x_t joins if its squared distance to the
+        span is more than mu.
     restart : bool
-        False: CON-KONS.
+        False: CON-KONS; with the sampler "ald" NONS-ALD of Li and Liao 2023 (ICML), whose code has
+        alpha = 1, mu = 25 / n and eta = 1 / (2 C^2 + 2).
     seed : int
         Of the coins.
 
@@ -61,7 +65,9 @@ class ProsNKONS(
     mu: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
-    sampler: str | float = sampler_field("kors")
+    sampler: str | float = field_with(
+        partial(check_sampler, names=("kors", "kors_listed", "ald")), "kors"
+    )
     restart: bool = flag(True)
     seed: int = random_seed(0)
 
@@ -72,7 +78,8 @@ class ProsNKONS(
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._growth = loops.GrowthRule(self._start_sampling(p.alpha), p.alpha, p.restart)
+        ald = p.mu if p.sampler == "ald" else 0.0
+        self._growth = loops.GrowthRule(self._start_sampling(p.alpha), ald, p.alpha, p.restart)
         eta = p.eta or self._loss().curvature(p.C)
         self._step = Step(self._loss_code, 0.5 * eta, p.C)
         self._make_state(d=d, counts=3)

@@ -39,7 +39,9 @@ from oklnumba.theory.jezequel2019 import (
     pkawv_bound, rates, ridge_bound, taylor_bound, taylor_degree,
 )  # fmt: skip
 from oklnumba.theory.jezequel2020 import aioli_bound
-from oklnumba.theory.li2023 import AldBudget, ald_budget_bound, pomdr_bound, pomdr_data_bound
+from oklnumba.theory.li2023 import (
+    AldBudget, ald_budget_bound, aogd_bound, pomdr_bound, pomdr_data_bound,
+)  # fmt: skip
 from oklnumba.theory.orabona2016 import coin_betting_bound
 from oklnumba.theory.zhang2019 import (
     adagrad_bound, adaptive_ftrl_bound, exp_concave_bound, exp_concave_rate,
@@ -51,17 +53,17 @@ from oklnumba.theory.zhang2019 import (
 __all__ = [
     "AldBudget", "CapacityBound", "Comparator", "Hindsight", "Meter", "Reading", "RegretCurve",
     "SizeBound", "adagrad_bound", "adaptive_ftrl_bound", "aioli_bound", "ald_budget_bound",
-    "awv_bound", "bounded_kernel_lam", "capacity_bound", "coin_betting_bound", "comparator",
-    "con_kons_bound", "discounted_awv_bound", "effective_dimension", "exp_concave_bound",
-    "exp_concave_rate", "experts_bound", "exponentiated_gradient_bound", "fixed_share_bound",
-    "frequent_kons_bound", "ftrl_ar_bound", "ftrl_bound", "gaussian_dimension_bound",
-    "gradient_steps_bound", "growing_bound", "kernel_alignment", "kons_bound", "kons_step",
-    "kors_size_bound", "leverage_scores", "log_det", "log_det_bound", "mistake_bound",
-    "mlpoly_bound", "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound", "ogd_bound",
-    "ogd_strong_bound", "online_effective_dimension", "p_norm_bound", "perceptron_bound",
-    "pkawv_bound", "pomdr_bound", "pomdr_data_bound", "projection_gap", "rates", "regret",
-    "ridge_bound", "sketched_kons_bound", "strongly_convex_bound", "svm_rounds", "taylor_bound",
-    "taylor_degree", "winnow_bound",
+    "aogd_bound", "awv_bound", "bounded_kernel_lam", "capacity_bound", "coin_betting_bound",
+    "comparator", "con_kons_bound", "discounted_awv_bound", "effective_dimension",
+    "exp_concave_bound", "exp_concave_rate", "experts_bound", "exponentiated_gradient_bound",
+    "fixed_share_bound", "frequent_kons_bound", "ftrl_ar_bound", "ftrl_bound",
+    "gaussian_dimension_bound", "gradient_steps_bound", "growing_bound", "kernel_alignment",
+    "kons_bound", "kons_step", "kors_size_bound", "leverage_scores", "log_det", "log_det_bound",
+    "mistake_bound", "mlpoly_bound", "norm_ball_comparator", "nystrom_bound", "nystrom_size_bound",
+    "ogd_bound", "ogd_strong_bound", "online_effective_dimension", "p_norm_bound",
+    "perceptron_bound", "pkawv_bound", "pomdr_bound", "pomdr_data_bound", "projection_gap", "rates",
+    "regret", "ridge_bound", "sketched_kons_bound", "strongly_convex_bound", "svm_rounds",
+    "taylor_bound", "taylor_degree", "winnow_bound",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Bounds of Li and Liao 2023 (pomdr): POMD, POMDR and the size of an ALD dictionary."""
+"""Bounds of Li and Liao 2023 (pomdr): POMD, POMDR, AOGD-ALD and the size of an ALD dictionary."""
 
 from functools import partial
 from math import log, sqrt
@@ -77,6 +77,30 @@ def pomdr_data_bound(
     pieces = removals + 1
     rates = 3.0 * sqrt(pieces * (alignment + 3.0 * pieces * largest))
     return radius * (rates + (1.0 + 1.0 / sqrt(3.0)) * sqrt(largest))
+
+
+@checks_arguments(loss="[0, inf)", threshold="[0, inf)")
+def aogd_bound(loss: float, radius: float, threshold: float, n: int, largest: float = 1.0) -> float:
+    """Return a sqrt(loss) + a^2, a = 2 U (3 sqrt(D) + threshold sqrt(n)): AOGD-ALD's regret bound.
+
+    Against every |f| <= U of this squared ``loss`` over n rounds, D = ``largest`` the largest k(x,
+    x), U = ``radius``. Of the order of sqrt(loss) for a threshold of order 1 / sqrt(n) (Li and Liao
+    2023, ICML). Constants and proof are ours.
+
+    Remarks
+    -------
+    l_t(f_t) - l_t(f) <= g_t <v_t, f_t - f> - g_t <k(x_t, .) - v_t, f>, as f_t is in the span. The
+    first terms sum up to at most (2 U)^2 sqrt(G) / (2 U) + U sqrt(G) = 3 U sqrt(G), G = sum g_t^2
+    |v_t|^2, the others to U sum |g_t| far_t. With g_t^2 = 4 l_t, L = sum l_t satisfies L - loss <=
+    a sqrt(L), so that sqrt(L) <= a + sqrt(loss).
+
+    Examples
+    --------
+    >>> okl.theory.aogd_bound(4.0, radius=1.0, threshold=0.1, n=100)
+    80.0
+    """
+    a = 2.0 * radius * (3.0 * sqrt(largest) + threshold * sqrt(n))
+    return a * sqrt(loss) + a**2
 
 
 class AldBudget(NamedTuple):

@@ -30,7 +30,7 @@ from scripts.looks import BLACK, BLUE
 
 MOST, QUICK_ROWS, SLOW_ROWS = 500, 300, 1750  # the last: of the longest sets of CatBoost
 FIRST_FIT, LANDMARKS, HELD_OUT = 64, 500, 0.2  # the last: share of the past to choose on
-FIRST, WHOLE, HALF = 128, "from row 128 on", "last half"
+FIRST, WHOLE, HALF, ONCE = 128, "from row 128 on", "last half", "last half, fitted once"
 FAMILIES = {"real": ("regression", "Regressor")}  # the other kinds are two and several classes
 OURS, OFTEN, TUNED = "SelfTuning", f"{LIGHTGBM}, every 15 %", f"{LIGHTGBM}, tuned"
 SLOW, RIDGE, TREES = f"{CATBOOST}, every 30 %", "kernel ridge, tuned", "random forest"
@@ -71,6 +71,16 @@ def settings(who: str, data: Stream) -> list:
     return [partial(make, **dict(zip(names, setting, strict=False))) for setting in grid]
 
 
+def choose(makers: list, data: Stream, t: int):
+    """Return the maker whose models of the first t rows but a fifth are best on this fifth."""
+    X, y, cut = data.X, data.y, int((1.0 - HELD_OUT) * t)
+    if len(makers) == 1 or (y[:cut] == y[0]).all():
+        return makers[0]
+    errors = [loss(data, make().fit(X[:cut], y[:cut]).predict(X[cut:t]), cut, t).mean()
+              for make in makers]  # fmt: skip
+    return makers[int(np.argmin(errors))]
+
+
 def refit(who: str, data: Stream):
     """Forecast by models fitted on all past rows, anew when these have grown by 15 or 30 %.
 
@@ -83,11 +93,8 @@ def refit(who: str, data: Stream):
     t, choose_at, make = FIRST_FIT, FIRST_FIT, makers[0]
     while t < n:
         end = min(int(np.ceil((1.3 if who == SLOW else 1.15) * t)), n)
-        cut = int((1.0 - HELD_OUT) * t)
-        if len(makers) > 1 and t >= choose_at and (y[:cut] != y[0]).any():
-            errors = [loss(data, make().fit(X[:cut], y[:cut]).predict(X[cut:t]), cut, t).mean()
-                      for make in makers]  # fmt: skip
-            make, choose_at = makers[int(np.argmin(errors))], 2 * t
+        if t >= choose_at:
+            make, choose_at = choose(makers, data, t), 2 * t
         if (y[:t] != y[0]).any():
             forecasts[t:end] = np.ravel(make().fit(X[:t], y[:t]).predict(X[t:end]))
         t = end
@@ -111,17 +118,37 @@ def play(who: str, data: Stream):
     return np.where(forecasts > 0.0, 1, -1) if data.kind == "two" else forecasts
 
 
+def fit_once(who: str, data: Stream):
+    """Return forecasts of the second half of the rows by a model fitted on the first."""
+    X, y, half = data.X, data.y, len(data.y) // 2
+    if (y[:half] == y[0]).all():
+        return np.repeat(y[:1], len(y) - half)
+    if LIBRARIES[who] == RIVER:
+        model = rivals.river_models(family(data)[0], 1)[who]
+        rows = [dict(enumerate(x)) for x in X.tolist()]
+        for row, label in zip(rows[:half], y[:half].tolist(), strict=True):
+            model.learn_one(row, label)
+        return np.array([model.predict_one(row) or 0.0 for row in rows[half:]])
+    if who == OURS:
+        model = getattr(okl.interop, f"Online{family(data)[1]}")(shuffle=False)
+    else:
+        model = choose(settings(who, data), data, half)()
+    return np.ravel(model.fit(X[:half], y[:half]).predict(X[half:]))
+
+
 def measure(data: Stream, who: str) -> dict:
     """Return errors in %: mistakes, or squared errors over the variance of the labels."""
     start = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        losses = 100.0 * loss(data, play(who, data))
-    losses /= data.y.var() if data.kind == "real" else 1.0
+        losses = loss(data, play(who, data))
+        seconds, half = time.process_time() - start, len(losses) // 2
+        once = loss(data, fit_once(who, data), half)
+    unit = 100.0 / (data.y.var() if data.kind == "real" else 1.0)
     return {
         "set": data.name, "rows": len(data.y), "task": data.kind, "who": who,
-        WHOLE: losses[FIRST:].mean(), HALF: losses[len(losses) // 2 :].mean(),
-        "seconds": time.process_time() - start,
+        WHOLE: unit * losses[FIRST:].mean(), HALF: unit * losses[half:].mean(),
+        ONCE: unit * once.mean(), "seconds": seconds,
     }  # fmt: skip
 
 
@@ -142,7 +169,7 @@ def load_sets(args) -> list[tuple[Stream, int]]:
 def summarise(rows: list[dict]) -> list[dict]:
     """Return a row for each player: ranks, their tests, wins and losses of SelfTuning by 2 %."""
     found, players = [], sorted({row["who"] for row in rows}, key=list(LIBRARIES).index)
-    for column, name in product((WHOLE, HALF), players):
+    for column, name in product((WHOLE, HALF, ONCE), players):
         among = players if name == SLOW else [one for one in players if one != SLOW]
         sets = {}
         for row in rows:
@@ -163,8 +190,8 @@ def summarise(rows: list[dict]) -> list[dict]:
 
 def draw(rows: list[dict]):
     """Draw mean ranks; Nemenyi's test tells two players apart if their bars do not overlap."""
-    figure, axes = plots.figure(columns=2, width=7.2, row_height=2.4)
-    for ax, column in zip(axes[0], (WHOLE, HALF), strict=True):
+    figure, axes = plots.figure(columns=3, width=10.8, row_height=2.4)
+    for ax, column in zip(axes[0], (WHOLE, HALF, ONCE), strict=True):
         own = [row for row in summarise(rows) if row["errors"] == column and row["who"] != SLOW]
         own.sort(key=lambda row: row["mean rank"])
         for place, row in enumerate(own):

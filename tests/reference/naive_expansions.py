@@ -147,6 +147,30 @@ def projectron(K, y, threshold, budget=np.inf, aggressive=False, slack=None):
     return np.array(forecasts), supports, np.array(norms)
 
 
+def aogd(K, y, slope, radius, threshold):
+    """AOGD-ALD with dense solves. Forecasts, supports, norms, and the bound on the regret."""
+    n = len(y)
+    c, S, G, apart = np.zeros(n), [], 0.0, 0.0
+    forecasts, supports, norms = [], [], []
+    for t in range(n):
+        forecasts.append(K[t] @ c)
+        g, v = slope(forecasts[-1], y[t]), np.zeros(n)
+        if g != 0.0:
+            beta = np.linalg.solve(K[np.ix_(S, S)], K[S, t]) if S else np.zeros(0)
+            distance = np.sqrt(max(K[t, t] - K[S, t] @ beta, 0.0))
+            if S and distance <= max(threshold, 1e-6):
+                v[S], apart = beta, apart + abs(g) * distance
+            else:
+                v[t], S = 1.0, [*S, t]
+            G += g**2 * v @ K @ v
+            c = c - radius * g * v / np.sqrt(G)
+            c = c * min(1.0, radius / np.sqrt(c @ K @ c))
+        supports.append(S)
+        norms.append(np.sqrt(c @ K @ c))
+    bound = radius * (3 * np.sqrt(G) + apart)
+    return np.array(forecasts), supports, np.array(norms), bound
+
+
 def krls(K, y, threshold):
     """KRLS-ALD by its definition: least squares over all past points, projected in their rounds.
 

@@ -16,6 +16,10 @@ from oklnumba.learners.base.states import OnDictionary
 SpanT = TypeVar("SpanT", bound=OnDictionary)
 
 
+def _asks_kors(sampler: str | float) -> bool:
+    return isinstance(sampler, str) and sampler != "ald"
+
+
 class SampledSpan(Learner[SpanT, WorkT]):
     """A learner with coordinates in the span of a dictionary, and a factor U' D U of A there.
 
@@ -26,9 +30,11 @@ class SampledSpan(Learner[SpanT, WorkT]):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if not isinstance(vars(self)["sampler"], str):
-            why = "uniform sampling does not use it; leave it out, or take sampler='kors'"
-            self._refuse_unused(why, "mu", "beta", "eps")
+        sampler, rest = vars(self)["sampler"], ("beta", "eps")
+        if not _asks_kors(sampler):
+            unused = rest if sampler == "ald" else ("mu", *rest)
+            why = f"sampler={sampler!r} does not use it; leave it out, or take sampler='kors'"
+            self._refuse_unused(why, *unused)
 
     def _start_sampling(self, ridge: float) -> JoiningRule:
         """Take the kernel and coins; return the rule by which points join.
@@ -37,7 +43,7 @@ class SampledSpan(Learner[SpanT, WorkT]):
         """
         p, self._ridge = self._hyper, ridge
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
-        uniform = 0.0 if isinstance(p.sampler, str) else p.sampler
+        uniform = 0.0 if _asks_kors(p.sampler) else 1.0 if p.sampler == "ald" else p.sampler
         return JoiningRule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
 
     def _grow(self, rooms: dict[int, int]) -> SpanT:
@@ -58,6 +64,6 @@ class SampledSpan(Learner[SpanT, WorkT]):
             measure_part(name, matrix, ws, scales),
             measure_span(p.kernel, atoms[space.span[:rank]], space.R, ws, scales),
         ]
-        if isinstance(p.sampler, str):
+        if _asks_kors(p.sampler):
             parts.append(measure_part("the matrix of KORS", Factored(space.kors, self.size)))
         return parts
