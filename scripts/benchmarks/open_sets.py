@@ -1,9 +1,9 @@
-"""SelfTuning and its rivals on 44 open data sets, row by row, with ranks and their tests.
+"""SelfTuning and its rivals on 44 open data sets, row by row and fitted once, with ranks.
 
 Reproduces: nothing published; ranks and tests of Demsar (2006, JMLR): Friedman, Nemenyi.
 Missing: rows beyond the first 500; --most 8000 plays all, which takes hours. CatBoost, whose fits
     take seconds, on sets of more than 1,750 rows.
-Time: fifteen minutes of CPU time (--quick: four sets, a minute).
+Time: seventeen minutes of CPU time (--quick: four sets, a minute).
 Data: --data FOLDER ..., files NAME.npz of X, y and task (real, two or several); by default open and
     more beside the folder OKLNUMBA_DATA. The package lacks them: their licences differ.
 """
