@@ -169,13 +169,15 @@ def test_rivals_on_open_sets_do_not_look_ahead_and_ranks_are_those_of_demsar():
     sets, rng = script("open_sets"), np.random.default_rng(0)
     X, y = rng.uniform(-1.0, 1.0, (160, 2)), rng.integers(3, size=160)
     for who in (sets.RIDGE, sets.TREES):
-        runs = []
+        runs, once = [], []
         for labels in (y, np.where(np.arange(160) < 120, y, 2 - y)):
             for task in ("real", "several"):
                 data = sets.Stream("", X, 1.0 * labels if task == "real" else labels, task)
                 runs.append(sets.play(who, data))
+                once.append(sets.fit_once(who, data))
         assert all((a[:121] == b[:121]).all() for a, b in (runs[::2], runs[1::2]))
         assert all((a != b).any() for a, b in (runs[::2], runs[1::2]))
+        assert all((a == b).all() and len(a) == 80 for a, b in (once[::2], once[1::2]))
     errors = sets.WHOLE, sets.HALF, sets.ONCE
     players = [who for who in sets.LIBRARIES if who != sets.SLOW][:4]
     rows = [{"set": i, "who": who} | {k: float(i % 3 + j) for k in errors}
