@@ -177,3 +177,27 @@ def test_half_the_bound_on_growing_spaces_is_exceeded():
     bound = discounted_awv_bound(Z, signs, 1e-3, 0.5, u, ranks)
     regret = regrets(signs, run.predictions, Z, u)
     assert (regret <= bound).all() and (regret > bound / 2).all()
+
+
+def test_what_a_new_coordinate_gains():
+    """0 <= Delta_t <= (mu_t / lam) g min F_t, reached but for a factor 1 + mu_t / lam."""
+    X, y, kernel = grown("coins")
+    sizes = okl.run(okl.NystromAWV(kernel, mu=0.1, seed=2), X, y).sizes
+    Z, ranks = _find_coordinates(kernel, X, sizes, None)
+    for lam, discount in ((1.0, 1.0), (0.1, 0.98), (0.01, 0.9), (1e-3, 0.5)):
+        state = naive.Discounted(int(ranks[0]), lam, discount)
+        for t, r in enumerate(ranks[:-1]):
+            state.learn(Z[t, :r], y[t])
+            least = discount * state.least()
+            state.fade()
+            assert abs(least - state.least()) <= 1e-9  # the floor costs nothing at the minimum
+            if ranks[t + 1] > r:
+                column = Z[: t + 1, r]
+                state.join(column, Z[: t + 1, :r], y[: t + 1])
+                mu = discount ** np.arange(t + 1.0, 0.0, -1.0) @ column**2
+                assert -1e-9 <= least - state.least() <= mu / lam * least + 1e-9
+    state = naive.Discounted(1, 100.0, 1.0)
+    for _ in range(10):
+        state.learn(np.zeros(1), 1.0)
+    state.join(np.ones(10), np.zeros((10, 1)), np.ones(10))
+    assert 0.9 < 10.0 - state.least() < 1.0  # of mu / lam * 10 = 1
