@@ -146,6 +146,8 @@ def test_half_of_the_certificate_is_exceeded_and_it_needs_its_second_term():
     game, y, _ = con_kons(F, {0}, against, "squared", 1.0, 1.0, eta, 0.0)
     regret = np.square(game.forecasts - y).sum() - 400
     assert game.R_G / 4 < regret <= game.R_G / 2
+    far = theory.con_kons_bound(okl.Linear(), F, 1, 1e-12)
+    assert far / 2 < regret <= far
     f, eta = np.full(1, 0.1), losses.get("squared").curvature(1.1) / 2
     game, y, m = con_kons(F, set(), lambda t, p: 1.0, "squared", 1.0, 1.0, eta, 0.1)
     regret, bound = 400 * (1.0 - 0.9**2), certificate(game, f, 1.0, eta) / 2
