@@ -283,37 +283,3 @@ def test_time_is_linear_in_columns(name, tmp_path):
             times.append(time.process_time() - begin)
         seconds.append(min(times))
     assert seconds[1] < 24 * max(seconds[0], 1e-3)  # squares make 64
-
-
-# ---- what a message says to do is right for what it was given ----
-
-SPELLED = {  # texts in a CSV, their numbers, the arguments of pandas.read_csv or of okl.stream
-    "thousands": (["1,234", "12,000"], [1234.0, 12000.0], {"thousands": ","}),
-    "thousands and parts": (["1,234.5", "2,000,000.25"], [1234.5, 2000000.25], {"thousands": ","}),
-    "decimals": (["1,5", "0,25"], [1.5, 0.25], {"decimal": ","}),
-    "three decimals": (["1,234", "0,5"], [1.234, 0.5], {"decimal": ","}),
-    "points of thousands": (
-        ["1.234,5", "2,25"],
-        [1234.5, 2.25],
-        {"decimal": ",", "thousands": "."},
-    ),
-}
-
-
-@pytest.mark.parametrize("texts, numbers, cure", SPELLED.values(), ids=SPELLED)
-def test_the_cure_of_numbers_written_in_another_way(texts, numbers, cure, tmp_path):
-    path = tmp_path / "spelled.csv"
-    path.write_text("a,y\n" + "".join(f'"{text}",{k}\n' for k, text in enumerate(texts)))
-    with pytest.raises(ValueError, match="text, ") as refusal:
-        okl.stream(path, label="y")
-    said = str(refusal.value)
-    named = {option for option in ("thousands", "decimal") if f"{option}='" in said}
-    unclear = {"decimal"} if texts[0] == "1,234" and "," in texts[1][2:] else set()  # may be both
-    assert named == {*cure} | unclear
-    if "thousands" in cure:
-        call = ", ".join(f"{option}='{mark}'" for option, mark in cure.items())
-        assert f"pandas.read_csv(path, {call})" in said
-        found = read(pd.read_csv(path, **cure), label="y")
-    else:
-        found = read(path, label="y", **cure)
-    assert_array_equal(found[:, 0], numbers)

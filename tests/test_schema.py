@@ -1,7 +1,6 @@
 """What a row means is remembered: by learners, runs, streams, files, the command line, services."""
 
 import copy
-import datetime
 import gzip
 import io
 import os
@@ -706,27 +705,6 @@ def test_the_model_of_an_estimator_knows_names_and_classes(tmp_path):
     assert learner.schema.names == ("a", "b") and learner.schema.classes == ("cold", "hot")
     assert_array_equal(learner.predict(frame[["b", "a"]]), model.decision_function(frame))
     assert okl.interop.OnlineRegressor().fit(A, Y).learner_.schema is None
-
-
-# ---- messages ----
-
-DAY = datetime.date(2026, 1, 1)
-LABELS = pd.DataFrame({"y": [True, False]})
-RIVER = okl.interop.to_river(okl.FOGD())
-FITTED = okl.interop.OnlineClassifier(okl.OnlineToBatch(okl.FOGD()))
-MESSAGES = {
-    "a dict of columns": (lambda: okl.run(make(), {"a": [1.0]}, [1.0]), "pandas.DataFrame.X"),
-    "text numbers": (lambda: make().partial_fit(A[:2], ["1", "2.5"]), r"texts of numbers: .*float"),
-    "texts": (lambda: make().partial_fit(A[:2], ["no", "yes"]), "two classes are -1 and"),
-    "a date in river": (lambda: RIVER.learn_one({"d": DAY}, True), "such as the hour"),
-    "a frame of labels": (lambda: RIVER.learn_many(FRAME[:2], LABELS), r"use y\['y'\]"),
-    "OnlineToBatch": (lambda: FITTED.fit(A, SIGNS), "without estimator"),
-}
-
-
-@pytest.mark.parametrize("call, message", MESSAGES.values(), ids=MESSAGES)
-def test_messages_say_what_to_do(call, message):
-    refused(message, call)
 
 
 # ---- labels of any size ----

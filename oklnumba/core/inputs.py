@@ -25,11 +25,14 @@ ENCODE = (
     "encode=[...]) (--drop A,B --encode A,B), by skrub.tabular_pipeline(model) or scikit-learn's "
     "ColumnTransformer"
 )
-FILL = (
-    ", for instance each column of a pandas frame by column.fillna(column.median()), or leave such "
-    "columns out, by okl.stream(data, label=..., drop=[...]) (--drop A,B)"
+FILL = (  # nullable integers and bools take no median
+    ", for instance each column of a pandas frame by column = column.astype(float){} and "
+    "column.fillna(column.median()), or leave such columns out, by okl.stream(data, label=..., "
+    "drop=[...]) (--drop A,B)"
 )
+NO_INFINITY = ".replace([np.inf, -np.inf], np.nan)"
 FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
+FOR_DATES = "take numbers of them, such as the hour or the weekday"
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 LONGEST = 2000  # characters of columns in a message
@@ -76,9 +79,10 @@ def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = No
         x = x.toarray().ravel()
     array = as_floats(x, name)
     if array.ndim != 1:
+        cure = "for many points use predict(X) and partial_fit(X, y)" if array.ndim else "use [x]"
         raise ValueError(
             f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
-            + ("; for many points use predict(X) and partial_fit(X, y)" if name == "x" else "")
+            + f"; {cure}" * (name == "x")
         )
     _check_shape((1, len(array)), width, name)
     refuse_not_finite(array[None, :], name, x)
@@ -96,9 +100,12 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
 
 def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: int = 1) -> None:
     if len(shape) != 2:
+        cure = f"np.reshape({name}, (len({name}), -1))"
+        if len(shape) < 2:
+            one = f"np.reshape({name}, (1, -1)) for one point"
+            cure = f"{one}, np.reshape({name}, (-1, 1)) for one feature"
         raise ValueError(
-            f"{name} must be 2-D, one row per round, but has shape {shape}; "
-            f"use {name}.reshape(1, -1) for one point, {name}.reshape(-1, 1) for one feature"
+            f"{name} must be 2-D, one row per round, but has shape {shape}; use {cure}"
         )
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
@@ -120,8 +127,10 @@ def refuse_not_finite(array: np.ndarray, name: str, given: Any = None, row: int 
             continue
         at, *column = np.argwhere(~finite)[0].tolist()
         names = given if isinstance(given, tuple) else column_names(given)
-        where, how = f"row {row + start + at}", FILL if names else ""
-        if name == "y" and not names:
+        value, where = array[start + at, *column], f"row {row + start + at}"
+        is_gap = bool(np.isnan(value))
+        how = FILL.format("" if is_gap else NO_INFINITY) if names else ""
+        if name == "y" and not names and is_gap:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
             how += "; where only some of a row are missing play a learner for each" * len(column)
         if column:
@@ -130,7 +139,6 @@ def refuse_not_finite(array: np.ndarray, name: str, given: Any = None, row: int 
             first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
             where += f", {first}"
             where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
-        value = array[start + at, *column]
         raise ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
@@ -142,7 +150,7 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
     array = as_floats(values, name)
     if array.shape != (n,):
         names = column_names(values)
-        column = f"{name}[{names[0]!r}]" if names else f"{name}.ravel()"
+        column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
         hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         if name == "y" and not hint and array.shape[:1] == (n,):
             hint = "; for several labels per row take okl.MultiOutput(learner)"
@@ -172,8 +180,8 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
             row = int(np.argmax(outside))
             raise ValueError(
                 f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; "
-                "map the two classes to them (0 and 1 by y = 2 * y - 1), or use loss='squared' for "
-                "regression"
+                "map the two classes to them (0 and 1 by y = 2 * np.asarray(y) - 1), or, for a "
+                "regression, use a learner with loss='squared'"
             )
     return make_dense(array)
 
@@ -268,26 +276,38 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        advice = "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
-        if isinstance(values, dict) and name == "x":
-            advice = "it is a dict, but the learner was taught numbers without names: pass numbers"
-        elif isinstance(values[0] if isinstance(values, list) else values, dict):
-            advice = f"dicts go into a frame, such as pandas.DataFrame({name})"
-        elif values is None:
-            advice = f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
-        elif hasattr(values, "__next__"):
-            advice = f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
-        elif name == "y":
-            advice = FOR_TEXTS if are_numbers(values) else FOR_CLASSES
         raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; {advice}"
+            f"{name} must hold real numbers in a rectangular array; {_advise(values, name)}"
         ) from None
 
 
+def _advise(values: Any, name: str) -> str:
+    """Return what to do about values that are not an array of numbers."""
+    if values is None:
+        return f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
+    if isinstance(values, dict):
+        if name == "x":
+            return "it is a dict, but the learner was taught numbers without names: pass numbers"
+        is_row = not any(map(np.ndim, values.values()))
+        return f"dicts go into a frame, such as pandas.DataFrame({f'[{name}]' if is_row else name})"
+    if isinstance(values, list) and isinstance(values[0], dict):
+        return f"dicts go into a frame, such as pandas.DataFrame({name})"
+    if hasattr(values, "__next__"):
+        return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
+    if are_numbers(values):
+        return FOR_TEXTS
+    if str(getattr(values, "dtype", "")).startswith(("datetime", "timedelta")):
+        return f"for dates {FOR_DATES}"
+    if name == "y":
+        return FOR_CLASSES
+    return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
+
+
 def are_numbers(texts: Any) -> bool:
-    """Say whether all values are texts of numbers."""
+    """Say whether all values are texts of numbers, or some are, among numbers."""
     try:
-        return [float(one if isinstance(one, bytes) else str(one)) for one in texts] != []
+        items = np.asarray(texts, dtype=object).ravel().tolist()
+        return any(isinstance(one, str | bytes) for one in items) and bool(list(map(float, items)))
     except (TypeError, ValueError):
         return False
 
@@ -372,7 +392,7 @@ def _describe(column: Any, dtype: str, where: str) -> str:
     if dtype.startswith(("timedelta", "duration")):
         dtype = "durations (their numbers are column.dt.total_seconds())"
     elif dtype.startswith(("date", "timestamp")):
-        dtype = "dates (numbers of them are column.dt.hour or column.dt.day_of_week)"
+        dtype = f"dates ({FOR_DATES})"
     for part in (values[:FEW_ROWS], values):  # the first ones tell where most are texts
         texts = {row: one for row, one in enumerate(part) if isinstance(one, str) and one}
         odd = {row: one for row, one in texts.items() if not are_numbers([one])}

@@ -242,8 +242,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return float(value)
     raise ValueError(
         f"cannot save a hyper-parameter that is {repr_type(value)}; "
-        "files hold numbers, strings, arrays, lists and objects of oklnumba; with others save the "
-        "learner by pickle.dump(learner, file)"
+        "files hold numbers, strings, arrays, lists and objects of oklnumba; with others, also "
+        "functions that a module defines (no lambda), pickle.dump(learner, file) saves the learner"
     )
 
 

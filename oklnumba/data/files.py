@@ -23,6 +23,7 @@ SUFFIXES |= {".svmlight": "libsvm"}
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 COMPRESSED = ".gz", ".bz2"
 PACKED = ".zip", ".xz", ".7z", ".zst"
+RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
@@ -108,7 +109,9 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
         )
     files = [os.path.abspath(path) for path in paths]  # no URIs
     local = import_module("pyarrow.fs").LocalFileSystem()
-    with naming(f"{paths[0]} cannot be read as {kind}"):
+    named = bool(base) and any("=" in path.parent.name for path in paths)
+    more = f"; where a column of the file names its folder, {RENAME}" * named
+    with naming(f"{paths[0]} cannot be read as {kind}{more}"):
         dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
@@ -126,7 +129,8 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     if path.suffix in COMPRESSED:
         return
     if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
-        raise ValueError(f"{path} is compressed: its name must end in {' or '.join(COMPRESSED)}")
+        suffix = COMPRESSED[head[:1] == b"B"]
+        raise ValueError(f"{path} is compressed: its name must end in {suffix}")
     if "encoding" not in reading:
         if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")

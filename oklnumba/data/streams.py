@@ -28,7 +28,7 @@ from oklnumba.core.schema import (
     list_names,
     plain_name,
 )
-from oklnumba.data.files import FORMATS, find_path, list_files, naming, open_dataset
+from oklnumba.data.files import FORMATS, RENAME, find_path, list_files, naming, open_dataset
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
@@ -132,7 +132,8 @@ def stream(
         dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
         if label is not None or columns is not None or drop or encode:
-            raise ValueError(f"{name} has labels and no names of columns: leave out label, columns")
+            out = "leave out label, columns, drop and encode"
+            raise ValueError(f"{name} has labels and no names of columns: {out}")
         return _load_libsvm(dataset, name, batch, schema)
     if not is_frame(source):
         names, index = dataset.schema.names, _find_index(dataset.schema)
@@ -400,8 +401,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
             raise ValueError(
-                f"{where} has a column {min(twice)!r}, and its folder is named by one: rename the "
-                "folder, or pass a list of the files, which leaves names of folders out"
+                f"{where} has a column {min(twice)!r}, and its folder is named by one: {RENAME}"
             )
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first

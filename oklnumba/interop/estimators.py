@@ -162,7 +162,8 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
         if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
             raise ValueError(
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-                "labels must be all texts, all integers or all bools; y.astype(str) makes texts"
+                "labels must be all texts, all integers or all bools; texts are made by "
+                "np.asarray(y).astype(str)"
             )
     return labels if not plain or isinstance(plain[0], str) else np.array(plain)
 

@@ -73,9 +73,11 @@ def _library(X: Any) -> Any:
 
 def _name_cure(value: Any, key: Hashable) -> str:
     """Return what to do about a value that is not a finite number."""
-    missing = value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT")
-    cure = f"use river's preprocessing.{'StatImputer' if missing else 'OneHotEncoder'}"
-    if isinstance(value, datetime.date):  # and with a time
+    cure = "use river's preprocessing.OneHotEncoder()"
+    if value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT"):
+        cure = "pass None for it and " * (value is not None)  # which alone is imputed
+        cure += f"use river's preprocessing.StatImputer(({key!r}, stats.Mean()))"
+    elif isinstance(value, datetime.date):  # and with a time
         cure = "take numbers of it, such as the hour or the weekday"
     return f"; {cure}, or compose.Discard({key!r})"
 
