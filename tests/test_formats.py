@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.command.parser import main
+from oklnumba.core.params import clone
 from tests.checks import refused
 
 pa = pytest.importorskip("pyarrow")
@@ -131,6 +132,135 @@ def test_the_same_values_are_the_same_row(tmp_path_factory, rows, taught):
         assert len({tuple(one) for one in at.values()}) == len(at)
         for row, value in zip(hot.tolist(), column, strict=True):
             assert sum(row) == (value is not None) and (value is None or row == at[value])
+
+
+# ---- gaps are filled from the rows that were learned before ----
+
+
+def hold_gaps(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, 2)) < 0.3, np.nan, rng.standard_t(2, (n, 2)))
+    X[0, 0], X[:90, 1] = np.nan, np.nan  # nothing is known before
+    town = rng.choice(["x", "y", None], n)
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "none": np.full(n, np.nan), "town": town,
+                         "y": rng.normal(size=n)})  # fmt: skip
+
+
+def fill_naively(frame, how, learned):
+    """Return the rows of ``hold_gaps`` without gaps; learned : the rows before each that are."""
+    X = frame[["a", "b", "none"]].astype(float).to_numpy()
+    gaps, filled = np.isnan(X), X.copy()
+    for t, j in np.argwhere(gaps):
+        known = X[learned(t), j]
+        known = known[~np.isnan(known)][-1 if how == "last" else -101 :]
+        filled[t, j] = np.median(known) if len(known) else 0.0
+    towns = np.equal.outer(frame.town.fillna("").to_numpy(), ["", "x", "y"])
+    return np.column_stack([filled, towns, *([gaps] if how == "indicator" else [])])
+
+
+HOW = pytest.mark.parametrize("how", ["median", "last", "indicator"])
+
+
+@HOW
+def test_gaps_are_filled_the_same_in_every_format(how, tmp_path):
+    frame, options = hold_gaps(400), {"label": "y", "encode": ["town"], "impute": how}
+    expected = fill_naively(frame, how, range)
+    plain = okl.run(okl.LinearRidge(), expected, frame.y)
+    for name in {*FILES, *FRAMES} - {"folder", "arrow.csv"}:  # which name columns
+        source = tmp_path / name if name in FILES else FRAMES[name](frame)
+        if name in FILES:
+            FILES[name](frame, source)
+        stream, model = okl.stream(source, batch=64, **options), okl.LinearRidge()
+        assert_array_equal(read(source, batch=64, **options), expected, err_msg=name)
+        run = okl.run(model, stream)
+        assert_array_equal(run.predictions, plain.predictions, err_msg=name)
+        assert len(model.schema.columns) == expected.shape[1]
+    found = run.regret(okl.Gaussian(1.0), 1.0, data=stream)
+    plain = run.regret(okl.Gaussian(1.0), 1.0, data=[(expected, frame.y)])
+    np.testing.assert_allclose(found, plain, rtol=1e-12)
+
+
+def play_blocks(model, rows, y):
+    for X, labels in okl.stream(rows.assign(y=y), like=model, batch=50):
+        model.partial_fit(X, labels)
+
+
+def play_pieces(model, rows, y):
+    for k in range(0, len(rows), 27):
+        model.partial_fit(rows[k : k + 27], y[k : k + 27])
+
+
+def play_dicts(model, rows, y):
+    for row, label in zip(rows.to_dict("records"), y, strict=True):
+        model.learn_one(row, label)
+
+
+WAYS = {
+    "run": okl.run,
+    "stream": lambda model, rows, y: okl.run(model, okl.stream(rows.assign(y=y), like=model)),
+    "blocks": play_blocks, "pieces": play_pieces, "dicts": play_dicts,
+}  # fmt: skip
+
+
+@HOW
+@pytest.mark.parametrize(
+    "learner", [okl.LinearRidge(), okl.Intervals(okl.Standardized(okl.OGD(0.01)))]
+)
+def test_gaps_are_filled_the_same_in_every_way_of_playing(how, learner, tmp_path):
+    frame, more = hold_gaps(400), hold_gaps(30, seed=1)
+    options = {"label": "y", "encode": ["town"], "impute": how}
+    filled = fill_naively(pd.concat([frame, more]), how, lambda t: range(min(t, 400)))
+    whole = clone(learner).partial_fit(filled[:400], frame.y)
+    expected = whole.predict(filled[400:])
+    okl.run(learner := clone(learner), okl.stream(frame[:130], **options))
+    learner.save(tmp_path / "half.npz")
+    rows, y, later = frame[130:].drop(columns="y"), frame.y[130:], more.drop(columns="y")
+    for way, play in WAYS.items():
+        half = okl.load(tmp_path / "half.npz")
+        refused("inf at row 0, column 0", half.partial_fit, rows.assign(a=np.inf), y)
+        half.predict(rows)  # which are not learned
+        play(half, rows.reset_index(drop=True), y.reset_index(drop=True))
+        np.testing.assert_allclose(half.predict(later), expected, atol=1e-9, err_msg=way)
+        one_by_one = [half.predict_one(row) for row in later.to_dict("records")]
+        np.testing.assert_allclose(one_by_one, expected, atol=1e-9, err_msg=way)
+    half = okl.load(tmp_path / "half.npz")  # its run's comparator sees the rows that it learned
+    run = okl.run(half, rows, y)
+    plain = okl.run(clone(learner), filled[130:400], y)
+    best = [one.losses.sum() - one.regret(okl.Linear(), 1.0)[-1] for one in (run, plain)]
+    assert best[0] == pytest.approx(best[1])
+
+
+@pytest.mark.parametrize(
+    "when",
+    [{"delay": 7}, {"delay": 3, "batch": 10}, {"batch": 64}, {"labels": "optional"}],
+    ids=str,
+)
+def test_gaps_where_labels_come_late_or_never(when, tmp_path):
+    frame = hold_gaps(300)
+    if "labels" in when:
+        frame.loc[::5, "y"] = np.nan
+    options, path = {"label": "y", "encode": ["town"], "impute": "median"}, tmp_path / "run.npz"
+    model = okl.LinearRidge()
+    okl.run(model, okl.stream(frame[:45], **options), labels="optional")
+    model.save(tmp_path / "half.npz")
+    hand, learned, found = okl.load(tmp_path / "half.npz"), 45, []
+    batch, delay, y = when.get("batch", 1), when.get("delay", 0), frame.y
+    rows = frame.drop(columns="y").to_dict("records")
+    for t in range(45, 300):
+        found.append(hand.predict_one(rows[t]))
+        while (t - 44) % batch == 0 and learned + delay <= t:
+            if y[learned] == y[learned]:
+                hand.learn_one(rows[learned], y[learned])
+            learned += 1
+    rest = frame[45:].reset_index(drop=True)
+    run = okl.run(model, okl.stream(rest, like=model, batch=50), **when)
+    np.testing.assert_allclose(run.predictions, found, atol=1e-9)
+    whole = okl.run(okl.LinearRidge(), okl.stream(frame, batch=45, **options), **when)
+    for limit in (1e-9, None):  # stopped, and resumed in the middle
+        again = okl.run(okl.LinearRidge(), okl.stream(frame, **options), checkpoint=path,
+                        time_limit=limit, **when)  # fmt: skip
+        assert again.finished == (limit is None) and again.rounds > 0
+    assert_array_equal(again.predictions, whole.predictions)
 
 
 def test_a_piece_of_mostly_new_values_is_warned_of_each_time():

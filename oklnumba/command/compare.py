@@ -60,7 +60,7 @@ def compare(args: argparse.Namespace) -> None:
         print(f"learners  {len(named)}, all but SelfTuning on inputs standardised by their past,")
         print(f"          kernels and features of width {sqrt(d):.3g}")
     players = {name: wrap_for_classes(one, table.classes) for name, one in named.items()}
-    courses = {name: Course(one, not regression, args.labels) for name, one in players.items()}
+    courses = {name: Course(one, table.schema, args.labels) for name, one in players.items()}
     pieces, skipped = source.read_rounds(table, args.rows), 0
     if regression and not args.learner:
         pieces, skipped = scale_labels(pieces)

@@ -14,6 +14,7 @@ from oklnumba.command.demo import demo
 from oklnumba.command.predict import predict
 from oklnumba.command.run import run
 from oklnumba.command.source import FORMS, join_lines
+from oklnumba.core.schema import IMPUTE
 from oklnumba.data import datasets
 from oklnumba.hot.primitives.jit import cache_folder, has_compiled
 from oklnumba.protocol.warming import NO_FOLDER
@@ -69,6 +70,7 @@ TABLE = {  # options of the commands that read a table
     "--columns": option("the inputs; without it all other columns", **NAMES),
     "--drop": option("columns to leave out", **NAMES),
     "--encode": option("columns of text: a column of 0 and 1 for each value", **NAMES),
+    "--impute": option("fill gaps in columns of numbers, from the past", choices=tuple(IMPUTE)),
     "--delimiter": option("between two values of a CSV, such as ';'"),
     "--decimal": option("the decimal point of a CSV, such as ','"),
     "--encoding": option("of the text of a CSV, such as latin-1"),

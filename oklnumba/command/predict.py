@@ -29,7 +29,7 @@ def predict(args: argparse.Namespace) -> None:
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
         try:
-            for X, y in data:
+            for X, y in data.read_blocks():
                 columns = forecast(learner, X, y if args.learn else None)
                 if not header:
                     header = writer.writerow(columns)

@@ -13,16 +13,19 @@ import numpy as np
 import oklnumba as okl
 from oklnumba.command import source, spelling
 from oklnumba.core.files import find_target
+from oklnumba.core.schema import Schema
 from oklnumba.protocol.class_scores import ClassScores, score_classes
 
 FIRST = 64  # round of the first line of the table
 
 
 class Course:
-    """A learner and the sums of its run, in pieces; classes : whether labels are classes."""
+    """A learner and the sums of its run, in pieces, whose rows have a schema."""
 
-    def __init__(self, learner: Any, classes: bool, labels: str = "required"):
-        self.learner, self.classes, self.labels = learner, classes, labels
+    def __init__(self, learner: Any, schema: Schema, labels: str = "required"):
+        self.learner, self.labels = learner, labels
+        self.classes = schema.classes is not None
+        learner._schema = schema  # pieces have no names
         self.rounds, self.labelled, self.wrong, self.total, self.seconds = 0, 0, 0, 0.0, 0.0
         self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
 
@@ -93,8 +96,8 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.save} is the file that is played; write to another")
     table = source.open_table(args)
     learner = wrap_for_classes(learner, table.classes)
-    course = Course(learner, table.classes is not None, args.labels)
-    print(f"learner   {course.learner!r}", flush=True)
+    print(f"learner   {learner!r}", flush=True)
+    course = Course(learner, table.schema, args.labels)
     pieces = source.read_rounds(table, args.rows)
     interrupted = None
     with closing(pieces), print_warnings():
@@ -104,7 +107,6 @@ def run(args: argparse.Namespace) -> None:
             interrupted = error
     summarise(course)
     if args.save and course.rounds:
-        course.learner._schema = table.schema  # pieces have no names
         course.learner.save(args.save)
         print(f"saved     {args.save}: oklnumba.load reads it")
     if interrupted:

@@ -72,7 +72,8 @@ def _open_stream(args: Namespace, **options: Any) -> Stream:
     return okl.stream(
         args.file, label=args.label and get_place(args.label), columns=columns or None, drop=drop,
         encode=encode, batch=ROWS, format=args.format, header=not args.no_header, skip=args.skip,
-        delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding, **options,
+        delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding, impute=args.impute,
+        **options,
     )  # fmt: skip
 
 
@@ -81,8 +82,9 @@ def _from_arrays(
 ) -> Stream:
     """Return arrays as a table with columns x0, x1, ... and the label y."""
     name, label, names = args.file, args.label, [f"x{j}" for j in range(X.shape[1])]
-    if args.encode:
-        raise ValueError(f"{name} holds numbers, nothing to encode: leave out --encode")
+    if args.encode or args.impute:
+        what = "nothing to encode or impute: leave out --encode and --impute"
+        raise ValueError(f"{name} holds numbers, {what}")
     unknown = [one for one in (*args.columns, *args.drop) if one not in names]
     unknown += [label] if label not in (None, "y") else []
     if unknown:
@@ -143,7 +145,7 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
 def read_rounds(table: Stream, most: int | None = None) -> Pairs:
     """Yield inputs and labels as a learner takes them, at most ``most`` rows."""
     left = MOST if most is None else require_count("--rows", most, 1)
-    with closing(iter(table)) as pieces:
+    with closing(table.read_blocks()) as pieces:
         for X, y in pieces:
             yield X[:left], y[:left]
             left -= len(y)

@@ -43,24 +43,31 @@ LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 # ---- X ----
 
 
-def as_inputs(X: Any, width: int | None = None, name: str = "X", least: int = 1) -> np.ndarray:
+def as_inputs(
+    X: Any, width: int | None = None, name: str = "X", least: int = 1, gaps: int = 0
+) -> np.ndarray:
     """Return X as a finite float64 array, (n, d), of ``least`` rows or more.
 
-    width : the d of the data so far.
+    width : the d of the data so far; gaps : first columns that may have NaN.
     """
     array = as_floats(X, name)
     _check_shape(array.shape, width, name, least)
-    refuse_not_finite(array, name, X)
+    refuse_not_finite(array, name, X, gaps=gaps)
     return array
 
 
 def as_rows(
-    X: Any, width: int | None = None, name: str = "X", schema: Any = None, least: int = 1
-) -> np.ndarray:
-    """Return X as ``as_inputs`` does, its columns by a Schema; sparse X as CSR float64."""
+    X: Any, width: int | None = None, name: str = "X", schema: Any = None, least: int = 1,
+    fill: bool = True,
+) -> np.ndarray:  # fmt: skip
+    """Return X as ``as_inputs`` does, its columns by a Schema; sparse X as CSR float64.
+
+    fill : False leaves NaN where the schema fills gaps, for rows that will be learned.
+    """
     X = X if schema is None or isinstance(X, dict) else schema.arrange(X)
     if not is_sparse(X):
-        return as_inputs(X, width, name, least)
+        rows = as_inputs(X, width, name, least, schema.gaps if schema else 0)
+        return schema.fill(rows)[0] if schema and fill else rows
     _check_shape(X.shape, width, name, least)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}")
@@ -72,8 +79,10 @@ def as_rows(
     return rows
 
 
-def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = None) -> np.ndarray:
-    """Return one input x as a C-contiguous float64 array of shape (1, d)."""
+def as_point(
+    x: Any, width: int | None = None, name: str = "x", schema: Any = None, fill: bool = True
+) -> np.ndarray:
+    """Return one input x as a C-contiguous float64 array of shape (1, d); fill as in as_rows."""
     x = x if schema is None else schema.arrange(x)
     if is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
         x = x.toarray().ravel()
@@ -85,8 +94,9 @@ def as_point(x: Any, width: int | None = None, name: str = "x", schema: Any = No
             + f"; {cure}" * (name == "x")
         )
     _check_shape((1, len(array)), width, name)
-    refuse_not_finite(array[None, :], name, x)
-    return np.array(array[None, :], order="C")
+    refuse_not_finite(array[None, :], name, x, gaps=schema.gaps if schema else 0)
+    point = np.array(array[None, :], order="C")
+    return schema.fill(point)[0] if schema and fill else point
 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
@@ -116,11 +126,17 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
         )
 
 
-def refuse_not_finite(array: np.ndarray, name: str, given: Any = None, row: int = 0) -> None:
+def refuse_not_finite(
+    array: np.ndarray, name: str, given: Any = None, row: int = 0, gaps: int = 0
+) -> None:
     """Raise at the first NaN or infinity.
 
-    given : the user's object, or names of columns; row : the number of the first row.
+    given : the user's object, or names of columns; row : the number of the first row; gaps : first
+    columns that may have NaN.
     """
+    if gaps:
+        array = array.copy()
+        array[:, :gaps][np.isnan(array[:, :gaps])] = 0.0
     for start in range(0, len(array), CHECKED_ROWS):
         finite = np.isfinite(array[start : start + CHECKED_ROWS])
         if finite.all():

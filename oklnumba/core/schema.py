@@ -6,11 +6,11 @@ and are used as they are.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
-from math import isfinite
+from math import isfinite, isnan, nan
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
 PLAIN = str, int, float, Decimal, date, time, np.generic  # of an encoded column of objects
 MOST_NAMED = 12  # columns in a message or a repr
+IMPUTE = {"median": 101, "last": 1, "indicator": 101}  # last known values whose median fills a gap
 FEWEST_ROWS = 8  # of a piece that is warned of each time, where most of its values are new
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0*|(?:\.\d*)?[eE][-+]?\d+)")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ])?(\d\d:\d\d:\d\d)(\.\d+)?(Z|[-+]\d\d:?\d\d)?")
@@ -46,6 +47,10 @@ class Schema:
         Other columns of the first file, which are left out.
     reading : dict
         How files are read: the arguments of ``okl.stream`` that were given.
+    impute : str or None
+        How gaps in columns of numbers are filled, as in ``okl.stream``.
+    past : tuple of tuples
+        The last known values of each of these columns, in rows that were learned.
     """
 
     names: tuple[Any, ...]
@@ -54,6 +59,8 @@ class Schema:
     classes: tuple[Any, ...] | None = None
     ignored: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)
+    impute: str | None = None
+    past: Sequence[Sequence[float]] = field(default=(), compare=False)
     _warned: set[str] = field(default_factory=set, compare=False)  # columns with new values
 
     @property
@@ -65,12 +72,18 @@ class Schema:
     def columns(self) -> tuple[Any, ...]:
         """Names of the columns of the array."""
         encoded = [f"{name}_{one}" for name, values in self.categories.items() for one in values]
-        return *self.names, *encoded
+        flags = [f"{name}_missing" for name in self.names] if self.impute == "indicator" else []
+        return *self.names, *encoded, *flags
+
+    @property
+    def gaps(self) -> int:
+        """How many columns of the array, the first ones, may have gaps."""
+        return 0 if self.impute is None else len(self.names)
 
     def __repr__(self) -> str:
         parts = [list_names(self.names)] if self.names else []
         parts += [f"{name!r} ({len(values)} values)" for name, values in self.categories.items()]
-        told = {"label": self.label, "classes": self.classes} | self.reading
+        told = {"label": self.label, "classes": self.classes, "impute": self.impute} | self.reading
         parts += [f"{name}={value!r}" for name, value in told.items() if value is not None]
         return f"Schema({', '.join(parts)})"
 
@@ -87,19 +100,20 @@ class Schema:
             return None
         tuples = {name: tuple(v) for name, v in data.items() if isinstance(v, list)}
         categories = {name: tuple(values) for name, values in data["categories"].items()}
-        return cls(**data | tuples | {"categories": categories})
+        past = tuple(map(tuple, data.get("past", ())))
+        return cls(**data | tuples | {"categories": categories, "past": past})
 
     # ---- rows ----
 
     def arrange(self, X: Any) -> Any:
-        """Return the columns of X that a row needs, in order: a frame, or numbers if encoded.
+        """Return the columns of X that a row needs, in order: a frame, or numbers by ``stack``.
 
         X without names is returned unchanged. A dict or a series is one row, (d,).
         """
         if not (columns := column_names(X)) or not self.needed:
             return X
         plain = tuple(plain_name(one) for one in columns)
-        if plain == self.names and not self.categories and is_frame(X):
+        if plain == self.columns and is_frame(X):
             return X
         given = dict(zip(plain, columns, strict=True))
         if len(given) < len(columns):
@@ -108,14 +122,41 @@ class Schema:
         self.refuse_other_names(given, "X" if is_frame(X) else "x")
         chosen = [given[name] for name in self.names]
         if not is_frame(X):
-            numbers = as_named_numbers([X[name] for name in chosen], chosen)
-            hot = self.encode({name: [X[given[name]]] for name in self.categories})
-            return np.concatenate([numbers, *hot], axis=None, dtype=np.float64)
+            row = as_named_numbers([X[name] for name in chosen], chosen, gaps=self.gaps > 0)
+            return self.stack(row[None], {name: [X[given[name]]] for name in self.categories})[0]
         numbers = X.select(chosen) if hasattr(X, "select") else X[chosen]
-        if not self.categories:
+        if self.columns == self.names:
             return numbers
-        hot = self.encode({name: X[given[name]] for name in self.categories})
-        return np.column_stack([as_inputs(numbers), *hot] if chosen else hot)
+        rows = as_inputs(numbers, gaps=self.gaps) if chosen else np.empty((X.shape[0], 0))
+        return self.stack(rows, {name: X[given[name]] for name in self.categories})
+
+    def stack(self, numbers: np.ndarray, columns: Any) -> np.ndarray:
+        """Return numbers, NaN in gaps, beside what encoded columns and gaps become."""
+        hot = self.encode(columns) if self.categories else []
+        flags = [np.isnan(numbers)] if self.impute == "indicator" else []
+        return np.column_stack([numbers, *hot, *flags])
+
+    def fill(self, X: np.ndarray, learned: Any = False) -> tuple[np.ndarray, Self]:
+        """Return rows without gaps, (n, columns), and what rows mean after them.
+
+        A gap is filled by the median of the last known values of its column in ``past`` and in
+        rows before that are ``learned``, one bool or (n,); by 0 where there are none.
+        """
+        if self.impute is None:
+            return X, self
+        most, later, X = IMPUTE[self.impute], [], inputs.make_dense(X).copy()
+        gaps = np.isnan(X[:, : self.gaps])
+        for j, past in enumerate(self.past or [()] * self.gaps):
+            column, gap = X[:, j], gaps[:, j]
+            known = ~gap & learned
+            values = np.concatenate([np.full(most, np.nan), past, column[known]])
+            ends, places = np.unique(len(past) + np.cumsum(known)[gap], return_inverse=True)
+            last = np.sort(np.lib.stride_tricks.sliding_window_view(values, most)[ends], axis=1)
+            count, rows = np.minimum(ends, most), np.arange(len(ends))  # NaN comes last
+            median = last[rows, np.maximum(count - 1, 0) // 2] / 2 + last[rows, count // 2] / 2
+            column[gap] = np.where(count, median, 0.0)[places]
+            later.append(tuple(values[most:][-most:].tolist()))
+        return X, replace(self, past=tuple(later))
 
     def encode(self, columns: Any) -> list[np.ndarray]:
         """Return each encoded column as a column of 0 and 1 for each of its values, (n, values).
@@ -203,6 +244,12 @@ def plain_name(name: Any) -> str:
     return name if type(name) is str else str(name)
 
 
+def is_missing(value: Any) -> bool:
+    """Say whether a value of a row is None, NaN or pandas.NA."""
+    is_nan = isinstance(value, float | np.floating) and isnan(value)
+    return value is None or is_nan or type(value).__name__ == "NAType"
+
+
 def list_names(names: Iterable[Any]) -> str:
     """Return the first names for a message."""
     names = list(map(repr, names))
@@ -216,10 +263,17 @@ def _name_cure(value: Any, name: Any) -> str:
 
 
 def as_named_numbers(
-    values: Sequence[Any], names: Iterable[Any], cure: Callable[[Any, Any], str] = _name_cure
-) -> np.ndarray:
-    """Return finite numbers, (d,); ``cure(value, name)`` says what to do about any other value."""
+    values: Sequence[Any], names: Iterable[Any], cure: Callable[[Any, Any], str] = _name_cure,
+    gaps: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """Return finite numbers, (d,); ``cure(value, name)`` says what to do about any other value.
+
+    gaps : whether missing values become NaN.
+    """
+    values = [nan if gaps and is_missing(one) else one for one in values]
     for value, name in zip(values, names, strict=True):
+        if gaps and value is nan:
+            continue
         # Most values are floats: the general check is slower.
         if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
             continue

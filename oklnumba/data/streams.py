@@ -21,6 +21,7 @@ import numpy as np
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, is_frame
 from oklnumba.core.schema import (
+    IMPUTE,
     Schema,
     as_texts,
     encode_labels,
@@ -44,7 +45,7 @@ def stream(
     classes: Sequence[Any] | None = None, batch: int | None = None, format: str | None = None,
     header: bool = True, width: int | None = None, like: Any = None, delimiter: str | None = None,
     decimal: str | None = None, encoding: str | None = None, skip: int | None = None,
-    zero_based: bool | None = None,
+    zero_based: bool | None = None, impute: str | None = None,
 ) -> Stream:  # fmt: skip
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
@@ -82,13 +83,17 @@ def stream(
     like : Learner, Run, Stream or Schema, optional
         Read the columns that it was taught, in its order, with its values of encoded columns and
         its classes; the label may be absent. A column that it does not know is refused unless
-        ``drop`` names it.
+        ``drop`` names it. Gaps that it fills are NaN.
     delimiter, decimal, encoding : str, optional
         Of CSV files: between two values, in a number, and of the text; ",", "." and "utf-8".
     skip : int, optional
         Lines before the first of a CSV file.
     zero_based : bool, optional
         Whether the first column of LIBSVM files is 0; None: if a file has a column 0.
+    impute : {"median", "last", "indicator"}, optional
+        Fill a gap in a column of numbers by the median of the column's last 101 known values in
+        rows learned before (0 if there are none); by the last one; or by the median, with a column
+        more, of 1 where there was a gap. The learner remembers these values. None: refuse gaps.
 
     Returns
     -------
@@ -117,8 +122,10 @@ def stream(
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
     options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
-    if like is not None and (columns is not None or encode):
-        raise ValueError("like says which columns are read: leave out columns and encode")
+    if like is not None and (columns is not None or encode or impute):
+        raise ValueError("like says how columns are read: leave out columns, encode and impute")
+    if impute is not None:
+        checks.require_choice("impute", impute, tuple(IMPUTE))
     schema = Schema(()) if like is None else _find_given_schema(like)
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
@@ -131,19 +138,20 @@ def stream(
     else:
         dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
-        if label is not None or columns is not None or drop or encode:
-            out = "leave out label, columns, drop and encode"
+        if label is not None or columns is not None or drop or encode or impute:
+            out = "leave out label, columns, drop and encode, and impute"
             raise ValueError(f"{name} has labels and no names of columns: {out}")
         return _load_libsvm(dataset, name, batch, schema)
     if not is_frame(source):
         names, index = dataset.schema.names, _find_index(dataset.schema)
         first, read = partial(_first_of_files, dataset), partial(_read_table, dataset, name)
     if like is None:
+        schema = replace(schema, impute=impute)
         schema = _find_schema(names, index, first, label, columns, drop, encode, schema)
     else:
         schema = _match_schema(names, index, schema, label, drop)
     parquet = dataset if _format_of(dataset) == "parquet" else None
-    return Stream(name, read, schema, batch, parquet)
+    return Stream(name, read, schema, batch, parquet, like is None)
 
 
 def _find_given_schema(like: Any) -> Schema:
@@ -172,6 +180,7 @@ class Stream:
     schema: Schema
     _batch: int | None = None
     _parquet: Any = None  # the dataset, if its files say how many rows they have
+    _fills: bool = False  # gaps, where no learner will
 
     def __post_init__(self) -> None:
         self._read(self.schema)  # which refuses what the source does not have
@@ -214,10 +223,18 @@ class Stream:
         return (labels for *_, labels in self._read(self.schema))
 
     def __iter__(self) -> Generator[Block, None, None]:
-        """Yield blocks of equal size, made of pieces of any size."""
+        """Yield blocks of equal size; gaps are filled by labelled rows before, or for a learner."""
+        schema = self.schema
+        for X, y in self.read_blocks():
+            if self._fills:
+                X, schema = schema.fill(X, inputs.find_labels(y))
+            yield X, y
+
+    def read_blocks(self) -> Generator[Block, None, None]:
+        """Yield blocks of equal size, made of pieces of any size; gaps to be filled are NaN."""
         row, count, held = 0, 0, []
         for where, X, y in self._read(self.schema):
-            inputs.refuse_not_finite(X, where, self.columns, row)
+            inputs.refuse_not_finite(X, where, self.columns, row, self.schema.gaps)
             classes = self.classes
             y = y.astype(np.float64) if classes is None else encode_labels(y, classes, where, row)
             row += len(y)
@@ -319,7 +336,10 @@ def _find_schema(
     out = _leave_out(names, every)
     plain, encoded, ignored = (tuple(map(plain_name, some)) for some in (numbers, encode, out))
     categories = {one: find_values(column) for one, column in zip(encoded, texts, strict=True)}
-    return Schema(plain, categories, plain_name(label), classes, ignored, given.reading)
+    label = plain_name(label)
+    return replace(
+        given, names=plain, categories=categories, label=label, classes=classes, ignored=ignored
+    )
 
 
 def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
@@ -433,9 +453,9 @@ def _read_frame(frame: Any, schema: Schema) -> Pieces:
 
     def read(start: int) -> tuple[str, np.ndarray, np.ndarray]:
         part, floats = _slice(frame, start, rows), as_floats(schema.names, start, rows)
-        hot = schema.encode({one: part[given[one]] for one in schema.categories})
+        X = schema.stack(floats, {one: part[given[one]] for one in schema.categories})
         y = np.full(len(floats), np.nan) if label is None else inputs.as_label_array(part[label])
-        return "a frame", np.column_stack([floats, *hot]), y
+        return "a frame", X, y
 
     as_floats(sorted(numbers), 0, LOOK_ROWS)  # which says what else they hold
     return map(read, range(0, frame.shape[0], rows))
@@ -456,9 +476,10 @@ def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces
 
     def make_rows(batch: Any) -> Block:
         given = dict(zip(batch.schema.names, batch.columns, strict=True))
-        floats = [given[one].cast("float64", safe=False) for one in schema.names]
-        X = np.column_stack([*floats, *schema.encode(given)])  # NaN if missing
-        return X, _as_labels(batch, schema.label)
+        floats = np.empty((batch.num_rows, len(schema.names)))
+        for j, name in enumerate(schema.names):
+            floats[:, j] = given[name].cast("float64", safe=False)  # NaN if missing
+        return schema.stack(floats, given), _as_labels(batch, schema.label)
 
     for where, (X, y) in _scan(dataset, name, types, columns, make_rows):
         yield where, X, y

@@ -61,7 +61,7 @@ class Outside(Foreign):
             super()._learn_rows(X, y, leads, notes)
         else:  # as scikit-learn: a batch in one call
             self._begin(X.shape[1])
-            self._choose_calls()[1](X.copy(), y.copy())
+            self._choose_calls()[1](self._fill(X).copy(), y.copy())
             self._played += len(X)
 
     def _forecast(self, X: np.ndarray, predict: Callable | None = None) -> np.ndarray:

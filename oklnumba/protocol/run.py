@@ -49,11 +49,13 @@ def _pieces(
     width, schema, warned = learner._width, learner._schema, learner._played > 0
     if file and file.saved:
         meta, warned = file.saved[0], True
-        width, schema = meta["width"], Schema.from_json(meta["schema"])
+        width, schema = meta["width"], meta["schema"]
+        schema = Schema.from_json(schema and schema | {"past": ()})  # the data comes from the start
+    blocks = X
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
-        schema = X.schema if width is None else schema
-    for i, chunk in enumerate(_chunks(iter(X), presses) if chunked else [(X, y)]):
+        schema, blocks = X.schema if width is None else schema, X.read_blocks()
+    for i, chunk in enumerate(_chunks(iter(blocks), presses) if chunked else [(X, y)]):
         if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
             raise ValueError(
                 f"chunk {i} of the stream must be a pair (X, y), but is {repr_short(chunk)}; pass "
@@ -64,7 +66,7 @@ def _pieces(
         try:
             if width is None and schema is None and not isinstance(chunk[0], np.ndarray):
                 schema = schema_of(chunk[0])
-            part = inputs.as_rows(chunk[0], width, schema=schema)
+            part = inputs.as_rows(chunk[0], width, schema=schema, fill=False)
             learner._check_points(part)
             given = chunk[1] if schema is None else schema.as_signs(chunk[1])
             labels = schedule.as_labels(given, part.shape[0], signs)
@@ -297,14 +299,17 @@ def _blocks(
     with closing(_pieces(X, y, schedule, kept.loss.classes, file, presses)) as pieces:
         for rows, schema in pieces:
             if not _is_chunked(X, y) and not (file and file.resume and kept.rounds):
-                kept.data = rows.X, rows.y
+                filled = schema.fill(rows.X, inputs.find_labels(rows.y))[0] if schema else rows.X
+                kept.data = filled, rows.y
             if file is not None:
                 rows = rows.cut(file.skip_past(rows.X, rows.y))
                 if not len(rows.y):
                     continue
                 file.restore_learner()
-            learner._advise(rows.X, rows.y)
-            learner._schema, left = schema, len(rows.y)
+            if learner._width is None:
+                learner._schema = schema
+            head, left = rows.X[:FIRST_ROWS], len(rows.y)
+            learner._advise(schema.fill(head)[0] if schema else head, rows.y)
             most = count_block_rows(rows.X.shape[1], learner._traits.run_rows)
             while left:
                 before = kept.rounds

@@ -220,7 +220,7 @@ class Engine(State[StateT, WorkT], Params):
         n = X.shape[0]
         with self._lock:
             self._begin(X.shape[1], *y.shape[1:])
-            self._fault = INTERRUPTED
+            X, self._fault = X if self._schema is None else self._fill(X), INTERRUPTED
             self._expected = self._played + max(n, coming)
             trace = self._trace(n)
             try:
@@ -231,6 +231,12 @@ class Engine(State[StateT, WorkT], Params):
                 raise
             self._fault = None
         return trace
+
+    def _fill(self, X: np.ndarray) -> np.ndarray:
+        """Return rows to learn now, with gaps filled by all rows learned before."""
+        if self._schema is not None:
+            X, self._schema = self._schema.fill(X, learned=True)
+        return X
 
     def _play_inside(self, X: np.ndarray, y: np.ndarray, trace: Trace, *Z: np.ndarray) -> None:
         """Play rows for another learner, which calls this only: ``_play`` has room for a block."""

@@ -133,13 +133,14 @@ class Learner(Engine[StateT, WorkT]):
         with self._lock:
             self._refuse_fault()
             single = self._single
-            is_plain = single and (self._schema is None or self._schema.classes is None)
+            schema = self._schema
+            is_plain = single and (schema is None or not (schema.classes or schema.impute))
             if is_plain and single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
                 self._check_labels(label)
             else:
                 schema = self._schema_for(x)
-                X = inputs.as_point(x, self._width, schema=schema)
+                X = inputs.as_point(x, self._width, schema=schema, fill=False)
                 self._check_points(X)
                 labels = y if y is None or isinstance(y, list | tuple) else np.ravel(y)
                 label = self._as_labels(labels, 1)
@@ -148,7 +149,8 @@ class Learner(Engine[StateT, WorkT]):
             if single is None:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._keep_single()
-            X = X if X is single.X else inputs.scale_columns(X, self._in_force.scales)
+            if X is not single.X:
+                X = inputs.scale_columns(self._fill(X), self._in_force.scales)
             self._fault = INTERRUPTED
             try:
                 self._play(X, label, single.trace)
@@ -167,10 +169,11 @@ class Learner(Engine[StateT, WorkT]):
         """
         with self._lock:
             schema = self._schema_for(X)
-            X = inputs.as_rows(X, self._width, schema=schema)
+            X = inputs.as_rows(X, self._width, schema=schema, fill=False)
             self._check_points(X)
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
+            self._schema = schema
             if known is None:
                 self._play_rows(X, y)
             else:
@@ -178,7 +181,6 @@ class Learner(Engine[StateT, WorkT]):
                 asked = Asked.read(known, refuses, self._traits.needs_last_label)
                 leads = inputs.as_leads(asked.known, self.rounds, len(y))
                 self._learn_rows(X, y, leads, asked.notes)
-            self._schema = schema
         return self
 
     @locked

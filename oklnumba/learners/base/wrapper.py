@@ -77,8 +77,8 @@ class RowWrapper(Wrapper):
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
         schema = self._schema_for(x)
-        self.partial_fit(as_point(x, self._width, schema=schema), [y])
-        self._schema = schema
+        self.partial_fit(as_point(x, self._width, schema=schema, fill=False), [y])
+        self._schema = self._schema or schema
         return self
 
     def predict_one(self, x: Any) -> Any:
