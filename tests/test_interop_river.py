@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from river import (
     time_series,
 )
 from river.checks import yield_checks
+from sklearn.linear_model import Ridge
 
 import oklnumba as okl
 from oklnumba.interop import to_river
@@ -37,9 +39,6 @@ FOURIER = okl.PKAWV(okl.FourierFeatures(20))
 CHECKED = {
     "SelfTuning": lambda: to_river(task="regression"),
     "PKAWV": lambda: to_river(FOURIER, task="regression"),
-    "wrappers": lambda: to_river(
-        okl.Monitored(okl.Intervals(okl.Standardized(okl.LinearRidge()))), task="regression"
-    ),
     "PKAWV, classes": lambda: to_river(FOURIER),
     "FOGD, logistic, two classes": lambda: to_river(
         okl.FOGD(n_frequencies=20, loss="logistic"), classes=[False, True]
@@ -58,6 +57,15 @@ def three_classes(X, names=("low", "mid", "high")):
 
 
 # ---- river's own checks ----
+
+RIDGE = okl.LinearRidge()
+OUTER = [  # each plays another learner
+    okl.Standardized(RIDGE), okl.Intervals(RIDGE), okl.Tree(RIDGE),
+    okl.Experts([RIDGE, okl.LinearRidge(lam=9.0)], B=None),
+    okl.WithFeatures(okl.FourierFeatures(10), RIDGE),
+    okl.Refit(Ridge(), every=50), okl.Monitored(okl.Intervals(okl.Standardized(RIDGE))),
+]  # fmt: skip
+CHECKED |= {type(one).__name__: partial(to_river, one, task="regression") for one in OUTER}
 
 
 @pytest.mark.slow
