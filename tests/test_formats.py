@@ -350,6 +350,14 @@ def test_a_frame_needs_only_what_is_read(hold):
     refused("column 'lost' of a frame holds .*column 'text'", okl.stream, hold(more), label="y")
 
 
+@pytest.mark.parametrize("hold", [*FRAMES.values()], ids=FRAMES)
+def test_a_column_of_few_texts_is_named_as_mostly_empty(hold):
+    said = "text, 'call' in row 3, and nothing in most rows; drop"
+    for note in (["", None], [None, None]):
+        texts = [*note, note[0], "call", *note * 13]
+        refused(f"column 'note' .* {said}", okl.stream, hold(PART.assign(note=texts)), label="y")
+
+
 def test_objects_are_refused_by_the_name_of_their_column():
     for odd in (Odd(), [1], {"a": 1}, 1j):
         frame = PART.assign(b=pd.Series([1, odd] * 15, dtype=object))

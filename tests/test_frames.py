@@ -213,7 +213,10 @@ WRONG = {
         with_column(pd.Categorical([3, 4, 5] * 50)),
         "'colour' of X holds category, not",
     ),
-    "times": (with_column(DAYS), "'colour' of X holds dates (numbers .* ), not real numbers; drop"),
+    "times": (
+        with_column(DAYS),
+        "'colour' of X holds dates (take .* weekday), not real numbers; drop",
+    ),
     "durations": (with_column(pd.to_timedelta(np.arange(N), "s")), SECONDS),
     "all at once": (SEVERAL, ALL_AT_ONCE),
     "two gaps": (

@@ -8,7 +8,7 @@ from oklnumba.data import datasets
 
 PICTURE = "oklnumba_demo.png"
 NEXT = """\
-your data oklnumba run FILE.csv --label COLUMN
+your data pip install -e ".[stream]", then oklnumba run FILE.csv --label COLUMN
 Python    okl.run(okl.SelfTuning(), X, y); more in docs/quick_start.md
 papers    python scripts/reproduce.py, in a clone of the project"""
 

@@ -30,6 +30,7 @@ FILL = (  # nullable integers and bools take no median
     "column.fillna(column.median()), or leave such columns out, by okl.stream(data, label=..., "
     "drop=[...]) (--drop A,B)"
 )
+ON_THE_WAY = "; okl.stream(data, label=..., impute='median') (--impute median) fills gaps itself"
 NO_INFINITY = ".replace([np.inf, -np.inf], np.nan)"
 FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
 FOR_DATES = "take numbers of them, such as the hour or the weekday"
@@ -145,7 +146,7 @@ def refuse_not_finite(
         names = given if isinstance(given, tuple) else column_names(given)
         value, where = array[start + at, *column], f"row {row + start + at}"
         is_gap = bool(np.isnan(value))
-        how = FILL.format("" if is_gap else NO_INFINITY) if names else ""
+        how = FILL.format("" if is_gap else NO_INFINITY) + ON_THE_WAY * is_gap if names else ""
         if name == "y" and not names and is_gap:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
             how += "; where only some of a row are missing play a learner for each" * len(column)
@@ -430,6 +431,8 @@ def _describe(column: Any, dtype: str, where: str) -> str:
         if any("." in one for one in odd.values()):  # as in 1.234,56
             advice = "; okl.stream(pandas.read_csv(path, decimal=',', thousands='.'), label=...) "
             advice += "reads them, with the delimiter as sep="
+    elif 2 * (len(texts) + sum(isinstance(v, int | float) and v == v for v in part)) < len(part):
+        advice = f", and nothing in most rows{advice}"
     elif 2 * len(odd) < len(part):
         advice = ", among numbers; correct such values or leave out their rows"
     return f"text, {repr_short(text)} in row {row}{advice}"
