@@ -160,7 +160,7 @@ def draw(rows, panels):
         losses = "mistakes so far (%)" if signs else "average squared loss"
         texts = ("rounds" if i == len(names) - 1 else "", losses if j == 0 else "")
         title = f"inputs in {scaling}" if key == "average_loss" else "time (s)"
-        if not signs and key == "average_loss":
+        if name == "casp" and key == "average_loss":
             ax.set_ylim(bottom=0.05)
         plots.tidy(ax, *texts, f"{name}, {title}", log="xy")
     return figure

@@ -262,6 +262,8 @@ def draw_comparison(cases, rows):
                 ("_published", "published", THEIRS, 0.12),
             ):
                 bars = values(f"{key}{end}"), values(f"{key}_sd{end}")
+                if np.isnan(bars[0]).all():  # nobody has published on data of your own
+                    continue
                 ax.errorbar(places + aside, bars[0], np.nan_to_num(bars[1]), label=label, **style)
             ax.set_xticks(places, names, rotation=60, ha="right")
         ax = column[0]
