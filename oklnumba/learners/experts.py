@@ -111,7 +111,7 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         return sum(one.size for one in self._experts) if self._width is not None else 0
 
     @property
-    def _traits(self) -> Traits:  # type: ignore[override]
+    def _traits(self) -> Traits:
         learners = self._hyper.learners
         rows = min(BLOCK_ROWS, *(one._traits.block_rows for one in learners))
         return Traits(block_rows=rows, **find_needs(learners))
@@ -197,7 +197,7 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         ))  # fmt: skip
 
     @property
-    def _notes(self) -> int:  # type: ignore[override]
+    def _notes(self) -> int:
         return sum(one._notes for one in self._hyper.learners)
 
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:

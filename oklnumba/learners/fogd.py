@@ -53,7 +53,7 @@ class FOGD(Learner[FOGDState, None]):
     seed: int = random_seed(0)
 
     @property
-    def _traits(self) -> Traits:  # type: ignore[override]
+    def _traits(self) -> Traits:
         features = self._hyper.features
         fused = features is None or isinstance(features, FourierFeatures)
         return Traits(in_threads=True, block_rows=PLAY_ROWS if fused else ROWS)

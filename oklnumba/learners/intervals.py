@@ -107,7 +107,7 @@ class Intervals(Wrapper[IntervalsState]):
         return super()._traits.needs_last_label  # of the learner within
 
     @property
-    def _notes(self) -> int:  # type: ignore[override]
+    def _notes(self) -> int:
         """f, h and Q, then what the learner within notes."""
         return 3 + super()._notes
 

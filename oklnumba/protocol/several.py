@@ -97,7 +97,7 @@ class Several(RowWrapper):
         self._played += len(X)
 
     @property
-    def _notes(self) -> int:  # type: ignore[override]
+    def _notes(self) -> int:
         return sum(one._notes for one in self._learners)
 
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:

@@ -23,7 +23,7 @@ import copy
 from collections.abc import Callable
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from oklnumba.core.params import Params
 from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
-from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
+from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
 
 
 def empty_per_round(n: int, outputs: int) -> np.ndarray:
@@ -85,17 +85,24 @@ class Engine(State[StateT, WorkT], Params):
     # Types are comments where annotations would be hyper-parameters.
     _REMEDY = "scale the inputs and labels"
     _fixed_loss = "squared"  # of learners without a hyper-parameter ``loss``
-    _traits: ClassVar[Any] = Traits()
     _in_force = NOT_IN_FORCE  # type: InForce
     _width = None  # type: int | None  # of the inputs; None before any data
     _outputs = 1  # labels per round
     _played = 0
-    _notes = 0  # numbers that ``_forecast`` notes of a row whose label comes late
     _expected = 0  # rounds in all, as far as the caller has said
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
 
     # ---- what a learner writes ----
+
+    @property
+    def _traits(self) -> Traits:
+        return PLAIN
+
+    @property
+    def _notes(self) -> int:
+        """How many numbers ``_forecast`` notes of a row whose label comes late."""
+        return 0
 
     def _start(self, d: int) -> None:
         """Make the state for inputs of width d."""

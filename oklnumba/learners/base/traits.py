@@ -21,6 +21,9 @@ class Traits(NamedTuple):
     is_member: bool = True  # whether it can play within another learner
 
 
+PLAIN = Traits()  # of most learners
+
+
 class InForce(NamedTuple):
     """The hyper-parameters of a state, which later assignments to fields do not change."""
 

@@ -100,7 +100,7 @@ class SelfTuning(Learner):
     experts: Sequence[Any] = field_with(check_experts, ())
 
     @property
-    def _traits(self) -> Traits:  # type: ignore[override]
+    def _traits(self) -> Traits:
         rows, needs = settings.BLOCK_ROWS, find_needs(self._hyper.experts)
         return Traits(4, outputs_at_once=True, run_rows=2048, block_rows=rows, **needs)
 
@@ -247,7 +247,7 @@ class SelfTuning(Learner):
     # ---- late labels ----
 
     @property
-    def _notes(self) -> int:  # type: ignore[override]
+    def _notes(self) -> int:
         """The last restart, then what layers, trees, experts and spaces forecast, for K outputs."""
         if self._width is None:  # so it stands for the learners of the leaves of a Tree
             return 0
