@@ -5,9 +5,8 @@ A round, in order:
 - ``learn_one``: ``SingleRound`` takes point and label, else core/inputs.py checks them; at the
   first round ``_begin`` calls ``_open``, which puts the fields in force, and that ``_start``, which
   makes the state (core/state.py); ``_play`` plays the round; ``_fault`` is set until it is over;
-- ``okl.run`` (protocol/run.py): checks, blocks of 64, 64, 128, ... to ``run_rows`` rows, the turns
-  of late labels, then ``_play_rows`` for each: ``_begin``, ``_trace``, and ``_play`` for each
-  ``block_rows`` rows; ``Record.add``;
+- ``okl.run`` (protocol/run.py): checks, blocks of 64, 64, 128, ... rows, the turns of late labels,
+  ``_play_rows``: ``_begin``, ``_trace``, ``_play`` for ``block_rows`` rows each; ``Record.add``;
 - ``save``: ``get_contents`` and ``_export``; loading: ``_open``, then ``_restore`` (contents.py).
 """
 
@@ -132,8 +131,7 @@ class Learner(Engine[StateT, WorkT]):
         """Play one round: forecast ``x`` (not returned), learn its label ``y``; return self."""
         with self._lock:
             self._refuse_fault()
-            single = self._single
-            schema = self._schema
+            single, schema = self._single, self._schema
             is_plain = single and (schema is None or not (schema.classes or schema.impute))
             if is_plain and single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
@@ -149,8 +147,7 @@ class Learner(Engine[StateT, WorkT]):
             if single is None:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._keep_single()
-            if X is not single.X:
-                X = inputs.scale_columns(self._fill(X), self._in_force.scales)
+            X = X if X is single.X else inputs.scale_columns(self._fill(X), self._in_force.scales)
             self._fault = INTERRUPTED
             try:
                 self._play(X, label, single.trace)
@@ -173,14 +170,16 @@ class Learner(Engine[StateT, WorkT]):
             self._check_points(X)
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
+            if known is not None:
+                refuses = self._refuses_late or self._traits.needs_each_label
+                known = Asked.read(known, refuses, self._traits.needs_last_label)
+                leads = inputs.as_leads(known.known, self.rounds, len(y))
+            self._begin(X.shape[1], *y.shape[1:])
             self._schema = schema
             if known is None:
                 self._play_rows(X, y)
             else:
-                refuses = self._refuses_late or self._traits.needs_each_label
-                asked = Asked.read(known, refuses, self._traits.needs_last_label)
-                leads = inputs.as_leads(asked.known, self.rounds, len(y))
-                self._learn_rows(X, y, leads, asked.notes)
+                self._learn_rows(X, y, leads, known.notes)
         return self
 
     @locked
@@ -246,7 +245,6 @@ class Learner(Engine[StateT, WorkT]):
 
         leads : (n,), rounds before a row's that it did not know; notes : of its forecast, if any.
         """
-        self._begin(X.shape[1], *y.shape[1:])
         self._set_late(fit_notes(notes, len(X), self._notes), leads)
         self._play_rows(X, y)
 
