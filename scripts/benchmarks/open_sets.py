@@ -173,7 +173,8 @@ def summarise(rows: list[dict]) -> list[dict]:
         among = players if name == SLOW else [one for one in players if one != SLOW]
         sets = {}
         for row in rows:
-            sets.setdefault(row["set"], {})[row["who"]] = float(row[column])
+            error = float(f"{row[column]:.6g}")  # as in the csv: equal ones are ties
+            sets.setdefault(row["set"], {})[row["who"]] = error
         E = np.array([[own[k] for k in among] for own in sets.values() if own.keys() >= {*among}])
         (N, k), own, ranks = E.shape, among.index(name), scipy.stats.rankdata(E, axis=1)
         p = scipy.stats.friedmanchisquare(*E.T).pvalue
