@@ -4,7 +4,7 @@ Time: half a minute. --output DIR: into another folder.
 """
 
 import argparse
-import os
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -21,13 +21,9 @@ def programs() -> dict[str, str]:
 
 def draw(code: str, path: Path) -> None:
     """Run a program in a folder of its own and save its ``figure``."""
-    names, here = {}, os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            exec(compile(code, path.stem, "exec"), names)
-        finally:
-            os.chdir(here)
+    names = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        exec(compile(code, path.stem, "exec"), names)
     names["figure"].savefig(path, dpi=150)
 
 

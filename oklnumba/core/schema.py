@@ -270,7 +270,8 @@ def as_named_numbers(
 
     gaps : whether missing values become NaN.
     """
-    values = [nan if gaps and is_missing(one) else one for one in values]
+    if gaps:
+        values = [nan if is_missing(one) else one for one in values]
     for value, name in zip(values, names, strict=True):
         if gaps and value is nan:
             continue

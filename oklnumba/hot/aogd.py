@@ -49,13 +49,6 @@ class AOGDState(NamedTuple):
     R: Annotated[Array, ATOMS, ATOMS]  # K_S = R'R
 
 
-class Work(NamedTuple):
-    """Of the round, (cap,) each: k(x_t, S) and q = R^-T k."""
-
-    k: Array
-    q: Array
-
-
 class Rules(NamedTuple):
     """The code of the loss, and the hyper-parameters."""
 

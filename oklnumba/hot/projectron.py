@@ -45,13 +45,6 @@ class ProjectronState(NamedTuple):
     R: Annotated[Array, ATOMS, ATOMS]  # K_S = R'R
 
 
-class Work(NamedTuple):
-    """Of the round, (cap,) each: k(x_t, S) and q = R^-T k."""
-
-    k: Array
-    q: Array
-
-
 class Rules(NamedTuple):
     """Hyper-parameters."""
 

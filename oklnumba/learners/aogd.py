@@ -4,7 +4,8 @@ from math import sqrt
 
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, nonnegative, positive
-from oklnumba.hot.aogd import APART, GRADIENTS, AOGDState, Rules, Work, aogd_rounds
+from oklnumba.hot.aogd import APART, GRADIENTS, AOGDState, Rules, aogd_rounds
+from oklnumba.hot.primitives.dictionary import Work
 from oklnumba.learners.base.expansion import OnSpan
 from oklnumba.learners.base.learner import loss_field
 
