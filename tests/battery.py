@@ -182,7 +182,9 @@ def assert_close_run(got, expected):
 
 
 CASES = [pytest.param(cls, id=cls.__name__) for cls in LEARNERS]
-CASES += [pytest.param(v, id=f"{v.cls.__name__}-{v.name}") for v in variations()]
+CASES += [
+    pytest.param(v, id=f"{v.cls.__name__}-{v.name}", marks=pytest.mark.slow) for v in variations()
+]
 every_variant = pytest.mark.parametrize("case", CASES)
 CERTIFIED = [param for param in CASES if make(param.values[0])._traits.certificate_rows]
 # These change numbers, but not what a learner keeps, so that they are saved and copied alike.
@@ -236,7 +238,7 @@ HARD = (
 
 # Learners with their defaults on all of them, variants on what is hard for each in its own way.
 ON_HARD_STREAMS = [
-    pytest.param(*case.values, name, id=f"{case.id}-{name}")
+    pytest.param(*case.values, name, id=f"{case.id}-{name}", marks=case.marks)
     for case in CASES
     for name in (HARD if isinstance(case.values[0], type) else ("alternating", "spread", "wide"))
 ]

@@ -229,6 +229,7 @@ def edit(folder, name, old, new):
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_edit_compiles_again_what_it_touches_and_nothing_else(copy):
     folder = {"NUMBA_CACHE_DIR": str(copy / "cache")}
     before, counts = forecast(copy, **folder)
@@ -240,6 +241,7 @@ def test_an_edit_compiles_again_what_it_touches_and_nothing_else(copy):
     assert after == [2.0 * one for one in before] and counts == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plain", ["0", "1"])
 def test_it_works_where_no_cache_folder_is_writable(copy, plain):
     forecasts, counts = forecast(copy, OKLNUMBA_PLAIN_JIT=plain, **NOWHERE)
@@ -247,6 +249,7 @@ def test_it_works_where_no_cache_folder_is_writable(copy, plain):
     assert not list(copy.rglob("*.nbi"))
 
 
+@pytest.mark.slow
 def test_machine_code_in_the_package_is_taken_unless_something_differs(copy):
     level = "x86-64-v3"
     features = ",".join(cache.LEVELS[level])
@@ -294,6 +297,7 @@ print(json.dumps([found, counts, said.getvalue()]))
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_loads_has_the_bits_of_one_that_compiled_which_says_so_once(tmp_path):
     folder = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_LOCATOR_CLASSES": None}
     folder |= {"NUMBA_CPU_NAME": HOST}  # so that nothing comes from oklnumba/compiled

@@ -233,6 +233,7 @@ def oblivious(n, where="uniform"):
     return X, np.full(n, 9.0), {"loss": "absolute", "C": 1.0, "schedule": "sqrt", "alpha": 0.05}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["independent", "weighted"])
 def test_only_with_weights_is_the_inverse_unbiased(sampling):
     """E A^w = A (section 6), and E A has p_t in place of 1."""
@@ -292,6 +293,7 @@ def below(A, B):
     return np.linalg.eigvalsh(B - A).min(axis=(1, 2)) >= -1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="beta of the theory keeps all of a short stream")
 @pytest.mark.parametrize("how", ["oblivious", "noise"])
 def test_corollary_1(how):
@@ -359,6 +361,7 @@ def ratios(F, sampler, alpha, eps):
     return spectrum, estimate, exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "eps"),
     [("one point", 0.5)]

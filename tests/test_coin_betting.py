@@ -74,6 +74,7 @@ def bounds(n, L, wealth):
     return np.array([coin_betting_bound(n, norm, L, wealth) for norm in NORMS])
 
 
+@pytest.mark.slow
 @settings(max_examples=200 if COMPILED else 20)
 @given(
     st.sampled_from(KINDS), st.sampled_from(LENGTHS), st.integers(1, 80 if COMPILED else 10),

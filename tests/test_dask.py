@@ -32,6 +32,7 @@ def name_process(learner, run):
     return {"process": os.getpid()}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Dask's own start
 def test_a_cluster_gives_the_table_of_one_process():
     here, sizes_here = play(), play_sizes()

@@ -7,6 +7,7 @@ import pytest
 from tests.checks import COMPILED, ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
 def test_blocks_of_code_show_what_they_print(path):

@@ -105,6 +105,7 @@ rounds = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200 if COMPILED else 20)
 @given(
     rows=rounds,

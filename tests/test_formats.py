@@ -103,6 +103,7 @@ def tables(draw):
     return first, later
 
 
+@pytest.mark.slow
 @given(tables(), st.sampled_from([*FILES, *FRAMES]))
 @settings(max_examples=15)
 def test_the_same_values_are_the_same_row(tmp_path_factory, rows, taught):
@@ -410,6 +411,7 @@ def wide(d, folder):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a dict", "CSV", "Parquet", "places"])
 def test_time_is_linear_in_columns(name, tmp_path):
     seconds = []

@@ -109,6 +109,7 @@ def test_frequent_kons_equals_its_definition(loss, kind, rank, budget, threshold
 ROUNDING = 1e-8
 
 
+@pytest.mark.slow
 @settings(max_examples=60 if COMPILED else 5, deadline=None)
 @given(games(longest=60), st.integers(0, 2**32 - 1))
 def test_no_step_raises_regret_and_potential_by_more_than_its_price(drawn, seed):
@@ -184,6 +185,7 @@ def test_the_bound_beforehand_holds_where_the_dictionary_spans_all_points(drawn)
 # ---- the certificate: never exceeded, half of it exceeded ----
 
 
+@pytest.mark.slow
 @no_point_joins
 def test_the_certificate_holds_on_200_streams_and_half_of_it_does_not():
     exceeded = []
@@ -247,6 +249,7 @@ def test_points_in_turn_cost_any_bounded_dictionary_a_share_of_the_rounds(thresh
     assert least <= run.losses.sum() <= learner.regret_bound(np.sqrt(N_points))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="long")
 def test_memory_stays_and_the_factor_keeps_its_digits_for_ever():
     rng, n = np.random.default_rng(0), 6000

@@ -69,7 +69,7 @@ def for_regression(cls):
 
 REGRESSORS = [cls for cls in LEARNERS if for_regression(cls) is not None]
 # The default, one that plays outputs together, and a wrapper: around all others they are the same.
-CHECKED = [okl.SelfTuning, okl.PKAWV, okl.Intervals]
+CHECKED = [pytest.param(okl.SelfTuning, marks=pytest.mark.slow), okl.PKAWV, okl.Intervals]
 
 
 def moderate(n=300, seed=0, scaled=False):
@@ -116,6 +116,7 @@ def test_a_regressor_over_any_learner_passes_the_checks_of_scikit_learn(cls):
     assert found == [] and played > 50
 
 
+@pytest.mark.slow
 def test_the_checks_would_see_an_estimator_that_is_wrong():
     """Negative control: a classifier that changes in predict, and one that forecasts badly."""
 
@@ -378,6 +379,7 @@ def test_grid_search_over_nested_parameters():
     assert given.kernel.sigma == 1.0 and given.rounds == 0
 
 
+@pytest.mark.slow
 def test_cross_validation_in_processes():
     X, f, y = moderate(150)
     Z = StandardScaler().fit_transform(X)

@@ -143,6 +143,7 @@ def kill_while_saving(play, folder):
     child.join()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
 @pytest.mark.filterwarnings("ignore:the run of .* was stopped before")
 @pytest.mark.parametrize("cls", KILLED)

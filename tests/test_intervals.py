@@ -248,6 +248,7 @@ def classes(K, n=N, seed=0):
     return X, np.floor(K * (angle / (2 * np.pi) % 1)).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 @pytest.mark.parametrize(
     "K, learner", [(2, okl.KernelRidge(KERNEL)), (5, okl.FOGD(loss="logistic", eta=0.3))]

@@ -135,6 +135,7 @@ def demand(n, seed=0):
     return X, 50 + week + 0.8 * heat + error
 
 
+@pytest.mark.slow
 def test_a_member_that_follows_the_last_error_gets_no_weight_24_hours_ahead():
     """Were they forecast again when labels come, the best member would seem to lose an eighth."""
     X, y = demand(1500)

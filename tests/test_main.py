@@ -442,6 +442,7 @@ def test_help_loads_little():
     assert "compare" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="far too long")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -499,6 +500,7 @@ def test_the_demo_says_what_its_run_says(capsys, demo_data, tmp_path):
 # ---- the page ----
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys, demo_data):
     """Every command of docs/command_line.md, on the files that it names and 600 rows of ours."""
     text = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """Kernels of scaled inputs, wherever a kernel goes; scales learned by a gradient's mean squares."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -203,7 +204,11 @@ def has_kernel(case):
 
 NYSTROM = okl.NystromFeatures(points(9, seed=3), okl.Gaussian(1.0), rank=7)
 GRID = [okl.KRLS(okl.Gaussian(1.0), threshold=c) for c in (0.1, 0.3)]
-FORMS = [lambda case=case.values[0]: make(case) for case in CASES if has_kernel(case.values[0])]
+FORMS = [
+    pytest.param(partial(make, *case.values), marks=case.marks)
+    for case in CASES
+    if has_kernel(*case.values)
+]
 FORMS += [
     lambda: okl.PKAWV(NYSTROM),
     lambda: okl.WithFeatures(NYSTROM, okl.OGD()),

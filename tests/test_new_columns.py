@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.base.learner import Learner
-from tests.battery import LEARNERS, contents, labels, make, proofs, variations
+from tests.battery import contents, every_variant, labels, make, proofs
 from tests.checks import COMPILED
 from tests.streams import inputs
 
@@ -15,7 +15,6 @@ pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 N, LATE, D = 240, 100, 4
 FEATURES = {"AIOLI", "PKAWV", "FOGD", "WithFeatures", "GrowingPKAWV"}
 SIMPLEX = {"ExponentiatedGradient", "Winnow"}
-CASES = [*LEARNERS, *variations()]
 
 
 def stream(learner, kind, seed=0):
@@ -28,7 +27,7 @@ def stream(learner, kind, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["sorted", "clustered"])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@every_variant
 def test_a_late_column_was_zero_so_far(case, kind, tmp_path):
     learner, known = make(case), make(case)
     name, value = type(learner).__name__, getattr(case, "value", None)

@@ -51,6 +51,7 @@ def streams(draw):
     return X, y * draw(st.sampled_from([1e-3, 1.0, 1e3])) + 0.0
 
 
+@pytest.mark.slow
 @settings(max_examples=100 if COMPILED else 10)
 @given(streams())
 def test_the_bound_holds_against_every_norm_at_once(stream):

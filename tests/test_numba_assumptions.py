@@ -311,6 +311,7 @@ def test_compiling_leaves_numba_and_the_collector_as_they_were(empty_cache):
         gc.enable()
 
 
+@pytest.mark.slow
 @needs_own_compiler
 def test_a_first_run_does_not_load_scipy_linalg_and_a_patched_numba_has_its_blas(tmp_path):
     newest = ".".join(map(str, jit.NEWEST_TESTED))

@@ -68,6 +68,7 @@ def some():
     ]
 
 
+@pytest.mark.slow
 def test_they_are_one_more_column_each_of_the_definition(monkeypatch):
     monkeypatch.setattr(settings, "GROWTHS", ())
     monkeypatch.setattr(settings, "FOREST_LAGS", (0,))

@@ -103,6 +103,7 @@ def test_a_frame_needs_pandas(monkeypatch):
         plain(okl.KernelAWV)[0].to_frame()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="about forks")
 def test_a_fork_that_is_killed_with_the_lock_of_a_bar_stops_nobody_else():
     """Forks share the lock of tqdm's own bars, which those that are not shown take too."""

@@ -9,6 +9,7 @@ LIMITS = {"PKAWV": (22, 123, 10, 7), "SelfTuning": (45, 327, 24, 5)}
 LEARNERS = {"PKAWV": "okl.PKAWV(okl.TaylorFeatures(2))", "SelfTuning": "okl.SelfTuning()"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIMITS)
 def test_the_road_of_a_row_does_not_grow(name):
     code = f"""if True:

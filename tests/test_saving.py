@@ -34,7 +34,9 @@ T = 300 if COMPILED else 70  # rounds before a learner is copied
 
 
 @pytest.mark.parametrize(
-    ("case", "t"), [(cls, 0) for cls in LEARNERS] + [(*one.values, T) for one in STATES]
+    ("case", "t"),
+    [(cls, 0) for cls in LEARNERS]
+    + [pytest.param(*one.values, T, id=one.id, marks=one.marks) for one in STATES],
 )
 def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
     learner = make(case)

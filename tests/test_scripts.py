@@ -45,6 +45,7 @@ def python(*command, env):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [(REPRODUCE,), ("-m", "scripts.reproduce")])
 def test_reproduce_lists_the_scripts(env, call):
     done = python(*call, "--list", env=env)
@@ -111,6 +112,7 @@ def test_an_empty_panel_is_an_error(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_without_data_nothing_is_drawn(tmp_path, env):
     done = python("-m", module("li2023_tab4"), "--output", tmp_path / "out", env=env)
     *missing, last = done.stdout.splitlines()
@@ -163,6 +165,7 @@ def test_the_ablation_changes_pomdr_only_where_it_says():
     assert sizes[:-1] == [1] * 5 and sizes[-1] == 0  # a restart leaves nothing
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:n_components")
 def test_rivals_on_open_sets_do_not_look_ahead_and_ranks_are_those_of_demsar():
     pytest.importorskip("sklearn")
@@ -455,6 +458,7 @@ def test_rivals_see_the_past_only():
     assert float(row["mistakes_all"]) == 2.0 * changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, kind",
     [*zip(["HistGradientBoosting", *BOOSTED], ["classification", "regression"] * 2, strict=True)],

@@ -95,7 +95,10 @@ def make_small(spaces):
     ]
 
 
-@pytest.mark.parametrize(("name", "period"), PERIODS)
+@pytest.mark.parametrize(
+    ("name", "period"),
+    [pytest.param(*one, marks=[] if one == ("drift", 48) else pytest.mark.slow) for one in PERIODS],
+)
 def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, period, monkeypatch):
     monkeypatch.setattr(constants, "PERIOD", period)
     n, restarts = (N, (32, 128, 512)) if period == 1024 else (340, (32, 128, 256))
@@ -169,6 +172,7 @@ def test_no_forecast_looks_ahead_across_restarts(t):
     assert (got[t + 1 :] != expected[t + 1 :]).any()
 
 
+@pytest.mark.slow
 def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     X, y = stream("drift", n=LONG)
     y[[9, 50, 700, 2100]], X[[60, 2060], 0] = [-500.0, 1e6, -1e4, 1e5], 1e9
@@ -194,6 +198,7 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
         assert_array_equal(getattr(chunks, name), getattr(bulk, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outputs", "n"), [(1, LONG + 180), (3, 600)])
 def test_threads_leave_the_bits(outputs, n, monkeypatch):
     """In all blocks, also short ones: leaves with one row and with many play at once."""
@@ -409,6 +414,7 @@ def clean_loss():
     return last_third(X, y, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [5, 500, 1500, "1 %"])
 def test_wild_labels_and_inputs_do_no_lasting_harm(rounds):
     (X, y, rng), clean = gentle(), clean_loss()
@@ -538,6 +544,7 @@ def lone_points(n, lone, rng, points=4, d=2, spread=3.0):
     return X, np.concatenate([y, rng.choice([-1.0, 1.0], lone)])
 
 
+@pytest.mark.slow
 def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     """Control: functions on late atoms too, which certificates once had as 0 in earlier rounds."""
     X, y = lone_points(512, 200, np.random.default_rng(0), d=4)
@@ -553,6 +560,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     assert proof.loss[-1] - late > 2.0 * proof.bound[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:rows .* all have the same label")
 @settings(max_examples=40)
 @given(
@@ -691,6 +699,7 @@ def test_outliers_may_be_taken_as_they_are():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lagged", "outliers", "drift", "repeated"])
 def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name, monkeypatch):
     monkeypatch.setattr(constants, "RESTARTS", (32, 128, 256))
@@ -709,6 +718,7 @@ def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name,
     assert np.abs(expected / in_time - 1.0).max() > 0.01
 
 
+@pytest.mark.slow
 def test_members_with_lags_are_trained_for_late_labels(monkeypatch):
     """Control: nobody tells it, so members learn from fresher labels than they see."""
     lagged = [one for one in constants.SPACES if one.lags]

@@ -69,7 +69,9 @@ def test_rows_are_runs(undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("n_jobs", "backend"), [(None, None), (3, None), (-1, None), (2, "threading"), (2, "loky")]
+    ("n_jobs", "backend"),
+    [(None, None), (3, None), (-1, None), (2, "threading")]
+    + [pytest.param(2, "loky", marks=pytest.mark.slow)],
 )
 def test_the_same_table_however_it_is_played(undisturbed, n_jobs, backend):
     joblib = pytest.importorskip("joblib")
@@ -500,6 +502,7 @@ def play_sizes(*data, **more):
     return okl.regret_vs_size(PLAYERS, *data, kernel=KERNEL, lam=1.0, sizes=[10, 40], **more)
 
 
+@pytest.mark.slow
 def test_a_file_gives_the_table_of_its_rows(file, monkeypatch):
     joblib = pytest.importorskip("joblib")
     inside = play_sizes(LONG, LONG_Y)
@@ -525,6 +528,7 @@ def test_a_file_gives_the_table_of_its_rows(file, monkeypatch):
     np.testing.assert_allclose(*(rows.select(data=one)["regret"] for one in ("file", "blocks")))
 
 
+@pytest.mark.slow
 def test_a_table_of_a_file_is_resumed(file, tmp_path, monkeypatch):
     first = play_sizes(file, path=tmp_path)
     solved = []
@@ -535,6 +539,7 @@ def test_a_table_of_a_file_is_resumed(file, tmp_path, monkeypatch):
     assert not [a for a in solved if len(a) != 3]  # only the first rows, to compile
 
 
+@pytest.mark.slow
 def test_long_streams_show_the_time(file, monkeypatch, capsys):
     for name, value in {"EXACT_ROUNDS": 100, "LONG": 0.0}.items():
         monkeypatch.setattr(f"oklnumba.experiments.sweep.{name}", value)

@@ -47,6 +47,7 @@ def encode(model):
     return make_pipeline(columns, model)
 
 
+@pytest.mark.slow
 def test_a_column_transformer_stands_before_it():
     X, y = shop()
     model = encode(OnlineClassifier(random_state=0)).fit(with_seconds(X[:900]), y[:900])

@@ -255,6 +255,7 @@ def test_hard_streams(case, name):
         battery.test_regret_is_below_its_bound_at_every_round(case, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_causality_cuts_files_and_data_that_is_given_away(case, tmp_path):
     battery.test_a_forecast_never_depends_on_its_own_or_a_later_label(case)

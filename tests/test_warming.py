@@ -141,6 +141,7 @@ def test_errors_of_the_command_take_one_line(played, capsys, argument):
     assert not played
 
 
+@pytest.mark.slow
 @compiled
 def test_a_stream_compiles_nothing_after_its_first_round_and_forecast():
     later = python("""

@@ -125,6 +125,7 @@ CLAIMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=GAME_COUNT // 2)
 @given(linear=games(), w=st.lists(st.floats(-3, 3), min_size=3, max_size=3).map(np.array))
 def test_the_bounds_hold_on_random_games(linear, w):
@@ -208,6 +209,7 @@ def test_lemmas_7_and_9_with_the_one_of_errata_50(rate):
 labelled = st.tuples(st.lists(entries, min_size=3, max_size=3), st.booleans(), st.integers(1, 4))
 
 
+@pytest.mark.slow
 @settings(max_examples=GAME_COUNT)
 @given(
     rows=st.lists(labelled, min_size=1, max_size=12),
