@@ -318,6 +318,9 @@ def test_files_that_have_other_columns_than_the_first(kind, tmp_path):
     write(PART.set_index(PART.a.rename("day")), tmp_path / f"b.{kind}")
     if kind == "parquet":  # an index of pandas is no input
         assert len(read(tmp_path, label="y")) == 60
+    write(PART.assign(c=1.0), tmp_path / f"a.{kind}")
+    write(PART, tmp_path / f"b.{kind}")  # lacks a column that is not asked for
+    assert len(read(tmp_path, label="y", columns=["a"])) == 60
 
 
 def test_names_that_look_like_something_else(tmp_path, monkeypatch):

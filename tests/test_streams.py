@@ -167,18 +167,6 @@ def test_a_dataset_of_pyarrow_with_partitions(tmp_path):
     assert_rows(okl.stream(pyarrow.dataset.dataset(TABLE), label="y"))
 
 
-def test_files_that_differ_are_refused_by_name(tmp_path):
-    for name in ("points.parquet", "points.csv"):
-        folder = tmp_path / name
-        folder.mkdir()
-        suffix = name.removeprefix("points")
-        for k, table in enumerate([TABLE, TABLE.select(["a", "b", "y"])]):
-            WRITERS[name](table, folder / f"part-{k}{suffix}")
-        refused(rf"part-1{suffix} lacks 'c'", okl.stream, folder, label="y")
-        assert_rows(okl.stream(folder, label="y", columns=["b"]), X[np.r_[:ROWS, :ROWS], 1:2],
-                    np.r_[y, y])  # fmt: skip
-
-
 # ---- labels ----
 
 
