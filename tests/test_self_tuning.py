@@ -12,11 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.core import guard
 from oklnumba.core.paced import finish
-from oklnumba.hot.tuned import layers as hot
+from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.interop import OnlineRegressor
-from oklnumba.learners.self_tuning import layers
 from oklnumba.learners.self_tuning import settings as constants
-from oklnumba.learners.self_tuning.labels import Labels, Past
+from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
+from oklnumba.learners.self_tuning.residuals import Residuals
 from oklnumba.learners.self_tuning.scales import Scales
 from tests.checks import COMPILED
 from tests.reference import naive, naive_self_tuning
@@ -119,38 +119,30 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, perio
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
 
 
-def test_what_was_lacking_where_inputs_were_the_same_is_added(monkeypatch):
+def test_what_layers_lack_is_added():
+    """Of rows with labels of their own, which come again; control: the loss of the layers."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((1000, 6))
-    labels = np.sin(rows[:, 0]) + rows[:, 1] + rng.standard_normal(1000)  # of each row its own
-    drawn, losses = rng.integers(0, 1000, 3000), []
-    for slots in (constants.SLOTS, 1):  # control: each row takes the place of the last
-        monkeypatch.setattr(constants, "SLOTS", slots)
-        run = okl.run(okl.SelfTuning(), rows[drawn], labels[drawn])
-        losses.append(run.losses[1000:].mean())
-    assert losses[0] < 0.9 * losses[1]
+    labels = np.sin(rows[:, 0]) + rows[:, 1] + rng.standard_normal(1000)
+    drawn, learner = rng.integers(0, 1000, 3000), okl.SelfTuning(50)
+    run = okl.run(learner, rows[drawn], labels[drawn])
+    assert run.losses.sum() < 0.98 * learner._ensemble.layers.loss[0]
 
 
-def test_a_row_is_forgotten_when_another_one_takes_its_slot():
-    keys, residuals = np.zeros(4, dtype=np.int64), np.zeros((4, 2))
-    for key, residual in ((5, 1.0), (5, 2.0), (6, 7.0)):
-        hot.add_residual(key, residual, keys, residuals)
-    found = [hot.recall_residual(key, keys, residuals) for key in (5, 6, 9, 0)]
-    assert found == [3.0 / 4.0, 7.0 / 3.0, 0.0, 0.0]  # 9 has the slot of 5
-    hot.add_residual(9, 3.0, keys, residuals)
-    found = [hot.recall_residual(key, keys, residuals) for key in (5, 9)]
-    assert found == [0.0, 1.0]
-
-
-@pytest.mark.parametrize("scale", [1.0, -1.0, 0.1, 2.0**300, 2.0**-300])
-def test_rows_have_keys_of_their_own_in_all_slots(scale):
-    X = scale * np.stack(np.meshgrid(*[np.arange(16.0)] * 4), axis=-1).reshape(-1, 4)
-    keys = layers.find_keys(X)
-    assert len(np.unique(keys)) == len(X) == 2**16
-    assert len(np.unique(keys % 2**16)) > 0.6 * 2**16  # of random numbers .63
-    assert_array_equal(layers.find_keys(-0.0 * X), layers.find_keys(0.0 * X))
-    assert_array_equal(layers.find_keys(np.column_stack([X, np.zeros(len(X))])), keys)
-    assert_array_equal(layers.find_keys(np.asfortranarray(X)), keys)
+def test_residuals_cost_no_more_than_their_bound_also_where_they_begin_anew():
+    """Labels are the reverse of what trees tell. Control: half the bound, of each start."""
+    step, costs, bounds = Residuals(1, 0), [0.0], [0.0]
+    X, nothing = np.zeros((1, 1)), Known(*np.zeros((3, 1, 1)))
+    for t in range(100):
+        y, out = np.array([[1.0 - 2.0 * (t % 2)]]), LayerResults(*np.zeros((5, 1, 1)))
+        step.play(Rounds(X, y, y, nothing), True, out)  # of layers that forecast 0
+        costs.append(float(out.loss[0, 0]) - (t + 1))
+        bounds.append(float(out.bound[0, 0]))
+        if t == 50:
+            step.begin_anew(np.array([True]))
+    assert (np.array(costs) <= bounds).all() and out.guaranteed == out.bound
+    for t in (2, 52):
+        assert costs[t] - costs[t - 1] > 0.5 * (bounds[t] - bounds[t - 1]) > 0.0
 
 
 RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
@@ -242,11 +234,13 @@ def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     given = around(learner) if around is okl.Standardized else learner
     learner = OnlineRegressor(given, shuffle=False).fit(X[:400], labels[:400]).learner_
     learner.save(tmp_path / "learner.npz", exact=True)
-    monkeypatch.setattr(constants, "RESTARTS", (32, 400, 512))
-    monkeypatch.setattr(constants, "RESTART_SHARES", (constants.GROWTH_SHARE, 7))
     monkeypatch.setattr(constants, "GROWTHS", (*constants.GROWTHS[:4], 400, 768))
     wrapped = around(okl.SelfTuning(BUDGET)) if around else okl.SelfTuning(BUDGET)
-    expected = okl.run(wrapped, X, labels).predictions[400:]
+    wrapped.partial_fit(X[:399], labels[:399])
+    inner = wrapped.learners_[0] if around is okl.MultiOutput else getattr(wrapped, "_inner", wrapped)
+    inner._restarts.schedule = {32: 24, 400: 375, 512: 384}
+    okl.run(wrapped, X[399:400], labels[399:400])
+    expected = okl.run(wrapped, X[400:], labels[400:]).predictions
     found = okl.run(okl.load(tmp_path / "learner.npz"), X[400:500], labels[400:500]).predictions
     assert_allclose(found, expected[:100], rtol=1e-9)
     for t in range(400, 420):
@@ -425,10 +419,12 @@ def test_wild_labels_and_inputs_do_no_lasting_harm(rounds):
         assert last_third(X, wild, y) < 1.05 * clean
     far = X.copy()
     far[chosen, 0] = 1e9
-    # Of an input that is lost nothing can be told but what the other says.
+    # Of an input that is lost nothing can be told but what the other says. If many are lost, the
+    # last step takes a tenth off their loss by trees, whose noise costs 4 % in the other rows.
+    limit = 1.08 if rounds == "1 %" else 1.05
     run = okl.run(okl.SelfTuning(50), far, y)
     late = (far[:, 0] < 1e9) & (np.arange(len(y)) >= 2 * len(y) // 3)
-    assert np.square(run.predictions - y)[late].mean() < 1.05 * clean
+    assert np.square(run.predictions - y)[late].mean() < limit * clean
 
 
 @pytest.mark.parametrize("value", [1e100, -1e308])
@@ -557,7 +553,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     assert proof.loss[-1] - least <= proof.bound[-1]
     spaces, labels = static_spaces(X, y, budget=300, late=True)
     late = least_losses(spaces, labels, len(X)).min()
-    assert proof.loss[-1] - late > 2.0 * proof.bound[-1]
+    assert proof.loss[-1] - late > 1.5 * proof.bound[-1]
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def best_split(X, only_two, Y, state):
     """The split of the largest gain, rows below it, and the state of the random numbers."""
     best, below = None, None
     for j, x in enumerate(X.T):
-        if x.min() == x.max() or (Y == Y[0]).all():
+        if x.min() == x.max() or (abs(Y - Y[0]) <= 1e-9).all():
             continue
         state = 48271 * state % PRIME
         u = state / PRIME

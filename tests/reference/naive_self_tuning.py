@@ -288,26 +288,12 @@ def regressions(F, last, y, B):
     return np.clip(last + B * found, -B, B)
 
 
-def mean_residuals(X, residuals, B):
-    """The mean residual in earlier rounds with the same x, as if two more had been 0, cut."""
-    out, seen = np.zeros(len(X)), {}
-    for t, x in enumerate(map(tuple, X)):
-        before = seen.setdefault(x, [])
-        out[t] = np.clip(sum(before) / (len(before) + 2), -B[t], B[t])
-        before.append(residuals[t])
-    return out
-
-
-def corrections(first, others, X, y, B):
-    """Two ridge regressions of what the first of some forecasts lacks.
-
-    On all of them, their cubes, and what the first one lacked where inputs were the same.
-    """
+def corrections(first, others, y, B):
+    """Two ridge regressions of what the first of some forecasts lacks, on all and their cubes."""
     units = np.where(B > 0, B, np.inf)[:, None]
     G, differences = np.column_stack([first, others]), others - first[:, None]
     residuals = np.clip(y, -B, B) - first
-    repeated = mean_residuals(X, residuals, B)[:, None]
-    Z = np.hstack([first[:, None] / units, differences / units, (G / units) ** 3, repeated / units])
+    Z = np.hstack([first[:, None] / units, differences / units, (G / units) ** 3])
     found = forecasts(Z, residuals / units[:, 0], [(1.0, None), (1.0, 500)])[:, [0, 2]].T
     return np.clip(first + B * found, -B, B)
 
@@ -321,20 +307,22 @@ def ml_poly(F, y):
     return naive_linear.mlpoly(F, y, lambda forecast, label: 2 * (forecast - label))
 
 
-def aggregated(F, X, y, B, starts):
+def in_epochs(starts, aggregate, *series):
+    """Aggregations that begin anew in some rounds."""
+    cuts = zip(starts, [*starts[1:], len(series[0])], strict=True)
+    return np.concatenate([aggregate(*(one[a:b] for one in series)) for a, b in cuts])
+
+
+def aggregated(F, y, B, starts):
     """Four aggregations of the members, ridge on these and the members, ridge again, ML-Poly."""
-
-    def in_epochs(aggregate, *series):
-        cuts = zip(starts, [*starts[1:], len(y)], strict=True)
-        return np.concatenate([aggregate(*(one[a:b] for one in series)) for a, b in cuts])
-
-    plain, shared = (in_epochs(partial(fixed_share, share=s), F, y, B) for s in (0.0, 1e-3))
-    poly, posterior = in_epochs(ml_poly, F, y), model_averaging(F, y, B, 1e-3)
+    epochs = partial(in_epochs, starts)
+    plain, shared = (epochs(partial(fixed_share, share=s), F, y, B) for s in (0.0, 1e-3))
+    poly, posterior = epochs(ml_poly, F, y), model_averaging(F, y, B, 1e-3)
     first = np.stack([plain, shared, poly, posterior], axis=1)
     everyone = np.column_stack([F[:, :-1], first, np.zeros(len(y))])
     stacks = regressions(everyone, F[:, -1], y, B)
-    corrected = corrections(stacks[0], np.column_stack([*stacks[1:], first]), X, y, B)
-    return in_epochs(ml_poly, np.stack([plain, poly, *stacks, *corrected], axis=1), y)
+    corrected = corrections(stacks[0], np.column_stack([*stacks[1:], first]), y, B)
+    return epochs(ml_poly, np.stack([plain, poly, *stacks, *corrected], axis=1), y)
 
 
 def leaf_spaces(views, scales, past, space, seed, budget, deepest, rounds, late=True):
@@ -408,10 +396,12 @@ def self_tuning(
 
     leads : (n,), how many labels before a round's own were not known when it was forecast.
     forests : lags, and what ``naive_forest`` takes, of each; experts : (n, E), their forecasts.
+    The last step is ML-Poly of p, what the layers forecast, and of p + what trees like the first
+    forest's forecast, which learn label - p; 0 before the first restart, and of outliers.
     """
     ends = [t for t in restarts if t <= len(X)]
     counts = np.arange(len(X)) - (0 if leads is None else leads)
-    out, losses, came, y = np.zeros(len(X)), 0.0, y, y.copy()
+    out, losses, came, y, begun = np.zeros(len(X)), 0.0, y, y.copy(), []
     limits = [label_limits(y, t) for t in range(len(y))]
     raw = np.array([cut_label(v, *of_round) for v, of_round in zip(y, limits, strict=True)])
     (lag_space,) = [space for space in spaces if space.lags]
@@ -432,6 +422,7 @@ def self_tuning(
         labels = y[:stop] - offset
         signs = past > 0 and np.isin(y[:past], (-1, 1)).all()
         C, B, sizes, starts = label_ranges(labels, period, signs)
+        begun += [t for t in starts if start <= t < stop]
         views = S, normal_scores(S, past) if past else S
         scales = metrics(S[:past], y[:past], start) if past else {}
         median = median_distance(S[:past]) if past else 0.0
@@ -448,8 +439,14 @@ def self_tuning(
         columns += [] if experts is None else [experts[:stop] - offset]
         columns.append(last[:, None] - offset)  # the last label
         F = np.clip(np.concatenate(columns, axis=1) - C[:, None], -B[:, None], B[:, None])
-        out[start:stop] = (aggregated(F, X[:stop], labels - C, B, starts) + C + offset)[start:]
+        out[start:stop] = (aggregated(F, labels - C, B, starts) + C + offset)[start:]
         F += C[:, None]
         errors = out[:stop] - y[:stop] if start == 0 else (F - labels[:, None])[start:]
         losses = losses + (errors**2).sum(axis=0)
-    return out, losses
+    if not forests:
+        return out, losses
+    unknown = (np.arange(len(y)) < restarts[0]) | (y != raw)
+    residuals = np.where(unknown, 0.0, y - out)
+    trees = tree_forecasts(X, residuals, raw, counts, 0, seed, *forests[0][1:])
+    more = np.array([next(trees) for _ in y])
+    return in_epochs(begun, ml_poly, np.column_stack([out, out[:, None] + more]), y), losses

@@ -33,7 +33,8 @@ COLUMN, THRESHOLD, CHILD, ROUNDS = range(4)
 NUMBERS = 4
 SEEN, RANDOM = range(2)  # entries of the progress
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
-SAME_GAIN = 1.0 + 1e-9  # gains that differ by less are equal: rounding chooses no input
+# Gains and labels that differ by less are equal: rounding chooses no input, and splits no node.
+SAME_GAIN, SAME_LABEL = 1.0 + 1e-9, 1e-9
 
 
 class Trees(NamedTuple):
@@ -81,7 +82,7 @@ def gather_labels(node, growth):
         for i in range(stop - start):
             labels[i] = y[growth.rows[start + i]]
             total += labels[i]
-            differ = differ or labels[i] != labels[0]
+            differ = differ or abs(labels[i] - labels[0]) > SAME_LABEL
         tree.sums[node, k] = total
     return differ
 

@@ -11,14 +11,10 @@ range of recent labels instead, and half its width for B:
             v_t = (y_t cut to [-B_t, B_t] - f_t,N) / B_t
             h_t,j = f_t,N + B_t (ridge regression j of v on z), cut        # regression_rounds
         corrections: e_t = y_t cut to [-B_t, B_t] - h_t,1
-            r_t = sum of e_s / (2 + number of s), over s < t with x_s = x_t, cut
-            z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, the cubes of
-                  all h_t,j / B_t and g_t,j / B_t, and r_t / B_t
+            z_t = (h_t,1, h_t,2 - h_t,1, h_t,3 - h_t,1, all g_t,j - h_t,1) / B_t, and the cubes of
+                  all h_t,j / B_t and g_t,j / B_t
             c_t,j = h_t,1 + B_t (ridge regression j of e / B on z), cut
-        final layer: yhat_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
-
-The sums of e are in a table of 65,536 slots by a hash of x: of two x with one slot the first is
-forgotten.
+        final layer: p_t = ML-Poly's mean of two g_t,j and of all h_t,j and c_t,j
 """
 
 import math
@@ -43,8 +39,6 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
 from oklnumba.hot.tuned.space import Regressions, Rows, regression_rounds
 
-UNSEEN = 2.0  # rounds without residual that each x counts as having had
-
 
 class LayerState(NamedTuple):
     """The state of the layers, of K outputs, beside the regressions; as in experts.py."""
@@ -63,8 +57,6 @@ class LayerState(NamedTuple):
     member_losses: Annotated[Array, "outputs", "members"]
     # What the forecasts of rounds replayed here lost more at the time than in the replay.
     replay_gap: Annotated[Array, "outputs"]
-    keys: Annotated[Integers, "outputs", "slots"]  # of the last x that came to each slot of a table
-    residuals: Annotated[Array, "outputs", "slots", "sums"]  # of e with that x, and how many
     best: Annotated[Integers, "outputs"]  # the certified member with the least comparator
     # Label of the present period, and of the one before.
     lowest: Annotated[Array, "outputs", "periods", UNBOUNDED]
@@ -94,7 +86,7 @@ class LayerWork(NamedTuple):
     Y: Array  # (n, 1): v
     final: Array  # (n, > 2): what ML-Poly weighs: two g, h, c
     final_weights: Array
-    forecasts: Array  # (n,): yhat
+    forecasts: Array  # (n,): p
     regrets: Array  # (n,): bound on ML-Poly's regret against the first aggregation
 
 
@@ -161,33 +153,15 @@ def write_forecasts(t, k, some, base, B, regressed, layers, made, h_and_c):
 
 
 @hot
-def recall_residual(key, keys, residuals):
-    """Return the mean residual of the earlier rounds with this x, as if UNSEEN more had been 0."""
-    slot = key & (keys.shape[0] - 1)
-    return residuals[slot, 0] / (residuals[slot, 1] + UNSEEN) if keys[slot] == key else 0.0
-
-
-@hot
-def add_residual(key, residual, keys, residuals):
-    """Add the residual of a round with this x; another x of its slot is forgotten."""
-    slot = key & (keys.shape[0] - 1)
-    if keys[slot] != key:
-        keys[slot], residuals[slot, 0], residuals[slot, 1] = key, 0.0, 0.0
-    residuals[slot, 0] += residual
-    residuals[slot, 1] += 1.0
-
-
-@hot
-def write_correction_input(h, aggregates, t, r, B, z):
-    """Write z_t of the corrections, with r_t; return its length, padded."""
+def write_correction_input(h, aggregates, t, B, z):
+    """Write z_t of the corrections; return its length, padded."""
     count = h.shape[0] + aggregates.shape[0]
     for j in range(count):
         forecast = h[j] if j < h.shape[0] else aggregates[j - h.shape[0], t]
         scaled = forecast / B
         z[j] = (forecast - (h[0] if j > 0 else 0.0)) / B
         z[count + j] = scaled * scaled * scaled
-    z[2 * count] = r / B
-    return pad(z, 2 * count + 1)
+    return pad(z, 2 * count)
 
 
 @hot
@@ -255,23 +229,19 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
 
 
 @hot
-def prepare_corrections(x_keys, learns, k, made, layers, work):
+def prepare_corrections(n, learns, k, made, layers, work):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
-    rows, regressed = work.rows, work.rows.forecasts
-    chosen, keys, residuals = layers.chosen, layers.state.keys[k], layers.state.residuals[k]
-    for t in range(x_keys.shape[0]):
+    rows, regressed, chosen = work.rows, work.rows.forecasts, layers.chosen
+    for t in range(n):
         row, B, last = work.final[t], work.B[t], work.F[t, work.F.shape[1] - 1]
         for j in range(chosen.shape[0]):
             row[j] = work.aggregates[chosen[j], t]
         h = row[chosen.shape[0] : chosen.shape[0] + layers.stacks]
         write_forecasts(t, k, (0, layers.stacks), last, B, regressed, layers, made, h)
         unit = B if B > 0.0 else np.inf
-        r = clip(recall_residual(x_keys[t], keys, residuals), B)
-        rows.widths[t] = write_correction_input(h, work.aggregates, t, r, unit, rows.Z[t])
+        rows.widths[t] = write_correction_input(h, work.aggregates, t, unit, rows.Z[t])
         if learns:
-            residual = clip(work.labels[t], B) - h[0]
-            work.Y[t, 0] = residual / unit
-            add_residual(x_keys[t], residual, keys, residuals)
+            work.Y[t, 0] = (clip(work.labels[t], B) - h[0]) / unit
 
 
 @hot
@@ -324,15 +294,15 @@ def final_layer_rounds(n, learns, k, offset, made, layers, work, out):
 
 
 @hot
-def layer_rounds(x_keys, Y, k, offset, made, layers, work, out):
+def layer_rounds(n, Y, k, offset, made, layers, work, out):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
-    x_keys : (n,), a number for each x; Y : (n, K), less their offsets, empty if the rounds are only
-    forecast; made : (n, 9, K), the stages of late rounds as they were forecast, or empty; layers :
-    LayerArguments, work : LayerWork, bound; out : LayerResults, predictions count from 0, not from
-    ``offset``. Returns the round that failed and a status.
+    Y : (n, K), less their offsets, empty if the rounds are only forecast; made : (n, 9, K), the
+    stages of late rounds as they were forecast, or empty; layers : LayerArguments, work :
+    LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``. Returns the
+    round that failed and a status.
     """
-    n, learns, layers, work = x_keys.shape[0], Y.shape[0] > 0, unbind(layers), unbind(work)
+    learns, layers, work = Y.shape[0] > 0, unbind(layers), unbind(work)
     regressions, rows, r = layers.regressions, work.rows, work.rows.Z.shape[1]
     stacks, count = layers.stacks, layers.regressions.forgetting.shape[0]
     targets = work.Y[: n if learns else 0]
@@ -341,7 +311,7 @@ def layer_rounds(x_keys, Y, k, offset, made, layers, work, out):
         if status == DONE:
             played, status = regression_rounds(k, some, n, targets, r, regressions, rows)
         if status == DONE and some[0] == 0:
-            prepare_corrections(x_keys, learns, k, made, layers, work)
+            prepare_corrections(n, learns, k, made, layers, work)
     if status == DONE:
         played, status = final_layer_rounds(n, learns, k, offset, made, layers, work, out)
     return played, status

@@ -25,7 +25,9 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
                     counts from the middle of the labels of the past, ``offsets``
 5. Layers: one forecast of all these, last among them (layers.py; the head of hot/tuned/layers.py):
    four aggregations, three ridge regressions on all forecasts, two on what these forecast, ML-Poly
-6. What comes later
+6. Residuals: ten trees on x learn y less this forecast; ML-Poly of it and of it with what they
+   forecast is the forecast of the round (residuals.py)
+7. What comes later
     Restarts.record the round joins the past, until the last restart (restarts.py)
     Forest.grow     after 48, 96, 192, ... rounds: new trees, grown on the first 15/16 of the past
     Restarts        after 32, 128, 512, 2048, ... rounds a new ensemble is made of the first 3/4 of

@@ -29,7 +29,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     recall,
 )
 from oklnumba.learners.self_tuning.labels import NO_LABELS, NO_VIEWS, Known, Past, Rounds, Views
-from oklnumba.learners.self_tuning.layers import Layers, find_keys
+from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group
 from oklnumba.learners.self_tuning.regressions import Workspaces, make_rows
 from oklnumba.learners.self_tuning.scales import Scales, find_scores
@@ -132,15 +132,18 @@ class Ensemble:
 
     def _look(self, X: np.ndarray, known: Known) -> Views:
         scales, Z = self.scales, self.scales.transform(X)
-        keys = find_keys(X[:, : len(scales.mean)])  # columns that came later wait here, too
         scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
-        return Views(keys, Z, scores, scales.add_lags(Z, known))
+        return Views(Z, scores, scales.add_lags(Z, known))
 
-    def end_period(self) -> None:
-        """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C."""
-        recent = self.layers.end_period(self.scales.signs)
+    def end_period(self) -> np.ndarray:
+        """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C.
+
+        Returns in which outputs layers began anew, (K,).
+        """
+        shrunk, recent = self.layers.end_period(self.scales.signs)
         for group in self.groups:
             group.shrink_units(recent)
+        return shrunk
 
     # ---- the past ----
 

@@ -52,7 +52,6 @@ def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
 class Views(NamedTuple):
     """What members see of inputs, on the scales of an ensemble."""
 
-    keys: np.ndarray  # (n,), numbers that tell rows apart
     plain: np.ndarray  # (n, d), standardised
     scores: np.ndarray  # (n, d), normal scores of these
     with_lags: np.ndarray  # (n, > d), plain, and the last labels
@@ -60,7 +59,7 @@ class Views(NamedTuple):
 
 NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
 NOTHING_MADE = np.empty((0, 0, 0))
-NO_VIEWS = Views(*[NO_LABELS] * 4)
+NO_VIEWS = Views(*[NO_LABELS] * 3)
 
 
 class Rounds(NamedTuple):

@@ -1,6 +1,6 @@
 """How SelfTuning makes one forecast of those of its members: aggregation, ridge, aggregation."""
 
-from functools import cache, partial
+from functools import partial
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -49,8 +49,7 @@ class Layers(State[LayersState, None]):
     A regression learns label - last label from forecast - last label of each member, and of 0. So
     it begins with the last label, and stays there where labels do not change. Its weights may be
     negative, and their sum need not be 1, unlike those of an aggregation. Corrections are
-    regressions too. They begin with the forecast of the first regression, and learn what it lacks,
-    also from what it lacked in earlier rounds with the very same inputs.
+    regressions too. They begin with the forecast of the first regression, and learn what it lacks.
 
     forecasts, certificates : of the members; member_rows : where they are there; certified : which
     certificates count. stages : what the layers have just forecast.
@@ -64,12 +63,12 @@ class Layers(State[LayersState, None]):
     ):  # fmt: skip
         count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
-        self._columns = max(count + len(FIRST_LAYER), 2 * some + 1)
+        self._columns = max(count + len(FIRST_LAYER), 2 * some)
         r, regressions = round_up_to_vector(self._columns), STACKS + CORRECTIONS
         self._make_state(
             outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
             final=len(settings.FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r,
-            targets=1, periods=2, slots=settings.SLOTS, sums=2,
+            targets=1, periods=2,
         )  # fmt: skip
         state, layers = self._state, self._state.layers
         layers.lowest[:], layers.highest[:] = np.inf, -np.inf
@@ -97,23 +96,27 @@ class Layers(State[LayersState, None]):
         self, rounds: Rounds, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
     ) -> None:
         work, play = self._workspaces.take(), enter(loops.layer_rounds)
-        keys, made = rounds.views.keys, np.ascontiguousarray(rounds.made[:, :STAGES])
-        played, status = play(keys, Y, k, offset, made, self._bound, work, out)
+        made = np.ascontiguousarray(rounds.made[:, :STAGES])
+        played, status = play(len(rounds.X), Y, k, offset, made, self._bound, work, out)
         if status != DONE:
             raise Trouble(status, played)
         self._workspaces.give_back(work)
 
-    def end_period(self, signs: np.ndarray) -> np.ndarray:
-        """Forget ranges that the last two periods do not fill; return their largest |y|, (K,)."""
+    def end_period(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forget ranges that the last two periods do not fill.
+
+        Returns whose they are, (K,), and the largest |y| of these periods, (K,).
+        """
         layers = self._state.layers
         low, high = layers.lowest.min(axis=1), layers.highest.max(axis=1)
         low, high = np.where(signs, [low.clip(max=-1.0), high.clip(min=1.0)], [low, high])
         radius = 0.5 * high - 0.5 * low
-        for k in np.flatnonzero(radius < layers.tally[:, 0, LARGEST] / settings.FILLED).tolist():
+        shrunk = radius < layers.tally[:, 0, LARGEST] / settings.FILLED
+        for k in np.flatnonzero(shrunk).tolist():
             self._begin_anew(k, 0.5 * low[k] + 0.5 * high[k], radius[k])
         for ends, nothing in ((layers.lowest, np.inf), (layers.highest, -np.inf)):
             ends[:, 1], ends[:, 0] = ends[:, 0], nothing
-        return np.maximum(np.abs(low), np.abs(high))
+        return shrunk, np.maximum(np.abs(low), np.abs(high))
 
     def _begin_anew(self, k: int, centre: float, radius: float) -> None:
         """Let the aggregations of output k begin anew in this range of labels; bounds add up."""
@@ -180,16 +183,3 @@ def make_work(regressions: loops.Regressions, members: int) -> Any:
         Y=np.zeros((n, 1)), final=np.zeros((n, final)), final_weights=np.zeros(final),
         forecasts=np.zeros(n), regrets=np.zeros(n),
     ))  # fmt: skip
-
-
-def find_keys(X: np.ndarray) -> np.ndarray:
-    """Return a number for each row: the same for equal rows, by chance (2^-44) for others."""
-    bits = (X + 0.0).view(np.int64)  # so -0.0 is 0.0; a column of zeros more changes no number
-    keys = ((bits ^ bits >> 32) * odd_numbers(X.shape[1])).sum(axis=1)
-    return keys ^ keys >> 32  # low bits of the sum are those of the smallest digits only
-
-
-@cache
-def odd_numbers(d: int) -> np.ndarray:
-    """Return d odd numbers, drawn once for all."""
-    return np.random.default_rng(0).integers(-(2**63), 2**63, d) | 1

@@ -1,6 +1,6 @@
 """SelfTuning: the learner. The docstring of this package (__init__.py) tells a round in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,9 @@ from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
 from oklnumba.learners.self_tuning.forecasters import Member, Player
 from oklnumba.learners.self_tuning.forest import Forest
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.residuals import AMENDED, Residuals
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
 
@@ -35,8 +36,8 @@ class SelfTuning(Learner):
     Many members forecast: ridge regression and AWV with Gaussian kernels, with Laplacian kernels in
     learned metrics, and linear, also on the last 14 labels; passive-aggressive learners; gradient
     descent; extra-random trees; and the last label. Two layers of aggregation, with regressions on
-    all forecasts between them, make one forecast. It has a guarantee, and beats its best member
-    where members differ in their errors.
+    all forecasts between them, make one forecast; trees mend what it lacks. It has a guarantee, and
+    beats its best member where members differ in their errors.
 
     After 32, 128, 512, 2048, 8192 and 32,768 rounds (after 2048 only if the past takes at most 64
     MiB) new members, made of the first three quarters of these rounds or more, replace the old
@@ -174,7 +175,7 @@ class SelfTuning(Learner):
 
     def _facts(self) -> Facts:
         space = f"the space of its best member, made in round {self._restarts.last}"
-        labels, loss = self._labels._state, self._ensemble.layers.loss.sum()
+        labels, loss = self._labels._state, self._residuals._state.loss.sum()
         total = loss + labels.price.sum()
         share = float(1.0 - loss / total) if total > 0.0 else 0.0
         outliers = int(labels.replaced.sum()), share
@@ -194,6 +195,7 @@ class SelfTuning(Learner):
         self._labels = Labels(self._outputs, p.outliers)
         kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
         self._forests = [Forest(self._outputs, lags, p.seed) for lags in kinds]
+        self._residuals = Residuals(self._outputs, p.seed)
         self._experts = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]
         players: list[Player] = [*self._forests, *self._experts]
         self._restarts = Restarts(d, self._outputs, players, p.budget, p.seed)
@@ -230,31 +232,36 @@ class SelfTuning(Learner):
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
+        residuals = self._residuals.play(rounds, self._restarts.last > 0, out)
         # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
         for so_far in (out.loss, out.bound, out.guaranteed):
             so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if not self._restarts.are_over(self._played):
-            self._restarts.record(rounds, ensemble.lasting.recorded, leads, self._played)
+            recorded = ensemble.lasting.recorded
+            self._restarts.record(rounds, recorded, residuals, leads, self._played)
         self._played += n
         self._restart(single=n == 1)
         if self._ensemble is not ensemble:
             trace.sizes[-1] = self.size
         if self._played % settings.PERIOD == 0:
-            self._ensemble.end_period()
+            self._residuals.begin_anew(self._ensemble.end_period())
 
     # ---- late labels ----
 
     @property
     def _notes(self) -> int:
-        """The last restart, then what layers, trees, experts and spaces forecast, for K outputs."""
+        """The last restart, then what layers, trees, experts, spaces and, last, Residuals forecast.
+
+        Each for K outputs.
+        """
         if self._width is None:  # so it stands for the learners of the leaves of a Tree
             return 0
         members = len(self._ensemble.lasting.members) + sum(
             one.forecasts for one in settings.SPACES
         )
-        return (1 + settings.STAGES + members) * self._outputs
+        return (1 + settings.STAGES + members + AMENDED) * self._outputs
 
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
         self._late_notes = notes
@@ -271,29 +278,37 @@ class SelfTuning(Learner):
         made = self._ensemble.notes(len(notes)).reshape(len(notes), -1)
         notes[:, : self._outputs] = self._restarts.last
         notes[:, self._outputs : self._outputs + made.shape[1]] = made
+        amended = self._residuals.forecasts.reshape(len(notes), -1)
+        notes[:, -amended.shape[1] :] = amended
 
     def _read_notes(self, notes: np.ndarray) -> np.ndarray:
         """Return what notes say: of members that a restart made since, nothing."""
         last, made = np.split(notes.reshape(len(notes), -1, self._outputs), [1], axis=1)
         lasting = slice(settings.STAGES, settings.STAGES + len(self._ensemble.lasting.members))
         kept = np.where(last == self._restarts.last, made, np.nan)
-        kept[:, lasting] = made[:, lasting]
+        for some in (lasting, slice(-AMENDED, None)):
+            kept[:, some] = made[:, some]
         return kept
 
     def _restart(self, single: bool) -> None:
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
             self._restarts.replace_first_labels(*self._labels.judge_first(self._played))
         if not self._restarts.are_over(self._played):
-            for forest in self._forests:
-                forest.grow(self._restarts.past, self._played, single)
+            for forest, past in self._growths():
+                forest.grow(past, self._played, single)
         self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, single)
+
+    def _growths(self) -> list[tuple[Forest, Callable[[int], Past]]]:
+        """Return all trees, and the past that they grow on."""
+        forests = [(forest, self._restarts.past) for forest in self._forests]
+        return [*forests, (self._residuals.forest, self._restarts.past_residuals)]
 
     @locked
     def _end_fit(self) -> None:
         if not self._restarts.pays(self._played):
             return
-        for forest in self._forests:
-            forest.grow_now(self._restarts.past, self._played)
+        for forest, past in self._growths():
+            forest.grow_now(past, self._played)
         try:
             self._ensemble = self._restarts.make_now(self._ensemble, self._played)
         except Trouble as trouble:
@@ -306,6 +321,7 @@ class SelfTuning(Learner):
         rounds = Rounds(X, NO_LABELS, NO_LABELS, self._labels.know_all(len(X)))
         out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
         self._ensemble.play(rounds, out)
+        self._residuals.play(rounds, False, out)
         if len(notes := self._take_notes(len(X))) and self._played:
             self._write_notes(notes)
         self._note_forecast(X)
@@ -321,6 +337,7 @@ class SelfTuning(Learner):
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
         experts = {f"expert{i}": one for i, one in enumerate(self._experts)}
         others: dict[str, Any] = {"restarts": self._restarts, "labels": self._labels}
+        others |= {"residuals": self._residuals, "residual_forest": self._residuals.forest}
         return others | forests | experts | self._ensemble.parts()
 
     def _export(self) -> dict[str, Any]:

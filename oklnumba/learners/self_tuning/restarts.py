@@ -31,6 +31,7 @@ class RestartsState(NamedTuple):
     cut: Annotated[Array, PAST, "outputs", SPARSE]
     known_counts: Annotated[Integers, PAST]
     recorded: Annotated[Array, PAST, "lasting", "outputs", SPARSE]
+    residuals: Annotated[Array, PAST, "outputs", SPARSE]  # as trees on these learned them
 
 
 class Restarts(State[RestartsState, None]):
@@ -45,7 +46,7 @@ class Restarts(State[RestartsState, None]):
     def __init__(self, d: int, outputs: int, players: list[Player], budget: int, seed: int):
         self._players, self._budget, self._seed = players, budget, seed
         lasting = sum(len(one.members) for one in players)
-        row = 8 * (d + (2 + lasting) * outputs + 1)
+        row = 8 * (d + (3 + lasting) * outputs + 1)
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         share = settings.RESTART_SHARES
@@ -68,12 +69,15 @@ class Restarts(State[RestartsState, None]):
         period_left = settings.PERIOD - played % settings.PERIOD
         return min(self._stops[bisect(self._stops, played)] - played, period_left)
 
-    def record(self, rounds: Rounds, recorded: np.ndarray, leads: np.ndarray, played: int) -> None:
+    def record(
+        self, rounds: Rounds, recorded: np.ndarray, residuals: np.ndarray, leads: np.ndarray,
+        played: int,
+    ) -> None:  # fmt: skip
         """Append the rounds after so many that were played to the past."""
         total = played + len(leads)
         self._reserve({PAST: total})
         known_counts = np.arange(played, total) - leads
-        new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded
+        new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
         for array, values in zip(self._state[1:], new, strict=True):
             array[played:total] = values
         self._counts[PAST] = total
@@ -84,7 +88,11 @@ class Restarts(State[RestartsState, None]):
 
     def past(self, n: int) -> Past:
         """Return the first n rounds (views)."""
-        return Past(*[array[:n] for array in self._state[1:]])
+        return Past(*[array[:n] for array in self._state[1:-1]])
+
+    def past_residuals(self, n: int) -> Past:
+        """Return the same with residuals in place of labels."""
+        return self.past(n)._replace(Y=self._state.residuals[:n])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now.

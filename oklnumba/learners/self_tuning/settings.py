@@ -86,7 +86,7 @@ MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
 DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
 
 # Compiled into loops, so beside them: JOINING of KORS in hot/tuned/space.py, MEMORY and
-# LEAST_VARIANCE of the fourth aggregation in hot/experts.py, UNSEEN in hot/tuned/layers.py.
+# LEAST_VARIANCE of the fourth aggregation in hot/experts.py.
 
 # ---- layers ----
 
@@ -100,9 +100,6 @@ STACKS = Ridge(10.0), Ridge(10.0, 500), Ridge(0.3, 500)
 # Regressions on what the first layer and these forecast, and on its cubes: for functions that level
 # off, as probabilities do.
 CORRECTIONS = Ridge(1.0), Ridge(1.0, 500)
-# They also know what the first regression lacked on average in earlier rounds with these very
-# inputs, for tables with repeated rows: a table by a hash of the inputs has so many slots.
-SLOTS = 2**16
 FINAL_LAYER = 0, 2  # aggregations of the first layer that ML-Poly weighs, with all regressions
 STAGES = len(FIRST_LAYER) + len(STACKS) + len(CORRECTIONS)  # forecasts of layers before the last
 
