@@ -15,8 +15,8 @@ from oklnumba.core.paced import finish
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.interop import OnlineRegressor
 from oklnumba.learners.self_tuning import settings as constants
+from oklnumba.learners.self_tuning.forest import Residuals
 from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
-from oklnumba.learners.self_tuning.residuals import Residuals
 from oklnumba.learners.self_tuning.scales import Scales
 from tests.checks import COMPILED
 from tests.reference import naive, naive_self_tuning
@@ -237,7 +237,9 @@ def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     monkeypatch.setattr(constants, "GROWTHS", (*constants.GROWTHS[:4], 400, 768))
     wrapped = around(okl.SelfTuning(BUDGET)) if around else okl.SelfTuning(BUDGET)
     wrapped.partial_fit(X[:399], labels[:399])
-    inner = wrapped.learners_[0] if around is okl.MultiOutput else getattr(wrapped, "_inner", wrapped)
+    inner = (
+        wrapped.learners_[0] if around is okl.MultiOutput else getattr(wrapped, "_inner", wrapped)
+    )
     inner._restarts.schedule = {32: 24, 400: 375, 512: 384}
     okl.run(wrapped, X[399:400], labels[399:400])
     expected = okl.run(wrapped, X[400:], labels[400:]).predictions

@@ -26,7 +26,7 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
 5. Layers: one forecast of all these, last among them (layers.py; the head of hot/tuned/layers.py):
    four aggregations, three ridge regressions on all forecasts, two on what these forecast, ML-Poly
 6. Residuals: ten trees on x learn y less this forecast; ML-Poly of it and of it with what they
-   forecast is the forecast of the round (residuals.py)
+   forecast is the forecast of the round (forest.py)
 7. What comes later
     Restarts.record the round joins the past, until the last restart (restarts.py)
     Forest.grow     after 48, 96, 192, ... rounds: new trees, grown on the first 15/16 of the past

@@ -22,10 +22,9 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
 from oklnumba.learners.self_tuning.forecasters import Member, Player
-from oklnumba.learners.self_tuning.forest import Forest
+from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
-from oklnumba.learners.self_tuning.residuals import AMENDED, Residuals
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
 
