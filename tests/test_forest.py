@@ -37,7 +37,7 @@ def stream(name, K=1, n=N):
 
 def play(X, Y, cuts, lags=0, seed=0):
     """The forecasts of a forest in pieces, and the forest."""
-    forest, start, parts = Forest(Y.shape[1], lags, seed), 0, []
+    forest, start, parts = Forest(Y.shape[1], lags, settings.SHRINKAGES, seed), 0, []
     counts, nobody = np.arange(len(X)), np.empty((len(X), 0, Y.shape[1]))
     past = Past(X, Y, Y, counts, nobody)
     for stop in sorted({*cuts, *forest.schedule, len(X)}):

@@ -77,8 +77,9 @@ def test_they_are_one_more_column_each_of_the_definition(monkeypatch):
     run = okl.run(okl.SelfTuning(BUDGET, experts=some()), X, Y)
     alone = [okl.run(one, X, Y).predictions for one in some()]
     spaces, trees = settings.SPACES, [(0, (), 1, settings.SHRINKAGES, 1)]
+    residuals = (), 1, settings.RESIDUAL_SHRINKAGES, 1
     expected, _ = naive_self_tuning.self_tuning(
-        X, Y, restarts, BUDGET, spaces, settings.DEEPEST, forests=trees,
+        X, Y, restarts, BUDGET, spaces, settings.DEEPEST, forests=trees, residuals=residuals,
         experts=np.column_stack(alone),
     )  # fmt: skip
     assert_allclose(run.predictions, expected, rtol=0, atol=1e-7)

@@ -73,10 +73,13 @@ STREAMS = (
 )  # fmt: skip
 
 
-def forests():
+def trees():
     """Return what the textbook's trees take."""
-    how = constants.GROWTHS, constants.TREES, constants.SHRINKAGES, constants.MOST_GROWN
-    return [(lags, *how) for lags in constants.FOREST_LAGS]
+    forest, most = (constants.GROWTHS, constants.TREES), constants.MOST_GROWN
+    return {
+        "forests": [(lags, *forest, constants.SHRINKAGES, most) for lags in constants.FOREST_LAGS],
+        "residuals": (*forest, constants.RESIDUAL_SHRINKAGES, most),
+    }
 
 
 PERIODS = [("plain", 1024), *((name, 48) for name in STREAMS)]
@@ -110,7 +113,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, perio
     learner = okl.SelfTuning(BUDGET, seed=3)
     run = okl.run(learner, X, y)
     expected, losses = naive_self_tuning.self_tuning(
-        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, period=period, forests=forests(),
+        X, y, restarts, BUDGET, spaces, constants.DEEPEST, seed=3, period=period, **trees(),
     )  # fmt: skip
     scale = np.maximum.accumulate(np.abs(y))
     if name == "outliers":  # the first restart forgets that of round 5
@@ -393,40 +396,47 @@ def test_outliers_are_those_of_the_definition(name):
         assert 5 < replaced < (np.array(alone) != y).sum()
 
 
-def last_third(X, y, truth):
-    run = okl.run(okl.SelfTuning(50), X, y)
-    return np.square(run.predictions - truth)[2 * len(y) // 3 :].mean()
+LATE = slice(2000, None)  # of 3,000 rounds
 
 
-def gentle(n=3000):
-    rng = np.random.default_rng(2)
+def gentle(n=3000, seed=2):
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2))
     return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(n), rng
 
 
+def errors(X, y, truth):
+    return np.square(okl.run(okl.SelfTuning(50), X, y).predictions - truth)[LATE]
+
+
 @cache
-def clean_loss():
-    X, y, _ = gentle()
-    return last_third(X, y, y)
+def clean_errors(seed=2):
+    X, y, _ = gentle(seed=seed)
+    return errors(X, y, y)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [5, 500, 1500, "1 %"])
-def test_wild_labels_and_inputs_do_no_lasting_harm(rounds):
-    (X, y, rng), clean = gentle(), clean_loss()
+def test_wild_labels_do_no_lasting_harm(rounds):
+    X, y, rng = gentle()
     chosen = rng.random(len(y)) < 0.01 if rounds == "1 %" else rounds
     for value in {5: [1e6], 500: [1e100], 1500: [1e2]}.get(rounds, [1e2, 1e6, 1e100]):
         wild = y.copy()
         wild[chosen] = value
-        assert last_third(X, wild, y) < 1.05 * clean
-    far = X.copy()
-    far[chosen, 0] = 1e9
-    # Of an input that is lost nothing can be told but what the other says. If many are lost, the
-    # last step takes a tenth off their loss by trees, whose noise costs 4 % in the other rows.
-    limit = 1.08 if rounds == "1 %" else 1.05
-    run = okl.run(okl.SelfTuning(50), far, y)
-    late = (far[:, 0] < 1e9) & (np.arange(len(y)) >= 2 * len(y) // 3)
-    assert np.square(run.predictions - y)[late].mean() < limit * clean
+        assert errors(X, wild, y).mean() < 1.05 * clean_errors().mean()
+
+
+@pytest.mark.parametrize("rounds", [5, 500, 1500, "1 %"])
+def test_wild_inputs_do_no_lasting_harm_to_other_rows(rounds):
+    """On the mean of three streams. Of a lost input only the other one can tell."""
+    harm = []
+    for seed in (2, 3, 4):
+        X, y, rng = gentle(seed=seed)
+        chosen = rng.random(len(y)) < 0.01 if rounds == "1 %" else rounds
+        X[chosen, 0] = 1e9
+        others = X[LATE, 0] < 1e9
+        harm.append(errors(X, y, y)[others].mean() / clean_errors(seed)[others].mean())
+    assert np.mean(harm) < 1.05
 
 
 @pytest.mark.parametrize("value", [1e100, -1e308])
@@ -545,7 +555,7 @@ def lone_points(n, lone, rng, points=4, d=2, spread=3.0):
 @pytest.mark.slow
 def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     """Control: functions on late atoms too, which certificates once had as 0 in earlier rounds."""
-    X, y = lone_points(512, 200, np.random.default_rng(0), d=4)
+    X, y = lone_points(512, 200, np.random.default_rng(0), d=8)
     run = okl.run(okl.SelfTuning(), X, y)
     proof = run.certificate
     assert run.sizes[-1] > run.sizes[512] + 200
@@ -555,7 +565,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     assert proof.loss[-1] - least <= proof.bound[-1]
     spaces, labels = static_spaces(X, y, budget=300, late=True)
     late = least_losses(spaces, labels, len(X)).min()
-    assert proof.loss[-1] - late > 1.5 * proof.bound[-1]
+    assert proof.loss[-1] - late > 2.0 * proof.bound[-1]
 
 
 @pytest.mark.slow
@@ -710,9 +720,9 @@ def test_rows_with_late_labels_are_learned_with_the_lags_of_their_forecast(name,
     for rows in np.split(t, range(7, 340, 7)):
         learner.partial_fit(X[rows], y[rows], known=rows - leads[rows])
     arguments = X, y, (32, 128, 256), BUDGET, spaces, constants.DEEPEST
-    _, expected = naive_self_tuning.self_tuning(*arguments, leads=leads, forests=forests())
+    _, expected = naive_self_tuning.self_tuning(*arguments, leads=leads, **trees())
     assert_allclose(learner.member_losses, expected, rtol=1e-7)
-    _, in_time = naive_self_tuning.self_tuning(*arguments, forests=forests())
+    _, in_time = naive_self_tuning.self_tuning(*arguments, **trees())
     assert np.abs(expected / in_time - 1.0).max() > 0.01
 
 

@@ -390,14 +390,14 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
 
 def self_tuning(
     X, y, restarts, budget, spaces, deepest, seed=0, period=1024, leads=None, forests=(),
-    experts=None,
+    residuals=None, experts=None,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
 
     leads : (n,), how many labels before a round's own were not known when it was forecast.
     forests : lags, and what ``naive_forest`` takes, of each; experts : (n, E), their forecasts.
-    The last step is ML-Poly of p, what the layers forecast, and of p + what trees like the first
-    forest's forecast, which learn label - p; 0 before the first restart, and of outliers.
+    The last step is ML-Poly of p, what the layers forecast, and of p + what trees forecast, which
+    learn label - p; 0 before the first restart, and of outliers. residuals : what these trees take.
     """
     ends = [t for t in restarts if t <= len(X)]
     counts = np.arange(len(X)) - (0 if leads is None else leads)
@@ -443,10 +443,10 @@ def self_tuning(
         F += C[:, None]
         errors = out[:stop] - y[:stop] if start == 0 else (F - labels[:, None])[start:]
         losses = losses + (errors**2).sum(axis=0)
-    if not forests:
+    if residuals is None:
         return out, losses
     unknown = (np.arange(len(y)) < restarts[0]) | (y != raw)
-    residuals = np.where(unknown, 0.0, y - out)
-    trees = tree_forecasts(X, residuals, raw, counts, 0, seed, *forests[0][1:])
+    lacking = np.where(unknown, 0.0, y - out)
+    trees = tree_forecasts(X, lacking, raw, counts, 0, seed, *residuals)
     more = np.array([next(trees) for _ in y])
     return in_epochs(begun, ml_poly, np.column_stack([out, out[:, None] + more]), y), losses

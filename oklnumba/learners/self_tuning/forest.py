@@ -40,7 +40,7 @@ from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
 
 ALL = 2**60  # numbers: more than a tree reads
-AMENDED = 1 + len(settings.SHRINKAGES)  # forecasts that ML-Poly weighs
+AMENDED = 1 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs
 
 
 class Forest(State[loops.Trees, Any]):
@@ -55,11 +55,11 @@ class Forest(State[loops.Trees, Any]):
     plays_in_threads = True
     _layout = loops.Trees
 
-    def __init__(self, outputs: int, lags: int, seed: int):
+    def __init__(self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int):
         self.schedule = {end: end - end // settings.GROWTH_SHARE for end in settings.GROWTHS}
         self._lags, self._seed = lags, seed
-        self._shrinkages = np.array(settings.SHRINKAGES)
-        self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in settings.SHRINKAGES]
+        self._shrinkages = np.array(shrinkages)
+        self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
         below, node = np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64)
         self._walks = loops.Walks(below, node, means)
@@ -185,7 +185,7 @@ class Residuals(State[ResidualState, None]):
     _layout = ResidualState
 
     def __init__(self, outputs: int, seed: int):
-        self.forest = Forest(outputs, 0, seed)
+        self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
 
     def play(self, rounds: Rounds, learns_residuals: bool, out: LayerResults) -> np.ndarray:

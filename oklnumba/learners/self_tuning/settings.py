@@ -80,6 +80,7 @@ LAGS, SHARED_LAGS = 14, 4  # last labels, and those of each of several outputs, 
 # Jumps along single inputs, and rules: a forest on x, one on x and the last labels. A member is a
 # forest whose nodes count as so many rounds of their parents.
 TREES, FOREST_LAGS, SHRINKAGES = 10, (0, 3), (0.1, 0.5, 5.0)
+RESIDUAL_SHRINKAGES = 1.0, 10.0, 100.0  # of the trees on what the layers lack: mostly noise
 GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are grown: no restarts
 # Trees grow on so many latest rows; on fewer, but not the fewest, if these have more numbers.
 MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
