@@ -174,6 +174,20 @@ def test_what_members_forecast_in_time_reaches_them_in_other_learners(inner):
     assert (found != run.predictions).any()
 
 
+def test_the_last_step_weighs_what_it_forecast_in_time():
+    learner, (X, y) = okl.SelfTuning(budget=20), stream(okl.SelfTuning())
+    asked = learner.partial_fit(X[:60], y[:60]).ask(X[90:93])
+    untold = copy.deepcopy(learner.partial_fit(X[60:90], y[60:90]))
+    learner.partial_fit(X[90:93], y[90:93], known=asked)
+    untold.partial_fit(X[90:93], y[90:93], known=60)
+    now, noted = (
+        learner._residuals.forecasts,
+        asked.notes[:, -learner._residuals.forecasts[0].size :],
+    )
+    assert_array_equal(now.reshape(3, -1), noted)
+    assert (untold._residuals.forecasts != now).all()
+
+
 def test_what_was_asked_is_learned_in_any_pieces_and_by_its_own_learner_only():
     learner = okl.Intervals(okl.SelfTuning(budget=20))
     X, y = stream(learner)
