@@ -50,17 +50,15 @@ def test_regret_is_under_the_bounds(kind, how):
         assert regret <= okl.theory.aogd_bound(best, radius, threshold, n)
 
 
-def test_half_of_the_bound_is_exceeded():
-    """Each point is new but for a part against f that keeps |f| at 1: slopes are 1 in all rounds.
+@pytest.mark.parametrize("loss, label", [("absolute", -10.0), ("squared", -1000.0)])
+def test_half_of_the_bounds_is_exceeded(loss, label):
+    """Each point is new but for a part against f that keeps |f| at 1: slopes hardly change.
 
-    The regret is at most 3 sqrt(n), and tends to (1 + sqrt(1/2)) sqrt(n).
+    The regret is at most 3 g sqrt(n), and tends to (1 + sqrt(1/2)) g sqrt(n).
     """
     n = 400 if COMPILED else 100
-    learner, Z, forecasts = (
-        okl.AOGD(okl.Linear(), loss="absolute", radius=1.0, threshold=0.0),
-        [],
-        [],
-    )
+    learner = okl.AOGD(okl.Linear(), loss=loss, radius=1.0, threshold=0.0)
+    Z, forecasts = [], []
     for t, e in enumerate(np.eye(n)):
         z, f = e, np.zeros(n)
         if t:
@@ -68,8 +66,26 @@ def test_half_of_the_bound_is_exceeded():
             along = 0.5 / np.sqrt(t + 1.0)
             z = along * f / np.linalg.norm(f) + np.sqrt(1.0 - along**2) * e
         forecasts.append(f @ z)
-        learner.learn_one(z, -10.0)
+        learner.learn_one(z, label)
         Z.append(z)
-    regret = sum(forecasts) + np.linalg.norm(np.sum(Z, axis=0))
-    assert learner.regret_bound() == pytest.approx(3.0 * np.sqrt(n))
-    assert 0.5 * learner.regret_bound() < regret <= learner.regret_bound()
+    Z, off = np.array(Z), np.array(forecasts) - label
+    if loss == "absolute":
+        best, slope = -n * label - np.linalg.norm(Z.sum(axis=0)), 1.0
+        regret, bounds = off.sum() - best, [learner.regret_bound()]
+    else:
+        best, slope = best_in_ball(Z @ Z.T, np.full(n, label), 1.0), -2.0 * label
+        closed = okl.theory.aogd_bound(best, 1.0, 0.0, n)
+        regret, bounds = off @ off - best, [learner.regret_bound(), closed]
+    assert bounds == pytest.approx(len(bounds) * [3.0 * slope * np.sqrt(n)], rel=0.01)
+    assert 0.5 * max(bounds) < regret <= min(bounds)
+
+
+def test_half_of_the_bound_is_exceeded_where_the_dictionary_lacks_a_direction():
+    """One direction is never far enough to join, and all labels ask for it."""
+    n, threshold, label = 400, 0.5, -1000.0
+    X = np.vstack([np.eye(2)[:1], np.tile([0.0, 0.49], (n - 1, 1))])
+    learner = okl.AOGD(okl.Linear(), radius=1.0, threshold=threshold)
+    off = okl.run(learner, X, np.full(n, label)).predictions - label
+    best = best_in_ball(X @ X.T, np.full(n, label), 1.0)
+    bound = okl.theory.aogd_bound(best, 1.0, threshold, n)
+    assert learner.size == 1 and 0.5 * bound < off @ off - best <= bound
