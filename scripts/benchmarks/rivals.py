@@ -261,6 +261,72 @@ def tune(group: str, family: str):
     return left[0]
 
 
+# ---- rivals that are fitted on the past, anew as it grows, at their best settings ----
+# kind : "regression", or "classification" of labels of any number.
+
+RIDGE, TREES, TUNED = "kernel ridge, tuned", "random forest", f"{LIGHTGBM}, tuned"
+FIRST_FIT, HELD_OUT, LANDMARKS = 128, 0.2, 500  # the second: share of the past to choose on
+GRID = {"num_leaves": (7, 31), "min_child_samples": (5, 20), "learning_rate": (0.03, 0.1, 0.3)}
+
+
+def settings(who: str, kind: str, d: int) -> list:
+    """Return makers of a rival's models, one for each setting to choose from."""
+    from sklearn import ensemble, linear_model, pipeline, preprocessing
+    from sklearn.kernel_approximation import Nystroem
+
+    signs = kind == "classification"
+
+    def kernel_ridge(width: float, alpha: float):  # itself up to LANDMARKS rows
+        features = Nystroem(gamma=width / d, n_components=LANDMARKS, random_state=0)
+        ridge = linear_model.RidgeClassifier if signs else linear_model.Ridge
+        return pipeline.make_pipeline(preprocessing.StandardScaler(), features, ridge(alpha))
+
+    if who == RIDGE:
+        grid = product((0.1, 0.3, 1.0, 3.0), (0.01, 0.1, 1.0))
+        return [partial(kernel_ridge, *setting) for setting in grid]
+    if who == TREES:
+        name = f"RandomForest{'Classifier' if signs else 'Regressor'}"
+        return [partial(getattr(ensemble, name), random_state=0)]
+    models = boosting_models(kind, d)
+    if who == TUNED:
+        return [partial(models[LIGHTGBM], **dict(zip(GRID, values, strict=True)))
+                for values in product(*GRID.values())]  # fmt: skip
+    return [models[who]]
+
+
+def choose(makers: list, X, y, kind: str):
+    """Return the maker whose models of the rows but the last fifth are best on this fifth."""
+    cut = int((1.0 - HELD_OUT) * len(y))
+    if len(makers) == 1 or (y[:cut] == y[0]).all():
+        return makers[0]
+    errors = []
+    for make in makers:
+        found = np.ravel(make().fit(X[:cut], y[:cut]).predict(X[cut:]))
+        wrong = found != y[cut:] if kind == "classification" else (found - y[cut:]) ** 2
+        errors.append(wrong.mean())
+    return makers[int(np.argmin(errors))]
+
+
+def refit(who: str, X, y, kind: str, growth: float = 1.15, first: int = FIRST_FIT):
+    """Forecast by models fitted on all past rows, anew when these have grown.
+
+    The setting is chosen again whenever the past has doubled. Before the first fit, and while
+    there is one class, forecasts are the mean or the last label.
+    """
+    n, makers = len(y), settings(who, kind, X.shape[1])
+    means = np.cumsum(y[:-1]) / np.arange(1, n)
+    forecasts = np.append(y[:1] * 0, means if kind == "regression" else y[:-1])
+    t, choose_at, make = first, first, makers[0]
+    while t < n:
+        end = min(int(np.ceil(growth * t)), n)
+        if t >= choose_at:
+            make, choose_at = choose(makers, X[:t], y[:t], kind), 2 * t
+        if (y[:t] != y[0]).any():
+            forecasts[t:end] = np.ravel(make().fit(X[:t], y[:t]).predict(X[t:end]))
+        t = end
+    return forecasts
+
+
 # ---- rivals of self-tuning: functions from a stream and a limit to a setting and forecasts ----
 
 HORIZONS = (5000, 10_000, 20_000)  # averages are kept after so many rounds, and after all
@@ -340,6 +406,7 @@ def sklearn_models(kind: str, d: int) -> dict:
         passive = {"loss": "hinge", "penalty": None, "learning_rate": "pa1"}
         return {
             "SGD, logistic": (logistic, None),
+            "SGD, logistic, step 0.1": (logistic | constant | {"eta0": 0.1}, None),
             "passive-aggressive, C=0.01": (passive | {"eta0": 0.01}, None),
             "RBFSampler + SGD, logistic, gamma=1/d": (logistic, 1.0 / d),
             "RBFSampler + SGD, logistic, step 1, gamma=0.3/d": (logistic | fast, 0.3 / d),
@@ -347,6 +414,7 @@ def sklearn_models(kind: str, d: int) -> dict:
     return {
         "SGD": ({}, None),
         "SGD, step 0.001": (constant | {"eta0": 0.001}, None),
+        "SGD, step 0.01": (constant | {"eta0": 0.01}, None),
         "RBFSampler + SGD, step 0.3, gamma=1/d": (constant | {"eta0": 0.3}, 1.0 / d),
         "RBFSampler + SGD, step 0.3, gamma=0.1/d": (constant | {"eta0": 0.3}, 0.1 / d),
     }
@@ -404,7 +472,7 @@ def boosting_models(kind: str, d: int) -> dict:
         import lightgbm
 
         make = partial(getattr(lightgbm, f"LGBM{family}"), verbose=-1, n_jobs=1)
-        names = LIGHTGBM, f"{LIGHTGBM}{WITH_LABEL}", f"{LIGHTGBM}{NEWEST}", OFTEN
+        names = LIGHTGBM, f"{LIGHTGBM}{WITH_LABEL}", f"{LIGHTGBM}{NEWEST}", OFTEN, TUNED
         found = dict.fromkeys(names, make) | found
     if find_spec(MODULES[CATBOOST]):
         import catboost
@@ -418,8 +486,11 @@ def play_boosting(name: str, stream: Stream, limit: float, rows: int | None = No
     """Play one of ``boosting_models``, fitted now and then on all rows so far or the newest.
 
     Before the first fit, and while all their labels are of one class, it forecasts as ``plain``.
-    CatBoost, whose fit takes seconds, plays as many rows as slow rivals unless told otherwise.
+    CatBoost and tuned LightGBM play as many rows as slow rivals unless told otherwise.
     """
+    if name == TUNED:
+        rows = rows or slow_rows(stream.X.shape[1])
+        return "", refit(name, stream.X[:rows], stream.y[:rows], stream.kind)
     if name in REFITTED:
         rows = rows or (slow_rows(stream.X.shape[1]) if name == CATBOOST else None)
         model = boosting_models(stream.kind, stream.X.shape[1])[name]()
@@ -460,7 +531,9 @@ def river_models(kind: str, d: int) -> dict:
         return {
             "LogisticRegression": scaled(logistic()),
             "LogisticRegression, step 0.1": scaled(logistic(sgd(0.1), intercept_lr=0.1)),
+            "LogisticRegression, step 1": scaled(logistic(sgd(1.0), intercept_lr=1.0)),
             "PAClassifier": scaled(linear_model.PAClassifier()),
+            "PAClassifier, C=0.01": scaled(linear_model.PAClassifier(C=0.01)),
             "RBFSampler + LogisticRegression, step 0.1/d": scaled(logistic(sgd(0.1 / d)), 1.0),
             TREE: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
             FOREST: forest.ARFClassifier(seed=0),
@@ -473,6 +546,7 @@ def river_models(kind: str, d: int) -> dict:
 
     return {
         "LinearRegression": target(linear()),
+        "LinearRegression, step 0.001": target(linear(sgd(0.001))),
         "PARegressor, C=0.01": target(linear_model.PARegressor(C=0.01)),
         "RBFSampler + LinearRegression, step 0.02/d": target(linear(sgd(0.02 / d)), 1.0),
         TREE: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
