@@ -1,7 +1,9 @@
 """The same values are the same rows, whatever file or frame holds them."""
 
+import contextlib
 import datetime
 import gzip
+import re
 import time
 import warnings
 from pathlib import Path
@@ -69,6 +71,7 @@ FILES = {
     "table.feather": lambda frame, path: pyarrow.feather.write_feather(frame, path),
     "folder": write_folder,
 }
+PARTS = "days", "weekday", "day_of_year", "hour"
 FRAMES = {
     "pandas": lambda frame: frame,
     "objects": lambda frame: frame.astype(object),
@@ -143,20 +146,36 @@ def hold_gaps(n, seed=0):
     X = np.where(rng.random((n, 2)) < 0.3, np.nan, rng.standard_t(2, (n, 2)))
     X[0, 0], X[:90, 1] = np.nan, np.nan  # nothing is known before
     town = rng.choice(["x", "y", None], n)
+    minutes = pd.to_timedelta(rng.integers(0, 10**6, n), "min")
+    when = pd.Series(pd.Timestamp("1969-11-30") + minutes)
+    when = when.mask(rng.random(n) < 0.3)
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "none": np.full(n, np.nan), "town": town,
-                         "y": rng.normal(size=n)})  # fmt: skip
+                         "when": when, "y": rng.normal(size=n)})  # fmt: skip
+
+
+def take_parts(when):
+    """Return what a date becomes, by Python's calendar."""
+    if when is pd.NaT:
+        return [np.nan] * 4
+    hour = (60 * when.hour + when.minute) / 60
+    days = (when.to_pydatetime() - datetime.datetime(1970, 1, 1)).total_seconds() / 86400
+    return [days, when.weekday(), when.timetuple().tm_yday, hour]
+
+
+GAPS = {"label": "y", "encode": ["town"], "dates": ["when"]}
 
 
 def fill_naively(frame, how, learned):
     """Return the rows of ``hold_gaps`` without gaps; learned : the rows before each that are."""
     X = frame[["a", "b", "none"]].astype(float).to_numpy()
+    X = np.column_stack([X, [take_parts(one) for one in frame.when]])
     gaps, filled = np.isnan(X), X.copy()
     for t, j in np.argwhere(gaps):
         known = X[learned(t), j]
         known = known[~np.isnan(known)][-1 if how == "last" else -101 :]
         filled[t, j] = np.median(known) if len(known) else 0.0
     towns = np.equal.outer(frame.town.fillna("").to_numpy(), ["", "x", "y"])
-    return np.column_stack([filled, towns, *([gaps] if how == "indicator" else [])])
+    return np.column_stack([filled, towns, *([gaps[:, :4]] if how == "indicator" else [])])
 
 
 HOW = pytest.mark.parametrize("how", ["median", "last", "indicator"])
@@ -164,7 +183,7 @@ HOW = pytest.mark.parametrize("how", ["median", "last", "indicator"])
 
 @HOW
 def test_gaps_are_filled_the_same_in_every_format(how, tmp_path):
-    frame, options = hold_gaps(400), {"label": "y", "encode": ["town"], "impute": how}
+    frame, options = hold_gaps(400), GAPS | {"impute": how}
     expected = fill_naively(frame, how, range)
     plain = okl.run(okl.LinearRidge(), expected, frame.y)
     for name in {*FILES, *FRAMES} - {"folder", "arrow.csv"}:  # which name columns
@@ -209,7 +228,7 @@ WAYS = {
 )
 def test_gaps_are_filled_the_same_in_every_way_of_playing(how, learner, tmp_path):
     frame, more = hold_gaps(400), hold_gaps(30, seed=1)
-    options = {"label": "y", "encode": ["town"], "impute": how}
+    options = GAPS | {"impute": how}
     filled = fill_naively(pd.concat([frame, more]), how, lambda t: range(min(t, 400)))
     whole = clone(learner).partial_fit(filled[:400], frame.y)
     expected = whole.predict(filled[400:])
@@ -240,7 +259,7 @@ def test_gaps_where_labels_come_late_or_never(when, tmp_path):
     frame = hold_gaps(300)
     if "labels" in when:
         frame.loc[::5, "y"] = np.nan
-    options, path = {"label": "y", "encode": ["town"], "impute": "median"}, tmp_path / "run.npz"
+    options, path = GAPS | {"impute": "median"}, tmp_path / "run.npz"
     model = okl.LinearRidge()
     okl.run(model, okl.stream(frame[:45], **options), labels="optional")
     model.save(tmp_path / "half.npz")
@@ -262,6 +281,57 @@ def test_gaps_where_labels_come_late_or_never(when, tmp_path):
                         time_limit=limit, **when)  # fmt: skip
         assert again.finished == (limit is None) and again.rounds > 0
     assert_array_equal(again.predictions, whole.predictions)
+
+
+DATES = {  # the same dates, and the same times with a zone
+    "dates": ["2026-01-31", "2024-12-31", None, "1969-12-31"],
+    "times": ["2026-01-31T23:30:00+01:00", "2024-12-31 22:30:00Z", "", "1969-12-31T22:30:00.000Z"],
+}
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_texts_and_dates_of_any_type_are_the_same_numbers(kind, tmp_path):
+    texts = pd.Series(DATES[kind] * 10, dtype=object)
+    when = pd.to_datetime(texts, utc=True, format="ISO8601").dt.tz_localize(None)
+    columns = [
+        texts,
+        texts.astype("category"),
+        when,
+        when.astype("datetime64[s]"),
+        when.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+        when.astype(object),
+    ]
+    if kind == "dates":
+        columns += [when.dt.date, when.dt.date.where(texts.index > 3, when)]
+    found = []
+    for column in columns:
+        frame, sources = pd.DataFrame({"d": column, "y": np.arange(40.0)}), []
+        for name in ("pandas.csv", "table.parquet"):
+            with contextlib.suppress(pa.ArrowTypeError):  # dates and times in one column
+                FILES[name](frame, tmp_path / name)
+                sources.append(tmp_path / name)
+        for source in (frame, *sources):
+            stream = okl.stream(source, label="y", dates=["d"], impute="last")
+            found.append(np.concatenate([X for X, _ in stream]))
+            assert stream.columns == tuple(f"d_{n}" for n in PARTS[: 4 - (kind == "dates")])
+            assert repr(stream.schema) == "Schema('d' (date), label='y', impute='last')"
+    expected = np.array([take_parts(one) for one in when.ffill()])[:, : len(found[0][0])]
+    assert all(np.array_equal(one, expected) for one in found)
+
+
+def test_what_holds_no_dates_is_refused_and_what_does_is_named():
+    frame, cure = PART.assign(d=pd.date_range("2026-01-01", periods=30)), "(--dates A,B) makes"
+    refused(f"column 'd' of a frame holds dates.*{re.escape(cure)}", okl.stream, frame, label="y")
+    refused("column 'd' has other texts .*'1/2/2026'", okl.stream, PART.assign(d="1/2/2026"),
+            label="y", dates=["d"])  # fmt: skip
+    refused("column 'd' has other texts .*'5'", okl.stream, PART.assign(d=5), label="y",
+            dates=["d"])  # fmt: skip
+    model = okl.LinearRidge()
+    okl.run(model, okl.stream(frame, label="y", dates=["d"]))
+    refused(
+        "column 'd' holds int64, not dates such as", model.predict, PART.assign(d=5)[["a", "d"]]
+    )
+    refused("nan", model.predict_one, {"a": 1.0, "d": None})
 
 
 def test_a_piece_of_mostly_new_values_is_warned_of_each_time():

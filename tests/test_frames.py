@@ -215,7 +215,7 @@ WRONG = {
     ),
     "times": (
         with_column(DAYS),
-        "'colour' of X holds dates (take .* weekday), not real numbers; drop",
+        "'colour' of X holds dates, not real numbers; okl.stream(frame, label=..., dates=[...])",
     ),
     "durations": (with_column(pd.to_timedelta(np.arange(N), "s")), SECONDS),
     "all at once": (SEVERAL, ALL_AT_ONCE),
@@ -263,7 +263,7 @@ BAD_LABELS = [
     (pl.Series(TEXT), TELL),
     (pa.array(TEXT), TELL),
     (pd.Series(TEXT).astype("category"), TELL),
-    (pd.Series(DAYS), "y holds dates ("),
+    (pd.Series(DAYS), "y holds dates, not"),
     (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
     (pl.Series([None, 1] * 75), "y has nan at row 0"),
     (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),

@@ -316,7 +316,7 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
         (["run", "{table}", "--label", "signs"], "holds text, 'yes' in row 0; column 'three' of"),
         (["run", "{table}", "--label", "signs", "--encode", "txt"], "encode: there is no column"),
-        (["run", "magic04", "--encode", "x0"], "holds numbers, nothing to encode"),
+        (["run", "magic04", "--encode", "x0"], "holds numbers, nothing else: leave out"),
         (["run", "{npz}", "--drop", "x9"], "has no column 'x9'; it has x0 to x2"),
         (["run", "magic04", "--learner", "FOGDD"], "no learner 'FOGDD'; did you mean 'FOGD'"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta"], "write it as --set lam=0.1"),
@@ -510,7 +510,7 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys, dem
     monkeypatch.chdir(tmp_path)
     sales = ["day,town,kind,price,sold"]
     sales += [
-        f"2026-01-{1 + i % 28},{'ab'[i % 2]},{'xyz'[i % 3]},{i},{'yn'[i % 5 % 2]}"
+        f"2026-01-{1 + i % 28:02d},{'ab'[i % 2]},{'xyz'[i % 3]},{i},{'yn'[i % 5 % 2]}"
         for i in range(200)
     ]
     (tmp_path / "sales.csv").write_text("\n".join(sales))

@@ -70,6 +70,7 @@ TABLE = {  # options of the commands that read a table
     "--columns": option("the inputs; without it all other columns", **NAMES),
     "--drop": option("columns to leave out", **NAMES),
     "--encode": option("columns of text: a column of 0 and 1 for each value", **NAMES),
+    "--dates": option("columns of dates: the day, weekday, ... of each as numbers", **NAMES),
     "--impute": option("fill gaps in columns of numbers, from the past", choices=tuple(IMPUTE)),
     "--delimiter": option("between two values of a CSV, such as ';'"),
     "--decimal": option("the decimal point of a CSV, such as ','"),

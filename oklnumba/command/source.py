@@ -67,13 +67,13 @@ def _open_stream(args: Namespace, **options: Any) -> Stream:
     def get_place(name: str) -> str | int:  # without a header columns have numbers
         return int(name) if args.no_header and name.lstrip("-").isdigit() else name
 
-    named = args.columns, args.drop, args.encode
-    columns, drop, encode = ([get_place(one) for one in names] for names in named)
+    named = args.columns, args.drop, args.encode, args.dates
+    columns, drop, encode, dates = ([get_place(one) for one in names] for names in named)
     return okl.stream(
         args.file, label=args.label and get_place(args.label), columns=columns or None, drop=drop,
-        encode=encode, batch=ROWS, format=args.format, header=not args.no_header, skip=args.skip,
-        delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding, impute=args.impute,
-        **options,
+        encode=encode, dates=dates, impute=args.impute, batch=ROWS, format=args.format,
+        header=not args.no_header, skip=args.skip, delimiter=args.delimiter, decimal=args.decimal,
+        encoding=args.encoding, **options,
     )  # fmt: skip
 
 
@@ -82,8 +82,8 @@ def _from_arrays(
 ) -> Stream:
     """Return arrays as a table with columns x0, x1, ... and the label y."""
     name, label, names = args.file, args.label, [f"x{j}" for j in range(X.shape[1])]
-    if args.encode or args.impute:
-        what = "nothing to encode or impute: leave out --encode and --impute"
+    if args.encode or args.dates or args.impute:
+        what = "nothing else: leave out --encode, --dates and --impute"
         raise ValueError(f"{name} holds numbers, {what}")
     unknown = [one for one in (*args.columns, *args.drop) if one not in names]
     unknown += [label] if label not in (None, "y") else []

@@ -33,7 +33,10 @@ FILL = (  # nullable integers and bools take no median
 ON_THE_WAY = "; okl.stream(data, label=..., impute='median') (--impute median) fills gaps itself"
 NO_INFINITY = ".replace([np.inf, -np.inf], np.nan)"
 FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
-FOR_DATES = "take numbers of them, such as the hour or the weekday"
+FOR_DATES = (
+    "; okl.stream(frame, label=..., dates=[...]) (--dates A,B) makes numbers of them, such as the "
+    "hour or the weekday"
+)
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 LONGEST = 2000  # characters of columns in a message
@@ -314,7 +317,7 @@ def _advise(values: Any, name: str) -> str:
     if are_numbers(values):
         return FOR_TEXTS
     if str(getattr(values, "dtype", "")).startswith(("datetime", "timedelta")):
-        return f"for dates {FOR_DATES}"
+        return f"it holds dates{FOR_DATES}"
     if name == "y":
         return FOR_CLASSES
     return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
@@ -409,7 +412,7 @@ def _describe(column: Any, dtype: str, where: str) -> str:
     if dtype.startswith(("timedelta", "duration")):
         dtype = "durations (their numbers are column.dt.total_seconds())"
     elif dtype.startswith(("date", "timestamp")):
-        dtype = f"dates ({FOR_DATES})"
+        dtype, advice = "dates", advice if where == "y" else FOR_DATES
     for part in (values[:FEW_ROWS], values):  # the first ones tell where most are texts
         texts = {row: one for row, one in enumerate(part) if isinstance(one, str) and one}
         odd = {row: one for row, one in texts.items() if not are_numbers([one])}

@@ -7,7 +7,7 @@ and are used as they are.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite, isnan, nan
@@ -21,6 +21,9 @@ from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
 PLAIN = str, int, float, Decimal, date, time, np.generic  # of an encoded column of objects
+DAILY = "days", "weekday", "day_of_year"  # columns that a date becomes
+HOURLY = *DAILY, "hour"
+A_DATE = "2026-01-31 or 2026-01-31 13:05"
 MOST_NAMED = 12  # columns in a message or a repr
 IMPUTE = {"median": 101, "last": 1, "indicator": 101}  # last known values whose median fills a gap
 FEWEST_ROWS = 8  # of a piece that is warned of each time, where most of its values are new
@@ -39,6 +42,9 @@ class Schema:
     categories : dict of tuples of str
         Values of each encoded column. After the numbers a row has 0 or 1 for each value. Other
         values are 0 throughout; a missing value is "".
+    dates : dict of tuples of str
+        What each column of dates becomes, between the numbers and the encoded columns: days since
+        1970, the weekday (0 is Monday), the day of the year, and the hour if there are times.
     label : str or None
         Column of the labels, in files.
     classes : tuple or None
@@ -61,27 +67,35 @@ class Schema:
     reading: dict[str, Any] = field(default_factory=dict)
     impute: str | None = None
     past: Sequence[Sequence[float]] = field(default=(), compare=False)
+    dates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _warned: set[str] = field(default_factory=set, compare=False)  # columns with new values
 
     @property
     def needed(self) -> tuple[Any, ...]:
         """Names of the columns that a row must have."""
-        return *self.names, *self.categories
+        return *self.names, *self.made
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Names of the columns that become others."""
+        return *self.dates, *self.categories
 
     @property
     def columns(self) -> tuple[Any, ...]:
         """Names of the columns of the array."""
-        encoded = [f"{name}_{one}" for name, values in self.categories.items() for one in values]
-        flags = [f"{name}_missing" for name in self.names] if self.impute == "indicator" else []
-        return *self.names, *encoded, *flags
+        made = (self.dates | self.categories).items()
+        flags = [*self.names, *self.dates] if self.impute == "indicator" else []
+        others = [f"{name}_{one}" for name, values in made for one in values]
+        return *self.names, *others, *(f"{name}_missing" for name in flags)
 
     @property
     def gaps(self) -> int:
         """How many columns of the array, the first ones, may have gaps."""
-        return 0 if self.impute is None else len(self.names)
+        return 0 if self.impute is None else len(self.names) + sum(map(len, self.dates.values()))
 
     def __repr__(self) -> str:
         parts = [list_names(self.names)] if self.names else []
+        parts += [f"{name!r} (date)" for name in self.dates]
         parts += [f"{name!r} ({len(values)} values)" for name, values in self.categories.items()]
         told = {"label": self.label, "classes": self.classes, "impute": self.impute} | self.reading
         parts += [f"{name}={value!r}" for name, value in told.items() if value is not None]
@@ -99,9 +113,9 @@ class Schema:
         if data is None:
             return None
         tuples = {name: tuple(v) for name, v in data.items() if isinstance(v, list)}
-        categories = {name: tuple(values) for name, values in data["categories"].items()}
-        past = tuple(map(tuple, data.get("past", ())))
-        return cls(**data | tuples | {"categories": categories, "past": past})
+        for one in ("categories", "dates"):
+            tuples[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
+        return cls(**data | tuples | {"past": tuple(map(tuple, data.get("past", ())))})
 
     # ---- rows ----
 
@@ -123,18 +137,19 @@ class Schema:
         chosen = [given[name] for name in self.names]
         if not is_frame(X):
             row = as_named_numbers([X[name] for name in chosen], chosen, gaps=self.gaps > 0)
-            return self.stack(row[None], {name: [X[given[name]]] for name in self.categories})[0]
+            return self.stack(row[None], {name: [X[given[name]]] for name in self.made})[0]
         numbers = X.select(chosen) if hasattr(X, "select") else X[chosen]
         if self.columns == self.names:
             return numbers
         rows = as_inputs(numbers, gaps=self.gaps) if chosen else np.empty((X.shape[0], 0))
-        return self.stack(rows, {name: X[given[name]] for name in self.categories})
+        return self.stack(rows, {name: X[given[name]] for name in self.made})
 
     def stack(self, numbers: np.ndarray, columns: Any) -> np.ndarray:
-        """Return numbers, NaN in gaps, beside what encoded columns and gaps become."""
+        """Return numbers, NaN in gaps, beside what dates, encoded columns and gaps become."""
+        dates = [split_dates(columns[name], name, parts) for name, parts in self.dates.items()]
         hot = self.encode(columns) if self.categories else []
-        flags = [np.isnan(numbers)] if self.impute == "indicator" else []
-        return np.column_stack([numbers, *hot, *flags])
+        flags = [numbers, *(one[:, 0] for one in dates)] if self.impute == "indicator" else []
+        return np.column_stack([numbers, *dates, *hot, *map(np.isnan, flags)])
 
     def fill(self, X: np.ndarray, learned: Any = False) -> tuple[np.ndarray, Self]:
         """Return rows without gaps, (n, columns), and what rows mean after them.
@@ -284,14 +299,18 @@ def as_named_numbers(
     return np.array(values, dtype=np.float64)
 
 
-# ---- encoded columns, by pyarrow ----
+# ---- encoded columns and dates, by pyarrow ----
 
 
-def as_texts(values: Any, name: Any) -> Any:
-    """Return a column of values of any type as an Arrow array of texts, "" for missing ones."""
+def as_arrow(values: Any, name: Any) -> Any:
+    """Return a column of values of any type as an Arrow array."""
     arrow = import_module("pyarrow")
     try:
         array = arrow.array(values, from_pandas=True)
+        objects = str(getattr(values, "dtype", "")) == "object"
+        if objects and arrow.types.is_date(array.type):  # times among them would lose their hours
+            if any(isinstance(one, datetime) for one in values):
+                raise TypeError
     except (ValueError, TypeError):  # objects of several types
         given = inputs.as_label_array(values)
         if odd := [v for v in given if not isinstance(v, PLAIN) and v is not None]:
@@ -300,11 +319,52 @@ def as_texts(values: Any, name: Any) -> Any:
         array = arrow.array(np.where(find_labels(given), given.astype(str), NONE))
     if arrow.types.is_duration(array.type) or arrow.types.is_nested(array.type):
         raise ValueError(f"column {name!r} holds {array.type}, which is not encoded; drop it")
-    array = getattr(array, "combine_chunks", lambda: array)()
+    return getattr(array, "combine_chunks", lambda: array)()
+
+
+def as_texts(values: Any, name: Any) -> Any:
+    """Return a column of values of any type as an Arrow array of texts, "" for missing ones."""
+    arrow, array = import_module("pyarrow"), as_arrow(values, name)
     if not arrow.types.is_dictionary(array.type):
         array = array.cast("string").dictionary_encode()
     texts = array.dictionary.cast("string").fill_null("").to_pylist()
     return arrow.array(map(spell_value, texts), "string").take(array.indices).fill_null("")
+
+
+def split_dates(values: Any, name: Any, parts: Sequence[str] = HOURLY) -> np.ndarray:
+    """Return dates of any type, or texts of them, as numbers, (n, parts), with NaN in gaps.
+
+    Where dates have a zone they become those of UTC.
+    """
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    array, zone = as_arrow(values, name), None
+    array = array.dictionary_decode() if arrow.types.is_dictionary(array.type) else array
+    if array.null_count == len(array):
+        array = arrow.nulls(len(array))
+    kind = str(array.type)
+    if "string" in kind:
+        texts = compute.replace_substring_regex(array, r"(\.\d{6})\d+", r"\1")  # nanoseconds
+        array = compute.if_else(compute.equal(texts, ""), None, texts)
+        zoned = compute.match_substring_regex(texts, r":.*(Z|[-+]\d\d:?\d\d)$")
+        zone = "UTC" if compute.any(zoned).as_py() else None
+    elif not kind.startswith(("date", "timestamp", "null")):
+        raise ValueError(f"column {name!r} holds {kind}, not dates such as {A_DATE}")
+    try:
+        times = array.cast(arrow.timestamp("us", zone), safe=False)
+    except ValueError as error:
+        raise ValueError(
+            f"column {name!r} has other texts than dates such as {A_DATE} ({error}); dates that "
+            "are written in another way go into a frame, by pandas.to_datetime"
+        ) from error
+    times = times.to_numpy(zero_copy_only=False)
+    days, day = times.astype("M8[D]"), np.timedelta64(1, "D")
+    found = {
+        "days": (times - np.datetime64(0, "D")) / day,
+        "weekday": (days - np.datetime64(4, "D")) / day % 7,  # of 1970: a Monday
+        "day_of_year": (days - days.astype("M8[Y]")) / day + 1,
+        "hour": (times - days) / np.timedelta64(1, "h"),
+    }
+    return np.column_stack([found[one] for one in parts])
 
 
 def spell_value(text: str) -> str:
@@ -334,3 +394,8 @@ def find_values(texts: Any) -> tuple[str, ...]:
     counts = texts.value_counts().to_pylist()
     counts.sort(key=lambda one: (-one["counts"], one["values"]))
     return tuple(sorted(one["values"] for one in counts[:MOST_VALUES]))
+
+
+def find_parts(texts: Any, name: Any) -> tuple[str, ...]:
+    """Return what dates become: without the hour, if it is 0 throughout."""
+    return HOURLY if np.any(split_dates(texts, name, ("hour",)) > 0.0) else DAILY

@@ -25,6 +25,7 @@ from oklnumba.core.schema import (
     Schema,
     as_texts,
     encode_labels,
+    find_parts,
     find_values,
     list_names,
     plain_name,
@@ -45,7 +46,7 @@ def stream(
     classes: Sequence[Any] | None = None, batch: int | None = None, format: str | None = None,
     header: bool = True, width: int | None = None, like: Any = None, delimiter: str | None = None,
     decimal: str | None = None, encoding: str | None = None, skip: int | None = None,
-    zero_based: bool | None = None, impute: str | None = None,
+    zero_based: bool | None = None, impute: str | None = None, dates: Sequence[str | int] = (),
 ) -> Stream:  # fmt: skip
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
@@ -94,6 +95,10 @@ def stream(
         Fill a gap in a column of numbers by the median of the column's last 101 known values in
         rows learned before (0 if there are none); by the last one; or by the median, with a column
         more, of 1 where there was a gap. The learner remembers these values. None: refuse gaps.
+    dates : sequence of str or int
+        Columns of dates, or of texts such as "2026-01-31" and "2026-01-31T13:05:00Z". Each becomes
+        numbers: days since 1970, weekday (0 is Monday), day of the year and, if one of the first
+        100,000 rows has a time, hour. Days and hours have fractions, zones become UTC.
 
     Returns
     -------
@@ -122,8 +127,9 @@ def stream(
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
     options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
-    if like is not None and (columns is not None or encode or impute):
-        raise ValueError("like says how columns are read: leave out columns, encode and impute")
+    if like is not None and (columns is not None or encode or dates or impute):
+        out = "leave out columns, encode, dates and impute"
+        raise ValueError(f"like says how columns are read: {out}")
     if impute is not None:
         checks.require_choice("impute", impute, tuple(IMPUTE))
     schema = Schema(()) if like is None else _find_given_schema(like)
@@ -138,8 +144,8 @@ def stream(
     else:
         dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
-        if label is not None or columns is not None or drop or encode or impute:
-            out = "leave out label, columns, drop and encode, and impute"
+        if label is not None or columns is not None or drop or encode or dates or impute:
+            out = "leave out label, columns, drop, encode, dates and impute"
             raise ValueError(f"{name} has labels and no names of columns: {out}")
         return _load_libsvm(dataset, name, batch, schema)
     if not is_frame(source):
@@ -147,7 +153,7 @@ def stream(
         first, read = partial(_first_of_files, dataset), partial(_read_table, dataset, name)
     if like is None:
         schema = replace(schema, impute=impute)
-        schema = _find_schema(names, index, first, label, columns, drop, encode, schema)
+        schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
         schema = _match_schema(names, index, schema, label, drop)
     parquet = dataset if _format_of(dataset) == "parquet" else None
@@ -300,7 +306,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
 
 def _find_schema(
     names: list[Any], index: list[str], first: Callable, label: Any, columns: Any, drop: Any,
-    encode: Any, given: Schema,
+    encode: Any, dates: Any, given: Schema,
 ) -> Schema:  # fmt: skip
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
@@ -311,18 +317,19 @@ def _find_schema(
         )
     label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
-    numbers = _leave_out(names, (label, *encode, *index))
+    dates = _find_columns(dates, names, "dates")
+    numbers = _leave_out(names, (label, *encode, *dates, *index))
     if columns is not None:
         numbers = _find_columns(columns, names, "columns")
     drop = _find_columns(drop, names, "drop")
     numbers = _leave_out(numbers, drop)
-    every = [*numbers, *encode, label]
+    every = [*numbers, *dates, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
         raise ValueError(
             f"columns must be others than the label, each once, not {every[:-1]}; a series without "
             "inputs needs a column of zeros, or of what is known beforehand, such as the hour"
         )
-    texts, labels = first(encode, label if classes is None else None)
+    texts, labels = first([*encode, *dates], label if classes is None else None)
     if labels is not None and labels.dtype.kind in "OU":
         there = labels[inputs.find_labels(labels)].tolist()
         if there and all(isinstance(one, bool) for one in there):
@@ -334,12 +341,13 @@ def _find_schema(
     elif labels is not None and labels.dtype.kind == "b":
         classes = (False, True)
     out = _leave_out(names, every)
-    plain, encoded, ignored = (tuple(map(plain_name, some)) for some in (numbers, encode, out))
-    categories = {one: find_values(column) for one, column in zip(encoded, texts, strict=True)}
-    label = plain_name(label)
+    plain, ignored = (tuple(map(plain_name, some)) for some in (numbers, out))
+    categories = {plain_name(one): find_values(texts.pop(0)) for one in encode}
+    parts = {plain_name(one): find_parts(texts.pop(0), one) for one in dates}
     return replace(
-        given, names=plain, categories=categories, label=label, classes=classes, ignored=ignored
-    )
+        given, names=plain, categories=categories, dates=parts, label=plain_name(label),
+        classes=classes, ignored=ignored,
+    )  # fmt: skip
 
 
 def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
@@ -406,7 +414,7 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
         numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
         wanted = dict.fromkeys(numbers, arrow.float64())
-        wanted |= dict.fromkeys(schema.categories, arrow.string())
+        wanted |= dict.fromkeys(schema.made, arrow.string())
         types = arrow.schema([(one.name, wanted.get(one.name, one.type)) for one in types])
     return types
 
@@ -453,7 +461,7 @@ def _read_frame(frame: Any, schema: Schema) -> Pieces:
 
     def read(start: int) -> tuple[str, np.ndarray, np.ndarray]:
         part, floats = _slice(frame, start, rows), as_floats(schema.names, start, rows)
-        X = schema.stack(floats, {one: part[given[one]] for one in schema.categories})
+        X = schema.stack(floats, {one: part[given[one]] for one in schema.made})
         y = np.full(len(floats), np.nan) if label is None else inputs.as_label_array(part[label])
         return "a frame", X, y
 
