@@ -113,9 +113,10 @@ class Schema:
         if data is None:
             return None
         tuples = {name: tuple(v) for name, v in data.items() if isinstance(v, list)}
+        made: dict[str, Any] = {"past": tuple(map(tuple, data.get("past", ())))}
         for one in ("categories", "dates"):
-            tuples[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
-        return cls(**data | tuples | {"past": tuple(map(tuple, data.get("past", ())))})
+            made[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
+        return cls(**data | tuples | made)
 
     # ---- rows ----
 
