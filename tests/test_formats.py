@@ -421,7 +421,7 @@ def test_a_frame_needs_only_what_is_read(hold):
     lost = pd.Series(pd.timedelta_range(0, periods=30, freq="h"))
     more = frame.assign(lost=lost, text="x")
     assert_array_equal(read(hold(more), label="y", encode=["zip"], drop=["lost", "text"]), expected)
-    refused("column 'lost' of a frame holds .*column 'text'", okl.stream, hold(more), label="y")
+    refused("column 'lost' of a frame holds .*nor.* in 'text'", okl.stream, hold(more), label="y")
 
 
 @pytest.mark.parametrize("hold", [*FRAMES.values()], ids=FRAMES)

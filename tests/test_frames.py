@@ -197,17 +197,16 @@ def polars_of(values, kind=None):
 TEXT = ["red", "green", "blue"] * 50
 DAYS = [datetime.datetime(2026, 1, 1)] * N
 GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
-TEXT_IN = "column 'colour' of X holds text, 'red' in row 0; drop"
+TEXT_IN = "column 'colour' of X holds text, 'red' in row 0; drop or encode"
 ALL_AT_ONCE = (
-    "column 'colour' of X holds text, 'red' in row 0; column 'day' of X holds dates .* column "
-    "'width' of X has nan or infinity; column 'late' of X has nan or infinity; drop, encode or "
-    "impute such columns, by okl.stream(data, label=..., drop=[...], encode"
+    "column 'colour' of X holds text, 'red' in row 0; drop or encode such columns, by okl.stream("
+    "data, label=..., drop=[...], encode=[...]) .* nor are there numbers in 'day'"
 )
 MANY = {f"text {i}": TEXT for i in range(14)}
 SECONDS = "holds durations (their numbers are column.dt.total_seconds()), not real numbers; drop"
 SEVERAL = missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP)
 WRONG = {
-    "text": (with_column(TEXT, object), f"{TEXT_IN}, encode"),
+    "text": (with_column(TEXT, object), TEXT_IN),
     "text of pandas": (with_column(TEXT, "string"), TEXT_IN),
     "categories": (
         with_column(pd.Categorical([3, 4, 5] * 50)),
@@ -223,7 +222,10 @@ WRONG = {
         missing(with_column(GAP)),
         "row 7, column 1 ('width'), and some in column 2 ('col",
     ),
-    "many": (frame(QUARTERS).assign(**MANY), "column 'text 0' of X holds .* column 'text 13' of X"),
+    "many": (
+        frame(QUARTERS).assign(**MANY),
+        "column 'text 0' of X holds .* nor are there numbers in 'text 1', 'text 2', .* 'text 13'",
+    ),
     "complex": (with_column(1j), "column 'colour' of X holds complex128, not real numbers"),
     "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),
     "a gap": (missing(frame(QUARTERS)), "X has nan at row 7, column 1 ('width')"),

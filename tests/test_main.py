@@ -314,7 +314,7 @@ def test_data_sets_are_listed_and_fetched(capsys):
         (["run", "al.csv", "--label", "text"], r"no file and no data set 'al.csv'"),
         (["run", "magik04"], "did you mean 'magic04'"),
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
-        (["run", "{table}", "--label", "signs"], "holds text, 'yes' in row 0; column 'three' of"),
+        (["run", "{table}", "--label", "signs"], "holds text, 'yes' in row 0; drop or encode"),
         (["run", "{table}", "--label", "signs", "--encode", "txt"], "encode: there is no column"),
         (["run", "magic04", "--encode", "x0"], "holds numbers, nothing else: leave out"),
         (["run", "{npz}", "--drop", "x9"], "has no column 'x9'; it has x0 to x2"),

@@ -234,8 +234,8 @@ MIXED = MIXED.append_column("day", pa.array([datetime.date(2026, 1, 1)] * ROWS))
 def test_texts_are_encoded_and_columns_are_left_out(name, tmp_path):
     path, _ = written(tmp_path, name, MIXED)
     message = (
-        r"'town' of .*points.* holds text, '....' in row 0; column 'day' of .* holds dates.*"
-        "--drop A,B --encode A,B"
+        r"'town' of .*points.* holds text, '....' in row 0; drop or encode "
+        "such columns, .*--drop A,B --encode A,B.*; nor are there numbers in 'day'"
     )
     refused(message, okl.stream, path, label="y")
     data = okl.stream(path, label="y", drop=["day", "b"], encode=["town"])

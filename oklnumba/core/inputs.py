@@ -21,9 +21,8 @@ LEAST_ROWS = 64  # the smallest block; the rows of larger ones are a multiple of
 NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[", "null")
 # docs/for_sklearn_users.md, "Frames as they are"
 ENCODE = (
-    "; drop, encode or impute such columns, by okl.stream(data, label=..., drop=[...], "
-    "encode=[...]) (--drop A,B --encode A,B), by skrub.tabular_pipeline(model) or scikit-learn's "
-    "ColumnTransformer"
+    "; drop or encode such columns, by okl.stream(data, label=..., drop=[...], encode=[...]) "
+    "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model)"
 )
 FILL = (  # nullable integers and bools take no median
     ", for instance each column of a pandas frame by column = column.astype(float){} and "
@@ -39,7 +38,7 @@ FOR_DATES = (
 )
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
-LONGEST = 2000  # characters of columns in a message
+LONGEST = 200  # characters of columns in a message
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 
@@ -376,17 +375,15 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is {what}")
     if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
-    out, odd, names = np.zeros(frame.shape), [], column_names(frame)
+    out, odd, names = np.zeros(frame.shape), {}, column_names(frame)
     for k, column in enumerate(_columns(frame)):
         try:
             out[:, k] = _column_as_floats(column, f"column {names[k]!r} of {name}")
         except ValueError as error:
-            odd.append(str(error))
+            odd[k] = str(error)
     if odd:
-        gaps = np.flatnonzero(~np.isfinite(out).all(axis=0))
-        odd += [f"column {names[k]!r} of {name} has nan or infinity{ENCODE}" for k in gaps]
-        faults = "; ".join(one.removesuffix(ENCODE) for one in odd)
-        raise ValueError(cut(faults, LONGEST) + ENCODE * any(one.endswith(ENCODE) for one in odd))
+        fault, more = odd.pop(min(odd)), cut(", ".join(repr(names[k]) for k in odd), LONGEST)
+        raise ValueError(fault + f"; nor are there numbers in {more}" * bool(more))
     return out
 
 

@@ -127,12 +127,13 @@ def stream(
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
     options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
-    if like is not None and (columns is not None or encode or dates or impute):
-        out = "leave out columns, encode, dates and impute"
-        raise ValueError(f"like says how columns are read: {out}")
+    out = "columns, encode, dates and impute"
+    chosen = columns is not None or encode or dates or impute
+    if like is not None and chosen:
+        raise ValueError(f"like says how columns are read: leave out {out}")
     if impute is not None:
         checks.require_choice("impute", impute, tuple(IMPUTE))
-    schema = Schema(()) if like is None else _find_given_schema(like)
+    schema = Schema((), impute=impute) if like is None else _find_given_schema(like)
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
     if is_frame(source):
@@ -144,15 +145,13 @@ def stream(
     else:
         dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
-        if label is not None or columns is not None or drop or encode or dates or impute:
-            out = "leave out label, columns, drop, encode, dates and impute"
-            raise ValueError(f"{name} has labels and no names of columns: {out}")
+        if label is not None or drop or chosen:
+            raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
         return _load_libsvm(dataset, name, batch, schema)
     if not is_frame(source):
         names, index = dataset.schema.names, _find_index(dataset.schema)
         first, read = partial(_first_of_files, dataset), partial(_read_table, dataset, name)
     if like is None:
-        schema = replace(schema, impute=impute)
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
         schema = _match_schema(names, index, schema, label, drop)
