@@ -30,6 +30,7 @@ def regret_so_far(predictions, X, y, lam, comparator="penalised"):
     return loss - ((y - best) ** 2).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "comparator"),
     [*((name, "penalised") for name in LEARNERS), ("KernelAWV", "unpenalised")],

@@ -292,6 +292,7 @@ def every_discount(name, *lams):
         yield discount, ("awv", "ridge")[(i + turn) % 2], lams[(i // 2 + turn // 2) % 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_discounted_pkawv_equals_its_definition(name):
     X, y = STREAMS[name]
@@ -320,6 +321,7 @@ def test_discounted_linear_learners_equal_their_definition(cls):
     refused("learn_one", learner.update, X[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["uniform", "sorted", "lagged", "clustered"])
 def test_discounted_nystrom_awv_equals_its_definition(name):
     X, y = (part[:90] for part in STREAMS[name])

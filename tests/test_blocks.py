@@ -71,6 +71,7 @@ def small(monkeypatch):
 # ---- the same bits ----
 
 
+@pytest.mark.slow
 @far_from_the_origin
 @every_learner
 def test_every_learner_plays_sparse_rows(cls, small):

@@ -11,6 +11,7 @@ from tests.checks import COMPILED, play_adversary
 from tests.reference import naive
 from tests.streams import draws, inputs, newton_stream
 
+pytestmark = pytest.mark.slow
 SEEDS = 200 if COMPILED else 1
 ROUNDS = 150 if COMPILED else 40  # of the streams on which bounds are tested
 
@@ -233,7 +234,6 @@ def oblivious(n, where="uniform"):
     return X, np.full(n, 9.0), {"loss": "absolute", "C": 1.0, "schedule": "sqrt", "alpha": 0.05}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["independent", "weighted"])
 def test_only_with_weights_is_the_inverse_unbiased(sampling):
     """E A^w = A (section 6), and E A has p_t in place of 1."""
@@ -293,7 +293,6 @@ def below(A, B):
     return np.linalg.eigvalsh(B - A).min(axis=(1, 2)) >= -1e-9
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="beta of the theory keeps all of a short stream")
 @pytest.mark.parametrize("how", ["oblivious", "noise"])
 def test_corollary_1(how):
@@ -361,7 +360,6 @@ def ratios(F, sampler, alpha, eps):
     return spectrum, estimate, exact
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "eps"),
     [("one point", 0.5)]

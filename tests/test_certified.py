@@ -22,6 +22,7 @@ def exact(kernel, X, y, lam):
     return np.longdouble(lam) * (y @ naive.longdouble_solve(M, y.astype(np.longdouble)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6])

@@ -112,6 +112,7 @@ def test_a_gradient_that_is_longer_late_has_its_price():
     assert 0.5 < np.max(found / (bound + price(*game))) <= 1.0 < 10.0 < np.max(found / bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-100, 1.0, 1e50])
 def test_points_after_many_sorted_rounds_are_the_textbooks(size):
     gradients = game_gradients(n=600 if COMPILED else 60, d=D)

@@ -106,6 +106,7 @@ def dictionary(rule, kernel, X, mu):
     return set(okl.KORS(kernel, alpha=mu, beta=3.0, seed=1).partial_fit(X).indices_.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the kernel is 0 between nearly all")
 @pytest.mark.parametrize("mu", [0.02, 0.3])
 @pytest.mark.parametrize("rule", ["KORS", "ALD"])

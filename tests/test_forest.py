@@ -62,6 +62,7 @@ def naive_forecasts(X, Y, lags, most, seed=0):
     return np.stack([next(rounds) + base[t] for t in range(len(X))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("K", "lags"), [(1, 0), (1, 3), (3, 0)])
 @pytest.mark.parametrize(
     "name", ["plain", "sorted", "repeated", "codes", "binary", "constant", "wild"]

@@ -222,6 +222,7 @@ WAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @HOW
 @pytest.mark.parametrize(
     "learner", [okl.LinearRidge(), okl.Intervals(okl.Standardized(okl.OGD(0.01)))]
@@ -250,6 +251,7 @@ def test_gaps_are_filled_the_same_in_every_way_of_playing(how, learner, tmp_path
     assert best[0] == pytest.approx(best[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "when",
     [{"delay": 7}, {"delay": 3, "batch": 10}, {"batch": 64}, {"labels": "optional"}],

@@ -187,6 +187,7 @@ def test_the_warning_says_what_is_wrong_and_what_to_change():
 # ---- what holds for all learners ----
 
 
+@pytest.mark.slow
 @every_learner
 def test_nothing_changes(cls):
     asked, other = make(cls), make(cls)

@@ -255,6 +255,7 @@ def test_a_stream_is_played_again_for_each_pass():
         okl.run(okl.KernelAWV(kernel), replay(), record=7).regret(kernel, LAM, data=replay)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LEARNERS)
 def test_the_interval_of_a_span_for_other_losses(loss):
     classes = okl.losses.get(loss).classes

@@ -537,6 +537,7 @@ def test_fit_shuffles_a_table_and_partial_fit_keeps_the_order(kind):
     assert contents(parts.learner_) == contents(in_order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_tables_sorted_by_class_are_learned_by_default(load):
     """At most two points under a support vector machine on scaled inputs; in order far off."""

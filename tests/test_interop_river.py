@@ -173,6 +173,7 @@ GROWING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", GROWING, ids=lambda learner: type(learner).__name__)
 def test_a_class_that_comes_late_is_as_if_known_from_the_start(learner):
     X, dicts = points(280)
@@ -331,6 +332,7 @@ def test_a_missing_key_is_zero_and_a_new_one_was_zero_so_far(learner):
     assert pickle.dumps(given) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growths", [(), (48, 200)])
 def test_self_tuning_waits_for_its_next_restart(growths, monkeypatch):
     monkeypatch.setattr(self_tuning, "GROWTHS", growths)

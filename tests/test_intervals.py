@@ -104,6 +104,7 @@ ADVERSARIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay, batch", [(0, 1), (3, 1), (100, 1), (0, 40), (100, 7)])
 @pytest.mark.parametrize("coverage, eta", [(0.9, 0.1), (0.9, 0.02), (0.5, 0.3), (0.1, 0.1)])
 @pytest.mark.parametrize("labels", ADVERSARIES.values(), ids=list(ADVERSARIES))

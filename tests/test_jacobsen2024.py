@@ -49,6 +49,7 @@ KINDS = ["stationary", "abrupt", "slow", "sorted", "repeated", "silent", "advers
 SETTINGS = [(1.0, 1.0), (0.01, 1.0), (1.0, 0.99), (0.01, 0.9), (1.0, 0.5), (1e-4, 0.5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_dynamic_regret_is_under_the_bound(kind):
     Z, w = moving(kind)
@@ -117,6 +118,7 @@ def grown(kind, n=120):
     return X, labels("coins" if kind == "coins" else "drifting", X, rng), okl.Gaussian(0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["drifting", "clustered", "repeated", "sorted", "coins", "against"]
 )

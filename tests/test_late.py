@@ -81,6 +81,7 @@ def test_forecasts_are_those_of_the_definition(cls):
         assert run.certificate is None and f"delay={delay}" * (delay > 0) in repr(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [okl.SelfTuning(budget=20), okl.FOGD()], ids=type)
 def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
     X, y = stream(learner)
@@ -149,6 +150,7 @@ def test_a_member_that_follows_the_last_error_gets_no_weight_24_hours_ahead():
     assert whole < 1.02 * alone and whole < 1.1 * best  # the best of 60 in hindsight
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", ["alone", "Standardized", "Experts", "MultiOutput"])
 def test_what_members_forecast_in_time_reaches_them_in_other_learners(inner):
     X, y = stream(okl.SelfTuning())
@@ -216,6 +218,7 @@ def with_gaps(y, seed=0):
     return np.where(there, y, np.nan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("delay", "batch"), [(0, 1), (2, 4)])
 @every_learner
 def test_rows_without_a_label_are_forecast_and_skipped(cls, delay, batch):
@@ -330,6 +333,7 @@ def test_several_outputs(inner, delay, batch):
 # ---- cuts of the stream, checkpoints, clocks ----
 
 
+@pytest.mark.slow
 @every_late
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning, okl.KernelAWV, okl.BOGD])
 def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
@@ -347,6 +351,7 @@ WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
 PLAYED = [(okl.PKAWV, *one) for one in WAITING] + [(okl.SelfTuning, *one) for one in WAITING[1:3]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cls", "delay", "batch", "record"), PLAYED)
 def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path):
     X, y = stream(make(cls))

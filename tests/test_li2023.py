@@ -17,6 +17,7 @@ from tests.streams import AGAINST, N, play_against
 THEORY = {"zeta": 1.0, "ald_scale": 1.0, "rate_scale": 1.0}  # settings of the theorems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "radius"), [*zip(AGAINST, 2 * [1.0, 5.0, 25.0], strict=True)])
 @pytest.mark.parametrize("switch_size", [None, 1])
 def test_corollary_1_holds(name, radius, switch_size):

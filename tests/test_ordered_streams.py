@@ -11,6 +11,8 @@ from oklnumba.hot.primitives.dictionary import NUGGET
 from tests.checks import arrays
 from tests.reference import naive, naive_expansions
 
+pytestmark = pytest.mark.slow
+
 
 def streams(n=160):
     rng = np.random.default_rng(8)

@@ -85,6 +85,7 @@ def test_they_are_one_more_column_each_of_the_definition(monkeypatch):
     assert_allclose(run.predictions, expected, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y", [Y, SIGNS], ids=["real", "signs"])
 def test_no_cut_and_no_pickle_changes_anything(y):
     estimator = Ridge() if y is Y else LogisticRegression()
@@ -110,6 +111,7 @@ def test_what_the_user_gave_is_not_touched_and_reset_begins_with_it():
     assert_array_equal(okl.run(learner.reset(), X, Y).predictions, first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expert", [okl.LinearRidge(), FOGD, SGDRegressor()])
 def test_of_several_outputs_each_has_its_forecast(expert):
     learner = okl.MultiOutput(okl.SelfTuning(BUDGET, experts=[expert]))

@@ -55,6 +55,7 @@ def assert_rounds_of(run, whole, record):
     assert run.seconds > 0.0 and run.checkpoints[-1] == whole.rounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [*LEARNERS, "outputs", "classes"], ids=str)
 def test_a_run_that_keeps_some_rounds_has_the_numbers_of_the_one_that_keeps_all(cls):
     inner = make(okl.PKAWV)
@@ -134,6 +135,7 @@ def test_the_clock_of_a_long_run_is_thinned(monkeypatch):
 # ---- checkpoints ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", ["all", 7, 40, "none"])
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_that_broke_off_goes_on_with_or_without_its_past(record, resume, tmp_path):

@@ -173,6 +173,7 @@ def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeyp
     assert loaded.finished
 
 
+@pytest.mark.slow
 @every_learner
 def test_wherever_a_time_limit_stops_a_run_it_resumes_to_the_run_without_one(
     cls, tmp_path, monkeypatch
@@ -277,6 +278,7 @@ def tuned(n, **options):
     return learner, X[n:], y[n:]
 
 
+@pytest.mark.slow
 @SHORT
 @pytest.mark.parametrize(
     ("n", "budget"), [(25, 300), (125, 300), (300, 40), (500, 1), (500, 600), (505, 300), (700, 24)]
@@ -304,6 +306,7 @@ def test_files_of_self_tuning_go_on_to_rounding_exactly_or_in_single_precision(n
         assert_array_equal(run.sizes, expected.sizes)
 
 
+@pytest.mark.slow
 @SHORT
 @pytest.mark.parametrize("wrap", [okl.MultiOutput, okl.Intervals, okl.Standardized])
 def test_wrapped_self_tuning_has_these_files_too(wrap, tmp_path):

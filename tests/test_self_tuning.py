@@ -122,6 +122,7 @@ def test_forecasts_and_losses_of_members_are_those_of_the_definition(name, perio
     assert_allclose(learner.member_losses, losses, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_what_layers_lack_is_added():
     """Of rows with labels of their own, which come again; control: the loss of the layers."""
     rng = np.random.default_rng(0)
@@ -156,6 +157,7 @@ def long_forecasts():
     return okl.run(okl.SelfTuning(BUDGET), *stream(n=LONG)).predictions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", [*RESTARTS, 384, 1536, 2100])  # in 384 new members are begun
 def test_no_forecast_looks_ahead_across_restarts(t):
     (X, y), expected = stream(n=LONG), long_forecasts()[: t + 200]
@@ -463,6 +465,7 @@ def test_constant_and_two_valued_labels_are_never_outliers():
         assert learner.outlier_price == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [64, 10**6])
 def test_ranges_that_labels_no_longer_fill_are_forgotten(period, monkeypatch):
     """Control: periods that never end, so the largest label so far sets all rates for ever."""
@@ -605,6 +608,7 @@ def test_memory_does_not_grow_after_the_last_restart(monkeypatch):
     assert abs(len(pickle.dumps(learner)) - before) < 200  # digits of counts
 
 
+@pytest.mark.slow
 def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     rng = np.random.default_rng(0)
     n, change, window = 5000, 4000, 100
@@ -690,6 +694,7 @@ def test_a_restart_does_not_bring_back_a_range_that_was_forgotten(monkeypatch):
     assert (run.certificate.regret <= run.certificate.bound).all()
 
 
+@pytest.mark.slow
 def test_outliers_may_be_taken_as_they_are():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (1200, 2))

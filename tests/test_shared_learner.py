@@ -81,6 +81,7 @@ def test_rounds_of_a_game_in_several_threads(cls):
     assert learner.rounds == 200 * THREADS
 
 
+@pytest.mark.slow
 @every_player
 def test_all_calls_at_once_are_those_of_some_order(name, tmp_path):
     """Eight threads learn, forecast, copy, save, ask for health; the first round among them.
