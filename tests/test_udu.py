@@ -1,4 +1,4 @@
-"""The U' D U factor against dense matrices, and its bits in any cut."""
+"""The U' D U factor against dense matrices, and packed."""
 
 import itertools
 
@@ -7,17 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oklnumba.core.arrays import count_lines, triangle_rows, unpack
-from oklnumba.hot.primitives.factor import ROUND
 from oklnumba.hot.primitives.jit import DONE
-from oklnumba.hot.primitives.udu import (
-    NO_DISCOUNT,
-    SWEEP,
-    TOGETHER,
-    factor_and_solve,
-    factor_rounds,
-    solve_rounds,
-)
-from tests.checks import COMPILED, Factor, close
+from oklnumba.hot.primitives.udu import NO_DISCOUNT, factor_and_solve, factor_rounds, solve_rounds
+from tests.checks import Factor, close
 from tests.reference import naive
 
 FACTORS = list(itertools.product((1, 4, 8, 11, 20, 110), (1.0, 1e-3), (False, True)))
@@ -57,46 +49,6 @@ def test_the_check_of_the_factor_fails_for_a_round_played_twice():
     factor.play(Z[-1:], y[-1:])
     D = np.diag(1 / factor.inv_d)
     assert not close(factor.U.T @ D @ factor.U, np.eye(8) + Z.T @ Z, rtol=1e-3)
-
-
-@pytest.mark.skipif(not COMPILED, reason="the bits of compiled code are the point")
-@pytest.mark.parametrize("r, lam, ridge", FACTORS)
-def test_any_cut_of_the_rounds_gives_the_same_bits(r, lam, ridge):
-    rng = np.random.default_rng(16)
-    n = 4 * TOGETHER + 2
-    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
-    whole = Factor(r, lam, ridge)
-    whole.play(Z, y)
-    sizes = (1, 2, SWEEP, 4, 7, TOGETHER, TOGETHER + 1)
-    cuts = [range(start, n, size) for size in sizes for start in (1, size)]
-    cuts += [sorted(rng.choice(np.arange(1, n), size, replace=False)) for size in (3, 9, 20)]
-    for cut in cuts:
-        pieces = Factor(r, lam, ridge)
-        for rows in np.split(np.arange(n), list(cut)):
-            pieces.play(Z[rows], y[rows])
-        np.testing.assert_array_equal(pieces.state(), whole.state())
-
-
-@pytest.mark.skipif(not COMPILED, reason="the bits of compiled code are the point")
-@pytest.mark.parametrize("r, lam, ridge", FACTORS)
-@pytest.mark.parametrize("discount", [1.0, 0.9])
-def test_forecasts_between_the_rounds_change_no_bit_of_the_state(r, lam, ridge, discount):
-    rng = np.random.default_rng(17)
-    n = 60
-    Z, y = rng.standard_normal((4, r))[rng.integers(4, size=n)], rng.uniform(-1, 1, (n, 2))
-    whole, looking = (Factor(r, lam, ridge, discount, outputs=2, spare=8) for _ in range(2))
-    whole.play(Z, y)
-    t, late = 0, 0
-    while t < n:
-        rows = [slice(t, t + 1), *([] if t % 5 else [slice(0, 1), slice(t, t + 1)])][t % 3 :]
-        rows += [slice(3, 7)] if t % 7 == 0 else []
-        for one in rows:
-            looking.forecast(Z[one])
-        count = 4 if t % 11 == 10 else 1
-        looking.play(Z[t : t + count], y[t : t + count])
-        late, t = late + int(looking.pending.columns[ROUND] > 0), t + count
-    assert 10 < late < n - 5
-    np.testing.assert_array_equal(looking.state(), whole.state())
 
 
 @pytest.mark.parametrize("count", [1, 3, 6, 9, 12])
