@@ -4,7 +4,6 @@ import gc
 import inspect
 import itertools
 import math
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import llvmlite.binding as llvm
@@ -25,7 +24,7 @@ from oklnumba.hot.primitives.elementary import bits_to_float, float_to_bits, lar
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.linalg import dot
 from tests.battery import stream
-from tests.checks import ROOT, dispatchers, needs_own_compiler, python
+from tests.checks import dispatchers, needs_own_compiler, python
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e308, np.inf, -np.inf, np.nan]
@@ -324,68 +323,3 @@ loaded = okl.hot.primitives.jit.PLAIN, "scipy.linalg" in sys.modules
 print(json.dumps([*loaded, numba.njit(lambda a: np.dot(a, a))(2 * np.eye(2)).tolist()]))
 """
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == [False, False, [[4, 0], [0, 4]]]
-
-
-# ---- one signature per compiled function ----
-
-# Every learner with data of each layout and dtype and hyper-parameters of each type of number.
-SIGNATURES = """
-import itertools, json, os, tempfile, warnings
-import numpy as np, oklnumba as okl
-from tests.checks import signatures
-from tests.battery import HOLDERS, LEARNERS, SAMPLERS, Variant, make, stream
-
-warnings.simplefilter("ignore", UserWarning)
-on_the_simplex = Variant(okl.ExpConcaveFTRL, "domain", "simplex")  # has a loop of its own
-
-def single(a, _): return a.astype(np.float32)
-def whole(a, _): return np.round(a).astype(np.int64)
-NUMBERS = itertools.cycle([int, np.float64, np.float32, np.int64])  # all, for 6 kinds of data
-KINDS = *(HOLDERS[name] for name in ("read-only", "Fortran", "strided", "lists")), single, whole
-
-def play(learner, A, b):
-    okl.run(learner, A, b)
-    learner.predict(A)
-    learner.partial_fit(A, b)
-    for i in range(4):
-        learner.predict_one(A[i])
-        learner.learn_one(A[i], b[i])
-
-with tempfile.TemporaryDirectory() as folder:
-    for cls in [*LEARNERS, on_the_simplex]:
-        X, y = stream(make(cls), 70)
-        for kind in KINDS:
-            learner = make(cls)
-            params = learner.get_params()
-            integers = [n for n, v in params.items() if isinstance(v, float) and v == int(v)]
-            number = next(NUMBERS)
-            learner.set_params(**{n: number(params[n]) for n in integers})
-            play(learner, kind(X, None), kind(np.sign(y) if kind is whole else y, None))
-            path = os.path.join(folder, "learner.npz")
-            learner.save(path)
-            again = okl.load(path)
-            again.predict(X[:2])
-            again.learn_one(X[0], y[0])
-    X = np.random.default_rng(0).uniform(-1, 1, (70, 2))
-    for kind in KINDS[:-1]:
-        for cls in SAMPLERS:
-            cls(okl.Gaussian(1.0)).partial_fit(kind(X, None)).transform(kind(X, None))
-        linear = okl.FOGD(okl.TaylorFeatures(2))  # the default makes its features in the loop
-        linear.partial_fit(kind(X, None), np.where(X[:, 0] > 0.0, 1.0, -1.0)).predict(kind(X, None))
-print(json.dumps(signatures()))
-"""
-
-
-@pytest.mark.slow
-def test_no_data_or_hyper_parameter_compiles_a_loop_again():
-    signatures = python(SIGNATURES)
-    classes = "".join(p.read_text() for p in (ROOT / "oklnumba" / "learners").rglob("*.py"))
-    entered = re.findall(r"\benter\((?:\w+\.)?(\w+)\)", classes)
-    rounds = {name for name in signatures if name in entered}
-    assert len(rounds) >= 4
-    for name, found in signatures.items():
-        # Helpers get slices (A) and whole arrays (C): one version for each family, none read-only.
-        assert len(found) == 1 if name in rounds else len(found) <= 4, f"{name}: {found}"
-        read_only = [s for s in found if re.search(r"Array\(\w+, \d, '.', True", s)]
-        assert not read_only, f"{name}: {read_only}"
-        assert not any("float32" in s for s in found), f"{name}: {found}"

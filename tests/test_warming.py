@@ -87,37 +87,63 @@ def test_it_warns_where_what_it_compiles_cannot_be_kept(played, monkeypatch, cap
 
 # ---- nothing is compiled afterwards ----
 
+# All learners, with their defaults on data of each layout and dtype and with hyper-parameters of
+# each type of number; then the loops that were compiled, and those with another signature than
+# before. Samplers are no learners, which alone are warmed up.
 PLAY = """
-import json, warnings
-import oklnumba as okl
+import itertools, json, tempfile, warnings
+import numpy as np, oklnumba as okl
 from oklnumba.hot.primitives.jit import LOOPS
-from tests.battery import CASES, by_hand, make, stream
+from tests.battery import CASES, HOLDERS, SAMPLERS, Variant, by_hand, make, stream
+from tests.checks import signatures
+
 warnings.simplefilter("ignore", UserWarning)
+kinds = [HOLDERS[name] for name in ("read-only", "Fortran", "strided", "lists")]
+kinds += [lambda a, _: a.astype(np.float32), lambda a, _: np.sign(a).astype(np.int64)]
+numbers = itertools.cycle([int, np.float64, np.float32, np.int64])
+path = tempfile.mkdtemp() + "/learner.npz"
+
+def play(case, X, y, kind):
+    learner, number = make(case), next(numbers)
+    learner.set_params(**{name: number(value) for name, value in learner.get_params().items()
+                          if isinstance(value, float) and value == int(value)})
+    okl.run(learner, kind(X, None), kind(y, None))
+    learner.partial_fit(kind(X, None), kind(y, None)).predict(kind(X, None))
+    learner.save(path, exact=True)
+    by_hand(okl.load(path), kind(X[:20], None), kind(y[:20], None))
+
+def sample(kind):
+    for cls in SAMPLERS:
+        cls(okl.Gaussian(1.0)).partial_fit(kind(X, None)).transform(kind(X, None))
+
+cases = [Variant(okl.FOGD, "features", okl.TaylorFeatures(2))]
+cases += [param.values[0] for param in CASES]
+X, _ = stream(okl.OGD(), 150)
 if WARM:
     okl.warm_up()
-before = [loop.stats.cache_misses.total() for loop in LOOPS]
-for param in CASES:
-    (case,) = param.values
-    learner = make(case)
-    X, y = stream(learner, 300)
-    okl.run(learner, X, y)
-    learner.predict(X)
-    by_hand(make(case), X[:20], y[:20])
-counts = [loop.stats.cache_misses.total() for loop in LOOPS]
-print(json.dumps([f.__name__ for f, n, m in zip(LOOPS, counts, before) if n > m]))
+    sample(kinds[0])
+before, compiled = signatures(), {loop: loop.stats.cache_misses.total() for loop in LOOPS}
+for case in cases:
+    for kind in kinds if isinstance(case, type) or case is cases[0] else kinds[:1]:
+        play(case, *stream(make(case), 150), kind)
+for kind in kinds if WARM else []:
+    sample(kind)
+new = [name for name, found in signatures().items() if found != before[name]]
+misses = [loop.__name__ for loop, n in compiled.items() if loop.stats.cache_misses.total() > n]
+print(json.dumps([misses, new]))
 """
 
 
 @compiled
 @pytest.mark.slow
 def test_after_it_no_learner_compiles_anything():
-    assert python(PLAY.replace("WARM", "True")) == []
+    assert python(PLAY.replace("WARM", "True")) == [[], []]
 
 
 @pytest.mark.skipif(ROOT in Path(okl.__file__).parents, reason="oklnumba is not installed")
 def test_from_a_wheel_no_learner_compiles_anything():
     nowhere = {"NUMBA_CACHE_DIR": "/dev/null/none", "NUMBA_CACHE_LOCATOR_CLASSES": None}
-    assert python(PLAY.replace("WARM", "False"), **nowhere) == []
+    assert python(PLAY.replace("WARM", "False"), **nowhere)[0] == []
 
 
 # ---- the command ----
