@@ -203,20 +203,13 @@ ALL_AT_ONCE = (
     "data, label=..., drop=[...], encode=[...]) .* nor are there numbers in 'day'"
 )
 MANY = {f"text {i}": TEXT for i in range(14)}
-SECONDS = "holds durations (their numbers are column.dt.total_seconds()), not real numbers; drop"
 SEVERAL = missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP)
 WRONG = {
-    "text": (with_column(TEXT, object), TEXT_IN),
     "text of pandas": (with_column(TEXT, "string"), TEXT_IN),
     "categories": (
         with_column(pd.Categorical([3, 4, 5] * 50)),
         "'colour' of X holds category, not",
     ),
-    "times": (
-        with_column(DAYS),
-        "'colour' of X holds dates, not real numbers; okl.stream(frame, label=..., dates=[...])",
-    ),
-    "durations": (with_column(pd.to_timedelta(np.arange(N), "s")), SECONDS),
     "all at once": (SEVERAL, ALL_AT_ONCE),
     "two gaps": (
         missing(with_column(GAP)),
@@ -233,7 +226,6 @@ WRONG = {
     "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
     "polars text": (polars_of(TEXT), TEXT_IN),
     "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
-    "polars lazy": (polars_of(TEXT).lazy(), "X is a lazy frame; pass X.collect()"),
     "arrow text": (polars_of(TEXT).to_arrow(), TEXT_IN),
     "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row per round"),
     "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row per round"),
