@@ -196,6 +196,29 @@ def test_fitted_rivals_do_not_look_ahead_and_ranks_are_those_of_demsar():
     assert [row["mean rank"] for row in found[:4]] == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_open_sets_are_built_as_their_page_says(tmp_path, monkeypatch):
+    sets, n = script("build_open_sets"), 12
+    pd, gap = pytest.importorskip("pandas"), [1.0, np.nan, 4.0]
+    columns = {
+        "x": 4 * gap, "two": 6 * ["b", "a"], "three": 4 * ["c", None, "a"], "same": n * [7],
+        "many": [f"{i:02}" for i in range(n)], "left out": range(n), "y": 4 * ["no", "yes", "no"],
+    }  # fmt: skip
+    how = {"label": "y", "task": "two", "but": ("left out",)}
+    found = sets.build(sets.Source(lambda: pd.DataFrame(columns), stream=True, **how))
+    np.testing.assert_array_equal(found["X"][:3].T, [
+        [1.0, 2.5, 4.0], [1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 2],
+    ])  # fmt: skip
+    assert found["y"][:3].tolist() == [0, 1, 0]
+    part = sets.build(sets.Source(lambda: pd.DataFrame(columns), most=5, **how))
+    order = np.random.default_rng(sets.SEED).permutation(n)[:5]
+    np.testing.assert_array_equal(part["X"], found["X"][order])
+    np.testing.assert_array_equal(part["y"], found["y"][order])
+    (tmp_path / "a.dat").write_text("@relation a\n@data\n1, x\n2, y\n3\n4, x\n", encoding="utf-8")
+    monkeypatch.setattr(sets, "package_file", lambda package, path: tmp_path / path)
+    assert sets.read_keel("", "a.dat").to_numpy().tolist() == [[1, "x"], [2, "y"], [4, "x"]]
+    assert len(sets.SETS) == 44
+
+
 def test_the_bound_at_full_size_is_an_interval_around_the_exact_one(monkeypatch):
     full, kernel = script("regret_at_full_size"), okl.Gaussian(4.0)
     monkeypatch.setattr(full, "LANDMARKS", 40)
