@@ -74,12 +74,12 @@ def parse_args(
     return args
 
 
-def run_script(doc: str, measure, draw, limits, table=None, **how) -> None:
+def run_script(doc: str, measure, draw, limits, table=None, options=None, **how) -> None:
     """Draw the rows that ``measure(args)`` returns; ``table`` makes of them what is printed.
 
-    limits : of ``parse_args``; how : keywords of ``publish``.
+    limits, options : of ``parse_args``; how : keywords of ``publish``.
     """
-    args = parse_args(doc, *limits)
+    args = parse_args(doc, *limits, **options or {})
     rows = args.rows or measure(args)
     publish(draw(rows), rows, args, table(rows) if table else None, **how)
 
@@ -93,16 +93,15 @@ def rows_to_redraw(args) -> list[dict]:
 
 def available(names):
     """Return which data sets are here, and say how to get the others; end the script if none is."""
-    here = []
-    for name in dict.fromkeys(names):
-        if name in OWN or datasets.found(name):
-            here.append(name)
-        else:
-            print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
-    return exit_if_empty(here)
+    known = {name: name in OWN or datasets.found(name) for name in names}
+    for name in (name for name, here in known.items() if not here):
+        print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
+        LEFT_OUT.append(name)
+    return exit_if_empty([name for name, here in known.items() if here])
 
 
 OWN = {}  # the user's data set by its name, of --data
+LEFT_OUT = []  # data sets that are not here: the files of such a run are called partial
 
 
 def load_own(args) -> str:
@@ -233,6 +232,7 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     empty = [i for i, axes in enumerate(shown, start=1) if not has_marks(axes)]
     if empty:
         raise SystemExit(f"{args.stem}: panels {empty} of {len(shown)} are empty")
+    partial = partial or bool(LEFT_OUT)
     stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
     save(figure, args.output / f"{stem}.png")
     if args.rows:

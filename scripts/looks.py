@@ -32,6 +32,15 @@ def look(label: str) -> dict:
     return dict(zip(("color", "linestyle", "marker"), found, strict=True))
 
 
+def panels(count: int, most: int, **how):
+    """Return a figure with ``count`` panels, at most ``most`` in a row, and its axes."""
+    columns = min(count, most)
+    figure, axes = plots.figure(-(-count // columns), columns, **how)
+    for ax in axes.flat[count:]:
+        ax.set_visible(False)
+    return figure, axes
+
+
 def explain(axes, label: str, **style) -> None:
     """Name a style in the legend, in grey: what dashes or a marker mean in every colour."""
     axes.plot([], [], label=label, **{"color": "0.4"} | style)

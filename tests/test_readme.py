@@ -98,6 +98,19 @@ def test_boosting_in_all_rows_is_that_of_the_figures(row):
     assert row == [row[0], f"{int(ours['n']):,}", *cells]
 
 
+COSTS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
+
+
+@pytest.mark.parametrize("case", rows("docs/choosing.md", "| your stream |"), ids=lambda c: c[0])
+def test_the_guide_is_that_of_the_figures(case):
+    _, learner, stream, *cells = case
+    here = [row for row in table("choosing.csv") if row["stream"] == stream]
+    own = next(row for row in here if row["learner"] == learner)
+    least = min(here, key=lambda row: float(row["error"]))
+    costs = [own[key] and f"{float(f'{float(own[key]):.2g}'):g}" for key in COSTS]
+    assert cells == [own["error"], f"{least['error']}, {least['learner']}", *costs]
+
+
 def test_mistakes_with_late_labels_are_those_of_the_figures():
     measured = [row for row in table("production.csv") if row["measure"] == "mistakes (%)"]
     head = "| stream | learner | delay 0 |"

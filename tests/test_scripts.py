@@ -517,16 +517,6 @@ def test_boosting_is_refitted_on_the_past(name, kind):
     assert len(rivals.play_boosting(name, stream, 1e-9)[1]) == 200  # out of time
 
 
-def test_the_guide_has_the_numbers_of_the_csv():
-    choosing = script("choosing")
-    with open(ROOT / "figures" / "choosing.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    text = (ROOT / "docs/choosing.md").read_text(encoding="utf-8")
-    assert choosing.with_tables(text, rows) == text, "call with_tables on the page"
-    rows = [row | {"error": "9.87", "microseconds, bulk": "98"} for row in rows]
-    assert choosing.with_tables(text, rows) != text  # negative control
-
-
 @pytest.mark.filterwarnings("ignore:n_components > n_samples")
 def test_no_forecast_of_a_peer_knows_its_label():
     """With the last label turned over, what was right is wrong: one mistake more or less."""

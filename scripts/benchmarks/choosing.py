@@ -1,6 +1,6 @@
 """Error, time, latency and memory of fifteen learners on nine streams: which to choose.
 
-Reproduces: nothing published. docs/choosing.md has its table from choosing.csv.
+Reproduces: nothing published. docs/choosing.md has a table of choosing.csv.
 Missing: more than one order of each stream, so small differences of errors are chance.
 Time: two minutes (--quick: 15 seconds, three streams and a short game).
 """
@@ -18,7 +18,7 @@ from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tu
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import available, load_own, parse_args, publish
-from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, WINE
+from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, WINE, panels
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
@@ -43,21 +43,6 @@ LOOKS = {  # colours as in the other figures; linear learners are pink
 }  # fmt: skip
 LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
 GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
-CASES = (  # what is known of a stream, the learner to take, and the stream that backs it
-    ("nothing is known, or not enough to tune", SELF, "magic04"),
-    ("the concept changes, nobody knows how fast", SELF, DRIFTS[1]),
-    ("several classes", SELF, "digits, 10 classes"),
-    ("the same, a few thousand rounds", "KernelAWV", "digits, 10 classes"),
-    ("no drift, any d, a tenth of SelfTuning's latency", "NystromAWV", "magic04"),
-    ("no drift, d up to 20 or so, a microsecond a round", "PKAWV, Taylor", "magic04"),
-    ("no drift, fixed memory, any d", "PKAWV, Fourier", "casp"),
-    ("a few kilobytes, a microsecond a round", "FOGD", "ijcnn1"),
-    ("the same, drift", "FOGD", DRIFTS[1]),
-    ("hinge loss, a budget of atoms", "POMDR", "magic04"),
-    ("a bound after every round, fixed memory", "FrequentKONS", "magic04"),
-    ("many inputs that separate the classes", "OGD", "mushrooms"),
-    ("inputs and labels are chosen against you", "KernelAWV", GAME),
-)
 ABOUT = {
     "classification": "mistakes (%)",
     "classes": "mistakes (%)",
@@ -65,8 +50,10 @@ ABOUT = {
     "game": "regret",
 }
 
-NUMBERS = "microseconds, bulk", "microseconds, one at a time", "megabytes"
-COLUMNS = ("stream", "kind", "n", "d", "learner", "setting", "measure", "error", *NUMBERS)
+COLUMNS = (
+    "stream", "kind", "n", "d", "learner", "setting", "measure", "error",
+    "microseconds, bulk", "microseconds, one at a time", "megabytes",
+)  # fmt: skip
 
 
 def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
@@ -207,40 +194,11 @@ def game(rounds: int):
         yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 
 
-def advice(rows) -> str:
-    head = ["your stream", "take", "measured on", "error", "least error there"]
-    head += ["\N{MICRO SIGN}s a round, bulk", "\N{MICRO SIGN}s, one at a time", "MB"]
-    body = []
-    for case, label, stream in CASES:
-        here = [row for row in rows if row["stream"] == stream]
-        own = next(row for row in here if row["learner"] == label)
-        least = min(here, key=lambda row: float(row["error"]))
-        cells = [case, label, stream, own["error"], f"{least['error']}, {least['learner']}"]
-        body.append(cells + [two_digits(own[key]) for key in NUMBERS])
-    rule = ["---"] * 3 + ["--:"] * (len(head) - 3)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-
-
-def two_digits(cell: str) -> str:
-    """Return two digits of a number, without an exponent; nothing of nothing."""
-    return f"{float(f'{float(cell):.2g}'):g}" if cell else ""
-
-
-def with_tables(text: str, rows) -> str:
-    """Return the text of docs/choosing.md with its table updated."""
-    before, begin, rest = text.partition("made by scripts/benchmarks/choosing.py -->\n")
-    _, end, after = rest.partition("<!-- end -->")
-    return f"{before}{begin}\n{advice(rows)}\n\n{end}{after}"
-
-
 def draw(rows):
     """Draw error by time, a panel for each stream; the csv has the others, and the game."""
     played = dict.fromkeys(row["stream"] for row in rows)
     names = [name for name in played if name not in NOT_DRAWN] or list(played)  # if cut short
-    columns = min(len(names), 3)
-    figure, axes = plots.figure(
-        -(-len(names) // 3), columns, row_height=2.3 if columns > 1 else 3.6
-    )
+    figure, axes = panels(len(names), 3, row_height=2.3 if len(names) > 1 else 3.6)
     for ax, name in zip(axes.flat, names, strict=False):
         here = [row for row in rows if row["stream"] == name]
         for row in sorted(here, key=lambda row: list(LOOKS).index(row["learner"])):
@@ -254,8 +212,6 @@ def draw(rows):
         what, title = here[0]["measure"], f"{name}, d = {here[0]['d']}"
         plots.tidy(ax, below, what, "", log="x", font=plots.FONT - 1, small=1.0)
         ax.set_title(title.replace("abrupt drift", "drift"), fontsize=plots.FONT - 0.5)
-    for ax in axes.flat[len(names) :]:
-        ax.set_visible(False)
     return figure
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba import plots
-from scripts.common import available, parse_args, publish, stream
+from scripts.common import available, run_script, stream
 from scripts.looks import explain
 
 SETS = "casp", "cadata", "parkinsons", "magic04", "mushrooms", "ijcnn1"
@@ -91,13 +91,13 @@ def draw(rows: list[dict]):
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, 60.0, 20.0)
-    here = available(SETS) if not args.rows else SETS
-    rows = args.rows or [row for name in here for row in compare(name, args)]
-    table = [row for row in rows if row["lam or eta"] == "none"]
-    publish(draw(rows), rows, args, table, legend=4, partial=set(here) != set(SETS))
+def measure(args) -> list[dict]:
+    return [row for name in available(SETS) for row in compare(name, args)]
+
+
+def free_rows(rows: list[dict]) -> list[dict]:
+    return [row for row in rows if row["lam or eta"] == "none"]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (60.0, 20.0), free_rows, legend=4)

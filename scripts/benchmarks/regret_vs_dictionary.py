@@ -34,8 +34,8 @@ MORE_LOOKS = {"KernelOGD, window": {"linestyle": "-.", "marker": "v"}}
 SIGNS_ONLY = ("BOGD", "BOGD++", "POMD", "POMDR", "B(AO)2KS", "Projectron", "Projectron++")
 
 
-def families(kernel, center, T: int, signs: bool = True):
-    """Return the learners by family, their steps tuned as in the tables of POMDR."""
+def learners(kernel, center, T: int, signs: bool = True):
+    """Return the learners by label, their steps tuned as in the tables of POMDR."""
     sigma, eta = kernel.sigma, 10.0 / T**0.5
     given = {"loss": "hinge" if signs else "squared"}
     linear, taylor = (okl.TaylorFeatures(k, sigma=sigma, center=center) for k in (1, 2))
@@ -44,53 +44,43 @@ def families(kernel, center, T: int, signs: bool = True):
     coins = ((0.003, 0.01), (0.01, 0.1), (0.03, 1.0), (0.1, 1.0), (0.3, 1.0))
     adagrad = okl.AdaptiveFTRL("adagrad", eta=0.1, sigma=0.1, **given)
     found = {
-        "ridge and AWV forecasts": {
-            "KernelAWV": okl.KernelAWV(kernel),
-            "KernelRidge": okl.KernelRidge(kernel),
-            "PKAWV, Taylor": okl.PKAWV(taylor),
-            "PKAWV, Fourier": okl.PKAWV(fourier),
-            "NystromAWV": okl.NystromAWV(kernel),
-            "KRLS": [okl.KRLS(kernel, threshold=v**2) for v in THRESHOLDS],
-            "Experts of PKAWV": [
-                okl.Experts([okl.PKAWV(f, lam=lam) for lam in (0.1, 1.0, 10.0)])
-                for f in ((linear, taylor) if len(center) < 50 else (linear,))
-            ],
-        },
-        "Newton steps": {
-            "KONS": okl.KONS(kernel),
-            "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
-            "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
-            "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
-            "FrequentKONS": lambda kernel, size: okl.FrequentKONS(
-                kernel, budget=size, rank=size // 4),
-            "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
-            "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
-            "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),
-        },
-        "gradient steps on atoms": {
-            "KernelOGD": lambda kernel: okl.KernelOGD(kernel, eta=eta, **given),
-            "KernelOGD, window": lambda kernel, size: okl.KernelOGD(
-                kernel, eta=eta, budget=size, **given),
-            "BOGD": okl.BOGD(kernel, eta=eta / 3),
-            "BOGD++": okl.BOGD(kernel, eta=eta / 3, weighted=True),
-            "POMD": [okl.POMD(kernel, zeta=0.0, ald_scale=v, horizon=T) for v in THRESHOLDS],
-            "POMDR": lambda size: okl.POMDR(
-                kernel, budget=size + size % 2, switch_size=size // 3, horizon=T),
-            "B(AO)2KS": okl.BAO2KS([kernel], horizon=T),
-        },
-        "gradient steps in a span": {
-            "Projectron": [okl.Projectron(kernel, threshold=v) for v in THRESHOLDS],
-            "Projectron++": [
-                okl.Projectron(kernel, threshold=v, aggressive=True) for v in THRESHOLDS],
-            "FOGD": okl.FOGD(eta=eta, sigma=sigma, **given),
-            "NOGD": okl.NOGD(kernel, eta=eta, **given),
-            "SkeGD": okl.SkeGD(kernel, eta=eta, **given),
-            "AdaGrad, Fourier": okl.WithFeatures(fourier, adagrad),
-        },
+        "KernelAWV": okl.KernelAWV(kernel),
+        "KernelRidge": okl.KernelRidge(kernel),
+        "PKAWV, Taylor": okl.PKAWV(taylor),
+        "PKAWV, Fourier": okl.PKAWV(fourier),
+        "NystromAWV": okl.NystromAWV(kernel),
+        "KRLS": [okl.KRLS(kernel, threshold=v**2) for v in THRESHOLDS],
+        "Experts of PKAWV": [
+            okl.Experts([okl.PKAWV(f, lam=lam) for lam in (0.1, 1.0, 10.0)])
+            for f in ((linear, taylor) if len(center) < 50 else (linear,))
+        ],
+        "KONS": okl.KONS(kernel),
+        "Sketched-KONS": [okl.SketchedKONS(kernel, gamma=g, beta=b) for g, b in coins],
+        "Pros-N-KONS": [okl.ProsNKONS(kernel, mu=mu) for mu in mus],
+        "CON-KONS": [okl.ProsNKONS(kernel, mu=mu, restart=False) for mu in mus],
+        "FrequentKONS": lambda kernel, size: okl.FrequentKONS(
+            kernel, budget=size, rank=size // 4),
+        "ONS, Taylor": okl.WithFeatures(taylor, okl.OnlineNewtonStep()),
+        "sketched ONS, Fourier": okl.WithFeatures(fourier, okl.SketchedONS(rank=10)),
+        "exp-concave FTRL": okl.WithFeatures(taylor, okl.ExpConcaveFTRL(alpha_tilde=0.125)),
+        "KernelOGD": lambda kernel: okl.KernelOGD(kernel, eta=eta, **given),
+        "KernelOGD, window": lambda kernel, size: okl.KernelOGD(
+            kernel, eta=eta, budget=size, **given),
+        "BOGD": okl.BOGD(kernel, eta=eta / 3),
+        "BOGD++": okl.BOGD(kernel, eta=eta / 3, weighted=True),
+        "POMD": [okl.POMD(kernel, zeta=0.0, ald_scale=v, horizon=T) for v in THRESHOLDS],
+        "POMDR": lambda size: okl.POMDR(
+            kernel, budget=size + size % 2, switch_size=size // 3, horizon=T),
+        "B(AO)2KS": okl.BAO2KS([kernel], horizon=T),
+        "Projectron": [okl.Projectron(kernel, threshold=v) for v in THRESHOLDS],
+        "Projectron++": [
+            okl.Projectron(kernel, threshold=v, aggressive=True) for v in THRESHOLDS],
+        "FOGD": okl.FOGD(eta=eta, sigma=sigma, **given),
+        "NOGD": okl.NOGD(kernel, eta=eta, **given),
+        "SkeGD": okl.SkeGD(kernel, eta=eta, **given),
+        "AdaGrad, Fourier": okl.WithFeatures(fourier, adagrad),
     }  # fmt: skip
-    absent = () if signs else SIGNS_ONLY
-    return {family: {label: made for label, made in own.items() if label not in absent}
-            for family, own in found.items()}  # fmt: skip
+    return {label: made for label, made in found.items() if signs or label not in SIGNS_ONLY}
 
 
 def load(name: str, quick: bool):
@@ -103,11 +93,10 @@ def load(name: str, quick: bool):
 
 def measure(name: str, args):
     X, y, kernel, signs = load(name, args.quick)
-    made = families(kernel, X.mean(axis=0), len(y), signs)
-    learners = {label: maker for own in made.values() for label, maker in own.items()}
     found = okl.regret_vs_size(
-        learners, X, y, kernel, LAM, QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES,
-        permute=True, n_jobs=N_JOBS, path=args.keep, progress=PROGRESS, time_limit=args.limit,
+        learners(kernel, X.mean(axis=0), len(y), signs), X, y, kernel, LAM,
+        QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES, permute=True, n_jobs=N_JOBS,
+        path=args.keep, progress=PROGRESS, time_limit=args.limit,
     )  # fmt: skip
     for error in {row["error"] for row in found if row["error"]}:
         print(f"{name}, left out: {error}")

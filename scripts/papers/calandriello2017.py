@@ -75,4 +75,4 @@ def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float 
             ax.set_ylabel("")
     by = ["dataset", "algorithm", "gamma"]
     table = None if args.rows else okl.Table(numbers).mean(by)[[*by, *columns]]
-    publish(fig, numbers, args, table, legend=2, partial=len(sets) < len(SETS))
+    publish(fig, numbers, args, table, legend=2)

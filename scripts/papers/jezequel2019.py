@@ -216,4 +216,4 @@ def reproduce(doc, panels, also=None) -> None:
                 table.append(numbers[-1])
         numbers += also(args) if also else []
     figure = draw(numbers, panels)
-    publish(figure, numbers, args, table, legend=3, partial=not here >= {p.name for p in panels})
+    publish(figure, numbers, args, table, legend=3)

@@ -171,20 +171,19 @@ def nogd_as_released(X, y, sigma: float):
 
 
 def begin(doc: str, cases):
-    """Return the options, the cases whose data is here (small ones if quick), and if any lacks."""
+    """Return the options, and the cases whose data is here (small ones if quick)."""
     args = parse_args(doc, LIMIT, QUICK_LIMIT, own=True)
     if args.data:
         cases = [Case(load_own(args), args.sigma, 2 / 3, scale=(-1.0, 1.0))]
     names = {row["dataset"] for row in args.rows} or available(case.name for case in cases)
     here = [case for case in cases if case.name in names]
-    lacks = len(here) < len(cases)
     if args.quick and not args.rows:
         here = exit_if_empty([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
     args.seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     for case in here:
         if case.instead_of:
             print(f"{case.name} stands for {case.instead_of}, which could not be had")
-    return args, here, lacks
+    return args, here
 
 
 def mean_and_sd(values):
@@ -193,12 +192,9 @@ def mean_and_sd(values):
 
 
 def compare(doc, table: int, cases) -> None:
-    args, cases, lacks = begin(doc, cases)
-    if args.rows:
-        publish(draw_comparison(cases, args.rows), args.rows, args, legend=3)
-        return
-    rows = []
-    for case in cases:
+    args, cases = begin(doc, cases)
+    rows = list(args.rows)
+    for case in () if rows else cases:
         with cpu_clock():  # one at a time, steps tuned on another permutation
             results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, n_jobs=1)
         chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
@@ -236,8 +232,7 @@ def compare(doc, table: int, cases) -> None:
                 "mistakes_tuned": f"{again[0]:.3f}" if again else "",
                 "mistakes_tuned_sd": f"{again[1]:.3f}" if again else "",
             })  # fmt: skip
-    figure, but = draw_comparison(cases, rows), ("sigma", "permutations")
-    publish(figure, rows, args, legend=3, partial=lacks, but=but)
+    publish(draw_comparison(cases, rows), rows, args, legend=3, but=("sigma", "permutations"))
 
 
 OURS = {"color": BLUE, "marker": "o", "linestyle": "", "markersize": 4}
@@ -287,10 +282,12 @@ def read_diary(learner, run):
 
 
 def widths(doc, table: int, cases) -> None:
-    args, cases, lacks = begin(doc, cases)
-    if args.rows:
-        publish(draw_widths(args.rows), args.rows, args, legend=3)
-        return
+    args, cases = begin(doc, cases)
+    rows = args.rows or measure_widths(table, cases, args)
+    publish(draw_widths(rows), rows, args, legend=3)
+
+
+def measure_widths(table: int, cases, args) -> list[dict]:
     rows, given, tuned = [], {(case.name, case.sigma) for case in cases}, {}
     for case in cases:
         if case.name not in tuned:
@@ -320,7 +317,7 @@ def widths(doc, table: int, cases) -> None:
             "t_bar_sd": f"{settled[1]:.0f}", "switched": f"{len(switches)}/{len(runs)}",
             "t_bar_published": theirs["t_bar"], "size": f"{runs['size'].mean():.0f}",
         })  # fmt: skip
-    publish(draw_widths(rows), rows, args, legend=3, partial=lacks)
+    return rows
 
 
 def draw_widths(rows):

@@ -17,16 +17,11 @@ from oklnumba.core.params import choice, flag
 from oklnumba.hot.pomdr import DELTA, REMOVALS, SQUARE, pomdr_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE, Out, enter
 from scripts.common import FIGURES, publish, read_csv
-from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, THEORY, explain
-from scripts.papers.li2023 import (
-    CASES,
-    begin,
-    mean_and_sd,
-    play,
-)  # fmt: skip
+from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, THEORY, explain, panels
+from scripts.papers.li2023 import CASES, begin, mean_and_sd, play
 
 RATES = (0.03, 0.1, 0.3, 1.0)  # tried after the first removal, on another permutation
-MERGED, UNSCALED, MERGED_NEW, NEWER, OLDER, RESTARTED = REMOVED = (
+MERGED, UNSCALED, MERGED_NEW, _, OLDER, RESTARTED = REMOVED = (
     "merged", "merged, not scaled", "merged into newer", "newer half dropped",
     "older half dropped", "restarted",
 )  # fmt: skip
@@ -153,8 +148,7 @@ def best_others() -> dict:
 
 def draw(rows):
     names, others = list(dict.fromkeys(row["dataset"] for row in rows)), best_others()
-    columns = min(4, len(names))
-    figure, axes = plots.figure(-(-len(names) // columns), columns, width=7.2, row_height=2.9)
+    figure, axes = panels(len(names), 4, width=7.2, row_height=2.9)
     for ax, name in zip(axes.flat, names, strict=False):
         own = {row["variant"]: row for row in rows if row["dataset"] == name}
         for place, (variant, (colour, _)) in enumerate(VARIANTS.items()):
@@ -172,8 +166,6 @@ def draw(rows):
         ax.set_ylim(len(VARIANTS) - 0.5, -0.5)
         plots.tidy(ax, "mistakes (%)", "", name, log="x", small=1.0)
         ax.grid(False, axis="y")
-    for ax in axes.flat[len(names) :]:
-        ax.set_visible(False)
     explain(axes[0, 0], "the paper's rate", marker="o", linestyle="", markersize=3.5)
     explain(axes[0, 0], "rate tuned", marker="o", mfc="white", linestyle="", markersize=3.5)
     explain(axes[0, 0], "POMDR", **THEORY)
@@ -182,9 +174,9 @@ def draw(rows):
 
 
 def main() -> None:
-    args, cases, lacks = begin(__doc__, CASES)
+    args, cases = begin(__doc__, CASES)
     rows = args.rows or [row for case in cases for row in measure(case, args)]
-    publish(draw(rows), rows, args, legend=4, partial=lacks, but=("sigma", "permutations"))
+    publish(draw(rows), rows, args, legend=4, but=("sigma", "permutations"))
 
 
 if __name__ == "__main__":

@@ -9,17 +9,8 @@ Time: four minutes (--quick: two permutations of the three smallest sets, a minu
 import oklnumba as okl
 from oklnumba import plots
 from scripts.common import collect, publish
-from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain
-from scripts.papers.li2023 import (
-    CASES,
-    EXPONENTS,
-    MUSHROOMS,
-    begin,
-    data,
-    mean_and_sd,
-    play,
-    published,
-)
+from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain, panels
+from scripts.papers.li2023 import CASES, EXPONENTS, begin, data, mean_and_sd, play, published
 
 SEEDS, QUICK_SEEDS = 3, 2
 SETTINGS = {  # the period as a share of T, or in losses; and what else is not as in the first
@@ -68,9 +59,8 @@ def measure(case, args) -> list[dict]:
 
 
 def draw(rows):
-    names = {row["dataset"]: row for row in rows if row["dataset"] != MUSHROOMS.name}
-    columns = min(3, len(names))
-    figure, axes = plots.figure(-(-len(names) // columns), columns, row_height=2.1)
+    names = {row["dataset"]: row for row in rows if row["dataset"] != "mushrooms"}
+    figure, axes = panels(len(names), 3, row_height=2.1)
     for ax, (name, one) in zip(axes.flat, names.items(), strict=False):
         for setting, (colour, dashes, marker) in LOOKS.items():
             steps, mistakes = collect(rows, "exponent", "mistakes", dataset=name, setting=setting)
@@ -82,15 +72,13 @@ def draw(rows):
         ax.axhline(one["constant"], **THEORY, linestyle=":")
         left, below = ax in axes[:, 0], "step times sqrt(T)" if ax in axes[-1] else ""
         plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
-    for ax in axes.flat[len(names) :]:
-        ax.set_visible(False)
     explain(axes[0, 0], "published", linewidth=4.0, color="0.8")
     explain(axes[0, 0], "constant forecast", **THEORY, linestyle=":")
     return figure
 
 
 def main() -> None:
-    args, cases, lacks = begin(__doc__, CASES)
+    args, cases = begin(__doc__, CASES)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     rows = list(args.rows)
     for case in () if rows else cases:
@@ -104,7 +92,7 @@ def main() -> None:
         heads = f"{best['published']:.2f} +- {best['published_sd']:.2f}", f"{best['constant']:.2f}"
         keys = "dataset", "setting", "published", "constant", "best step", "nearest to published"
         table.append(dict(zip(keys, (name, setting, *heads, *texts), strict=True)))
-    publish(draw(rows), rows, args, table, legend=3, partial=lacks)
+    publish(draw(rows), rows, args, table, legend=3)
 
 
 if __name__ == "__main__":
