@@ -333,14 +333,14 @@ class Precomputed(Compiled):
     array([0.08, 0.09])
     """
 
-    K: Any = required(_check_matrix)
+    K: ArrayLike = required(_check_matrix)
 
     def _code(self) -> tuple[int, np.ndarray]:
         K = np.asarray(self.K, dtype=np.float64)
         return MATRIX, np.concatenate([[float(len(K))], K.ravel()])
 
     def _check_points(self, X: Any) -> None:
-        n, values = len(self.K), X.data if hasattr(X, "tocsr") else X
+        n, values = np.shape(self.K)[0], X.data if hasattr(X, "tocsr") else X
         good = (values >= 0) & (values < n) & (values == np.floor(values))
         if X.shape[1] != 1 or not good.all():
             columns = X.shape[1]

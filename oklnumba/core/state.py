@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ class State(Generic[StateT, WorkT]):
     _rooms: dict[int, int]  # entries for which there is room, by count
     _lengths: dict[str, int]  # of the axes of fixed length
     _arrays_declared: dict[str, arrays.Declared]
-    _lock: Any
+    _lock: AbstractContextManager
 
     def __post_init__(self) -> None:
         self._lock = new_lock(self)

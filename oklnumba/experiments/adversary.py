@@ -252,7 +252,7 @@ def sorted_by(X: ArrayLike, y: ArrayLike, column: int = 0) -> tuple[np.ndarray, 
 class RKHSFunction(NamedTuple):
     """A function f = sum_j coefs_j k(centers_j, .) of an RKHS and its norm; call it on X (n, d)."""
 
-    kernel: Any
+    kernel: Kernel
     centers: np.ndarray
     coefs: np.ndarray
     norm: float

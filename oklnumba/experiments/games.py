@@ -164,7 +164,7 @@ class Played(NamedTuple):
     points: np.ndarray
     gradients: np.ndarray
     losses: np.ndarray
-    game: Any
+    game: Portfolio | LeastSquares
 
     def regret(self, w: ArrayLike | None = None) -> np.ndarray:
         """Return the regret after each round against w; None: against the best w of the game."""

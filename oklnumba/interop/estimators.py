@@ -35,7 +35,7 @@ NO_INTERVALS = (
 class OnlineEstimator(BaseEstimator):
     """Base of both estimators: ``learner`` has the hyper-parameters, ``learner_`` plays."""
 
-    learner_: Any
+    learner_: Learner
     _runs: list[Run]
 
     def __init__(
@@ -322,7 +322,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _choose_columns(self, scores: np.ndarray) -> np.ndarray:
         """Return the scores of ``classes_``, without that of a spare class; (n,) for two."""
-        places = [self.learner_.classes.index(label) for label in self.classes_.tolist()]
+        names = self.learner_._name_outputs() or []
+        places = [names.index(label) for label in self.classes_.tolist()]
         F = scores[:, places]
         return 0.5 * (F[:, 1] - F[:, 0]) if len(places) == 2 else F
 

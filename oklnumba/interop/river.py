@@ -88,7 +88,7 @@ class _Model:
     learner: Learner | None
     _player: Any  # a learner; None before the first class
     _learn: Callable[..., None]
-    _predict: Callable[[np.ndarray], Any]
+    _predict: Callable[[np.ndarray], object]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
 

@@ -1,5 +1,6 @@
 """B(AO)2KS: budgeted optimistic kernel learning with a reservoir as its hint."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class BAO2KS(Learner[loops.BAO2KSState, loops.Work]):
     _fixed_loss = "hinge"
     _REMEDY = "lower eta or radius, or scale the inputs"
 
-    kernels: Any = required(check_kernels)
+    kernels: Kernel | Sequence[Kernel] = required(check_kernels)
     _: KW_ONLY
     radius: float = positive(30.0)
     eta: float | None = positive(None)

@@ -4,7 +4,7 @@ After Zhang 2019, "CSC 665: Online convex optimization" (oco below); and coin be
 """
 
 from math import inf
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class _FirstOrder(LinearLearner[loops.LeaderState, None]):
     """Learners whose round takes O(d): one compiled loop, several rules, ``_rule``."""
 
     _layout = loops.LeaderState
-    _rule: ClassVar[Any]  # its code
+    _rule: ClassVar[int]  # its code
 
     def _choose_steps(self) -> loops.Steps:
         """Return the rule and the hyper-parameters that the loop takes."""
@@ -39,7 +39,7 @@ class _FirstOrder(LinearLearner[loops.LeaderState, None]):
     def _start(self, d: int) -> None:
         self._steps = self._choose_steps()
         self._make_state(clock=2, d=d)
-        if self._rule == loops.ENTROPY:  # the first point is the centre of the simplex
+        if self._steps.rule == loops.ENTROPY:  # the first point is the centre of the simplex
             self._state.w[:] = self._steps.scale / d
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
@@ -87,11 +87,6 @@ class OGD(_FirstOrder):
     radius: float | None = positive(None)
     loss: str = loss_field("squared")
 
-    @property
-    def _REMEDY(self) -> str:  # type: ignore[override]  # the schedule decides
-        step = "raise lam" if self.schedule == "strong" else "lower eta"
-        return f"{step}, or scale the inputs and labels"
-
     def _check_params(self) -> None:
         if self.schedule == "strong":
             require_positive("lam", self.lam)
@@ -102,6 +97,8 @@ class OGD(_FirstOrder):
 
     def _choose_steps(self) -> loops.Steps:
         p = self._hyper
+        step = "raise lam" if p.schedule == "strong" else "lower eta"
+        self._REMEDY = f"{step}, or scale the inputs and labels"
         lam, power = p.lam or 0.0, POWERS[p.schedule]  # lam is None but for "strong"
         return loops.Steps(self._rule, p.eta, power, lam, radius=p.radius or inf, decay=lam)
 
@@ -208,7 +205,8 @@ class _AdaptiveSteps(_FirstOrder):
     eta: float
     sigma: float
 
-    _rule = property(lambda self: self.rule)  # the kind decides
+    def _choose_steps(self) -> loops.Steps:
+        return loops.Steps(self.rule, eta=self.eta, sigma=self.sigma)
 
 
 class _FullAdaGrad(LinearLearner[loops.FullState, None]):
@@ -367,12 +365,9 @@ class CoinBetting(LinearLearner[coin_betting.CoinState, None]):
     wealth: float = positive(1.0)
     loss: str = loss_field("hinge")
 
-    @property
-    def _REMEDY(self) -> str:  # type: ignore[override]  # lipschitz may be given
-        return "leave lipschitz out, or " * bool(self.lipschitz) + "scale the inputs and labels"
-
     def _start(self, d: int) -> None:
         L, wealth = self._hyper.lipschitz, self._hyper.wealth
+        self._REMEDY = "leave lipschitz out, or " * bool(L) + "scale the inputs and labels"
         self._max_length = inf if L is None else L * (1.0 + 1e-9)  # lengths have rounding
         self._make_state(sums=4, d=d)
         sums = self._state.sums

@@ -15,7 +15,7 @@ from oklnumba.learners.base.learner import Learner
 class Rows(NamedTuple):
     """Rows of a stream; known and notes are of rows that wait for their labels."""
 
-    X: Any
+    X: np.ndarray  # or sparse
     y: np.ndarray
     known: np.ndarray = np.empty(0, dtype=np.int64)  # labels learned when each was forecast
     notes: np.ndarray = NO_NOTES  # what the learner noted then

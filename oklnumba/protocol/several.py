@@ -5,7 +5,7 @@ ridge learners, whose factor does not depend on the labels), else there is one f
 """
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -214,7 +214,7 @@ class OneVsRest(Several):
     (True, (1500, 3), 'right')
     """
 
-    classes: Any = required(lambda name, value: checks.require_classes(value))
+    classes: Sequence[Hashable] = required(lambda name, value: checks.require_classes(value))
 
     def _check_params(self) -> None:
         self.learner._as_labels(np.array([-1.0, 1.0]), 2)

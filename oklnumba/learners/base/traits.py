@@ -28,7 +28,7 @@ class InForce(NamedTuple):
     """The hyper-parameters of a state, which later assignments to fields do not change."""
 
     hyper: Any  # a namespace, as loops take them: a Metric is split into kernel and scales
-    unscaled: dict[str, Any]  # the kernels before that
+    unscaled: dict[str, object]  # the kernels before that
     scales: np.ndarray | None = None  # of a Metric: the state is that of the scaled inputs
     has_matrix: bool = False  # whether a kernel is Precomputed
 
