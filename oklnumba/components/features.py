@@ -1,10 +1,11 @@
 """Feature maps z(x) with z(x).z(x') equal or close to a kernel: of any basis, Fourier, Nystrom."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -437,17 +438,19 @@ def check_features(name: str, features: Any) -> Features:
     return features
 
 
-class FeatureRows(NamedTuple):
+@dataclass
+class FeatureRows:
     """The features of the last block of inputs."""
 
     write: Writer  # write(X, Z) writes the features of X into Z
     rows: np.ndarray  # (most rows of a block, r), zero beyond the features
+    shared: bool = False  # whether who plays the learner writes them, before each block
 
     def of(self, X: np.ndarray, written: bool = False) -> np.ndarray:
         """Return the features of a block, a view; ``written``: the last call was with this X."""
         if len(X) > len(self.rows):  # loops do not look
             raise IndexError(f"a block of {len(X)} rows; there is room for {len(self.rows)}")
         Z = self.rows[: len(X)]
-        if not written:
+        if not (written or self.shared):
             self.write(X, Z)
         return Z

@@ -1,7 +1,7 @@
 """Hard streams: a greedy adversary (Jezequel, Gaillard and Rudi 2019) and synthetic ones."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy

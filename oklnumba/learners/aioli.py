@@ -78,18 +78,15 @@ class AIOLI(FeatureFactor[AIOLIState]):
         square = require_nonnegative("norm", norm) ** 2
         return float(self._hyper.lam * square + (self._state.total[REGRET] if self.rounds else 0.0))
 
-    def _play(
-        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
-    ) -> None:
-        """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
-        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        Z = self._features.of(X, self._take_forecast(X))
         trace.sizes.fill(self._r)
         arguments = self._hyper.B, self._state, self._work, trace.predictions
         self._count_rounds(len(y), *enter(aioli_rounds)(Z, y, *arguments))
 
-    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
         forecasts = np.empty(len(X))
-        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
         enter(aioli_forecasts)(Z, self._state.factor, self._work, forecasts)
         return forecasts

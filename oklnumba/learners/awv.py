@@ -301,12 +301,9 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
             self._kept = forecast, (*forecast, certificate)
         return self._kept
 
-    def _play(
-        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
-    ) -> None:
-        """Play up to BLOCK_ROWS rounds. Z : their features, if they are written already."""
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(X), self._single
-        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X))
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
@@ -315,9 +312,9 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         play = enter(loops.awv_certified_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
 
-    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
         n, single = len(X), self._single
-        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
+        Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
         if n == 1 and single is not None:
             enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])

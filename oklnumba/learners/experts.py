@@ -33,15 +33,15 @@ def _check_learners(name: str, value: Any) -> list[Learner]:
     return clone([check_learner(one, f"{name}[{i}]") for i, one in enumerate(value)])
 
 
-def group_equal_features(learners: Sequence[Any]) -> list[list[int]]:
-    """Return the learners, by number, that have equal features, in groups of two or more."""
-    groups: dict[Any, list[int]] = {}
-    for i, learner in enumerate(learners):
+def group_equal_features(learners: Sequence[Any]) -> list[list[Any]]:
+    """Return the learners that have equal features, in groups of two or more."""
+    groups: dict[Any, list[Any]] = {}
+    for learner in learners:
         if (features := learner._feature_map()) is not None:
             arrays: dict[str, np.ndarray] = {}
             spec, room = json.dumps(to_spec(features, arrays)), learner._features.rows.shape[1]
             key = spec, room, *(a.tobytes() for a in arrays.values())
-            groups.setdefault(key, []).append(i)
+            groups.setdefault(key, []).append(learner)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -161,30 +161,32 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
             one._open(d)
         loss, B = p.learners[0]._loss().code, loops.LEARNED if p.B is None else p.B
         self._rule = loops.Aggregation(KINDS[p.kind], loss, B, p.share)
-        self._groups = []
+        self._shared = []  # the features that several learners share
         for group in group_equal_features(self._experts):
-            write, rows = self._experts[group[0]]._features
-            buffer = aligned_zeros(BLOCK_ROWS, rows.shape[1])
-            self._groups.append((group, FeatureRows(write, buffer)))
+            one = group[0]._features
+            rows = FeatureRows(one.write, aligned_zeros(BLOCK_ROWS, one.rows.shape[1]), shared=True)
+            self._shared.append(rows)
+            for learner in group:
+                learner._features = rows
         aside = [[i] for i, one in enumerate(self._experts) if one._traits.in_threads]
         in_turn = [i for i, one in enumerate(self._experts) if not one._traits.in_threads]
         self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
         self._make_state(experts=len(self._experts), tally=loops.TALLY)
         self._work = aligned_zeros(len(self._experts))  # their weights
 
-    def _write_features(self, X: np.ndarray) -> dict[int, tuple[np.ndarray]]:
-        """Return the features of a block for the learners, by number, that share them."""
-        return {i: Z for group, rows in self._groups for Z in [(rows.of(X),)] for i in group}
+    def _write_features(self, X: np.ndarray) -> None:
+        for features in self._shared:
+            features.write(X, features.of(X))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        Z = self._write_features(X)
+        self._write_features(X)
         traces = [one._trace(len(X)) for one in self._experts]
 
         def play_learners(numbers: list[int]) -> None:
             for i in numbers:
                 one = self._experts[i]
                 try:
-                    one._play_inside(X, y, traces[i], *Z.get(i, ()))
+                    one._play_inside(X, y, traces[i])
                 except FloatingPointError as error:
                     raise FloatingPointError(f"learner {i}: {error}") from None
 
@@ -204,10 +206,9 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         set_late(self._hyper.learners, notes, leads)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        Z, forecasts = self._write_features(X), np.empty(len(X))
-        experts = enumerate(self._experts)
-        columns = [one._forecast_inside(X, *Z.get(i, ())) for i, one in experts]
-        F, nothing = np.stack(columns, axis=1), np.empty(0)
+        self._write_features(X)
+        F = np.stack([one._forecast_inside(X) for one in self._experts], axis=1)
+        forecasts, nothing = np.empty(len(X)), np.empty(0)
         rule, out = self._rule, loops.Aggregates(forecasts, nothing)
         loops.experts_rounds(F, nothing, False, rule, self._played, self._state, self._work, out)
         return forecasts

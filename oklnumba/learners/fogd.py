@@ -83,27 +83,24 @@ class FOGD(Learner[FOGDState, None]):
     def _advice(self, X: np.ndarray) -> str | None:
         return self._feature_map().advice(X)
 
-    def _play(
-        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
-    ) -> None:
-        """Play a block of rounds. Z : their features, if they are written already."""
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, single = enter(fogd_rounds), self._single
         if single is None or trace is not single.trace:
             trace.sizes.fill(self.size)
-        X, Z = self._find_features(X, Z)
+        X, Z = self._find_features(X)
         loss, eta, out = self._loss_code, self._hyper.eta, trace.predictions
         self._count_rounds(len(y), *loop(X, y, *self._fourier, Z, self._state, loss, eta, out))
 
-    def _find_features(self, X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _find_features(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return X, or no rows where its features are written already, and these."""
         was_forecast = self._take_forecast(X)
-        if self._fused and Z is None:
+        if self._fused and not self._features.shared:
             return X[:0] if was_forecast else X, self._features.rows
-        return X[:0], self._features.of(X, was_forecast) if Z is None else Z
+        return X[:0], self._features.of(X, was_forecast)
 
-    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
         loop, forecasts = enter(fogd_forecasts), np.empty(len(X))
-        rows, Z = self._find_features(X, Z)
+        rows, Z = self._find_features(X)
         loop(rows, *self._fourier, Z, self._state, forecasts)
         self._note_forecast(X)
         return forecasts

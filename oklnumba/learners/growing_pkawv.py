@@ -109,9 +109,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
             after *= 2
         return after
 
-    def _play(  # type: ignore[override]  # its features are nobody else's
-        self, X: np.ndarray, y: np.ndarray, trace: Trace
-    ) -> None:
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start = 0
         while start < len(X):
             growing, after = self._may_grow(), self._next_growth()

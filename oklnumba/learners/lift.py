@@ -67,28 +67,27 @@ class WithFeatures(Wrapper):
         return self._hyper.features
 
     def _facts(self) -> Facts:
-        if not self._padded:
+        if not isinstance(self._inner, LinearAWV):
             return Facts()
         return name_space(self._hyper.learner, f"the {self.size} {self._hyper.features.kind}")
 
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)
-        inner = self._hyper.learner
-        inner._open(r, self._outputs)
-        self._padded = isinstance(inner, LinearAWV)  # it takes padded rows as they are
-        width = inner._features.rows.shape[1] if self._padded else r
+        self._inner._open(r, self._outputs)
+        width = self._inner._features.rows.shape[1] if isinstance(self._inner, LinearAWV) else r
         self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, width))
 
-    def _play(
-        self, X: np.ndarray, y: np.ndarray, trace: Trace, Z: np.ndarray | None = None
-    ) -> None:
-        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
-        inner = self._hyper.learner
-        inner._played = self._played
-        inner._play_inside(Z, y, trace, *((Z,) if self._padded else ()))
-        self._played += len(Z)
+    def _write_features(self, X: np.ndarray) -> np.ndarray:
+        Z = self._features.of(X, self._take_forecast(X))
+        if isinstance(self._inner, LinearAWV):  # it takes padded rows as they are
+            self._inner._features = FeatureRows(self._features.write, Z, shared=True)
+        return Z
 
-    def _forecast(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        Z = self._features.of(X, self._take_forecast(X)) if Z is None else Z
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        self._inner._played = self._played
+        super()._play(self._write_features(X), y, trace)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        Z = self._write_features(X)
         self._note_forecast(X)
-        return self._hyper.learner._forecast_inside(Z, *((Z,) if self._padded else ()))
+        return super()._forecast(Z)

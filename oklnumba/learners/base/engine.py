@@ -245,21 +245,21 @@ class Engine(State[StateT, WorkT], Params):
             X, self._schema = self._schema.fill(X, learned=True)
         return X
 
-    def _play_inside(self, X: np.ndarray, y: np.ndarray, trace: Trace, *Z: np.ndarray) -> None:
+    def _play_inside(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rows for another learner, which calls this only: ``_play`` has room for a block."""
         if len(X) <= self._traits.block_rows:
-            return self._play(inputs.scale_columns(X, self._in_force.scales), y, trace, *Z)
+            return self._play(inputs.scale_columns(X, self._in_force.scales), y, trace)
         for rows, x in cut_blocks(X, self._traits.block_rows, self._in_force.scales):
-            self._play(x, y[rows], trace.rows(rows.start, rows.stop), *[z[rows] for z in Z])
+            self._play(x, y[rows], trace.rows(rows.start, rows.stop))
 
-    def _forecast_inside(self, X: np.ndarray, *Z: np.ndarray) -> np.ndarray:
+    def _forecast_inside(self, X: np.ndarray) -> np.ndarray:
         """Return forecasts for another learner, which calls this in place of ``_forecast``."""
         if not self._ready():  # 0 before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(X), self._outputs))
         if len(X) <= self._traits.block_rows:
-            return self._forecast(inputs.scale_columns(X, self._in_force.scales), *Z)
+            return self._forecast(inputs.scale_columns(X, self._in_force.scales))
         blocks = cut_blocks(X, self._traits.block_rows, self._in_force.scales)
-        return np.concatenate([self._forecast(x, *[z[rows] for z in Z]) for rows, x in blocks])
+        return np.concatenate([self._forecast(x) for _, x in blocks])
 
     def _trace(self, n: int) -> Trace:
         """Return room for the results of n rounds."""
