@@ -32,6 +32,7 @@ class Features(Transformer, Params):
     """
 
     _requires_fit = False
+    _kind = ""  # with the names of hyper-parameters in braces
 
     def _writer(self, d: int) -> tuple[Writer, int]:
         """Return ``write(X, out)``, which fills the first size(d) columns of out, and size(d)."""
@@ -77,7 +78,7 @@ class Features(Transformer, Params):
     @property
     def kind(self) -> str:
         """What kind of features they are, in a few words."""
-        return f"features of {self!r}"
+        return self._kind.format(**vars(self)) or f"features of {self!r}"
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x) of each row, the share of k(x, x) in the span, shape (n,)."""
@@ -126,6 +127,7 @@ class TaylorFeatures(Features):
 
     LOW_SHARE = 0.1  # if less of the kernel is captured there is advice
     HEAD = 500  # inputs looked at for advice
+    _kind = "Taylor features of degree {degree}"
 
     degree: int = count(2, least=0)
     _: KW_ONLY
@@ -152,11 +154,6 @@ class TaylorFeatures(Features):
                 parts = (name if c == 1 else f"{name}^{c}" for name, c in powers)
                 names.append(" ".join(parts) or "1")
         return names
-
-    @property
-    def kind(self) -> str:
-        """What kind of features they are, in a few words."""
-        return f"Taylor features of degree {self.degree}"
 
     def _writer(self, d: int) -> tuple[Writer, int]:
         r = self.size(d)
@@ -234,6 +231,8 @@ class FourierFeatures(Features):
     ((1, 100), 1.0)
     """
 
+    _kind = "Fourier features of sigma = {sigma:g}"
+
     n_frequencies: int = count(400, least=1)
     _: KW_ONLY
     sigma: float = width(1.0)
@@ -243,11 +242,6 @@ class FourierFeatures(Features):
         """Return 2 n_frequencies."""
         require_count("d", d, 1)
         return 2 * self.n_frequencies
-
-    @property
-    def kind(self) -> str:
-        """What kind of features they are, in a few words."""
-        return f"Fourier features of sigma = {self.sigma:g}"
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return the advice of the Gaussian kernel about the first inputs."""

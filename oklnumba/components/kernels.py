@@ -9,21 +9,8 @@ from numpy.typing import ArrayLike
 from oklnumba.core.checks import number, require
 from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, dense_blocks, make_dense
 from oklnumba.core.params import Params, count, field_with, nonnegative, positive, required, width
+from oklnumba.hot.primitives import rows as loops
 from oklnumba.hot.primitives.elementary import FAR
-from oklnumba.hot.primitives.rows import (
-    GAUSSIAN,
-    LAPLACIAN,
-    LAPLACIAN_L1,
-    LINEAR,
-    MATERN_3_2,
-    MATERN_5_2,
-    MATRIX,
-    POLYNOMIAL,
-    RATE,
-    kernel_block,
-    kernel_diags,
-    sign_sums,
-)
 
 ROWS, COLUMNS = 128, 512  # of a block of a kernel matrix, which stays in the cache
 FEWEST_INPUTS = 32  # needed to judge a width
@@ -31,7 +18,7 @@ AT_ONCE = 100_000  # differences of two inputs, of advice
 FAR_APART, ALIKE = 1e-24, 1.0 - 1e-12  # values of radial kernels: ten widths away, rounding of 1
 SYMMETRIC = 1e-9  # of the largest entry, by which a kernel's matrix may differ from its transpose
 HIDES_LAM = 1e15  # if k(x, x) is larger, adding lam = 1 changes nothing in double precision
-SMOOTHNESS = {0.5: LAPLACIAN, 1.5: MATERN_3_2, 2.5: MATERN_5_2}  # nu of Matern: its code
+SMOOTHNESS = {0.5: loops.LAPLACIAN, 1.5: loops.MATERN_3_2, 2.5: loops.MATERN_5_2}  # code by nu
 
 
 class Kernel(Params):
@@ -136,10 +123,10 @@ class Compiled(Kernel):
     """A kernel of the hot loops."""
 
     def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
-        kernel_block(self._code(), X, atoms, m, out)
+        loops.kernel_block(self._code(), X, atoms, m, out)
 
     def _write_diagonal(self, X: np.ndarray, out: np.ndarray) -> None:
-        kernel_diags(self._code(), X, out)
+        loops.kernel_diags(self._code(), X, out)
 
 
 class _Radial(Compiled):
@@ -150,8 +137,9 @@ class _Radial(Compiled):
     def _evaluate(self, distances: np.ndarray) -> np.ndarray:
         """Return k at these distances by NumPy, which compiles nothing."""
         code, numbers = self._code()
-        s = np.minimum(numbers[RATE] * (distances**2 if code == GAUSSIAN else distances), FAR)
-        factor = {MATERN_3_2: 1.0 + s, MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
+        powers = distances**2 if code == loops.GAUSSIAN else distances
+        s = np.minimum(numbers[loops.RATE] * powers, FAR)
+        factor = {loops.MATERN_3_2: 1.0 + s, loops.MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
         return factor * np.exp(-s)
 
     def advice(self, X: np.ndarray) -> str | None:
@@ -198,7 +186,7 @@ class Gaussian(_Radial):
     sigma: float = width(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return GAUSSIAN, np.array([0.5 / float(self.sigma) ** 2, 0.0, 0.0])
+        return loops.GAUSSIAN, np.array([0.5 / float(self.sigma) ** 2, 0.0, 0.0])
 
 
 def _check_norm(name: str, value: Any) -> int:
@@ -229,7 +217,7 @@ class Laplacian(_Radial):
     norm: int = field_with(_check_norm, 2)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        code = LAPLACIAN if self.norm == 2 else LAPLACIAN_L1
+        code = loops.LAPLACIAN if self.norm == 2 else loops.LAPLACIAN_L1
         return code, np.array([1.0 / float(self.sigma), 0.0, 0.0])
 
 
@@ -287,7 +275,7 @@ class Polynomial(Compiled):
     coef0: float = nonnegative(1.0)
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
+        return loops.POLYNOMIAL, np.array([self.scale, self.coef0, self.degree], dtype=float)
 
 
 class Linear(Compiled):
@@ -300,7 +288,7 @@ class Linear(Compiled):
     """
 
     def _code(self) -> tuple[int, np.ndarray]:
-        return LINEAR, np.zeros(3)
+        return loops.LINEAR, np.zeros(3)
 
 
 def _check_matrix(name: str, value: Any) -> np.ndarray:
@@ -337,7 +325,7 @@ class Precomputed(Compiled):
 
     def _code(self) -> tuple[int, np.ndarray]:
         K = np.asarray(self.K, dtype=np.float64)
-        return MATRIX, np.concatenate([[float(len(K))], K.ravel()])
+        return loops.MATRIX, np.concatenate([[float(len(K))], K.ravel()])
 
     def _check_points(self, X: Any) -> None:
         n, values = np.shape(self.K)[0], X.data if hasattr(X, "tocsr") else X
@@ -379,25 +367,26 @@ def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:
 def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Return the gradients of sum_j A_jk k(x, Z[j]) at the rows of X, (K, n, d)."""
     code, numbers = kernel_code(kernel)
-    require(code != MATRIX, "kernel", kernel, "a function of vectors, which has gradients")
-    if code in (LINEAR, POLYNOMIAL):  # slopes dk / d(x.z)
-        scale, coef0, degree = numbers if code == POLYNOMIAL else (1.0, 0.0, 1.0)
+    rate = numbers[loops.RATE]
+    require(code != loops.MATRIX, "kernel", kernel, "a function of vectors, which has gradients")
+    if code in (loops.LINEAR, loops.POLYNOMIAL):  # slopes dk / d(x.z)
+        scale, coef0, degree = numbers if code == loops.POLYNOMIAL else (1.0, 0.0, 1.0)
         slopes = degree * scale * (scale * (X @ Z.T) + coef0) ** (degree - 1.0)
         return np.array([(slopes * a) @ Z for a in A.T])
-    if code == LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|; at the kink, 0
+    if code == loops.LAPLACIAN_L1:  # slopes -dk / d|x_i - z_i|; at the kink, 0
         slopes, out = kernel(X, Z), np.empty((A.shape[1], *X.shape))
-        slopes *= -numbers[RATE]
+        slopes *= -rate
         for a, gradients in zip(A.T, out, strict=True):
-            sign_sums(X, np.ascontiguousarray(Z.T), slopes * a, gradients)
+            loops.sign_sums(X, np.ascontiguousarray(Z.T), slopes * a, gradients)
         return out
     factor, falling = {  # slopes -(dk / dr) / r
-        GAUSSIAN: (2.0 * numbers[RATE], kernel),
-        LAPLACIAN: (numbers[RATE] ** 2, kernel),  # over s; at the kink, s = 0, 0
-        MATERN_3_2: (numbers[RATE] ** 2, Laplacian(1.0 / numbers[RATE])),
-        MATERN_5_2: (numbers[RATE] ** 2 / 3.0, Matern(1.5, sigma=np.sqrt(3.0) / numbers[RATE])),
+        loops.GAUSSIAN: (2.0 * rate, kernel),
+        loops.LAPLACIAN: (rate**2, kernel),  # over s; at the kink, s = 0, 0
+        loops.MATERN_3_2: (rate**2, Laplacian(1.0 / rate)),
+        loops.MATERN_5_2: (rate**2 / 3.0, Matern(1.5, sigma=np.sqrt(3.0) / rate)),
     }[code]
     K = falling(X, Z)
-    if code == LAPLACIAN:
+    if code == loops.LAPLACIAN:
         with np.errstate(divide="ignore", invalid="ignore"):
             K = np.where(K < 1.0, K / -np.log(K), 0.0)
     K *= factor

@@ -16,7 +16,7 @@ import numpy as np
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.files import digest_of, replace_file, to_json
-from oklnumba.core.params import clone, to_spec
+from oklnumba.core.params import Params, clone, to_spec
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run
@@ -217,18 +217,19 @@ def _call(function: Callable, i: int, arguments: tuple) -> tuple[int, Any]:
 
 def name_cell(cell: Cell, options: Options) -> str:
     """Return a digest of hyper-parameters, data, options and the name of ``measure``."""
-    arrays: dict[str, np.ndarray] = {}
-    spec = to_spec(cell.player, arrays)
     measures = options.measure if isinstance(options.measure, tuple) else [options.measure]
     names = [getattr(one, "__qualname__", type(one).__name__) for one in measures]
-    parts = [spec, cell.stream.digest, cell.order, options.of_run, names, list_versions()]
-    return digest_of(to_json(parts, sort_keys=True), arrays)
+    return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)
 
 
 def name_best(stream: Stream, lam: float, loss: str) -> str:
     """Return a digest of what determines the best function in hindsight."""
+    return _name(stream.kernel, stream.digest, lam, loss)
+
+
+def _name(one: Params | None, *others: Any) -> str:
     arrays: dict[str, np.ndarray] = {}
-    parts = [to_spec(stream.kernel, arrays), stream.digest, lam, loss, list_versions()]
+    parts = [to_spec(one, arrays), *others, list_versions()]
     return digest_of(to_json(parts, sort_keys=True), arrays)
 
 

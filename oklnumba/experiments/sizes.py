@@ -173,16 +173,6 @@ def is_random(maker: Any) -> bool:
     return "seed" in sweep.list_required(maker)
 
 
-def bound_loss(player: Learner, run: Run) -> dict[str, float | None]:
-    """Return the bound on the total loss from a run's certificate, None without one."""
-    certificate = run.certificate
-    if certificate is None or not run.rounds:
-        return {"loss_bound": None}
-    bound = float(certificate.guaranteed[-1])
-    undiscounted = np.isclose(certificate.loss[-1], run.loss_sums[-1])
-    return {"loss_bound": bound if undiscounted and np.isfinite(bound) else None}
-
-
 class Measures(NamedTuple):
     """The columns of ``measure``, and what the bound on the regret is made of."""
 
@@ -191,9 +181,12 @@ class Measures(NamedTuple):
 
     def __call__(self, learner: Learner, run: Run) -> dict[str, Any]:
         """Return the columns of a run."""
+        proof, guaranteed = run.certificate, None
+        if proof and run.rounds and np.isclose(proof.loss[-1], run.loss_sums[-1]):  # no discount
+            guaranteed = float(proof.guaranteed[-1])
         given = self.bound and self.bound(learner, run)
         more = self.measure(learner, run) if self.measure else {}
-        return more | bound_loss(learner, run) | {"given_bound": given}
+        return more | {"loss_bound": guaranteed, "given_bound": given}
 
 
 def add_theory(table: Table, stream: Stream, lam: sweep.Penalty) -> Table:
@@ -202,7 +195,7 @@ def add_theory(table: Table, stream: Stream, lam: sweep.Penalty) -> Table:
     for row in table.rows:
         guaranteed, bound = row.pop("loss_bound", None), row.pop("given_bound", None)
         best = table.about["best"].get(f"{stream.name}, {row['loss']}")
-        if bound is None and guaranteed is not None and best is not None:
+        if bound is None and None not in (guaranteed, best) and np.isfinite(guaranteed):
             bound = guaranteed - best
         rows.append(row | {"bound": bound})
     about = table.about | {"kernel": repr(stream.kernel)}

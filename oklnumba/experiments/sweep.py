@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import count, product
 from operator import itemgetter
@@ -159,7 +160,7 @@ def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Tabl
         (cell.stream, cell.player._recorded_loss(options.of_run.get("loss")).name)
         for cell in table if cell.player is not None
     ))  # fmt: skip
-    with Progress(options) as progress:
+    with closing(Progress(options)) as progress:
         rows = play_cells(table, options, progress, [(*one, lam) for one in losses or ()])
         if lam is None:
             return Table(rows)
@@ -325,15 +326,11 @@ class Progress:
     """A bar for the runs and best functions of a table, and how long each will take."""
 
     def __init__(self, options: Options):
-        self._options = options
-        self._bar: Any = None
+        self._options, self._bar = options, Bar(disable=True)
 
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+    def close(self) -> None:
+        """End the bar."""
+        self._bar.close()
 
     def begin(self, table: Sequence[Cell], left: Sequence[int], best: Sequence[tuple]) -> None:
         """Show the bar; its unit is a run, or a second if there are more than 20,000 rows."""
@@ -358,8 +355,8 @@ class Progress:
 
     def update(self, amount: float) -> None:
         """Count what has ended."""
-        left = self._bar.total - self._bar.n  # sums of seconds may pass the total by rounding
-        self._bar.update(min(amount, left))
+        total = self._bar.total or 0.0  # by rounding, sums of seconds may pass it
+        self._bar.update(min(amount, total - self._bar.n))
 
 
 def _find_rate(learner: Learner, run: Run) -> dict[str, float]:
@@ -439,7 +436,7 @@ def choose(
                 keys.append(((stream, name, setting), choice))
                 table.append(make_cell(stream, name, setting, maker, seed, seed, choice))
     scores: dict[tuple, list[tuple[float, Choice | str]]] = {}
-    with Progress(options) as progress:
+    with closing(Progress(options)) as progress:
         rows = play_cells(table, options._replace(measure=None), progress)
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:

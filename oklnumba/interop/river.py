@@ -162,11 +162,6 @@ class _Model:
 class RiverRegressor(_Model, base.MiniBatchRegressor):
     """A river regressor that plays a learner; ``to_river(learner, task="regression")``.
 
-    Parameters
-    ----------
-    learner
-        As in ``to_river``.
-
     Remarks
     -------
     A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
@@ -212,16 +207,12 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
-    """A river classifier that plays a learner; ``to_river(learner)``.
+    """A river classifier that plays a learner; ``to_river(learner, classes=classes)``.
 
-    One learner plays two classes, if named, as -1 and +1. Else a ``OneVsRest`` plays the classes so
-    far and one spare class, with which the next new class starts. So forecasts are bit for bit
-    those of a ``OneVsRest`` that knew all classes from the start, restricted to the classes so far.
-
-    Parameters
-    ----------
-    learner, classes
-        As in ``to_river``. If there are two classes, name them: one scorer plays in place of three.
+    If two classes are named, one learner plays them as -1 and +1. Else a ``OneVsRest`` plays the
+    classes so far and one spare class, with which the next new class starts. So forecasts are bit
+    for bit those of a ``OneVsRest`` that knew all classes from the start, restricted to the classes
+    so far.
 
     Remarks
     -------

@@ -8,20 +8,13 @@ from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import KW_ONLY, choice, field_in, positive
-from oklnumba.hot.exp_concave import (
-    BALL,
-    SIMPLEX,
-    Domain,
-    ExpConcaveState,
-    Solver,
-    exp_concave_rounds,
-)
+from oklnumba.hot import exp_concave as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
 
-_DOMAINS = {"ball": BALL, "simplex": SIMPLEX}
+_DOMAINS = {"ball": loops.BALL, "simplex": loops.SIMPLEX}
 
 
 class _OnSpace(NewtonLearner):
@@ -34,10 +27,10 @@ class _OnSpace(NewtonLearner):
         self._begin_factor(d, self.lipschitz**2 * self.alpha_tilde, self.alpha_tilde)
 
 
-class _OnDomain(LinearLearner[ExpConcaveState, Solver]):
+class _OnDomain(LinearLearner[loops.ExpConcaveState, loops.Solver]):
     """On a ball or the simplex: a quadratic is minimised there each round."""
 
-    _layout = ExpConcaveState
+    _layout = loops.ExpConcaveState
 
     alpha_tilde: float
     lipschitz: float
@@ -45,18 +38,18 @@ class _OnDomain(LinearLearner[ExpConcaveState, Solver]):
     radius: float
 
     def _start(self, d: int) -> None:
-        self._domain = Domain(_DOMAINS[self.domain], self.radius)
+        self._domain = loops.Domain(_DOMAINS[self.domain], self.radius)
         self._make_state(d=d)
         np.fill_diagonal(self._state.A, self.lipschitz**2)
-        if self._domain.shape == SIMPLEX:
+        if self._domain.shape == loops.SIMPLEX:
             self._state.w[:] = 1.0 / d
 
-    def _make_work(self, state: ExpConcaveState, rooms: dict[int, int]) -> Solver:
+    def _make_work(self, state: loops.ExpConcaveState, rooms: dict[int, int]) -> loops.Solver:
         d = len(state.w)
-        return Solver(np.arange(d), aligned_zeros(d, d), aligned_zeros(d), aligned_zeros(d))
+        return loops.Solver(np.arange(d), aligned_zeros(d, d), aligned_zeros(d), aligned_zeros(d))
 
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
-        rate, play = 1.0 / self.alpha_tilde, enter(exp_concave_rounds)
+        rate, play = 1.0 / self.alpha_tilde, enter(loops.exp_concave_rounds)
         return play(X, y, loss, rate, self._domain, self._state, self._work, out)
 
     def _matrices(self) -> list[Part]:

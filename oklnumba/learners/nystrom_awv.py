@@ -7,14 +7,8 @@ import numpy as np
 
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.components.kernels import Kernel, check_kernel
-from oklnumba.core.arrays import (
-    BLOCK_ROWS,
-    aligned_zeros,
-    make_pass_work,
-    pad_row_length,
-    round_up_to_vector,
-    settle,
-)
+from oklnumba.core import arrays
+from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.health import Part
 from oklnumba.core.params import (
     choice,
@@ -29,16 +23,7 @@ from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, enter
-from oklnumba.learners.awv import (
-    CERTIFIED,
-    FORECASTERS,
-    REMEDY,
-    TOTALS,
-    make_forgetting,
-    make_results,
-    name_space,
-    share_trace,
-)
+from oklnumba.learners import awv
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
@@ -106,8 +91,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     """
 
     _layout, _GROWS = loops.NystromAWVState, {"r": RANK}
-    _REMEDY = REMEDY
-    _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
+    _REMEDY = awv.REMEDY
+    _traits = awv.CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
     kernel: Kernel = required(check_kernel)
     _: KW_ONLY
@@ -115,7 +100,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     mu: float = positive(1.0)
     beta: float = positive(1.0)
     eps: float = field_in("(0, 1)", 0.5)
-    forecaster: str = choice(FORECASTERS, "awv")
+    forecaster: str = choice(awv.FORECASTERS, "awv")
     sampler: str | float = sampler_field("kors")
     max_size: int | None = count(None, least=1)
     seed: int = random_seed(0)
@@ -124,20 +109,21 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     def _start(self, d: int) -> None:
         p = self._hyper
         self._joining = self._start_sampling(p.lam)
-        self._forgetting = make_forgetting(p.discount, p.lam)
-        self._results = make_results(BLOCK_ROWS, self._outputs)
+        self._forgetting = awv.make_forgetting(p.discount, p.lam)
+        self._results = awv.make_results(BLOCK_ROWS, self._outputs)
         self._is_ridge = p.forecaster == "ridge"
-        self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=3, pending=2)
+        self._make_state(outputs=self._outputs, totals=awv.TOTALS, d=d, counts=3, pending=2)
         self._reserve({ATOMS: 1, loops.PAST: 1})
 
     def _facts(self) -> Facts:
-        return name_space(self, f"the span of the {self.size} atoms of the dictionary")
+        return awv.name_space(self, f"the span of the {self.size} atoms of the dictionary")
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == loops.PAST:
             return super()._choose_room(axis, least)
         # By half only, for Phi has this many numbers for each round of the past.
-        return pad_row_length(round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2)))
+        room = arrays.round_up_to_vector(max(least, 40, self._rooms[axis] * 3 // 2))
+        return arrays.pad_row_length(room)
 
     def _make_work(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> Work:
         cap, max_size = rooms[ATOMS], float(self._hyper.max_size or np.inf)
@@ -150,7 +136,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         )  # fmt: skip
         model = loops.Model(
             self._hyper.lam, self._is_ridge, self._forgetting,
-            factor=state.factor, work=make_pass_work(state.factor.U),
+            factor=state.factor, work=arrays.make_pass_work(state.factor.U),
         )  # fmt: skip
         ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((BORDERS, self._outputs))
         Z, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(BORDERS, cap)
@@ -163,7 +149,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out, certificate = share_trace(self, trace, self._results)  # totals stay as arrays grow
+        out, certificate = awv.share_trace(self, trace, self._results)  # totals stay as arrays grow
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
@@ -188,7 +174,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _settle(self) -> None:
         model = self._work.model
-        settle(model.factor, model.forgetting, model.work)
+        arrays.settle(model.factor, model.forgetting, model.work)
 
     def _matrices(self) -> list[Part]:
         self._settle()

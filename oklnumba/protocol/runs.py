@@ -289,10 +289,6 @@ class Run:
             The stream that was played, if it was no array: ``okl.stream(path, label=...)``, or a
             function that returns an iterator of its pairs (X, y).
 
-        Returns
-        -------
-        ndarray of shape (n,) or theory.RegretCurve
-
         Examples
         --------
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))

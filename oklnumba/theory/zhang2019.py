@@ -6,13 +6,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oklnumba.components.potentials import (
-    Potential,
-    as_vector,
-    euclidean,
-    negative_entropy,
-    squared_p_norm,
-)
+from oklnumba.components import potentials
+from oklnumba.components.potentials import Potential, as_vector
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import require_nonnegative, require_number
 from oklnumba.theory.arguments import checks_arguments
@@ -57,7 +52,7 @@ def ogd_bound(gradients: ArrayLike, w: ArrayLike, eta: float) -> float:
     >>> okl.theory.ogd_bound([[1.0], [1.0]], [1.0], eta=0.5)
     2.0
     """
-    return ftrl_bound(euclidean(eta), gradients, w)
+    return ftrl_bound(potentials.euclidean(eta), gradients, w)
 
 
 def p_norm_bound(gradients: ArrayLike, w: ArrayLike, eta: float, p: float) -> float:
@@ -68,7 +63,7 @@ def p_norm_bound(gradients: ArrayLike, w: ArrayLike, eta: float, p: float) -> fl
     >>> okl.theory.p_norm_bound([[1.0], [1.0]], [1.0], eta=0.5, p=1.5)
     3.0
     """
-    return ftrl_bound(squared_p_norm(eta, p), gradients, w)
+    return ftrl_bound(potentials.squared_p_norm(eta, p), gradients, w)
 
 
 def exponentiated_gradient_bound(
@@ -84,7 +79,7 @@ def exponentiated_gradient_bound(
     >>> round(okl.theory.exponentiated_gradient_bound([[0.0, 1.0]], [1.0, 0.0], eta=1.0), 6)
     1.693147
     """
-    return ftrl_bound(negative_entropy(eta, scale), gradients, w)
+    return ftrl_bound(potentials.negative_entropy(eta, scale), gradients, w)
 
 
 @checks_arguments(final=require_number, lowest=require_number)
@@ -334,5 +329,5 @@ def winnow_bound(X: ArrayLike, y: ArrayLike, w: ArrayLike, eta: float = 0.5) -> 
     2.772589
     """
     X, w, hinge = _hinge_loss(X, y, w)
-    gap = negative_entropy().value(w) + log(len(w))
+    gap = potentials.negative_entropy().value(w) + log(len(w))
     return mistake_bound(hinge, gap, eta, float(np.abs(X).max()))
