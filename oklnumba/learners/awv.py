@@ -5,7 +5,7 @@ large scale problems" (pkawv below).
 """
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,14 +41,13 @@ from oklnumba.learners.base.growing_factor import GrowingFactor
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
 from oklnumba.learners.base.single import SingleRound
-from oklnumba.learners.base.states import OnFeatures, WithFactor, WithTotals
+from oklnumba.learners.base.states import OnFeatures, WithFactor
 from oklnumba.learners.base.traits import Traits
 
 FORECASTERS = "awv", "ridge"
 TOTALS = 5  # running sums of the certificate, of each output (hot/awv.py)
 
 
-CertifiedT = TypeVar("CertifiedT", bound=WithTotals)
 FactorT = TypeVar("FactorT", bound=WithFactor)
 FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
 
@@ -63,14 +62,14 @@ def make_results(n: int, outputs: int) -> AWVResults:
 
 
 def share_trace(
-    learner: Learner[CertifiedT, Any], trace: Trace, results: AWVResults
+    totals: np.ndarray, trace: Trace, results: AWVResults
 ) -> tuple[AWVResults, Certificate]:
     """Return the results, with forecasts that go into a trace, and the certificate that does."""
     if len(trace.sizes) > len(results.shrinks):  # loops do not look
         raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
     arrays = trace.predictions, *trace.certificate
-    forecasts, *sums = [a.reshape(-1, learner._outputs) for a in arrays]
-    return results._replace(forecasts=forecasts), Certificate(learner._state.totals, *sums)
+    forecasts, *sums = [a.reshape(-1, len(totals)) for a in arrays]
+    return results._replace(forecasts=forecasts), Certificate(totals, *sums)
 
 
 def make_forgetting(discount: float, lam: float) -> Forgetting:
@@ -138,7 +137,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         t, b = self._played, len(X)
         self._reserve({ATOMS: t + b + 1})  # the last one is for single forecasts
         results = self._one_round if b == 1 else make_results(b, self._outputs)
-        out, certificate = share_trace(self, trace, results)
+        out, certificate = share_trace(self._state.totals, trace, results)
         if bad_row := self._write_rows(X):
             self._raise_status(NOT_POSITIVE, bad_row - 1)
         Y = y.reshape(b, self._outputs)
@@ -296,7 +295,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
         """Return the arguments of a single forecast and of a single round. Made once."""
         if self._kept is None:
-            out, certificate = share_trace(self, single.trace, self._results)
+            out, certificate = share_trace(self._state.totals, single.trace, self._results)
             forecast = *self._arguments(1), out
             self._kept = forecast, (*forecast, certificate)
         return self._kept
@@ -307,7 +306,8 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
             arguments = self._single_arguments(single)[1]
         else:
-            arguments = *self._arguments(n), *share_trace(self, trace, self._results)
+            shared = share_trace(self._state.totals, trace, self._results)
+            arguments = *self._arguments(n), *shared
             trace.sizes.fill(self._r)
         play = enter(loops.awv_certified_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))

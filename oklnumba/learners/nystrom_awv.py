@@ -149,7 +149,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)
         Y, coins = y.reshape(n, self._outputs), self._coins.take(n)
-        out, certificate = awv.share_trace(self, trace, self._results)  # totals stay as arrays grow
+        # The totals stay as arrays grow.
+        out, certificate = awv.share_trace(self._state.totals, trace, self._results)
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:

@@ -14,17 +14,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
 from oklnumba.experiments.table import Table
-from oklnumba.plots.drawing import (
-    COLOURS,
-    FONT,
-    direct_labels,
-    figure,
-    label_ticks,
-    line_style,
-    thin,
-    tidy,
-    title,
-)
+from oklnumba.plots import drawing
+from oklnumba.plots.drawing import COLOURS, FONT, tidy, title
 from oklnumba.protocol.recording import SETTLED
 from oklnumba.protocol.runs import Run
 
@@ -125,7 +116,7 @@ def progress(run: Run, first: int = 10) -> Figure:
     if run.rounds == 0:
         raise ValueError("the run has no rounds to draw")
     certified = run.certificate is not None
-    fig, axes = figure(columns=1 + certified, width=6.8 if certified else 4.5)
+    fig, axes = drawing.figure(columns=1 + certified, width=6.8 if certified else 4.5)
     name = run.learner.split("(")[0]
     loss_curves({"from the first round": run}, axes[0, 0], first=first, legend=False)
     error = f"mean {run.loss} loss {run.mean_loss:.3g}"
@@ -152,7 +143,7 @@ def progress(run: Run, first: int = 10) -> Figure:
         if run.rounds <= first:
             for line in ax.lines:
                 line.set_marker("o")  # one point is not a line
-        label_ticks(ax.xaxis)
+        drawing.label_ticks(ax.xaxis)
     return fig
 
 
@@ -210,7 +201,7 @@ def importance(
     largest = np.argsort(-values, kind="stable")[: checks.require_count("most", most, 1)]
     places = np.arange(len(largest))
     if axes is None:
-        axes = figure(columns=1, row_height=max(2.5, 0.5 + 0.17 * len(places)))[1][0, 0]
+        axes = drawing.figure(columns=1, row_height=max(2.5, 0.5 + 0.17 * len(places)))[1][0, 0]
     axes.barh(places, 100.0 * values[largest] / values.sum(), color=COLOURS[0])
     axes.set_yticks(places, [str(names[i]) for i in largest])
     axes.invert_yaxis()
@@ -229,7 +220,7 @@ def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
 
 def _recorded(run: Run, first: int) -> np.ndarray:
     """Return the rounds of ``thin``, or the next ones that are recorded."""
-    at = np.searchsorted(run.recorded, thin(run.rounds, first=first))
+    at = np.searchsorted(run.recorded, drawing.thin(run.rounds, first=first))
     return run.recorded[np.unique(at)]
 
 
@@ -271,10 +262,10 @@ def regret_vs_size(
         families = {
             f"{v} loss": list(dict.fromkeys(table.select(loss=v)["learner"])) for v in losses
         }
-    looks = {name: line_style(i) for i, name in enumerate(names)}
+    looks = {name: drawing.line_style(i) for i, name in enumerate(names)}
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
-    fig, axes = figure(rows, columns, width=3.6 * columns, row_height=2.8)
+    fig, axes = drawing.figure(rows, columns, width=3.6 * columns, row_height=2.8)
     for ax, (text, learners) in zip(axes.flat, families.items(), strict=False):
         size_curves(table, learners, ax, values, looks)
         title(ax, text)
@@ -330,7 +321,7 @@ def size_curves(
     if values == "regret" and losses == {"squared"}:
         ends |= _theory_lines(table, axes)
     left, right = axes.get_xlim()
-    label_ticks(axes.xaxis)
+    drawing.label_ticks(axes.xaxis)
     if names:
         axes.set_xlim(left, right * (right / left) ** 0.75)  # room for the names
         ticks = axes.xaxis.get_majorticklocs()
@@ -338,7 +329,7 @@ def size_curves(
             FixedLocator(ticks[(ticks >= left) & (ticks <= right)].tolist())
         )
         axes.xaxis.set_minor_locator(NullLocator())
-        direct_labels(axes, ends, FONT - 1.0)
+        drawing.direct_labels(axes, ends, FONT - 1.0)
 
 
 def _by_maker(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
@@ -374,7 +365,11 @@ def _theory_lines(table: Table, axes: Axes) -> dict[str, tuple[float, float, str
 def _look(
     label: str, number: int, styles: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    return {"label": label, "linewidth": 1.3, **(styles or {}).get(label, line_style(number))}
+    return {
+        "label": label,
+        "linewidth": 1.3,
+        **(styles or {}).get(label, drawing.line_style(number)),
+    }
 
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:

@@ -259,7 +259,7 @@ class Engine(State[StateT, WorkT], Params):
         if len(X) <= self._traits.block_rows:
             return self._forecast(inputs.scale_columns(X, self._in_force.scales))
         blocks = cut_blocks(X, self._traits.block_rows, self._in_force.scales)
-        return np.concatenate([self._forecast(x) for _, x in blocks])
+        return np.concatenate([self._forecast(x) for rows, x in blocks])
 
     def _trace(self, n: int) -> Trace:
         """Return room for the results of n rounds."""

@@ -55,13 +55,6 @@ class OnDictionary(Protocol):
     def factor(self) -> OfFactor: ...
 
 
-class WithTotals(Protocol):
-    """Running sums of certificates, (outputs, totals)."""
-
-    @property
-    def totals(self) -> Array: ...
-
-
 class WithFactor(Protocol):
     """A learner on features."""
 
@@ -69,5 +62,8 @@ class WithFactor(Protocol):
     def factor(self) -> Factor: ...
 
 
-class OnFeatures(WithFactor, WithTotals, Protocol):
-    """AWV or ridge regression on features."""
+class OnFeatures(WithFactor, Protocol):
+    """AWV or ridge regression on features: running sums of certificates, (outputs, totals)."""
+
+    @property
+    def totals(self) -> Array: ...
