@@ -18,10 +18,10 @@ _write_rows finds its row of L. All other forecasts are made by kernel_awv_forec
 
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import ATOMS, LOWER, UNBOUNDED, Array, Integers, hot
 from oklnumba.hot.primitives.linalg import dot
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
+from oklnumba.hot.primitives.rows import PASS_ROWS, kernel_diag, kernel_rows
 
 
 class KernelAWVState(NamedTuple):
@@ -36,14 +36,15 @@ class KernelAWVState(NamedTuple):
 
 @hot
 def kernel_awv_rows(kernel, X, past, first, lam, L):
-    """Write the rows of K + lam I of new rounds into L : (cap, cap), up to the diagonal.
+    """Write the rows of K + lam I of new rounds into L : (cap, cap), at least to the diagonal.
 
     X : (b, d), the rounds first, first + 1, ...; past : (d, cap), all inputs, X among them.
     """
+    for i in range(0, X.shape[0], PASS_ROWS):
+        stop = smaller(i + PASS_ROWS, X.shape[0])
+        kernel_rows(kernel, X, i, stop, past, 0, first + stop, L, first + i)
     for i in range(X.shape[0]):
-        t = first + i
-        kernel_row(kernel, X[i], past, t, L[t])
-        L[t, t] = kernel_diag(kernel, X[i]) + lam
+        L[first + i, first + i] = kernel_diag(kernel, X[i]) + lam
 
 
 @hot

@@ -3,7 +3,7 @@
 import math
 
 from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
-from oklnumba.hot.primitives.jit import exact, hot, hot_apart
+from oklnumba.hot.primitives.jit import exact, exact_apart, hot, hot_apart
 
 
 @exact
@@ -46,11 +46,12 @@ def fourier_phase(x, frequencies, phases):
         k += 1
 
 
-@exact
+@exact_apart
 def fourier_phases(X, frequencies, phases, at):
     """Write u_j . x for four rows of X from row ``at`` on, in one pass over the frequencies.
 
-    A row has the bits of fourier_phase: the same fused products in the same order.
+    A row has the bits of fourier_phase: the same fused products in the same order. Not inlined:
+    LLVM would have to check whether the rows overlap.
     """
     d, f = frequencies.shape
     x0, x1, x2, x3 = X[at], X[at + 1], X[at + 2], X[at + 3]

@@ -16,6 +16,7 @@ RATE = 0
 SCALE, COEF0, DEGREE = range(3)
 PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
 TILE = 512  # points; of kernel_product
+PASS_ROWS = 16  # in one pass over a dictionary, which may outgrow the caches
 
 
 @hot
@@ -31,25 +32,40 @@ def term(kind, x, z):
 
 
 @hot
-def accumulate(kind, x, atoms, m, out):
-    """Write x.atom_j, |x - atom_j|^2 or |x - atom_j|_1, by ``kind``, for the first m atoms."""
-    d = x.shape[0]
-    for j in range(m):
-        out[j] = 0.0
-    k = 0
-    while k + 4 <= d:
+def add_terms(kind, x, k, atoms, start, m, out):
+    """Add the terms of x_k to x_(k+3), or of those that are left, for the atoms start to m - 1."""
+    o = out[start:m]
+    if k + 4 <= x.shape[0]:
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        r0, r1, r2, r3 = atoms[k], atoms[k + 1], atoms[k + 2], atoms[k + 3]
-        for j in range(m):
+        r0, r1 = atoms[k, start:m], atoms[k + 1, start:m]
+        r2, r3 = atoms[k + 2, start:m], atoms[k + 3, start:m]
+        for j in range(o.shape[0]):
             a, b = term(kind, x0, r0[j]), term(kind, x1, r1[j])
             c, e = term(kind, x2, r2[j]), term(kind, x3, r3[j])
-            out[j] += (a + b) + (c + e)
-        k += 4
-    while k < d:
-        xk, rk = x[k], atoms[k]
-        for j in range(m):
-            out[j] += term(kind, xk, rk[j])
-        k += 1
+            o[j] += (a + b) + (c + e)
+        return
+    for i in range(k, x.shape[0]):
+        xi, r = x[i], atoms[i, start:m]
+        for j in range(o.shape[0]):
+            o[j] += term(kind, xi, r[j])
+
+
+@hot
+def accumulate(kind, x, atoms, m, out):
+    """Write x.atom_j, |x - atom_j|^2 or |x - atom_j|_1, by ``kind``, for the first m atoms."""
+    out[:m] = 0.0
+    for k in range(0, x.shape[0], 4):
+        add_terms(kind, x, k, atoms, 0, m, out)
+
+
+@hot
+def accumulate_rows(kind, X, first, stop, atoms, start, m, out, at):
+    """Do what ``accumulate`` does for some rows and atoms, in one pass over the atoms."""
+    for i in range(first, stop):
+        out[at + i - first, start:m] = 0.0
+    for k in range(0, X.shape[1], 4):
+        for i in range(first, stop):
+            add_terms(kind, X[i], k, atoms, start, m, out[at + i - first])
 
 
 @hot
@@ -81,38 +97,68 @@ def matrix_value(par, i, j):
 
 
 @hot_wide
+def finish_row(kernel, o):
+    """Replace products or distances by the kernel's values."""
+    code, par = kernel
+    if code == LINEAR:
+        return
+    if code == POLYNOMIAL:
+        scale, coef0, degree = par[SCALE], par[COEF0], par[DEGREE]
+        for j in range(o.shape[0]):
+            o[j] = integer_power(scale * o[j] + coef0, degree)
+        return
+    rate = par[RATE]
+    if code == GAUSSIAN or code == LAPLACIAN_L1:
+        for j in range(o.shape[0]):
+            o[j] = exp_nonpositive(-rate * o[j])
+        return
+    linear = 0.0 if code == LAPLACIAN else 1.0  # a loop for each would take longer to compile
+    quadratic = 1.0 / 3.0 if code == MATERN_5_2 else 0.0
+    for j in range(o.shape[0]):
+        s = smaller(rate * math.sqrt(o[j]), FAR)
+        o[j] = (1.0 + linear * s + quadratic * s * s) * exp_nonpositive(-s)
+
+
+@hot_wide
 def kernel_row(kernel, x, atoms, m, out):
     """Write k(x, atom_j) for the first m atoms.
 
     kernel : its code (above) and its numbers, as components/kernels.py makes them.
     """
     code, par = kernel
-    o = out[:m]
     if code == MATRIX:
         for j in range(m):
-            o[j] = matrix_value(par, x[0], atoms[0, j])
+            out[j] = matrix_value(par, x[0], atoms[0, j])
         return
     if code == LINEAR or code == POLYNOMIAL:
         accumulate(PRODUCT, x, atoms, m, out)
-        if code == POLYNOMIAL:
-            scale, coef0, degree = par[SCALE], par[COEF0], par[DEGREE]
-            for j in range(m):
-                o[j] = integer_power(scale * o[j] + coef0, degree)
-        return
-    if code == LAPLACIAN_L1:
+    elif code == LAPLACIAN_L1:
         accumulate(ABSOLUTE, x, atoms, m, out)
     else:
         accumulate(SQUARE, x, atoms, m, out)
-    rate = par[RATE]
-    if code == GAUSSIAN or code == LAPLACIAN_L1:
-        for j in range(m):
-            o[j] = exp_nonpositive(-rate * o[j])
+    finish_row(kernel, out[:m])
+
+
+@hot_wide
+def kernel_rows(kernel, X, first, stop, atoms, start, m, out, at):
+    """Write k(x_i, atom_j), first <= i < stop, start <= j < m, to the rows of out from ``at`` on.
+
+    In one pass over the atoms; a value has the bits that kernel_row gives it.
+    """
+    code, par = kernel
+    if code == MATRIX:
+        for i in range(first, stop):
+            for j in range(start, m):
+                out[at + i - first, j] = matrix_value(par, X[i, 0], atoms[0, j])
         return
-    linear = 0.0 if code == LAPLACIAN else 1.0  # a loop for each would take longer to compile
-    quadratic = 1.0 / 3.0 if code == MATERN_5_2 else 0.0
-    for j in range(m):
-        s = smaller(rate * math.sqrt(o[j]), FAR)
-        o[j] = (1.0 + linear * s + quadratic * s * s) * exp_nonpositive(-s)
+    if code == LINEAR or code == POLYNOMIAL:
+        accumulate_rows(PRODUCT, X, first, stop, atoms, start, m, out, at)
+    elif code == LAPLACIAN_L1:
+        accumulate_rows(ABSOLUTE, X, first, stop, atoms, start, m, out, at)
+    else:
+        accumulate_rows(SQUARE, X, first, stop, atoms, start, m, out, at)
+    for i in range(at, at + stop - first):
+        finish_row(kernel, out[i, start:m])
 
 
 @hot
@@ -139,8 +185,9 @@ def kernel_diags(kernel, X, out):
 @hot
 def kernel_block(kernel, X, atoms, m, out):
     """Write k(x_i, atom_j). X : (n, d)."""
-    for i in range(X.shape[0]):
-        kernel_row(kernel, X[i], atoms, m, out[i])
+    for first in range(0, X.shape[0], PASS_ROWS):
+        stop = smaller(first + PASS_ROWS, X.shape[0])
+        kernel_rows(kernel, X, first, stop, atoms, 0, m, out, first)
 
 
 @hot
