@@ -85,7 +85,7 @@ from oklnumba.hot.primitives.jit import (
     hot_apart,
 )
 from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, next_kernel_row, put_atom
 from oklnumba.hot.primitives.udu import Forgetting, pad, ridge_forecast
 
 PAST = 2  # entry of the counts after ATOMS and RANK: past rounds in Past
@@ -119,6 +119,7 @@ class Point(NamedTuple):
     border: Array  # (cap,): of the direction that a forecast borrows
     column: Array  # (cap_n,): k(x, past inputs)
     weights: Array  # (cap_n,): g^(t - s)
+    rows: Array  # (PASS_ROWS, cap): of next_kernel_row
 
 
 class Space(NamedTuple):
@@ -157,16 +158,21 @@ class Model(NamedTuple):
 
 
 @hot_apart
-def sample_point(x, space):
-    """Write what a round needs of x: k, q, b of KORS and the probability that x joins."""
+def sample_point(X, t, first, known, space):
+    """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
+
+    first, known, and what it returns : as in next_kernel_row.
+    """
     dictionary, point, m = space.dictionary, space.point, space.dictionary.counts[ATOMS]
-    kernel_row(space.kernel, x, dictionary.atoms, m, point.k)
+    kernel, atoms = space.kernel, dictionary.atoms
+    known = next_kernel_row(kernel, X, t, first, atoms, m, known, point.rows, point.k)
     solve_coordinates(dictionary, point.k, point.q)
     point.probability[0] = 0.0
     if m < space.max_size:
-        k_xx = kernel_diag(space.kernel, x)
+        k_xx = kernel_diag(kernel, X[t])
         probability = joining_probability(space.joining, dictionary, point.k, k_xx, point.kors_b)
         point.probability[0] = probability  # NaN where KORS lost its digits
+    return known
 
 
 @hot
@@ -224,7 +230,7 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     """
     dictionary, point = space.dictionary, space.point
     counts, q, max_size = dictionary.counts, point.q, space.max_size
-    sampled.ranks[first], growths = counts[RANK], 0
+    sampled.ranks[first], growths, known = counts[RANK], 0, 0
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
@@ -233,7 +239,7 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
             return t, NEED_ROOM
         x = X[t]
         if not was_forecast:
-            sample_point(x, space)
+            known = sample_point(X, t, first, known, space)
         probability = point.probability[0]
         if not probability >= 0.0:
             return t, NOT_FINITE
@@ -362,9 +368,9 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
     The buffers need room for one more atom. forecasts : (n, K).
     """
     point, factor, rank = space.point, model.factor, space.dictionary.counts[RANK]
-    p, c, a = model.work.p[0], factor.c, model.work.a
+    p, c, a, known = model.work.p[0], factor.c, model.work.a, 0
     for t in range(X.shape[0]):
-        sample_point(X[t], space)
+        known = sample_point(X, t, 0, known, space)
         new_rank = rank
         if coin < point.probability[0]:
             new_rank = borrow_direction(X[t], space, model, forecasts[t])  # workspace until below

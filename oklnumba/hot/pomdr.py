@@ -44,7 +44,13 @@ from oklnumba.hot.primitives.jit import (
     hot,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, solve_upper
-from oklnumba.hot.primitives.rows import get_atom, kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.rows import (
+    PASS_ROWS,
+    atom_rows,
+    kernel_diag,
+    next_kernel_row,
+    put_atom,
+)
 
 # Entries of counts: tbar, the first round of OMDR (0: not decided), removals, projections, atoms in
 # the factor R (all atoms in POMD, none in OMDR).
@@ -72,8 +78,10 @@ class Work(NamedTuple):
     """Workspace of a round."""
 
     k: Array  # (cap,): k(x_t, S)
-    q: Array  # (cap,), at least d: R^-T k, then beta; an input in merge_half
+    q: Array  # (cap,): R^-T k, then beta
     k_last: Array  # (M,): k(x_t, last_x)
+    rows: Array  # (PASS_ROWS, cap): of next_kernel_row, and of merge_half
+    points: Array  # (PASS_ROWS, d): atoms in merge_half
 
 
 class Rules(NamedTuple):
@@ -99,11 +107,16 @@ def pomdr_rate(rules, state, k_tt):
 
 
 @hot
-def pomdr_values(kernel, state, work, recent, x):
-    """Return f'_{t-1}(x) and p_t(x), with ``recent`` last examples; write work.k and k_last."""
-    f_x = expansion_value(kernel, state.atoms, state.alpha, state.counts[ATOMS], x, work.k)
+def pomdr_values(kernel, X, t, start, known, state, work, recent):
+    """Return f'_{t-1}(x_t), p_t(x_t) with ``recent`` last examples, and ``known`` (rows.py).
+
+    Writes work.k and k_last.
+    """
+    m, x = state.counts[ATOMS], X[t]
+    known = next_kernel_row(kernel, X, t, start, state.atoms, m, known, work.rows, work.k)
+    f_x = dot(work.k, state.alpha, m)
     total = expansion_value(kernel, state.last_x, state.last_y, recent, x, work.k_last)
-    return f_x, mean(total, recent)
+    return f_x, mean(total, recent), known
 
 
 @hot
@@ -185,23 +198,24 @@ def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
 
 
 @hot
-def merge_half(kernel, rules, state, x, k):
+def merge_half(kernel, rules, state, points, rows):
     """Keep the older half of S, and merge the newer half into it (eq. 9).
 
     Each dropped coefficient goes to the atom of the older half with the largest kernel value (the
-    first on ties); then f' is scaled to norm U (errata 33). x : (d,) and k : (cap,), workspace.
+    first on ties); then f' is scaled to norm U (errata 33). The last two as atom_rows takes them.
     """
     atoms, alpha, sums = state.atoms, state.alpha, state.sums
     m, half = state.counts[ATOMS], state.counts[ATOMS] // 2
-    for j in range(half, m):
-        get_atom(atoms, j, x)
-        kernel_row(kernel, x, atoms, half, k)
-        nearest = 0
-        for i in range(1, half):
-            if k[i] > k[nearest]:
-                nearest = i
-        alpha[nearest] += alpha[j]
-    square = expansion_square(kernel, atoms, alpha, half, x, k)
+    for first in range(half, m, PASS_ROWS):
+        stop = smaller(first + PASS_ROWS, m)
+        atom_rows(kernel, atoms, first, stop, half, points, rows)
+        for j in range(first, stop):
+            k, nearest = rows[j - first], 0
+            for i in range(1, half):
+                if k[i] > k[nearest]:
+                    nearest = i
+            alpha[nearest] += alpha[j]
+    square = expansion_square(kernel, atoms, alpha, half, points, rows)
     if square > 0.0:
         multiply(alpha, rules.radius / math.sqrt(square), half)
     sums[SQUARE] = rules.radius * rules.radius if square > 0.0 else 0.0
@@ -230,16 +244,15 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
     ``now`` is the paper's t, ``rate`` lambda_t, m = |S| before the round; f_x, p_x and p_u are
     f'_{t-1}(x_t), p_t(x_t) and <p_t, u_t>; of the last M examples ``recent`` have come.
     """
-    counts, sums, alpha = state.counts, state.sums, state.alpha
-    M = state.last_y.shape[0]
+    counts, sums, alpha, start, known = state.counts, state.sums, state.alpha, first, 0
     for i in range(first, X.shape[0]):
         x, label, m = X[i], y[i], counts[ATOMS]
-        now, recent = played + i + 1, smaller(played + i, M)
+        now, recent = played + i + 1, smaller(played + i, state.last_y.shape[0])
         if m == alpha.shape[0]:  # in POMD R and H have as much room
             return i, NEED_ROOM
         k_tt = kernel_diag(kernel, x)
         rate = pomdr_rate(rules, state, k_tt)  # line 3
-        f_x, p_x = pomdr_values(kernel, state, work, recent, x)
+        f_x, p_x, known = pomdr_values(kernel, X, i, start, known, state, work, recent)
         forecast = f_x + rate * p_x  # line 4, eq. 2
         if not (abs(forecast) < np.inf and k_tt < np.inf):
             return i, NOT_FINITE
@@ -264,7 +277,8 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
         store_last(state, work, now, recent, x, label, k_tt, omdr, m)
         grown = counts[ATOMS] > m
         if omdr and counts[ATOMS] >= rules.budget:
-            merge_half(kernel, rules, state, work.q[: x.shape[0]], work.k)  # line 22; workspace
+            merge_half(kernel, rules, state, work.points, work.rows)  # line 22
+            start = i + 1  # for atoms left
         switch_to_omdr(rules, state, now, grown)  # line 17
         # R and H go as soon as the next round is OMDR's.
         counts[FACTORED] = 0 if omdr_plays(rules, state, now + 1) else counts[ATOMS]
@@ -275,8 +289,8 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
 @hot
 def pomdr_forecasts(X, played, kernel, rules, state, work, forecasts):
     """Write what POMDR would forecast for each row of X, after ``played`` rounds."""
-    recent = smaller(played, state.last_y.shape[0])
+    recent, known = smaller(played, state.last_y.shape[0]), 0
     for t in range(X.shape[0]):
         rate = pomdr_rate(rules, state, kernel_diag(kernel, X[t]))
-        f_x, p_x = pomdr_values(kernel, state, work, recent, X[t])
+        f_x, p_x, known = pomdr_values(kernel, X, t, 0, known, state, work, recent)
         forecasts[t] = f_x + rate * p_x

@@ -23,6 +23,7 @@ from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, enter
+from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
@@ -129,7 +130,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         cap, max_size = rooms[ATOMS], float(self._hyper.max_size or np.inf)
         k, b, q, border = aligned_zeros(4, cap)
         column, weights = np.empty((2, rooms[loops.PAST]))
-        point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights)
+        rows = aligned_zeros(PASS_ROWS, cap)
+        point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights, rows)
         space = loops.Space(
             self._kernel, self._joining, max_size, self._hyper.discount,
             dictionary=state.dictionary, past=state.past, point=point,

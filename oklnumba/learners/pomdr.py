@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import KW_ONLY, count, nonnegative, positive
 from oklnumba.hot import pomdr as loops
 from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
-from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.primitives.jit import ATOMS, enter
+from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners.base.expansion import OnSpan
 
 
@@ -68,6 +70,11 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
     @property
     def _factored(self) -> int:
         return int(self._counts[FACTORED])
+
+    def _make_work(self, state: loops.POMDRState, rooms: dict[int, int]) -> loops.Work:
+        width, d = max(rooms[ATOMS], self._hyper.hints), len(state.atoms)
+        rows, points = aligned_zeros(PASS_ROWS, width), aligned_zeros(PASS_ROWS, d)
+        return loops.Work(*aligned_zeros(3, width), rows, points)
 
     @property
     def norm(self) -> float:

@@ -121,6 +121,28 @@ def fogd(n: int) -> dict:
                     lambda X, y: numpy_fogd(X, y, frequencies, 0.01), X, y, 14)  # fmt: skip
 
 
+def wide(n: int) -> list[dict]:
+    """Rounds in bulk, 16 to a pass over the dictionary, beside one to a call; d = 2000."""
+    rows, kernel, (X, y) = [], okl.Gaussian(22.0), stream(n, 2000)
+    for learner in (
+        okl.POMDR(kernel, switch_size=1),
+        okl.FOGD(sigma=45.0),
+        okl.KernelAWV(kernel),
+        okl.NystromAWV(kernel, max_size=300),
+    ):
+
+        def alone(learner=learner) -> None:
+            learner.reset()
+            for t in range(n):
+                learner.partial_fit(X[t : t + 1], y[t : t + 1])
+
+        slow = median_seconds(alone)
+        took = median_seconds(lambda learner=learner: okl.run(learner.reset(), X, y))
+        what = f"{type(learner).__name__}, d = 2000, {n} rounds"
+        rows.append(row(what, took, slow / took, 2, "the same rounds, one to a call"))
+    return rows
+
+
 def growth(learner, n: int):
     rng = np.random.default_rng(0)
 
@@ -160,6 +182,7 @@ def jobs(quick: bool) -> list:
         lambda: [pomdr(quick)],
         lambda: [fogd(n)],
         lambda: memory(100_000 if quick else 1_000_000),
+        lambda: wide(200 if quick else 1000),
     ]
 
 

@@ -32,10 +32,16 @@ def term(kind, x, z):
 
 
 @hot
-def add_terms(kind, x, k, atoms, start, m, out):
-    """Add the terms of x_k to x_(k+3), or of those that are left, for the atoms start to m - 1."""
-    o = out[start:m]
-    if k + 4 <= x.shape[0]:
+def accumulate(kind, x, first, last, atoms, start, m, out):
+    """Add the terms of the inputs first to last - 1 of x, for the atoms start to m - 1, to out.
+
+    All together are x.atom_j, |x - atom_j|^2 or |x - atom_j|_1, by ``kind``. Input 0 starts anew.
+    """
+    o, k = out[start:m], first
+    if first == 0:
+        for j in range(o.shape[0]):
+            o[j] = 0.0
+    while k + 4 <= last:
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
         r0, r1 = atoms[k, start:m], atoms[k + 1, start:m]
         r2, r3 = atoms[k + 2, start:m], atoms[k + 3, start:m]
@@ -43,29 +49,21 @@ def add_terms(kind, x, k, atoms, start, m, out):
             a, b = term(kind, x0, r0[j]), term(kind, x1, r1[j])
             c, e = term(kind, x2, r2[j]), term(kind, x3, r3[j])
             o[j] += (a + b) + (c + e)
-        return
-    for i in range(k, x.shape[0]):
-        xi, r = x[i], atoms[i, start:m]
+        k += 4
+    while k < last:
+        xk, rk = x[k], atoms[k, start:m]
         for j in range(o.shape[0]):
-            o[j] += term(kind, xi, r[j])
-
-
-@hot
-def accumulate(kind, x, atoms, m, out):
-    """Write x.atom_j, |x - atom_j|^2 or |x - atom_j|_1, by ``kind``, for the first m atoms."""
-    out[:m] = 0.0
-    for k in range(0, x.shape[0], 4):
-        add_terms(kind, x, k, atoms, 0, m, out)
+            o[j] += term(kind, xk, rk[j])
+        k += 1
 
 
 @hot
 def accumulate_rows(kind, X, first, stop, atoms, start, m, out, at):
-    """Do what ``accumulate`` does for some rows and atoms, in one pass over the atoms."""
-    for i in range(first, stop):
-        out[at + i - first, start:m] = 0.0
+    """Do it for all inputs of the rows first to stop - 1 of X, in one pass over the atoms."""
     for k in range(0, X.shape[1], 4):
+        last = smaller(k + 4, X.shape[1])
         for i in range(first, stop):
-            add_terms(kind, X[i], k, atoms, start, m, out[at + i - first])
+            accumulate(kind, X[i], k, last, atoms, start, m, out[at + i - first])
 
 
 @hot
@@ -73,9 +71,9 @@ def distance_block(norm, X, atoms, out):
     """Write |x_i - atom_j|_1 if ``norm`` is 1, else |x_i - atom_j|^2. X : (n, d); out : (n, m)."""
     for i in range(X.shape[0]):
         if norm == 1:  # a constant kind each: one that is none would change the order of the sums
-            accumulate(ABSOLUTE, X[i], atoms, out.shape[1], out[i])
+            accumulate(ABSOLUTE, X[i], 0, X.shape[1], atoms, 0, out.shape[1], out[i])
         else:
-            accumulate(SQUARE, X[i], atoms, out.shape[1], out[i])
+            accumulate(SQUARE, X[i], 0, X.shape[1], atoms, 0, out.shape[1], out[i])
 
 
 @hot
@@ -131,11 +129,11 @@ def kernel_row(kernel, x, atoms, m, out):
             out[j] = matrix_value(par, x[0], atoms[0, j])
         return
     if code == LINEAR or code == POLYNOMIAL:
-        accumulate(PRODUCT, x, atoms, m, out)
+        accumulate(PRODUCT, x, 0, x.shape[0], atoms, 0, m, out)
     elif code == LAPLACIAN_L1:
-        accumulate(ABSOLUTE, x, atoms, m, out)
+        accumulate(ABSOLUTE, x, 0, x.shape[0], atoms, 0, m, out)
     else:
-        accumulate(SQUARE, x, atoms, m, out)
+        accumulate(SQUARE, x, 0, x.shape[0], atoms, 0, m, out)
     finish_row(kernel, out[:m])
 
 
@@ -159,6 +157,33 @@ def kernel_rows(kernel, X, first, stop, atoms, start, m, out, at):
         accumulate_rows(SQUARE, X, first, stop, atoms, start, m, out, at)
     for i in range(at, at + stop - first):
         finish_row(kernel, out[i, start:m])
+
+
+@hot
+def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
+    """Write k(x_t, atoms), m values; return how many atoms there were when the pass was made.
+
+    From round ``first`` on, PASS_ROWS rounds take one pass over the atoms. Atoms that join in these
+    rounds are added to each row in its round. known : what the round before returned; rows :
+    (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
+    """
+    at, start, stop = (t - first) % PASS_ROWS, known, t + 1
+    if at == 0:
+        known, start, stop = m, 0, smaller(t + PASS_ROWS, X.shape[0])
+    if start < m:
+        kernel_rows(kernel, X, t, stop, atoms, start, m, rows, at)
+    row = rows[at]
+    for j in range(m):
+        k[j] = row[j]
+    return known
+
+
+@hot
+def atom_rows(kernel, atoms, first, stop, m, points, rows):
+    """Write k(atom_i, atom_j), first <= i < stop, j < m. points : (PASS_ROWS, d), workspace."""
+    for i in range(first, stop):
+        get_atom(atoms, i, points[i - first])
+    kernel_rows(kernel, points, 0, stop - first, atoms, 0, m, rows, 0)
 
 
 @hot
