@@ -118,23 +118,16 @@ class Choices(NamedTuple):
 
 
 @hot
-def leverage(C, b, k_xx, alpha, m):
-    """Return the ridge leverage score 1 - alpha / s of a new point; NaN if s has lost its digits.
-
-    b : S k, replaced by C^-T S k.
-    """
-    solve_upper_transposed(C, b, m)
-    s = alpha + k_xx - dot(b, b, m)
-    return 1.0 - alpha / s if s > 0.0 else np.nan
-
-
-@hot
 def kors_probability(rule, weights, C, k, k_xx, b, m):
     """Return the probability min(beta tau, 1) of a point (kons eq. 4); write b = C^-T S k."""
     for j in range(m):
         b[j] = weights[j] * k[j]
-    tau = (1.0 + rule.eps) * leverage(C, b, k_xx, rule.alpha, m)
-    return smaller(larger(rule.beta * tau, 0.0), 1.0) if tau == tau else np.nan
+    solve_upper_transposed(C, b, m)
+    s = rule.alpha + k_xx - dot(b, b, m)
+    if not s > 0.0:  # it has lost its digits
+        return np.nan
+    tau = (1.0 + rule.eps) * (1.0 - rule.alpha / s)  # the ridge leverage score
+    return smaller(larger(rule.beta * tau, 0.0), 1.0)
 
 
 @hot

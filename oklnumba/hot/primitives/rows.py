@@ -95,7 +95,7 @@ def matrix_value(par, i, j):
 
 
 @hot_wide
-def finish_row(kernel, o):
+def finish_values(kernel, o):
     """Replace products or distances by the kernel's values."""
     code, par = kernel
     if code == LINEAR:
@@ -134,7 +134,7 @@ def kernel_row(kernel, x, atoms, m, out):
         accumulate(ABSOLUTE, x, 0, x.shape[0], atoms, 0, m, out)
     else:
         accumulate(SQUARE, x, 0, x.shape[0], atoms, 0, m, out)
-    finish_row(kernel, out[:m])
+    finish_values(kernel, out[:m])
 
 
 @hot_wide
@@ -156,7 +156,7 @@ def kernel_rows(kernel, X, first, stop, atoms, start, m, out, at):
     else:
         accumulate_rows(SQUARE, X, first, stop, atoms, start, m, out, at)
     for i in range(at, at + stop - first):
-        finish_row(kernel, out[i, start:m])
+        finish_values(kernel, out[i, start:m])
 
 
 @hot
