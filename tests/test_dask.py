@@ -1,6 +1,7 @@
-"""Sweeps on a Dask cluster of two worker processes: the table of one process."""
+"""Sweeps on two processes of Dask or joblib: the table of one, of data that travel once."""
 
 import os
+import tempfile
 
 import joblib
 import numpy as np
@@ -32,17 +33,48 @@ def name_process(learner, run):
     return {"process": os.getpid()}
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Dask's own start
-def test_a_cluster_gives_the_table_of_one_process():
-    here, sizes_here = play(), play_sizes()
+@pytest.fixture(scope="module")
+def cluster():
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
     ):
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Dask's own start
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_data_travel_once(cluster, backend, tmp_path):
+    """In five runs: pickled once; Dask's workers have it once each, joblib's map one file."""
+    pickled = []
+
+    class Blocks:
+        def __call__(self):
+            return iter([(X, Y)])
+
+        def __reduce__(self):
+            pickled.append(1)
+            return arrive, (str(tmp_path), Blocks)
+
+    def arrive(folder, kind):
+        tempfile.mkstemp(dir=folder)
+        return kind()
+
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        table = okl.sweep(okl.LinearAWV(), Blocks(), 5, measure=name_process)
+    assert not any(table["error"]) and os.getpid() not in set(table["process"])
+    assert len(pickled) == 1
+    assert len(os.listdir(tmp_path)) <= (2 if backend == "dask" else 5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Dask's own start
+def test_a_cluster_gives_the_table_of_one_process(cluster):
+    here, sizes_here = play(), play_sizes()
+    with joblib.parallel_config(backend="dask"):
         there, sizes_there = play(), play_sizes()
     assert not any(there["error"]) and set(here["process"]) == {os.getpid()}
     assert os.getpid() not in set(there["process"])

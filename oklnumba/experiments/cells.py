@@ -6,6 +6,7 @@ import pickle
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,12 +32,29 @@ class Stream:
     """Inputs and labels with a name, and a kernel or None.
 
     y is None if X is a stream of pairs, an iterable or a function, which is played from its start.
+    To other processes it travels once: joblib maps its arrays from a file, Dask scatters it.
     """
 
     name: str
     X: Any
     y: np.ndarray | None
     kernel: Any
+
+    def __sizeof__(self) -> int:
+        return 2**20  # Dask scatters arguments that are large
+
+    def __reduce__(self) -> tuple:
+        return _unpack, self._packed
+
+    @functools.cached_property
+    def _packed(self) -> tuple[np.ndarray, ...]:
+        """A pickle and its buffers, kept: joblib writes an array to a file once."""
+        own = "cloudpickle" if find_spec("cloudpickle") else "joblib.externals.cloudpickle"
+        dumps = import_module(own).dumps  # joblib before 1.6 has its own
+        buffers: list[pickle.PickleBuffer] = []
+        fields = self.name, self.X, self.y, self.kernel
+        head = dumps(fields, protocol=5, buffer_callback=buffers.append)
+        return tuple(np.frombuffer(one, np.uint8) for one in (head, *(b.raw() for b in buffers)))
 
     def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield pairs (X, y)."""
@@ -68,6 +86,10 @@ class Stream:
             y = y.astype(str) if y.dtype == object else y
             digests.append(digest_of("", {"X": inputs.make_dense(inputs.as_rows(X)), "y": y}))
         return digests[0] if len(digests) == 1 else digest_of(" ".join(digests), {})
+
+
+def _unpack(head: np.ndarray, *buffers: np.ndarray) -> Stream:
+    return Stream(*pickle.loads(head.data, buffers=buffers))
 
 
 class Cell(NamedTuple):
@@ -128,16 +150,18 @@ def list_versions() -> str:
 # ---- play one cell ----
 
 
-def play_cell(cell: Cell, options: Options) -> dict[str, Any]:
+def play_cell(
+    options: Options, stream: Stream, player: Learner | None, order: int | None
+) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
     try:
-        X, y = cell.stream.X, cell.stream.y
+        X, y = stream.X, stream.y
         if y is None and callable(X):
             X = X()
-        elif y is not None and cell.order is not None:
-            rows = np.random.default_rng(cell.order).permutation(len(X))
+        elif y is not None and order is not None:
+            rows = np.random.default_rng(order).permutation(len(X))
             X, y = X.take(rows, axis=0), y[rows]
-        player = clone(cell.player)  # freed when this function returns
+        player = clone(player)  # freed when this function returns
         with one_blas_thread:  # in joblib's processes too
             done = run(player, X, y, **options.of_run)
         if done.interrupted:
@@ -195,7 +219,7 @@ def call_all(
 
     given = {} if n_jobs is None else {"n_jobs": n_jobs}  # or parallel_config
     parallel = Parallel(prefer="threads", return_as="generator_unordered", batch_size=1, **given)
-    yield from parallel(delayed(_call)(function, i, one) for i, one in enumerate(items))
+    yield from parallel(delayed(_call)(function, i, *one) for i, one in enumerate(items))
 
 
 def count_workers(n_jobs: int | None) -> int:
@@ -208,7 +232,7 @@ def count_workers(n_jobs: int | None) -> int:
     return effective_n_jobs(given)
 
 
-def _call(function: Callable, i: int, arguments: tuple) -> tuple[int, Any]:
+def _call(function: Callable, i: int, *arguments: Any) -> tuple[int, Any]:
     return i, function(*arguments)
 
 

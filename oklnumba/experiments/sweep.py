@@ -373,8 +373,8 @@ def estimate_run(cell: Cell, of_run: dict[str, Any]) -> float:
     n, reading = cell.stream.shape[0], (time.perf_counter() - begin) / len(y)
     X, y = cell.stream.head
     limited = of_run | {"time_limit": WARM_UP_SECONDS}
-    head = cell._replace(stream=replace(cell.stream, X=X, y=y), order=None)
-    rate = cells.play_cell(head, Options(limited, _find_rate)).get("rate", 0.0)
+    head = replace(cell.stream, X=X, y=y), cell.player, None
+    rate = cells.play_cell(Options(limited, _find_rate), *head).get("rate", 0.0)
     return min(n * (rate + reading), of_run.get("time_limit") or np.inf)
 
 
@@ -406,7 +406,7 @@ def play_cells(
     with one_blas_thread:
         compile_loops(waiting, options.of_run)
         progress.begin(table, left, best)
-        calls = [(cell, options) for cell in waiting]
+        calls = [(options, *cell[:3]) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and not columns["error"]:
@@ -421,7 +421,7 @@ def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
     options = Options(of_run | {"time_limit": limit})
     for cell in {(cell.head["learner"], type(cell.player)): cell for cell in table}.values():
         X, y = (rows[:WARM_UP_ROWS] for rows in cell.stream.head)
-        cells.play_cell(cell._replace(stream=replace(cell.stream, X=X, y=y), order=None), options)
+        cells.play_cell(options, replace(cell.stream, X=X, y=y), cell.player, None)
 
 
 def choose(
