@@ -193,6 +193,8 @@ def test_a_child_forked_while_blas_is_limited_is_not():
                      "cpu,cpuacct/a/b/cpu.cfs_period_us": "100000"}, 3),
     ("cpu,cpuacct", {"cpu,cpuacct/a/b/cpu.cfs_quota_us": "-1",
                      "cpu,cpuacct/a/b/cpu.cfs_period_us": "100000"}, sys.maxsize),
+    ("cpu", {"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000",
+             "cpu/a/cpu.cfs_quota_us": "900000", "cpu/a/cpu.cfs_period_us": "100000"}, 2),
     ("memory", {"cpu.max": "100000 100000"}, sys.maxsize),
     ("", {}, sys.maxsize),
 ])  # fmt: skip

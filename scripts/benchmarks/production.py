@@ -1,13 +1,14 @@
-"""What a deployed learner meets: labels that come late or in batches; latency, memory, restarts.
+"""What a deployed learner meets: late labels, batches, latency, memory, restarts, threads.
 
 Reproduces: nothing published. docs/production.md has its numbers.
 Missing: real electricity prices, which do not come with the package: a stand-in is played.
-Time: 17 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
+Time: 25 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
 """
 
 import os
 import pickle
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -131,8 +132,89 @@ def service(quick: bool):
             yield row(measure, ELECTRICITY, label, value)
 
 
+# ---- many rounds, one by one ----
+
+
+def memory() -> float:
+    """Return the megabytes of this process (Linux)."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def play_timed(learner, X, y):
+    """Return the CPU milliseconds of each round, and the memory after each tenth of them."""
+    times, sizes = np.empty(len(y)), []
+    for t in range(len(y)):
+        start = time.thread_time()
+        learner.predict_one(X[t])
+        learner.learn_one(X[t], y[t])
+        times[t] = 1e3 * (time.thread_time() - start)
+        if (t + 1) % (len(y) // 10) == 0:
+            sizes.append(memory())
+    return times, sizes
+
+
+def alone(quick: bool):
+    """Yield rows of long runs in one thread: times of a round, and memory."""
+    stream = electricity_like()
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (3000 if quick else 1_000_000, 3))
+    plain = okl.PKAWV(okl.FourierFeatures(100, sigma=1.0))
+    rows = slice(0, 3000 if quick else 40_000)
+    for label, learner, data, X_, y_ in (
+        (SELF, okl.SelfTuning(), ELECTRICITY, stream.X[rows], stream.y[rows]),
+        ("PKAWV", plain, "uniform", X, np.sin(3.0 * X[:, 0]) * X[:, 1]),
+    ):
+        okl.warm_up(learner)
+        times, sizes = play_timed(learner, X_, y_)
+        name = f"{len(y_)} rounds"
+        for share in (0.5, 0.99, 0.999, 1.0):
+            found = np.quantile(times, share)
+            yield row(f"{name}, {100 * share:g} % (ms)", data, label, found)
+        for tenth in (1, 5, 10):
+            found = sizes[tenth - 1]
+            yield row(f"{name}, memory after {tenth} tenths (MB)", data, label, found)
+
+
+def side_by_side(quick: bool, readers: int = 7):
+    """Yield rows of forecasts by seven threads while another learns: medians of each second.
+
+    By the clock, and by the CPU time of the process, which others on the machine do not slow down.
+    """
+    stream, learner, waits, ended = electricity_like(), okl.SelfTuning(), [], threading.Event()
+    okl.warm_up(learner)
+    n = 600 if quick else 9000
+
+    def read(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        while not ended.is_set():
+            x = stream.X[rng.integers(n)]
+            start = time.perf_counter(), time.process_time()
+            learner.predict_one(x)
+            waits.append((*start, time.perf_counter() - start[0], time.process_time() - start[1]))
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(readers)]
+    for one in threads:
+        one.start()
+    for t in range(n):
+        learner.learn_one(stream.X[t], stream.y[t])
+    ended.set()
+    for one in threads:
+        one.join()
+    found = np.array(waits)
+    for clock, name in enumerate(("clock", "CPU")):
+        seconds = (found[:, clock] - found[:, clock].min()).astype(int)
+        own = [1e3 * np.median(found[seconds == one, 2 + clock]) for one in np.unique(seconds)]
+        for what, value in (("median", np.median(own)), ("longest", max(own))):
+            measured = (
+                f"forecast in eight threads, {n} rounds, {what} of medians by {name} second (ms)"
+            )
+            yield row(measured, ELECTRICITY, SELF, value)
+
+
 def measure(args) -> list[dict]:
-    return [*late_labels(args.quick), *service(args.quick)]
+    jobs = late_labels, service, alone, side_by_side
+    return [one for job in jobs for one in job(args.quick)]
 
 
 # ---- figure ----
