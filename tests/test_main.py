@@ -305,6 +305,35 @@ def test_data_sets_are_listed_and_fetched(capsys):
     assert "19,020 rows, 10 columns" in said(capsys, "data", "fetch", "magic04")
 
 
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("label", ["signs", "number", "three"])
+def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tmp_path, label):
+    def kill(lines, run):
+        if run.rounds == 1024:
+            raise Killed
+
+    options = "run", table, "--label", label, *INPUTS, "--learner", "LinearAWV", "--save"
+    file = "--checkpoint", str(tmp_path / "run.npz")
+    whole = said(capsys, *options, str(tmp_path / "whole.npz"))
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("oklnumba.protocol.checkpoints.SAVE_SECONDS", 0.0)
+        patch.setattr("oklnumba.command.run.Lines.show", kill)
+        main([*options, str(tmp_path / "part.npz"), *file])
+    assert okl.Run.load(file[1]).rounds == 512
+    later = said(capsys, *options, str(tmp_path / "part.npz"), *file)
+    timed = re.compile("(time|saved) .*\n")
+    found, expected = (timed.sub("", out.split("rounds    ")[1]) for out in (later, whole))
+    assert found == expected and later.count(" 1024 ") == 1 and " 512 " not in later
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    forecasts = [okl.load(tmp_path / f"{one}.npz").predict(X) for one in ("whole", "part")]
+    np.testing.assert_array_equal(*forecasts)
+    error = said(capsys, *options[:-1], *file, "--rows", "300", status=2)
+    assert "run.npz has played 1500 rounds, but the data has only 300" in error
+
+
 # ---- errors ----
 
 
@@ -514,7 +543,8 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys, dem
         for i in range(200)
     ]
     (tmp_path / "sales.csv").write_text("\n".join(sales))
-    few = ["town,price,sold", *(f"{'ab'[i % 2]},{i},{'yn'[i % 5 % 2]}" for i in range(200))]
+    few = ["order,day,town,price,sold"]
+    few += [f"{i},2026-01-02,{'ab'[i % 2]},{i},{'yn'[i % 5 % 2]}" for i in range(200)]
     for name in ("day1", "day6", "today"):
         (tmp_path / f"{name}.csv").write_text("\n".join(few))
     (tmp_path / "points.csv").write_text(

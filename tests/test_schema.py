@@ -268,6 +268,20 @@ def test_run_save_predict(kind, tmp_path, capsys, monkeypatch):
         assert say(capsys, "predict", model, "-").out == output.read_text()
 
 
+@every_format
+def test_ids_stand_beside_the_forecasts_as_in_the_file(kind, tmp_path, capsys):
+    names = ["007", "7", "1.50", "true", "2026-01-01 00:00:00", "NA", "", "a,b"]
+    for ids in (names * 50, range(400)):
+        day, model = written(DAY1.assign(key=ids), tmp_path / f"day.{kind}"), tmp_path / "m.npz"
+        named = "--learner", "LinearRidge", "--encode", "town", "--id", "key"
+        say(capsys, "run", day, "--label", "sold", *named, "--save", model)
+        assert okl.load(model).schema.needed == ("price", "town")
+        plain = say(capsys, "predict", model, day).out.splitlines()
+        said = io.StringIO(say(capsys, "predict", model, day, "--id", "key").out)
+        found = pd.read_csv(said, dtype=str, keep_default_na=False)
+        assert found.key.tolist() == [*map(str, ids)] and found.forecast.tolist() == plain[1:]
+
+
 def test_predict_learns_the_labels_that_are_there(tmp_path, capsys):
     model, plain = tmp_path / "model.npz", train(tmp_path)
     with_gaps = DAY6.assign(sold=DAY6.sold.where(np.arange(60) % 3 > 0))

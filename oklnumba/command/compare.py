@@ -12,8 +12,10 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
-from oklnumba.command.run import Course, print_warnings, wrap_for_classes
+from oklnumba.command.run import count_a_second, print_warnings, wrap_for_classes
 from oklnumba.core.inputs import find_labels
+from oklnumba.core.schema import Schema
+from oklnumba.protocol.class_scores import ClassScores, score_classes
 
 UNIT_ROWS = 1000  # at the begin of a regression, at most a tenth: they set the unit of the labels
 MOST_FEATURES = 2000  # with more Taylor features of degree 2 their learners are left out
@@ -48,6 +50,54 @@ def make_defaults(d: int, classification: bool) -> dict[str, Any]:
         learners["AdaGrad on Taylor"] = okl.WithFeatures(taylor, adagrad)
     scaled = {name: okl.Standardized(one) for name, one in learners.items()}
     return {"SelfTuning": okl.SelfTuning()} | scaled
+
+
+class Course:
+    """A learner and the sums of its run, in pieces, whose rows have a schema."""
+
+    def __init__(self, learner: Any, schema: Schema, labels: str = "required"):
+        self.learner, self.labels = learner, labels
+        self.classes = schema.classes is not None
+        learner._schema = schema  # pieces have no names
+        self.rounds, self.labelled, self.wrong, self.total, self.seconds = 0, 0, 0, 0.0, 0.0
+        self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
+        """Play a piece and add it to the sums."""
+        if not self.rounds:
+            okl.warm_up(self.learner)  # times are without compilation
+        run = okl.run(self.learner, X, y, labels=self.labels)
+        self.rounds += run.rounds
+        self.total += float(np.nansum(run.losses))
+        self.wrong += int(run.mistakes.sum()) if self.classes else 0
+        self.seconds += run.seconds
+        if (rounds := run.class_rounds) is not None:
+            self.parts.append(rounds)
+        if run.rounds:
+            self.last, self.labelled = run, self.labelled + int(run.labelled[-1])
+        if run.interrupted:
+            raise KeyboardInterrupt
+        return run
+
+    def score_classes(self) -> ClassScores:
+        """Return how the forecasts of classes stand beside rules of thumb."""
+        labels, scores, mistakes = map(np.concatenate, zip(*self.parts, strict=True))
+        return score_classes(labels, scores, mistakes, self.learner._loss().name)
+
+    @property
+    def sum(self) -> float:
+        """Mistakes times 100, or the sum of the losses."""
+        return 100.0 * self.wrong if self.classes else self.total
+
+    @property
+    def mean(self) -> float:
+        """Mistakes in per cent, or the mean loss."""
+        return self.sum / max(self.labelled, 1)
+
+    @property
+    def rate(self) -> int:
+        """Rounds a second, two digits."""
+        return count_a_second(self.rounds, self.seconds)
 
 
 def compare(args: argparse.Namespace) -> None:

@@ -70,6 +70,9 @@ TABLE = {  # options of the commands that read a table
     "--columns": option("the inputs; without it all other columns", **NAMES),
     "--drop": option("columns to leave out", **NAMES),
     "--encode": option("columns of text: a column of 0 and 1 for each value", **NAMES),
+    "--id": option(
+        "no input; predict writes it beside each forecast", "COLUMN", nargs=1, default=[]
+    ),
     "--dates": option("columns of dates: the day, weekday, ... of each as numbers", **NAMES),
     "--impute": option("fill gaps in columns of numbers, from the past", choices=tuple(IMPUTE)),
     "--delimiter": option("between two values of a CSV, such as ';'"),
@@ -94,6 +97,7 @@ COMMANDS = {
         "--lags": option("a time series: show it K last labels", "K", type=int),
         "--season": option("and those of K rows ago", "K", type=int),
         "--save": option("write the learner, for oklnumba.load", "MODEL.npz"),
+        "--checkpoint": option("save the run each minute; if there, go on from it", "FILE.npz"),
     },
     compare: PLAY | {"--learner": option(CALL, "NAME", **SEVERAL)},
     predict: {"model": option("what run --save wrote", "MODEL")}

@@ -4,13 +4,14 @@ import argparse
 import csv
 import sys
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 import oklnumba as okl
 from oklnumba.command.run import print_warnings
-from oklnumba.command.source import find_table
+from oklnumba.command.source import find_table, get_place
 from oklnumba.core.checks import require
 from oklnumba.core.files import find_target
 from oklnumba.core.inputs import find_labels
@@ -25,6 +26,7 @@ def predict(args: argparse.Namespace) -> None:
         find_target(args.model)  # which refuses what cannot be written
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     data = find_table(args, like=learner if learner.schema else None)
+    ids = {name: data.read_texts(get_place(args, name)) for name in args.id}
     interrupted = None
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
@@ -32,8 +34,10 @@ def predict(args: argparse.Namespace) -> None:
             for X, y in data.read_blocks():
                 columns = forecast(learner, X, y if args.learn else None)
                 if not header:
-                    header = writer.writerow(columns)
-                rows = list(zip(*(one.tolist() for one in columns.values()), strict=True))
+                    header = writer.writerow([*ids, *columns])
+                values = [one.tolist() for one in columns.values()]
+                values[:0] = (list(islice(one, len(values[0]))) for one in ids.values())
+                rows = list(zip(*values, strict=True))
                 writer.writerows(rows)
                 out.flush()
                 if len(rows) < len(X):

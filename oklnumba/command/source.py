@@ -63,18 +63,20 @@ def find_table(args: Namespace, **options: Any) -> Stream:
 
 def _open_stream(args: Namespace, **options: Any) -> Stream:
     """Return the file that the options name as a stream."""
-
-    def get_place(name: str) -> str | int:  # without a header columns have numbers
-        return int(name) if args.no_header and name.lstrip("-").isdigit() else name
-
-    named = args.columns, args.drop, args.encode, args.dates
-    columns, drop, encode, dates = ([get_place(one) for one in names] for names in named)
+    named = args.columns, args.drop + args.id, args.encode, args.dates
+    columns, drop, encode, dates = ([get_place(args, one) for one in names] for names in named)
+    label = args.label and get_place(args, args.label)
     return okl.stream(
-        args.file, label=args.label and get_place(args.label), columns=columns or None, drop=drop,
-        encode=encode, dates=dates, impute=args.impute, batch=ROWS, format=args.format,
-        header=not args.no_header, skip=args.skip, delimiter=args.delimiter, decimal=args.decimal,
-        encoding=args.encoding, **options,
+        args.file, label=label, columns=columns or None, drop=drop, encode=encode, dates=dates,
+        impute=args.impute, batch=ROWS, format=args.format, header=not args.no_header,
+        skip=args.skip, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding,
+        **options,
     )  # fmt: skip
+
+
+def get_place(args: Namespace, name: str) -> str | int:
+    """Return how ``okl.stream`` names a column: without a header they have numbers."""
+    return int(name) if args.no_header and name.lstrip("-").isdigit() else name
 
 
 def _from_arrays(
@@ -82,8 +84,8 @@ def _from_arrays(
 ) -> Stream:
     """Return arrays as a table with columns x0, x1, ... and the label y."""
     name, label, names = args.file, args.label, [f"x{j}" for j in range(X.shape[1])]
-    if args.encode or args.dates or args.impute:
-        what = "nothing else: leave out --encode, --dates and --impute"
+    if args.encode or args.dates or args.impute or args.id:
+        what = "nothing else: leave out --encode, --dates, --impute and --id"
         raise ValueError(f"{name} holds numbers, {what}")
     unknown = [one for one in (*args.columns, *args.drop) if one not in names]
     unknown += [label] if label not in (None, "y") else []

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,7 @@ def stream(
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
         schema = _match_schema(names, index, schema, label, drop)
-    parquet = dataset if _format_of(dataset) == "parquet" else None
-    return Stream(name, read, schema, batch, parquet, like is None)
+    return Stream(name, read, schema, batch, dataset, like is None)
 
 
 def _find_given_schema(like: Any) -> Schema:
@@ -184,7 +184,7 @@ class Stream:
     _read: Callable[[Schema], Pieces]
     schema: Schema
     _batch: int | None = None
-    _parquet: Any = None  # the dataset, if its files say how many rows they have
+    _dataset: Any = None  # of pyarrow, or a frame
     _fills: bool = False  # gaps, where no learner will
 
     def __post_init__(self) -> None:
@@ -221,7 +221,16 @@ class Stream:
 
     def count_rows(self) -> int | None:
         """Return the number of rows of Parquet files; None for others."""
-        return None if self._parquet is None else self._parquet.count_rows()
+        parquet = _format_of(self._dataset) == "parquet"  # which says it without reading
+        return self._dataset.count_rows() if parquet else None
+
+    def read_texts(self, column: str | int) -> Iterator[str | None]:
+        """Yield the values of a column of files as they stand there; None for nulls."""
+        (name,) = _find_columns([column], self._dataset.schema.names, "id")
+        types = _choose_types(self._dataset, self._name, Schema((), {name: ()}))
+        column_of = methodcaller("column", name)
+        parts = _scan(self._dataset, self._name, types, [name], column_of)
+        return (text for part in parts for text in part[1].cast("string").to_pylist())
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""

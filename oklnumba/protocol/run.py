@@ -3,8 +3,8 @@
 import os
 import re
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,8 @@ def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:
 
 def run(
     learner: Learner | Any, X: ArrayLike | Iterable[Any], y: ArrayLike | None = None,
-    loss: str | None = None, progress: bool = False, time_limit: float | None = None,
+    loss: str | None = None, progress: bool | Callable[[Run], None] = False,
+    time_limit: float | None = None,
     checkpoint: str | os.PathLike | None = None, every: int | None = None, *,
     record: str | int = "all", resume: bool = False, delay: int = 0, batch: int = 1,
     labels: str = "required",
@@ -131,8 +132,9 @@ def run(
         Labels, (n, K) for MultiOutput; None if X is an iterable of pairs.
     loss : str, optional
         Loss that is recorded; None: the loss that the learner minimises.
-    progress : bool
-        Show a progress bar.
+    progress : bool or function
+        Show a progress bar; or call the function with the run so far, after the block in which its
+        rounds reach 64, 128, 256 and so on.
     time_limit : float, optional
         Seconds in the learner after which the run ends, at the nearest end of a block. Blocks end
         after 64, 128, 256, ... rounds, later after multiples of the learner's largest block.
@@ -196,7 +198,7 @@ def run(
         file = Checkpoint(Path(checkpoint), every, resume, kept, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
-        _show_bar(X, y, kept.rounds, resume) if progress else nullcontext() as bar,
+        _show(progress, X, y, kept, resume) as show,
         closing(_blocks(X, y, schedule, kept, every, file, presses)) as blocks,
     ):
         for rows, coming in blocks:
@@ -214,8 +216,7 @@ def run(
                     schedule.learn(due)
                     traces[-1].sizes[-1] = learner.size
             kept.add(rows.y, traces, time.perf_counter() - begin)
-            if bar is not None:
-                bar.update(n)
+            show(n)
             if file is not None:
                 file.add(rows.X, rows.y)
         interrupted = presses.count > 0
@@ -277,13 +278,28 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
     return True
 
 
-def _show_bar(X: Any, y: Any, rounds: int, resume: bool) -> Bar:
-    """Return a progress bar of all rounds, as far as the data says how many."""
+@contextmanager
+def _show(
+    progress: bool | Callable[[Run], None], X: Any, y: Any, kept: Record, resume: bool
+) -> Iterator[Callable[[int], Any]]:
+    """Give what is called after so many rounds more; a bar knows all, if the data says them."""
+    due = max(FIRST_ROWS, 1 << kept.rounds.bit_length())
+
+    def call(rounds: int) -> None:
+        nonlocal due
+        if callable(progress) and kept.rounds >= due:
+            due = 1 << kept.rounds.bit_length()
+            progress(kept.make_run(False, False))
+
+    if callable(progress) or not progress:
+        yield call
+        return
     count = X.count_rows() if isinstance(X, Stream) else None
     if not _is_chunked(X, y):
         count = inputs.count_rows(X)
-    total = count and count + resume * rounds
-    return Bar(total=total, initial=rounds, unit=" rounds", unit_scale=True)
+    total = count and count + resume * kept.rounds
+    with Bar(total=total, initial=kept.rounds, unit=" rounds", unit_scale=True) as bar:
+        yield bar.update
 
 
 def _blocks(
