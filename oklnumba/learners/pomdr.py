@@ -74,7 +74,8 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
     def _make_work(self, state: loops.POMDRState, rooms: dict[int, int]) -> loops.Work:
         width, d = max(rooms[ATOMS], self._hyper.hints), len(state.atoms)
         rows, points = aligned_zeros(PASS_ROWS, width), aligned_zeros(PASS_ROWS, d)
-        return loops.Work(*aligned_zeros(3, width), rows, points)
+        k, q, k_last = aligned_zeros(3, width)
+        return loops.Work(k, q, k_last, rows, points)
 
     @property
     def norm(self) -> float:
