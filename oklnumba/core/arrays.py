@@ -99,8 +99,9 @@ class Declared(NamedTuple):
     """What the annotation of an array says."""
 
     axes: tuple[str | int, ...]
-    marks: frozenset[Mark]
+    marks: tuple[Mark, ...]
     is_integer: bool
+    grows: bool  # along a count
 
 
 # The annotations of a NamedTuple by field: of an array, or the NamedTuple of several.
@@ -108,25 +109,24 @@ read_layout = cache(partial(get_type_hints, include_extras=True))
 
 
 @cache
-def list_declared(layout: Any) -> dict[str, Declared]:
-    """Return what is declared of each array of a state, by name."""
+def list_declared(layout: Any, grows: frozenset[tuple[str | int, int]]) -> dict[str, Declared]:
+    """Return what is declared of each array of a state, by name; grows : axes, and their counts."""
     declared: dict[str, Declared] = {}
     for name, hint in read_layout(layout).items():
         if said := getattr(hint, "__metadata__", ()):
-            axes = tuple(one for one in said if not isinstance(one, Mark))
-            marks = frozenset(one for one in said if isinstance(one, Mark))
-            declared[name] = Declared(axes, marks, hint.__origin__ == Integers)
+            axes = tuple(dict(grows).get(one, one) for one in said if not isinstance(one, Mark))
+            marks = tuple(one for one in said if isinstance(one, Mark))
+            along_count = any(isinstance(axis, int) for axis in axes)
+            declared[name] = Declared(axes, marks, hint.__origin__ == Integers, along_count)
         else:
-            declared |= list_declared(hint)
+            declared |= list_declared(hint, grows)
     return declared
 
 
 def build(layout: Callable[..., StateT], named: dict[str, np.ndarray]) -> StateT:
     """Return the state of these arrays."""
-    fields: dict[str, Any] = {}
-    for name, hint in read_layout(layout).items():
-        fields[name] = named[name] if hasattr(hint, "__metadata__") else build(hint, named)
-    return layout(**fields)
+    fields = read_layout(layout).items()
+    return layout(*[named[name] if name in named else build(hint, named) for name, hint in fields])
 
 
 def list_arrays(state: Any) -> dict[str, np.ndarray]:

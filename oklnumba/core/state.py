@@ -88,27 +88,24 @@ class State(Generic[StateT, WorkT]):
 
     def _make_state(self, **lengths: int) -> None:
         """Make the state, zero, of these fixed lengths, without room to grow."""
-        self._arrays_declared = arrays.list_declared(self._layout)
+        self._arrays_declared = arrays.list_declared(self._layout, frozenset(self._GROWS.items()))
         self._lengths = lengths
-        axes = {axis for name in self._arrays_declared for axis in self._find_axes(name)}
+        axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
         own = axes - self._SHARES_ROOM.keys()
         rooms = {axis: 0 for axis in own if isinstance(axis, int)}
         zeros = {
-            name: arrays.make_array(one, self._find_shape(name, rooms))
+            name: arrays.make_array(one, self._find_shape(one, rooms))
             for name, one in self._arrays_declared.items()
         }
         if "counts" in zeros:
             self._counts = zeros["counts"]
         self._exchange(arrays.build(self._layout, zeros), rooms)
 
-    def _find_axes(self, name: str) -> list[str | int]:
-        return [self._GROWS.get(axis, axis) for axis in self._arrays_declared[name].axes]
-
-    def _find_shape(self, name: str, rooms: dict[int, int]) -> list[int]:
+    def _find_shape(self, declared: arrays.Declared, rooms: dict[int, int]) -> list[int]:
         share = self._SHARES_ROOM
         return [
             self._lengths[axis] if isinstance(axis, str) else rooms[share.get(axis, axis)]
-            for axis in self._find_axes(name)
+            for axis in declared.axes
         ]
 
     def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
@@ -132,15 +129,14 @@ class State(Generic[StateT, WorkT]):
     def _grow(self, rooms: dict[int, int]) -> StateT:
         """Return the state with this room."""
         self._settle()
-        grown = {
-            name: self._grow_array(name, old, self._find_shape(name, rooms))
-            for name, old in arrays.list_arrays(self._state).items()
-        }
+        grown = arrays.list_arrays(self._state)
+        for name, one in self._arrays_declared.items():
+            if one.grows:
+                grown[name] = self._grow_array(name, grown[name], self._find_shape(one, rooms))
         return arrays.build(self._layout, grown)
 
     def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
-        fixed = all(isinstance(axis, str) for axis in self._find_axes(name))
-        return old if fixed else arrays.grow_array(self._arrays_declared[name], old, shape)
+        return arrays.grow_array(self._arrays_declared[name], old, shape)
 
     def _choose_room(self, axis: int, least: int) -> int:
         """Return the new room of a count; buffers at least double."""
@@ -158,7 +154,7 @@ class State(Generic[StateT, WorkT]):
         """Free the arrays along a count whose entries are no longer needed."""
         self._counts[axis] = 0
         kept = {
-            name: self._cut(name, old).copy() if axis in self._find_axes(name) else old
+            name: self._cut(name, old).copy() if axis in self._arrays_declared[name].axes else old
             for name, old in arrays.list_arrays(self._state).items()
         }
         self._exchange(arrays.build(self._layout, kept), self._rooms | {axis: 0})
@@ -169,7 +165,7 @@ class State(Generic[StateT, WorkT]):
         """Return the part of an array that is in use (a view)."""
         used = [
             self._lengths[axis] if isinstance(axis, str) else int(self._counts[axis])
-            for axis in self._find_axes(name)
+            for axis in self._arrays_declared[name].axes
         ]
         return array[tuple(map(slice, used))]
 

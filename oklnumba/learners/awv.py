@@ -69,7 +69,7 @@ def share_trace(
         raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
     arrays = trace.predictions, *trace.certificate
     forecasts, *sums = [a.reshape(-1, len(totals)) for a in arrays]
-    return results._replace(forecasts=forecasts), Certificate(totals, *sums)
+    return AWVResults(forecasts, *results[1:]), Certificate(totals, *sums)
 
 
 def make_forgetting(discount: float, lam: float) -> Forgetting:

@@ -28,7 +28,6 @@ from oklnumba.learners import awv
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
-NO_SIZES = np.empty(0, dtype=np.int64)  # those of a trace take their place
 BORDERS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
 
 
@@ -37,7 +36,7 @@ class Work(NamedTuple):
 
     space: loops.Space
     model: loops.Model
-    sampled: loops.Sampled
+    block: tuple  # Z, ranks, borders, gains of Sampled
 
 
 class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
@@ -142,7 +141,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         )  # fmt: skip
         ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((BORDERS, self._outputs))
         Z, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(BORDERS, cap)
-        return Work(space, model, loops.Sampled(Z, ranks, borders, gains, NO_SIZES))
+        return Work(space, model, (Z, ranks, borders, gains))
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
@@ -156,8 +155,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            space, model, sampled = self._work
-            sampled = sampled._replace(sizes=trace.sizes)
+            space, model, block = self._work
+            sampled = loops.Sampled(*block, trace.sizes)
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 

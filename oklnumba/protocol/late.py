@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
     def cut(self, start: int, stop: int | None = None) -> "Rows":
         """Return rows start to stop (views)."""
-        return Rows(*(a[start:stop] for a in self))
+        return Rows(*[a[start:stop] for a in self])
 
 
 class Schedule:

@@ -71,7 +71,6 @@ class Record:
         for name in () if self.counted else MISTAKES:
             self.columns.pop(name, None)
             part.pop(name, None)
-        rounds = self.rounds + np.arange(1, len(y) + 1)
         self.rounds += len(y)
         self.clock.seconds += seconds
         self.clock.readings.append((self.rounds, self.clock.seconds))
@@ -80,7 +79,7 @@ class Record:
             return
         if len(self.clock.readings) == 2 * READINGS:
             self.clock.readings = self.clock.readings[1::2]
-        self._add_sums(part, rounds)
+        self._add_sums(part, np.arange(self.rounds - len(y), self.rounds) + 1)
         self._append_some(part)
 
     def _record_late(self, y: np.ndarray, traces: list[Trace]) -> Rows:

@@ -211,6 +211,7 @@ class Engine(State[StateT, WorkT], Params):
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
             has_matrix = any(isinstance(one, Precomputed) for one in kernels)
             self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, has_matrix)
+            self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
             self._start(d)
         except BaseException:
             self._clear()
@@ -231,7 +232,7 @@ class Engine(State[StateT, WorkT], Params):
             self._expected = self._played + max(n, coming)
             trace = self._trace(n)
             try:
-                for rows, block in cut_blocks(X, self._traits.block_rows, self._in_force.scales):
+                for rows, block in cut_blocks(X, self._in_force.block_rows, self._in_force.scales):
                     self._play(block, y[rows], trace.rows(rows.start, rows.stop))
             except FloatingPointError as error:
                 self._fault = error
@@ -247,18 +248,18 @@ class Engine(State[StateT, WorkT], Params):
 
     def _play_inside(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rows for another learner, which calls this only: ``_play`` has room for a block."""
-        if len(X) <= self._traits.block_rows:
+        if len(X) <= self._in_force.block_rows:
             return self._play(inputs.scale_columns(X, self._in_force.scales), y, trace)
-        for rows, x in cut_blocks(X, self._traits.block_rows, self._in_force.scales):
+        for rows, x in cut_blocks(X, self._in_force.block_rows, self._in_force.scales):
             self._play(x, y[rows], trace.rows(rows.start, rows.stop))
 
     def _forecast_inside(self, X: np.ndarray) -> np.ndarray:
         """Return forecasts for another learner, which calls this in place of ``_forecast``."""
         if not self._ready():  # 0 before any data, though a simplex starts in its centre
             return np.zeros_like(empty_per_round(len(X), self._outputs))
-        if len(X) <= self._traits.block_rows:
+        if len(X) <= self._in_force.block_rows:
             return self._forecast(inputs.scale_columns(X, self._in_force.scales))
-        blocks = cut_blocks(X, self._traits.block_rows, self._in_force.scales)
+        blocks = cut_blocks(X, self._in_force.block_rows, self._in_force.scales)
         return np.concatenate([self._forecast(x) for rows, x in blocks])
 
     def _trace(self, n: int) -> Trace:

@@ -94,9 +94,8 @@ class Learner(Engine[StateT, WorkT]):
     def predict_one(self, x: ArrayLike) -> float:
         """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data."""
         with self._lock:
-            self._refuse_fault()
             single = self._single
-            if single is not None and single.take_point(x):
+            if single is not None and self._fault is None and single.take_point(x):
                 X = single.X
             else:
                 X = inputs.as_point(x, self._width, schema=self._schema_for(x))
@@ -122,7 +121,7 @@ class Learner(Engine[StateT, WorkT]):
             out = empty_per_round(X.shape[0], self._outputs)
             out[:] = 0.0
             if self._ready():
-                for rows, block in cut_blocks(X, self._traits.block_rows, self._in_force.scales):
+                for rows, block in cut_blocks(X, self._in_force.block_rows, self._in_force.scales):
                     out[rows] = self._forecast(block)
                 self._refuse_not_finite(out)
         return out
@@ -130,7 +129,8 @@ class Learner(Engine[StateT, WorkT]):
     def learn_one(self, x: ArrayLike, y: float | None = None) -> Self:
         """Play one round: forecast ``x`` (not returned), learn its label ``y``; return self."""
         with self._lock:
-            self._refuse_fault()
+            if self._fault is not None:
+                self._refuse_fault()
             single, schema = self._single, self._schema
             is_plain = single and (schema is None or not (schema.classes or schema.impute))
             if is_plain and single.take_point(x) and single.take_label(y):

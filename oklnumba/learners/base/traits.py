@@ -31,6 +31,7 @@ class InForce(NamedTuple):
     unscaled: dict[str, object]  # the kernels before that
     scales: np.ndarray | None = None  # of a Metric: the state is that of the scaled inputs
     has_matrix: bool = False  # whether a kernel is Precomputed
+    block_rows: int = PLAY_ROWS  # of the traits
 
 
 NOT_IN_FORCE = InForce(None, {})  # before any data
