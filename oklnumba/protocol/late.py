@@ -40,7 +40,7 @@ class Schedule:
         self.optional, self.at_once = given == "optional", delay == 0 and batch == 1
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
-        self.season = learner._traits.season  # until a gap is warned of
+        self.season = learner._traits.season if self.optional else None  # until a gap is warned of
         self.waiting: Rows | None = None  # the rounds after those learned
         late = None if self.at_once else learner._refuses_late
         if self.words and (name := learner._traits.needs_each_label or late):
