@@ -22,7 +22,7 @@ from oklnumba.core.params import (
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
 from oklnumba.hot.primitives.dictionary import RANK
-from oklnumba.hot.primitives.jit import ATOMS, enter
+from oklnumba.hot.primitives.jit import ATOMS, Array, Integers, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
@@ -36,7 +36,7 @@ class Work(NamedTuple):
 
     space: loops.Space
     model: loops.Model
-    block: tuple  # Z, ranks, borders, gains of Sampled
+    block: tuple[Array, Integers, Array, Array]  # Z, ranks, borders, gains of Sampled
 
 
 class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
