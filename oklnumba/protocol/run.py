@@ -4,7 +4,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,7 @@ def run(
         file = Checkpoint(Path(checkpoint), every, resume, kept, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
-        _show(progress, X, y, kept, resume) as show,
+        _show(progress, X, y, kept, resume) if progress else nullcontext() as show,
         closing(_blocks(X, y, schedule, kept, every, file, presses)) as blocks,
     ):
         for rows, coming in blocks:
@@ -216,7 +217,8 @@ def run(
                     schedule.learn(due)
                     traces[-1].sizes[-1] = learner.size
             kept.add(rows.y, traces, time.perf_counter() - begin)
-            show(n)
+            if show is not None:
+                show(n)
             if file is not None:
                 file.add(rows.X, rows.y)
         interrupted = presses.count > 0
@@ -283,16 +285,8 @@ def _show(
     progress: bool | Callable[[Run], None], X: Any, y: Any, kept: Record, resume: bool
 ) -> Iterator[Callable[[int], Any]]:
     """Give what is called after so many rounds more; a bar knows all, if the data says them."""
-    due = max(FIRST_ROWS, 1 << kept.rounds.bit_length())
-
-    def call(rounds: int) -> None:
-        nonlocal due
-        if callable(progress) and kept.rounds >= due:
-            due = 1 << kept.rounds.bit_length()
-            progress(kept.make_run(False, False))
-
-    if callable(progress) or not progress:
-        yield call
+    if callable(progress):
+        yield partial(_call_when_due, progress, kept)
         return
     count = X.count_rows() if isinstance(X, Stream) else None
     if not _is_chunked(X, y):
@@ -300,6 +294,13 @@ def _show(
     total = count and count + resume * kept.rounds
     with Bar(total=total, initial=kept.rounds, unit=" rounds", unit_scale=True) as bar:
         yield bar.update
+
+
+def _call_when_due(progress: Callable[[Run], None], kept: Record, n: int) -> None:
+    """Call the function if these n rounds reach 64, 128, 256, ... rounds."""
+    due = max(FIRST_ROWS, 1 << (kept.rounds.bit_length() - 1))
+    if kept.rounds - n < due <= kept.rounds:
+        progress(kept.make_run(False, False))
 
 
 def _blocks(
