@@ -17,6 +17,7 @@ SCALE, COEF0, DEGREE = range(3)
 PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
 TILE = 512  # points; of kernel_product
 PASS_ROWS = 16  # in one pass over a dictionary, which may outgrow the caches
+WIDE = 512  # inputs from which on several rounds take one pass
 
 
 @hot
@@ -163,13 +164,14 @@ def kernel_rows(kernel, X, first, stop, atoms, start, m, out, at):
 def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
     """Write k(x_t, atoms), m values; return how many atoms there were when the pass was made.
 
-    From round ``first`` on, PASS_ROWS rounds take one pass over the atoms. Atoms that join in these
-    rounds are added to each row in its round. known : what the round before returned; rows :
+    From round ``first`` on, PASS_ROWS rounds take one pass over the atoms, of narrow inputs one
+    round. Atoms that join in these rounds are added to each row in its round. known : what the round before returned; rows :
     (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
     """
-    at, start, stop = (t - first) % PASS_ROWS, known, t + 1
+    most = PASS_ROWS if X.shape[1] >= WIDE else 1  # the columns of atoms that join take longer
+    at, start, stop = (t - first) % most, known, t + 1
     if at == 0:
-        known, start, stop = m, 0, smaller(t + PASS_ROWS, X.shape[0])
+        known, start, stop = m, 0, smaller(t + most, X.shape[0])
     if start < m:
         kernel_rows(kernel, X, t, stop, atoms, start, m, rows, at)
     row = rows[at]
