@@ -165,8 +165,8 @@ def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
     """Write k(x_t, atoms), m values; return how many atoms there were when the pass was made.
 
     From round ``first`` on, PASS_ROWS rounds take one pass over the atoms, of narrow inputs one
-    round. Atoms that join in these rounds are added to each row in its round. known : what the round before returned; rows :
-    (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
+    round. Atoms that join in these rounds are added to each row in its round. known : what the
+    round before returned; rows : (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
     """
     most = PASS_ROWS if X.shape[1] >= WIDE else 1  # the columns of atoms that join take longer
     at, start, stop = (t - first) % most, known, t + 1
