@@ -242,7 +242,7 @@ CASES = {
     "both like and columns": ("", "read('f.csv', like=named, columns=['a'], label='y')",
         "leave out columns", "found = read('f.csv', like=named, label='y')", NAMED),
     "columns of LIBSVM": ("write('f.svm', '1 1:2 2:4\\n3 2:1\\n')", "read('f.svm', drop=['a'])",
-        "leave out label, columns, drop and encode", "found = read('f.svm')",
+        "leave out label, drop, columns, encode, dates and impute", "found = read('f.svm')",
         "play([[2.0, 4.0], [0.0, 1.0]], [1.0, 3.0])"),
     "fewer columns of LIBSVM": (
         "write('f.svm', '1 1:2\\n3 2:1\\n'); learner.partial_fit(np.eye(3), [1, 2, 3])",
