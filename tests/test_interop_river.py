@@ -343,11 +343,11 @@ def test_self_tuning_waits_for_its_next_restart(growths, monkeypatch):
         forecast = given.predict_one(sparse[t])
         less = without.predict_one({key: full[t][key] for key in "ab"})
         known.predict_one(full[t])
-        # What the layers forecast; trees on residuals have seen what was forecast before.
-        layers, theirs = (one._player._residuals.forecasts[0, 0] for one in (given, known))
         # known: at first all scales are 1, so up to the first restart a column of zeros is one too
-        found, expected = (forecast, less) if t < 128 else (layers, theirs)
-        assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+        pair = forecast, less
+        if t >= 128:  # of the layers: trees on residuals have seen what was forecast before
+            pair = [one._player._residuals.forecasts[0, 0] for one in (given, known)]
+        assert_allclose(*pair, rtol=1e-6, atol=1e-7)
         given.learn_one(sparse[t], y[t])
         known.learn_one(full[t], y[t])
         without.learn_one({key: full[t][key] for key in "ab"}, y[t])
