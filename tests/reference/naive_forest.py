@@ -22,7 +22,7 @@ def best_split(X, only_two, Y, state):
     """The split of the largest gain, rows below it, and the state of the random numbers."""
     best, below = None, None
     for j, x in enumerate(X.T):
-        if x.min() == x.max() or (abs(Y - Y[0]) <= 1e-9).all():
+        if x.min() == x.max() or (abs(Y - Y[0]) <= 1e-6).all():
             continue
         state = 48271 * state % PRIME
         u = state / PRIME
@@ -32,7 +32,7 @@ def best_split(X, only_two, Y, state):
         under = x <= threshold
         apart = Y[under].mean(axis=0) - Y[~under].mean(axis=0)
         gain = under.sum() * (~under).sum() * (apart**2).sum() * (u if only_two else 1.0)
-        if best is None or gain > best[0] * (1 + 1e-9):
+        if best is None or gain > best[0] * (1 + 1e-6):
             best, below = (gain, j, threshold), under
     return best, below, state
 

@@ -33,8 +33,9 @@ COLUMN, THRESHOLD, CHILD, ROUNDS = range(4)
 NUMBERS = 4
 SEEN, RANDOM = range(2)  # entries of the progress
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
-# Gains and labels that differ by less are equal: rounding chooses no input, and splits no node.
-SAME_GAIN, SAME_LABEL = 1.0 + 1e-9, 1e-9
+# Gains and labels that differ by less are equal: rounding, of residuals too, chooses no input and
+# splits no node.
+SAME_GAIN, SAME_LABEL = 1.0 + 1e-6, 1e-6
 
 
 class Trees(NamedTuple):
