@@ -54,10 +54,8 @@ class Record:
     counted: bool = True  # whether all rounds so far had mistakes
     columns: dict[str, list[np.ndarray]] = field(default_factory=dict)  # in pieces
     unsaved: Rows = field(default_factory=dict)  # the last round, where ``kept`` drops it
-    sums: tuple[np.ndarray | float, np.ndarray | int] = (
-        0.0,
-        0,
-    )  # of losses and mistakes, unless all rounds are stored
+    # Of losses and mistakes, unless all rounds are stored.
+    sums: tuple[np.ndarray | float, np.ndarray | int] = (0.0, 0)
     first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, likewise
     data: tuple[np.ndarray, np.ndarray] | None = None  # the arrays X and y, if they have all rounds
 
