@@ -91,3 +91,13 @@ def test_new_trees_learn_more_rows_than_a_block_has(monkeypatch):
     expected = play(X, Y, [])[0]
     monkeypatch.setattr(settings, "BLOCK_ROWS", 5)  # the trees of round 192 learn 12 rows at once
     assert_array_equal(play(X, Y, range(0, N, 4))[0], expected)
+
+
+def test_an_output_that_differs_by_rounding_chooses_no_split():
+    X, Y = stream("plain", 2)
+    Y[:, 1] = -1.0  # as a class that no row has yet, whose residuals are rounding
+    alone = play(X, Y[:, :1], [])[0][:, :, 0]
+    Y[:, 1] += np.random.default_rng(1).integers(-4, 5, N) * 2.0**-53
+    both = play(X, Y, [])[0]
+    assert_array_equal(both[:, :, 0], alone)
+    assert_allclose(both[1:, :, 1], -1.0, rtol=1e-14)

@@ -130,8 +130,9 @@ class Forest(State[loops.Trees, Any]):
         X = np.ascontiguousarray(X.T)
         low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
         only_two = bool(((X == low) | (X == high)).all())
-        offset, unit = Y.mean(axis=0), Y.std(axis=0)
-        unit[unit == 0.0] = 1.0
+        offset, unit, size = Y.mean(axis=0), Y.std(axis=0), np.abs(past.cut).max(axis=0)
+        # Residuals of equal labels are rounding, which splits no node.
+        unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
         growths = []
         for i in range(settings.TREES):
