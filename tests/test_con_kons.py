@@ -117,6 +117,7 @@ def test_the_theorem_on_con_kons(kind, rule, mu):
     X = inputs(kind, N, 2, rng)
     F, joins = features(GAUSSIAN, X), dictionary(rule, GAUSSIAN, X, mu)
     gap = max(widest_gap(F, joins), 1e-12)
+    inside = np.sqrt(mu) if rule == "ALD" else np.inf  # NONS-ALD: |V| <= sqrt(mu) sum |g|
     for how in ("coins", "function", "against"):
         given = None if how == "against" else labels(how, X, rng)
         answer = against if given is None else (lambda t, p, y=given: y[t])
@@ -127,6 +128,8 @@ def test_the_theorem_on_con_kons(kind, rule, mu):
                 game, y, m = con_kons(F, joins, answer, loss, C, alpha, eta, norm)
                 value, free = naive.LOSS_VALUES[loss], norm == 0.0
                 played = value(game.forecasts, y).sum()
+                V = np.linalg.norm(game.slopes @ game.outside)
+                assert V <= inside * np.abs(game.slopes).sum() + 1e-9
                 for f in competitors(F, y, C, rng):
                     if not free:
                         f = f * min(1.0, norm / max(np.linalg.norm(f), 1e-12))
