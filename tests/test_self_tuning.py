@@ -232,19 +232,22 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     assert ensemble.replayed >= 510  # nearly all is done
 
 
-@pytest.mark.parametrize("around", [None, okl.Standardized, okl.MultiOutput])
+def in_experts(learner):
+    return okl.Experts([learner], B=None)
+
+
+@pytest.mark.parametrize("around", [None, okl.Standardized, okl.MultiOutput, in_experts])
 def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     X, y = stream()
     learner, labels = okl.SelfTuning(BUDGET), y[:, None] if around is okl.MultiOutput else y
-    given = around(learner) if around is okl.Standardized else learner
+    given = around(learner) if around not in (None, okl.MultiOutput) else learner
     learner = OnlineRegressor(given, shuffle=False).fit(X[:400], labels[:400]).learner_
     learner.save(tmp_path / "learner.npz", exact=True)
     monkeypatch.setattr(constants, "GROWTHS", (*constants.GROWTHS[:4], 400, 768))
     wrapped = around(okl.SelfTuning(BUDGET)) if around else okl.SelfTuning(BUDGET)
     wrapped.partial_fit(X[:399], labels[:399])
-    inner = (
-        wrapped.learners_[0] if around is okl.MultiOutput else getattr(wrapped, "_inner", wrapped)
-    )
+    first_of = {okl.MultiOutput: "learners_", in_experts: "_experts"}.get(around)
+    inner = getattr(wrapped, first_of)[0] if first_of else getattr(wrapped, "_inner", wrapped)
     inner._restarts.schedule = {32: 24, 400: 375, 512: 384}
     okl.run(wrapped, X[399:400], labels[399:400])
     expected = okl.run(wrapped, X[400:], labels[400:]).predictions
