@@ -14,7 +14,7 @@ import oklnumba as okl
 from oklnumba import theory
 from oklnumba.components.kernels import Kernel, compute_gradients
 from oklnumba.components.metric import measure_scales
-from oklnumba.core.paced import finish
+from oklnumba.core.guard import finish
 from oklnumba.core.params import Params
 from tests.battery import CASES, SAMPLERS, assert_same_proofs, by_hand, make, stream
 from tests.checks import refused

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core import guard
-from oklnumba.core.paced import finish
+from oklnumba.core.guard import finish
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.interop import OnlineRegressor
 from oklnumba.learners.self_tuning import settings as constants

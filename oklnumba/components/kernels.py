@@ -351,14 +351,6 @@ def check_kernel(name: str, kernel: Any) -> Kernel:
     return kernel
 
 
-def list_kernels(params: Any) -> list[Kernel]:
-    """Return the kernels among hyper-parameters."""
-    values = [getattr(params, name, None) for name in ("kernel", "kernels")]
-    if isinstance(values[1], list | tuple):
-        values = [values[0], *values[1]]
-    return [one for one in values if isinstance(one, Kernel)]
-
-
 def kernel_code(kernel: Any) -> tuple[int, np.ndarray]:
     """Return a kernel's code and numbers for the hot loops; ValueError for anything else."""
     return check_kernel("kernel", kernel)._code()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
-from oklnumba.hot.primitives.factor import ROUND, Factor, PassWork, Pending, finish_pending
+from oklnumba.hot.primitives.factor import ROUND, Factor, PassWork, finish_pending
 from oklnumba.hot.primitives.jit import PADDED, SPARSE, Integers, Mark
 from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER, Forgetting
 
@@ -148,15 +148,6 @@ def make_array(declared: Declared, shape: list[int]) -> np.ndarray:
     return zero_pages(*shape) if SPARSE in declared.marks else aligned_zeros(*shape)
 
 
-def grow_array(declared: Declared, old: np.ndarray, shape: list[int]) -> np.ndarray:
-    """Return the array itself if it has this shape, else a longer copy."""
-    if shape == list(old.shape):
-        return old
-    larger = make_array(declared, shape)
-    larger[tuple(slice(n) for n in old.shape)] = old
-    return larger
-
-
 def triangle_rows(U: np.ndarray, r: int) -> Iterator[np.ndarray]:
     """Yield what U, (..., lines, cap), packed or not, has right of the diagonal in r columns."""
     lines, cap = U.shape[-2:]
@@ -211,11 +202,6 @@ def write_lower_rows(L: np.ndarray, value: np.ndarray) -> None:
 
 
 # ---- factors U' D U (hot/primitives/factor.py) ----
-
-
-def make_pending(factors: tuple[int, ...], columns: int) -> Pending:
-    """Return room for the pending rounds of factors in an array of this shape."""
-    return Pending(np.zeros((*factors, 2), dtype=np.int64), *aligned_zeros(3, *factors, columns))
 
 
 def make_pass_work(U: np.ndarray) -> PassWork:

@@ -1,15 +1,13 @@
-"""Locks, threads, and Ctrl-C."""
+"""Locks, threads, and long work in pieces."""
 
 import functools
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
@@ -18,6 +16,7 @@ from oklnumba.core.checks import P
 
 S = TypeVar("S")
 T = TypeVar("T")
+Paced = Generator[None, None, T]  # a work, with its result
 FEWEST_ROUNDS = 64  # for fewer, threads cost more than they bring
 
 
@@ -39,44 +38,6 @@ def new_lock(owner: Any) -> Any:
     """Return a lock for an object, its ``_lock``, which a forked child finds free."""
     _locked.add(owner)
     return threading.RLock()
-
-
-# ---- Ctrl-C ----
-
-
-@dataclass
-class Presses:
-    """How often Ctrl-C was pressed, and whether the run waits for data, when nothing changes."""
-
-    count: int = 0
-    waiting: bool = False
-
-
-@contextmanager
-def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
-    """Count presses of Ctrl-C; the second, or any while ``waiting``, raises KeyboardInterrupt.
-
-    Works in the main thread only. SIGTERM counts where it raises KeyboardInterrupt, as in the
-    command line, or with ``terminate``.
-    """
-    presses, handlers = Presses(), {}
-
-    def note(number: int, frame: Any) -> None:
-        presses.count += 1
-        if presses.count > 1 or presses.waiting:
-            raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        found = signal.getsignal(number)  # None if it is not Python's: it could not be given back
-        counts = callable(found) if number == signal.SIGINT else terminate and found is not None
-        if counts or found is signal.default_int_handler:
-            with suppress(ValueError):  # in another thread, or where Python is embedded in one
-                handlers[number] = signal.signal(number, note)
-    try:
-        yield presses
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 # ---- threads ----
@@ -194,3 +155,28 @@ def _get_pool() -> ThreadPoolExecutor:
         if _pool is None:
             _pool = ThreadPoolExecutor(count_cores(), "oklnumba")
         return _pool
+
+
+# ---- long work in small pieces, between which rounds may be played ----
+
+
+def finish(work: Paced[T]) -> T:
+    """Do all that is left of a work in one go; return the result."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+
+
+def do_each(works: Sequence[Paced[T]], at_once: bool) -> Paced[list[T]]:
+    """Return the results of works that do not change the same data.
+
+    at_once : all now, on all cores; else piece by piece, one work after the other.
+    """
+    if at_once:
+        return run_together([functools.partial(finish, work) for work in works])
+    results = []
+    for work in works:
+        results.append((yield from work))
+    return results

@@ -136,7 +136,12 @@ class State(Generic[StateT, WorkT]):
         return arrays.build(self._layout, grown)
 
     def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
-        return arrays.grow_array(self._arrays_declared[name], old, shape)
+        """Return the array itself if it has this shape, else a longer copy."""
+        if shape == list(old.shape):
+            return old
+        larger = arrays.make_array(self._arrays_declared[name], shape)
+        larger[tuple(map(slice, old.shape))] = old
+        return larger
 
     def _choose_room(self, axis: int, least: int) -> int:
         """Return the new room of a count; buffers at least double."""

@@ -2,9 +2,11 @@
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from numpy.typing import ArrayLike
 from oklnumba.core import checks, inputs
 from oklnumba.core.checks import repr_short
 from oklnumba.core.display import Bar
-from oklnumba.core.guard import Presses, catch_ctrl_c
 from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
@@ -30,6 +31,41 @@ from oklnumba.protocol.runs import Run
 FEWEST_EQUAL = 30  # labels of a block that is warned of
 LONG_SHARE = 0.05  # of the rows, at least, in such a block
 CHANCE = 1e-6  # that a random order has such a block, at most
+
+
+@dataclass
+class Presses:
+    """How often Ctrl-C was pressed, and whether the run waits for data, when nothing changes."""
+
+    count: int = 0
+    waiting: bool = False
+
+
+@contextmanager
+def catch_ctrl_c(terminate: bool = False) -> Iterator[Presses]:
+    """Count presses of Ctrl-C; the second, or any while ``waiting``, raises KeyboardInterrupt.
+
+    Works in the main thread only. SIGTERM counts where it raises KeyboardInterrupt, as in the
+    command line, or with ``terminate``.
+    """
+    presses, handlers = Presses(), {}
+
+    def note(number: int, frame: Any) -> None:
+        presses.count += 1
+        if presses.count > 1 or presses.waiting:
+            raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        found = signal.getsignal(number)  # None if it is not Python's: it could not be given back
+        counts = callable(found) if number == signal.SIGINT else terminate and found is not None
+        if counts or found is signal.default_int_handler:
+            with suppress(ValueError):  # in another thread, or where Python is embedded in one
+                handlers[number] = signal.signal(number, note)
+    try:
+        yield presses
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _is_chunked(X: Any, y: Any) -> bool:

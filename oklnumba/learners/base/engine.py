@@ -29,8 +29,8 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.features import Features
-from oklnumba.components.kernels import Kernel, Precomputed, list_kernels
-from oklnumba.components.metric import split_metric
+from oklnumba.components.kernels import Kernel, Precomputed
+from oklnumba.components.metric import as_list, split_metric
 from oklnumba.core import inputs
 from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.inputs import cut_blocks
@@ -39,6 +39,8 @@ from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
 from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
+
+KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
 
 
 def empty_per_round(n: int, outputs: int) -> np.ndarray:
@@ -124,8 +126,10 @@ class Engine(State[StateT, WorkT], Params):
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
         if self._width is None or self._in_force.has_matrix:
-            for kernel in list_kernels(self._in_force.hyper or self):
-                kernel._check_points(X)
+            given = vars(self._in_force.hyper or self)
+            for kernel in [one for name in KERNELS & given.keys() for one in as_list(given[name])]:
+                if isinstance(kernel, Kernel):
+                    kernel._check_points(X)
 
     def _facts(self) -> Facts:
         """Return what a run says of the learner as it is now."""
@@ -204,8 +208,8 @@ class Engine(State[StateT, WorkT], Params):
         params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
         try:
-            kernels, scales = list_kernels(SimpleNamespace(**params)), None
-            unscaled = {name: params[name] for name in {"kernel", "kernels"} & params.keys()}
+            unscaled, scales = {name: params[name] for name in KERNELS & params.keys()}, None
+            kernels = [one for given in unscaled.values() for one in as_list(given)]
             for name, given in unscaled.items():
                 params[name], scales = split_metric(name, given)
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths

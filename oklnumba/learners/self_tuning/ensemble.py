@@ -11,9 +11,8 @@ from itertools import accumulate, chain
 
 import numpy as np
 
-from oklnumba.core.guard import run_together
+from oklnumba.core.guard import Paced, run_together
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.paced import Paced
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.primitives.jit import bind
@@ -26,13 +25,14 @@ from oklnumba.learners.self_tuning.forecasters import (
     Lasting,
     LastLabel,
     Player,
+    count_forecasts,
     recall,
 )
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NO_VIEWS, Known, Past, Rounds, Views
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NO_VIEWS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group
 from oklnumba.learners.self_tuning.regressions import Workspaces, make_rows
-from oklnumba.learners.self_tuning.scales import Scales, find_scores
+from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, STAGES
 
 
@@ -55,7 +55,7 @@ class Ensemble:
         lasting = [member for one in self._players for member in one.members]
         experts = sum(one.expert is not None for one in lasting)
         # Rows of each group in turn, the one with lags at last; of lasting members; the last label.
-        counts = [*(space.forecasts for space in spaces), len(lasting), 1]
+        counts = [*map(count_forecasts, spaces), len(lasting), 1]
         certified = [*(len(space.ridges) for space in spaces), experts]
         self._forecasts = np.zeros((sum(counts), BLOCK_ROWS, outputs))
         certificates = np.zeros((sum(certified), 3, BLOCK_ROWS, outputs))
@@ -106,7 +106,7 @@ class Ensemble:
         members with lags, (E, n, K). These come first, and learn the labels as they came.
         """
         if not rounds.was_forecast:  # else the views are those of the forecast
-            self._views = self._look(rounds.X, rounds.known)
+            self._views = self.scales.look(rounds.X, rounds.known)
         rounds = rounds._replace(views=self._views)
         self._run(self._lagged, rounds)
         if judge:
@@ -130,11 +130,6 @@ class Ensemble:
         groups = self._forecasts[: self._of_groups, :n].swapaxes(0, 1)
         return np.concatenate([self.layers.stages[:n], self.lasting.recorded, groups], axis=1)
 
-    def _look(self, X: np.ndarray, known: Known) -> Views:
-        scales, Z = self.scales, self.scales.transform(X)
-        scores = find_scores(Z, scales.knots, scales.scores) if scales.median else Z
-        return Views(Z, scores, scales.add_lags(Z, known))
-
     def end_period(self) -> np.ndarray:
         """Forget what labels no longer fill: the range of the layers, and the unit of PA-I's C.
 
@@ -149,7 +144,7 @@ class Ensemble:
 
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        views = self._look(rounds.X, rounds.known)
+        views = self.scales.look(rounds.X, rounds.known)
         rounds = rounds._replace(Y=NO_LABELS, joins=True, views=views)
         calls = [group.calls(rounds) for group in self.groups if not group.is_full]
         run_together([*chain(*calls)], len(rounds.X))

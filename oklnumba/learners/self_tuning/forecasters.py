@@ -68,6 +68,11 @@ def name_forecasters(space: Space, sigma: float | None) -> list[Member | None]:
     return names + [nobody._replace(forecaster="gradient descent", step=s) for s in space.steps]
 
 
+def count_forecasts(space: Space) -> int:
+    """Return how many names those are."""
+    return 2 * len(space.ridges) + len(space.aggressiveness) + len(space.steps)
+
+
 class Forecaster:
     """Some members, which forecast each round, then learn it, in an ensemble.
 

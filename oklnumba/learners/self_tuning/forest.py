@@ -17,8 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.guard import run_together
-from oklnumba.core.paced import Paced, finish
+from oklnumba.core.guard import Paced, finish, run_together
 from oklnumba.core.state import State
 from oklnumba.hot.experts import (
     LEARNED,

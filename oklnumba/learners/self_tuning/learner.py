@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.cholesky import find_blas
-from oklnumba.core.guard import locked
+from oklnumba.core.guard import finish, locked
 from oklnumba.core.health import Part
-from oklnumba.core.paced import finish
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
@@ -21,7 +20,7 @@ from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
-from oklnumba.learners.self_tuning.forecasters import Member, Player
+from oklnumba.learners.self_tuning.forecasters import Member, Player, count_forecasts
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
@@ -257,9 +256,8 @@ class SelfTuning(Learner):
         """
         if self._width is None:  # so it stands for the learners of the leaves of a Tree
             return 0
-        members = len(self._ensemble.lasting.members) + sum(
-            one.forecasts for one in settings.SPACES
-        )
+        of_spaces = sum(map(count_forecasts, settings.SPACES))
+        members = len(self._ensemble.lasting.members) + of_spaces
         return (1 + settings.STAGES + members + AMENDED) * self._outputs
 
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.core.arrays import (
     count_lines,
     free_pages,
@@ -43,14 +42,6 @@ from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 ROUNDS = np.arange(BLOCK_ROWS)
 
 
-def make_kernel(space: Space, scales: Scales) -> Kernel:
-    """Return the kernel of a space, in the units of the scaled inputs."""
-    if space.kernel == "linear":
-        return Linear()
-    sigma = scales.sigma(space)
-    return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
-
-
 class Group(State[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
@@ -66,7 +57,7 @@ class Group(State[loops.GroupState, None], Forecaster):
         self, space: Space, scales: Scales, max_size: int, seed: list[int],
         results: loops.Results, workspaces: Workspaces,
     ):  # fmt: skip
-        self.space, self._kernel = space, make_kernel(space, scales)
+        self.space, self._kernel = space, scales.kernel(space)
         self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
         self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
         self._tree, self._offsets = scales.tree(space), scales.offsets

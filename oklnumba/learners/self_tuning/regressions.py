@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from oklnumba.core.arrays import aligned_zeros, make_pass_work, make_pending, settle, unpack
+from oklnumba.core.arrays import aligned_zeros, make_pass_work, settle, unpack
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
@@ -25,12 +25,15 @@ def make_regressions(
     ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
 ) -> loops.Regressions:
     """Return regressions of several leaves; the arrays are the state."""
-    numbers = [Forgetting(one.discount, 1.0 / one.discount, 1.0 / one.lam) for one in ridges]
+    numbers = []
+    for lam, half_life in ridges:
+        discount = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+        numbers.append(Forgetting(discount, 1.0 / discount, 1.0 / lam))
     forgetting = np.array(numbers)
     inv_d[:] = forgetting[:, 2:]
-    return loops.Regressions(
-        U, inv_d, c, totals, make_pending(U.shape[:2], U.shape[-1]), forgetting
-    )
+    columns = np.zeros((*U.shape[:2], 2), dtype=np.int64)
+    pending = Pending(columns, *aligned_zeros(3, *U.shape[:2], U.shape[-1]))
+    return loops.Regressions(U, inv_d, c, totals, pending, forgetting)
 
 
 def make_rows(n: int, spaces: Sequence[loops.Space]) -> loops.Rows:

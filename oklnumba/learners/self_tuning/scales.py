@@ -8,14 +8,14 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from oklnumba.components.kernels import Gaussian, Laplacian
+from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
-from oklnumba.core.paced import Paced, do_each
+from oklnumba.core.guard import Paced, do_each
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import Known, Past, look_back
+from oklnumba.learners.self_tuning.labels import Known, Past, Views, look_back
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
 PROBABILITIES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of smaller normal values
@@ -98,11 +98,13 @@ class Scales(NamedTuple):
         """Return the standardised inputs; columns that came later wait for the next restart."""
         return standardise(X, self.mean, self.scale)
 
-    def add_lags(self, Z: np.ndarray, known: Known) -> np.ndarray:
-        """Return standardised inputs, and behind them the differences of labels."""
+    def look(self, X: np.ndarray, known: Known) -> Views:
+        """Return the inputs as members see them; with lags the differences of labels follow."""
+        Z = self.transform(X)
+        scores = find_scores(Z, self.knots, self.scores) if self.median else Z
         changes = known.differences[..., : self.difference_mean.shape[1]].reshape(len(Z), -1)
         changes = standardise(changes, self.difference_mean, self.difference_scale)
-        return np.concatenate([Z, changes], axis=1)
+        return Views(Z, scores, np.concatenate([Z, changes], axis=1))
 
     def width(self, space: Space) -> int:
         """Return how many inputs a space sees."""
@@ -125,11 +127,14 @@ class Scales(NamedTuple):
         shares = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)
         return np.append(shares, np.zeros(d - len(shares)))  # columns that came since
 
-    def sigma(self, space: Space) -> float:
-        """Return sigma of the kernel of a space."""
-        if space.metric is None:
-            return space.width * float(self.median)
-        return space.width * float(self.tree_medians[find_trees().index(space)])
+    def kernel(self, space: Space) -> Kernel:
+        """Return the kernel of a space, in the units of the scaled inputs."""
+        if space.kernel == "linear":
+            return Linear()
+        no_tree = space.metric is None
+        median = self.median if no_tree else self.tree_medians[find_trees().index(space)]
+        sigma = space.width * float(median)
+        return Gaussian(sigma) if space.kernel == "Gaussian" else Laplacian(sigma, norm=1)
 
 
 def count_lags(outputs: int) -> int:

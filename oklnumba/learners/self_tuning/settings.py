@@ -19,11 +19,6 @@ class Ridge(NamedTuple):
     lam: float
     half_life: int | None = None  # None: nothing is forgotten
 
-    @property
-    def discount(self) -> float:
-        """The factor on the past in each round."""
-        return 1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life)
-
 
 class Space(NamedTuple):
     """Coordinates of a kernel, and the members that play on them."""
@@ -41,11 +36,6 @@ class Space(NamedTuple):
     # Whether its inputs are x and how earlier labels differ from the last one, and its labels the
     # changes from the last one. Such a space is the last of SPACES.
     lags: bool = False
-
-    @property
-    def forecasts(self) -> int:
-        """How many forecasts its members make, with AWV's of regressions that forget."""
-        return 2 * len(self.ridges) + len(self.aggressiveness) + len(self.steps)
 
 
 CAUTIOUS_AND_BOLD = 0.1, 1.0  # C of PA-I: one for noisy labels, one for labels without noise
