@@ -1,6 +1,7 @@
 """Locks, threads, and long work in pieces."""
 
 import functools
+import operator
 import os
 import sys
 import threading
@@ -102,7 +103,7 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     alone = rounds < FEWEST_ROUNDS or len(calls) < 2 or getattr(_this, "is_inside", False)
     helpers = 0 if alone else min(count_cores(), len(calls)) - 1
     if helpers < 1:
-        return [call() for call in calls]
+        return list(map(operator.call, calls))
     results: list[Any] = [None] * len(calls)
     errors: dict[int, BaseException] = {}
     waiting = iter(enumerate(calls))  # next() on it is atomic

@@ -107,18 +107,6 @@ class LayerArguments(NamedTuple):
 
 
 @hot
-def first_state(state, k, j):
-    """Return the state of aggregation j of output k."""
-    return ExpertsState(state.totals[k, j], state.squares[k, j], state.tally[k, j])
-
-
-@hot
-def final_state(state, k):
-    """Return the state of the final layer of output k."""
-    return ExpertsState(state.final_totals[k], state.final_squares[k], state.final_tally[k])
-
-
-@hot
 def keep_stage(t, j, k, forecast, B, layers, made):
     """Note what stage j forecasts now; return what it forecast when round t was asked, if known.
 
@@ -209,10 +197,10 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
     take_forecasts(n, k, layers, work)
     for j in range(layers.kinds.shape[0]):
         rule = Aggregation(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
+        experts = ExpertsState(state.totals[k, j], state.squares[k, j], state.tally[k, j])
         out = Aggregates(work.aggregates[j], work.excess)  # no bound of ML-Poly is used here
-        played, status = experts_rounds(  # after 0 rounds: only the rate of HEDGE depends on it
-            F, y, learns, rule, 0, first_state(state, k, j), work.weights, out
-        )  # fmt: skip
+        # After 0 rounds: only the rate of HEDGE depends on it.
+        played, status = experts_rounds(F, y, learns, rule, 0, experts, work.weights, out)
         if status != DONE:
             return played, status
     for t in range(n):
@@ -278,7 +266,8 @@ def final_layer_rounds(n, learns, k, offset, made, layers, work, out):
     for t in range(n):
         row = work.final[t, layers.chosen.shape[0] :]
         write_forecasts(t, k, corrections, row[0], work.B[t], regressed, layers, made, row)
-    rule, experts = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0), final_state(state, k)
+    rule = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
+    experts = ExpertsState(state.final_totals[k], state.final_squares[k], state.final_tally[k])
     written, weights = Aggregates(work.forecasts, work.regrets), work.final_weights
     played, status = experts_rounds(
         work.final[:n], work.labels, learns, rule, 0, experts, weights, written

@@ -4,7 +4,7 @@ A leaf has a dictionary I of at most max_size atoms, K_I = R'R, N regressions an
 
     z_t = (1, R^-T k_I(x_t));   max_size 0, of linear members: z_t = (1, x_t)
     ridge regression and AWV on z_t, y_t, each with a lam and a discount      # hot/awv.py
-    PA-I and gradient descent on z_t, y_t                                     # rules.py
+    M rules, as below, on z_t, y_t
     x_t may join I, up to max_size, with probability min(beta tau, 1): KORS' estimate of its ridge
         leverage score, tau = (1 + eps) (1 - alpha / (alpha + k(x_t, x_t) - |b|^2)), b = C^-T S k_I,
         C'C = S K_I S + alpha I, S = diag(1 / sqrt(probability)) of the atoms
@@ -12,10 +12,25 @@ A leaf has a dictionary I of at most max_size atoms, K_I = R'R, N regressions an
 Coordinates depend on the past only and never change. A point that joins adds a coordinate for later
 rounds: it is 0 in earlier rounds, and in the round of the point. None is added if rounding would
 spoil it: if the squared distance to the span of the atoms, k(x_t, x_t) - |R^-T k_I|^2, is tiny.
+
+Rules are gradient descent and PA-I (Crammer et al. 2006, Figure 1):
+
+    w_1 = 0; for t = 1, ..., n:
+        yhat_t = w_t.z_t;   w_{t+1} = w_t + tau_t z_t
+        PA-I, labels -1 and +1: tau_t = y_t min(C, (1 - y_t yhat_t)_+ / |z_t|^2)       (hinge)
+        PA-I, real labels: tau_t = sign(y_t - yhat_t) min(C, |y_t - yhat_t| / |z_t|^2)
+        descent, real labels: tau_t = eta (y_t - yhat_t) / |z_t|^2, eta = step / (1 + step)
+        descent, labels -1 and +1: yhat_t = 2 / (1 + exp(-w_t.z_t)) - 1 = 2 P(y = 1) - 1,
+            tau_t = (step / 2) (y_t - yhat_t) / |z_t|^2                                (logistic)
+
+C is in units of the largest |y_s|, s <= t, or what shrink_units left of it. eta makes the step on
+the squared loss implicit, so it is stable for any length.
 """
 
 import math
 from typing import Annotated, NamedTuple
+
+import numpy as np
 
 from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_certified_rounds, awv_forecasts
 from oklnumba.hot.primitives.dictionary import (
@@ -45,6 +60,7 @@ from oklnumba.hot.primitives.jit import (
     hot_apart,
     unbind,
 )
+from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import (
     LANES,
@@ -55,11 +71,11 @@ from oklnumba.hot.primitives.udu import (
     pad,
     solve_rounds,
 )
-from oklnumba.hot.tuned.rules import Rules, rule_rounds
 
 JOINING = JoiningRule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
 AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
+PASSIVE_AGGRESSIVE, DESCENT = range(2)  # codes of rules
 
 
 class GroupState(NamedTuple):
@@ -105,6 +121,16 @@ class Regressions(NamedTuple):
     totals: Array  # (L, N, K, totals): of the certificates
     pending: Pending  # of arrays (L, N, ...)
     forgetting: Array  # (N, 3): the numbers of Forgetting
+
+
+class Rules(NamedTuple):
+    """M rules in each of L leaves, for K labels a round."""
+
+    codes: Integers  # (M,)
+    rates: Array  # (M,): C of PA-I, in units of the largest |y|, or the step over |z|^2
+    signs: Array  # (K,): 1 for labels -1 and +1; 0 for real ones, and before round 32
+    w: Array  # (L, M, K, r)
+    max_label: Array  # (L, M, K): largest |y| so far in the leaf, or what shrink_units left of it
 
 
 class Sums(NamedTuple):
@@ -225,22 +251,16 @@ def adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, v):
 
 
 @hot
-def clear_rows(U, first, stop):
-    """Write zeros to rows of U."""
-    for k in range(first, stop):
-        line, start = find_row(U, k)
-        row = U[line, start : start + U.shape[1] - k]
-        for j in range(row.shape[0]):
-            row[j] = 0.0
-
-
-@hot
 def add_direction(delta, leaf, maps, q):
     """Let the point that joins next, mapped last, add a direction at the squared distance delta."""
     counts, U, inv_pivots = maps.counts[leaf], maps.unit_R[leaf], maps.inv_pivots[leaf]
     rank = counts[RANK]
     if rank % LANES == 0:  # written before passes over whole vectors read it: see end_choice
-        clear_rows(U, rank, smaller(rank + LANES, U.shape[1]))
+        for k in range(rank, smaller(rank + LANES, U.shape[1])):
+            line, start = find_row(U, k)
+            row = U[line, start : start + U.shape[1] - k]
+            for j in range(row.shape[0]):
+                row[j] = 0.0
     for i in range(rank):
         line, start = find_row(U, i)
         U[line, start + rank - i] = q[i] * inv_pivots[i]
@@ -312,18 +332,6 @@ def factor_of(regressions, leaf, i):
 
 
 @hot
-def find_next_width(widths, first, stop):
-    """Return the next row, up to ``stop``, of another width than row ``first``.
-
-    Rows of one width are a stretch. Rounding depends on the width, so not on how a stream is cut.
-    """
-    s = first + 1
-    while s < stop and widths[s] == widths[first]:
-        s += 1
-    return s
-
-
-@hot
 def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
     """Play regressions of a leaf, ``some`` first and stop, and AWV beside them, on n rows.
 
@@ -332,7 +340,10 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
     """
     first, work = 0, rows.passes
     while first < n:
-        r, end = rows.widths[first], find_next_width(rows.widths, first, n)
+        # Rows of one width, on which rounding depends, play together: however a stream is cut.
+        r, end = rows.widths[first], first + 1
+        while end < n and rows.widths[end] == r:
+            end += 1
         stretch = Stretch(first, end, r, smaller(compared, r))
         if compared >= r:  # no column is new: awv_rounds leaves the growth as it is
             rows.growth[first:end] = 0.0
@@ -352,6 +363,42 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
             if status != DONE:
                 return played, status
         first = end
+    return n, DONE
+
+
+@hot
+def step_length(code, sign, rate, max_label, y, forecast, square):
+    """Return tau, how far a rule moves along z; ``square`` : |z|^2."""
+    if code == DESCENT:
+        length = 0.5 * rate if sign > 0.0 else rate / (1.0 + rate)
+        return length * (y - forecast) / square
+    if sign > 0.0:
+        loss, towards = larger(1.0 - y * forecast, 0.0), y
+    else:
+        loss, towards = abs(y - forecast), 1.0 if y > forecast else -1.0
+    return towards * smaller(rate * max_label, loss / square)
+
+
+@hot
+def rule_rounds(n, leaf, i, Y, rules, rows, forecasts):
+    """Play n rows of a leaf by rule i, or only forecast. Returns the row that failed, a status."""
+    code, rate, max_label = rules.codes[i], rules.rates[i], rules.max_label[leaf, i]
+    for s in range(n):
+        z, r = rows.Z[s], rows.widths[s]
+        square = dot(z, z, r)  # >= 1, the intercept
+        for k in range(max_label.shape[0]):
+            w, sign = rules.w[leaf, i, k], rules.signs[k]
+            forecast = dot(w, z, r)
+            if code == DESCENT and sign > 0.0:
+                forecast = 2.0 / (1.0 + math.exp(-forecast)) - 1.0
+            if not abs(forecast) < np.inf:
+                return s, NOT_FINITE
+            forecasts[s, k] = forecast
+            if Y.shape[0] > 0:
+                y = Y[s, k]
+                max_label[k] = larger(max_label[k], abs(y))
+                tau = step_length(code, sign, rate, max_label[k], y, forecast, square)
+                add_multiple(w, tau, z, r)
     return n, DONE
 
 

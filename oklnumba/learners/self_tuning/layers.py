@@ -139,19 +139,15 @@ class Layers(State[LayersState, None]):
         write_weights(Aggregation(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
 
-    @property
-    def loss(self) -> np.ndarray:
-        """The loss of the forecasts, on the labels as learned, (K,)."""
-        return self._state.layers.loss + self._state.layers.replay_gap
-
     def take_losses(self, other: Self) -> None:
         """Take for the losses of rounds replayed here those of the layers that played them."""
-        total, layers = other.loss, self._state.layers
+        layers, before = self._state.layers, other._state.layers
+        total = before.loss + before.replay_gap  # on the labels as learned
         same = other.member_losses().shape == layers.member_losses.shape
         # Before there were these members, each has the loss of the learner.
         losses = other.member_losses() if same else total[:, None]
         layers.replay_gap[:] = total - layers.loss
-        layers.ended_excess[np.isinf(other._state.layers.ended_excess)] = np.inf  # as in play
+        layers.ended_excess[np.isinf(before.ended_excess)] = np.inf  # as in play
         self._state.member_gaps[:] = losses - layers.member_losses
 
     def member_losses(self) -> np.ndarray:

@@ -240,7 +240,12 @@ class SelfTuning(Learner):
             recorded = ensemble.lasting.recorded
             self._restarts.record(rounds, recorded, residuals, leads, self._played)
         self._played += n
-        self._restart(single=n == 1)
+        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
+            self._restarts.replace_first_labels(*labels.judge_first(self._played))
+        if not self._restarts.are_over(self._played):
+            for forest, past in self._growths():
+                forest.grow(past, self._played, n == 1)
+        self._ensemble = self._restarts.next_ensemble(ensemble, self._played, n == 1)
         if self._ensemble is not ensemble:
             trace.sizes[-1] = self.size
         if self._played % settings.PERIOD == 0:
@@ -286,14 +291,6 @@ class SelfTuning(Learner):
         for some in (lasting, slice(-AMENDED, None)):
             kept[:, some] = made[:, some]
         return kept
-
-    def _restart(self, single: bool) -> None:
-        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
-            self._restarts.replace_first_labels(*self._labels.judge_first(self._played))
-        if not self._restarts.are_over(self._played):
-            for forest, past in self._growths():
-                forest.grow(past, self._played, single)
-        self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, single)
 
     def _growths(self) -> list[tuple[Forest, Callable[[int], Past]]]:
         """Return all trees, and the past that they grow on."""

@@ -21,7 +21,6 @@ from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, DONE, bind, enter
 from oklnumba.hot.primitives.udu import LANES
 from oklnumba.hot.tuned import space as loops
-from oklnumba.hot.tuned.rules import DESCENT, PASSIVE_AGGRESSIVE, Rules
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
@@ -77,7 +76,8 @@ class Group(State[loops.GroupState, None], Forecaster):
         self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
         state = self._state
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
-        codes = [PASSIVE_AGGRESSIVE] * len(space.aggressiveness) + [DESCENT] * len(space.steps)
+        codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
+        codes += [loops.DESCENT] * len(space.steps)
         rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
         self.arguments = loops.Space(
             loops.Dictionaries(
@@ -85,7 +85,8 @@ class Group(State[loops.GroupState, None], Forecaster):
                 state.kors, state.span, state.unit_R, state.inv_pivots,
             ),
             make_regressions(space.ridges, state.U, state.inv_d, state.c, state.totals),
-            Rules(*rules, state.w, state.max_label), loops.Sums(state.latest, state.total), results,
+            loops.Rules(*rules, state.w, state.max_label),
+            loops.Sums(state.latest, state.total), results,
         )  # fmt: skip
         self._bound = bind(self.arguments)
         self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
