@@ -36,7 +36,6 @@ LEANS = {
     ("hot.pros_n_kons", "hot.newton"): "it plays the Newton step in the span of a dictionary",
     ("hot.frequent_kons", "hot.newton"): "it plays the sketched Newton step in the same way",
     ("hot.nystrom_awv", "hot.awv"): "between two growths of its span it is AWV on features",
-    ("hot.experts", "hot.first_order"): "its weights are the map of exponentiated gradient",
     ("hot.tuned.space", "hot.awv"): "AWV and ridge on shared coordinates",
     ("hot.tuned.layers", "hot.experts"): "its first and last step are aggregations of experts",
     ("hot.tuned.layers", "hot.tuned.space"): "its second step is ridge regressions",

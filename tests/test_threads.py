@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from oklnumba.core import guard
-from oklnumba.core.cholesky import find_blas, one_blas_thread
-from oklnumba.core.guard import run_together
+from oklnumba.core.guard import find_blas, one_blas_thread, run_together
 from tests.checks import in_child, refused
 
 
@@ -113,7 +112,7 @@ def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():
     """oklnumba.core.cholesky calls SciPy's OpenBLAS, not NumPy's."""
     code = """
 import oklnumba
-from oklnumba.core.cholesky import one_blas_thread
+from oklnumba.core.guard import one_blas_thread
 from threadpoolctl import threadpool_info
 with one_blas_thread:
     import scipy.linalg

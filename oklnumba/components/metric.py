@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import add_squares, one_blas_thread, solve_positive
-from oklnumba.core.guard import Paced, finish
+from oklnumba.core.cholesky import add_squares, solve_positive
+from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.params import required
 
 FIT_ROWS = 128  # rows of a piece of the fit; a piece of gradients has twice as many

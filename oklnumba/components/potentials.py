@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from oklnumba.core import inputs
 from oklnumba.core.checks import refuses_overflow, require, require_positive, require_within
 from oklnumba.core.display import repr_fields
-from oklnumba.hot.first_order import entropy_map, p_norm_map
-from oklnumba.hot.primitives.linalg import project_ball
+from oklnumba.hot.first_order import p_norm_map
+from oklnumba.hot.primitives.linalg import entropy_map, project_ball
 
 ON_SIMPLEX = 1e-9  # how far a point may be off the simplex, relative to its scale
 

@@ -11,18 +11,15 @@ second one, whose threads would slow those of SciPy's. A row-major (m, k) array 
 """
 
 import ctypes
-import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import scipy
-from threadpoolctl import OpenBLASController, ThreadpoolController
 
-from oklnumba.core.guard import new_lock
+from oklnumba.core.guard import one_blas_thread
 from oklnumba.hot.primitives.linalg import cholesky_row, solve_lower
 
 BLOCK = 512  # rows and columns of a block of the factor
@@ -120,53 +117,6 @@ def factor_block(A: np.ndarray) -> int:
         dpotrf = _load("cython_lapack", "dpotrf", "cidii")
         dpotrf(b"U", _int(len(A)), a, ld, ctypes.byref(status))
     return status.value
-
-
-@cache
-def find_blas() -> ThreadpoolController:
-    """Return the BLAS libraries; SciPy's must be loaded by now, or its threads are not limited."""
-    import_module("scipy.linalg")
-    return ThreadpoolController()
-
-
-# Of threadpoolctl from 3.8 on: the thread that set OpenBLAS's limit last is the only one that may.
-_let_all_set = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
-
-
-class _OneThread:
-    """A context in which BLAS uses one thread, until all threads of this process have left it.
-
-    A limit of threadpoolctl would restore at its end what it found, which may be another's limit.
-    """
-
-    def __init__(self):
-        self._lock, self._inside = new_lock(self), 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                _let_all_set(force=True)
-                self._limit = find_blas().limit(limits=1, user_api="blas")
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside = max(self._inside - 1, 0)
-            if self._inside == 0:
-                _let_all_set(force=True)
-                self._limit.restore_original_limits()
-                _let_all_set(force=True)
-
-    def leave_all(self) -> None:
-        """Leave it for the threads that a forked child does not have."""
-        if self._inside:
-            self._inside = 1
-            self.__exit__()
-
-
-one_blas_thread = _OneThread()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=one_blas_thread.leave_all)
 
 
 # ---- a factor that grows: L (cap, cap), row-major, whose first t rows are in use ----

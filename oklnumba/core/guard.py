@@ -9,9 +9,12 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
+
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from oklnumba.core.checks import P
 
@@ -156,6 +159,56 @@ def _get_pool() -> ThreadPoolExecutor:
         if _pool is None:
             _pool = ThreadPoolExecutor(count_cores(), "oklnumba")
         return _pool
+
+
+# ---- threads of BLAS ----
+
+
+@functools.cache
+def find_blas() -> ThreadpoolController:
+    """Return the BLAS libraries; SciPy's must be loaded by now, or its threads are not limited."""
+    import_module("scipy.linalg")
+    return ThreadpoolController()
+
+
+# Of threadpoolctl from 3.8 on: the thread that set OpenBLAS's limit last is the only one that may.
+_let_all_set = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
+
+
+class _OneThread:
+    """A context in which BLAS uses one thread, until all threads of this process have left it.
+
+    A limit of threadpoolctl would restore at its end what it found, which may be another's limit.
+    """
+
+    def __init__(self):
+        self._lock, self._inside = new_lock(self), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                _let_all_set(force=True)
+                self._limit = find_blas().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside = max(self._inside - 1, 0)
+            if self._inside == 0:
+                _let_all_set(force=True)
+                self._limit.restore_original_limits()
+                _let_all_set(force=True)
+
+    def leave_all(self) -> None:
+        """Leave it for the threads that a forked child does not have."""
+        if self._inside:
+            self._inside = 1
+            self.__exit__()
+
+
+one_blas_thread = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_blas_thread.leave_all)
 
 
 # ---- long work in small pieces, between which rounds may be played ----

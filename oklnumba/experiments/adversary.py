@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.display import repr_fields
+from oklnumba.core.guard import one_blas_thread
 from oklnumba.learners.base.learner import Learner
 
 __all__ = [

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.files import digest_of, replace_file, to_json
+from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.params import Params, clone, to_spec
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run

@@ -17,8 +17,8 @@ import numpy as np
 from oklnumba import theory
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
-from oklnumba.core.cholesky import one_blas_thread
 from oklnumba.core.display import Bar
+from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.params import clone
 from oklnumba.data import datasets
 from oklnumba.experiments import cells

@@ -21,9 +21,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.first_order import entropy_map
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot, hot_apart
+from oklnumba.hot.primitives.linalg import entropy_map
 from oklnumba.hot.primitives.losses import loss_derivative, loss_value
 
 AGGREGATING, AVERAGE, HEDGE, ML_POLY, DYNAMIC = range(5)

@@ -20,9 +20,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
+from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, UNBOUNDED, Array, hot
-from oklnumba.hot.primitives.linalg import add_multiple, dot, multiply, project_ball
+from oklnumba.hot.primitives.linalg import add_multiple, dot, entropy_map, project_ball
 from oklnumba.hot.primitives.losses import LINEAR_LOSS, round_derivative
 
 # Update rules.
@@ -83,18 +83,6 @@ def p_norm_map(G, eta, p, w, d):
     factor = eta * largest * total ** ((2.0 - q) / q)
     for j in range(d):
         w[j] *= -factor if G[j] > 0.0 else factor
-
-
-@hot
-def entropy_map(G, eta, scale, w, d):
-    """Write the maximiser of <-G, w> - sum w log(w) / eta, sum w = scale (of oco Example 5.4)."""
-    lowest, total = np.inf, 0.0
-    for j in range(d):
-        lowest = smaller(lowest, G[j])
-    for j in range(d):
-        w[j] = exp_nonpositive(-eta * (G[j] - lowest))
-        total += w[j]
-    multiply(w, scale / total, d)
 
 
 @hot

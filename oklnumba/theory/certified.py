@@ -13,6 +13,7 @@ import numpy as np
 from oklnumba.components.features import Features
 from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
+from oklnumba.core.guard import one_blas_thread
 from oklnumba.hot.primitives.losses import loss_derivatives
 from oklnumba.theory.comparators import Comparator, best_weights
 from oklnumba.theory.matrix import EPS, kernel_times, rounding_share
@@ -81,7 +82,7 @@ def conjugate_gradients(
     with one product with K per step.
     """
     # The products use our threads, and BLAS threads are slow on a busy machine.
-    with cholesky.one_blas_thread:
+    with one_blas_thread:
         span, roots = Span(features, X, lam), np.sqrt(kernel.diag(X))
         share = rounding_share(kernel, *X.shape)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()

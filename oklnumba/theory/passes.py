@@ -29,7 +29,7 @@ from oklnumba.components import losses
 from oklnumba.components.kernels import Gaussian, Laplacian, Matern
 from oklnumba.components.losses import Loss
 from oklnumba.core import checks, cholesky, inputs
-from oklnumba.core.guard import run_together
+from oklnumba.core.guard import one_blas_thread, run_together
 from oklnumba.hot.primitives.features import fourier_block
 from oklnumba.hot.primitives.losses import LEVELS, QUANTILE, TUBE, loss_derivatives
 from oklnumba.theory.comparators import GAP, Comparator, in_dual
@@ -274,7 +274,7 @@ class Span:
         shapes += [(k,), (k,), (m, m) if curved else 0]
         parts = [Sums(*map(np.zeros, shapes)) for _ in range(PARTS)]
         fitted, ends, begin = np.empty(at[-1]), set(at), time.perf_counter()
-        with cholesky.one_blas_thread:
+        with one_blas_thread:
             for first, X, y in self._rows.until(at):
                 if first and not self._timed:
                     passed = time.perf_counter() - begin
@@ -384,7 +384,7 @@ def solve_in_passes(
     if landmarks is not None and not isinstance(landmarks, int):
         return Span(kernel, landmarks, rows, lam, loss).solve(at)
     most = min(landmarks or MOST_LANDMARKS, len(rows.candidates))
-    with cholesky.one_blas_thread:  # BLAS threads are slow on a busy machine
+    with one_blas_thread:  # BLAS threads are slow on a busy machine
         pivots = pivoted_cholesky(kernel, rows.candidates, most=most, seed=0)[1]
     m, start = len(pivots) if landmarks else min(FEWEST_LANDMARKS, len(pivots)), None
     while True:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import larger
+from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
 from oklnumba.hot.primitives.jit import hot, hot_apart
 
 REFUSED, SAME, OTHER = range(3)  # what take_finite returns
@@ -158,6 +158,18 @@ def multiply(a, factor, m):
     part = a[:m]
     for j in range(m):
         part[j] *= factor
+
+
+@hot
+def entropy_map(G, eta, scale, w, d):
+    """Write the maximiser of <-G, w> - sum w log(w) / eta, sum w = scale (of oco Example 5.4)."""
+    lowest, total = np.inf, 0.0
+    for j in range(d):
+        lowest = smaller(lowest, G[j])
+    for j in range(d):
+        w[j] = exp_nonpositive(-eta * (G[j] - lowest))
+        total += w[j]
+    multiply(w, scale / total, d)
 
 
 @hot

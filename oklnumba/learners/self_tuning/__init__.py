@@ -15,7 +15,7 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
 3. Labels.judge: where y is beyond the limits and no forecast of 2 is near it, the median of the
    last 16 labels is learned in place of y
 4. The others
-    Lasting         the user's models, on x as it came (experts.py), and trees: ten on x, as it
+    Lasting         the user's models, on x as it came (forecasters.py), and trees: ten on x, as it
                     came, ten on x and the last labels, of which three means each are forecasts
                     (forest.py; the head of hot/tuned/forest.py)
     Group           a space: four Gaussian and a linear one, on x standardised (scales.py), and

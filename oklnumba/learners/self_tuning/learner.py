@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.cholesky import find_blas
-from oklnumba.core.guard import finish, locked
+from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
@@ -19,8 +18,14 @@ from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
-from oklnumba.learners.self_tuning.experts import Expert, check_experts, check_labels
-from oklnumba.learners.self_tuning.forecasters import Member, Player, count_forecasts
+from oklnumba.learners.self_tuning.forecasters import (
+    Expert,
+    Member,
+    Player,
+    check_experts,
+    check_labels,
+    count_forecasts,
+)
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble

@@ -14,7 +14,7 @@ from oklnumba.core.arrays import (
     triangle_rows,
     unpack,
 )
-from oklnumba.core.cholesky import one_blas_thread
+from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.health import Part
 from oklnumba.core.state import Coins, State
 from oklnumba.hot.primitives.dictionary import RANK

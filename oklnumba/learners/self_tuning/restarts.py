@@ -7,8 +7,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.cholesky import one_blas_thread
-from oklnumba.core.guard import Paced, finish
+from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
