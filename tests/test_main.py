@@ -345,6 +345,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tm
         (["run", "{table}", "--label", "txt"], "no column 'txt'; did you mean 'text'"),
         (["run", "{table}", "--label", "signs"], "holds text, 'yes' in row 0; drop or encode"),
         (["run", "{table}", "--label", "signs", "--encode", "txt"], "encode: there is no column"),
+        (["run", "{table}", "--label", "signs", "--id", "txt"], "--id): there is no column 'txt'"),
         (["run", "magic04", "--encode", "x0"], "holds numbers, nothing else: leave out"),
         (["run", "{npz}", "--drop", "x9"], "has no column 'x9'; it has x0 to x2"),
         (["run", "magic04", "--learner", "FOGDD"], "no learner 'FOGDD'; did you mean 'FOGD'"),

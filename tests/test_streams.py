@@ -328,7 +328,7 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (path, {"label": "y", "classes": (1, 1)}, "classes must be"),
         (path, {"label": "y", "format": "excel"}, "format must be one of"),
         (mixed, {"label": "y", "encode": "town"}, "encode must be a list of names"),
-        (mixed, {"label": "y", "drop": ["twon"]}, "drop: there is no column 'twon'; did you mean"),
+        (mixed, {"label": "y", "drop": ["twon"]}, "--id.: there is no column 'twon'; did you mean"),
         (mixed, {"label": "y", "encode": ["y"]}, "each once, not"),
         (mixed, {"label": "y", "columns": ["town"], "encode": ["town"]}, "each once, not"),
         (mixed, {"label": "y", "drop": [*numbers, "town", "code", "day"]}, "others than the label"),

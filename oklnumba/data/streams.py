@@ -35,6 +35,7 @@ from oklnumba.data.files import FORMATS, RENAME, find_path, list_files, naming, 
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
+DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
@@ -329,7 +330,7 @@ def _find_schema(
     numbers = _leave_out(names, (label, *encode, *dates, *index))
     if columns is not None:
         numbers = _find_columns(columns, names, "columns")
-    drop = _find_columns(drop, names, "drop")
+    drop = _find_columns(drop, names, DROP)
     numbers = _leave_out(numbers, drop)
     every = [*numbers, *dates, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
@@ -404,7 +405,7 @@ def _match_schema(
     """Return a learner's schema with the label and the columns to ignore of another source."""
     if label is not None:
         schema = replace(schema, label=plain_name(_find_columns([label], names, "label")[0]))
-    out = {*map(plain_name, _find_columns(drop, names, "drop")), *index} - {*schema.needed}
+    out = {*map(plain_name, _find_columns(drop, names, DROP)), *index} - {*schema.needed}
     return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
 

@@ -41,7 +41,7 @@ class Stream:
     kernel: Any
 
     def __sizeof__(self) -> int:
-        return 2**20  # Dask scatters arguments that are large
+        return sum(one.nbytes for one in self._packed)  # Dask scatters what is large, asking this
 
     def __reduce__(self) -> tuple:
         return _unpack, self._packed
