@@ -217,7 +217,9 @@ class Factor:
     def play(self, Z, y):
         out = self.out(len(Z))
         Y = y.reshape(len(Z), len(self.c))
-        played, status = awv.awv_rounds(self.padded(Z), Y, *self.arguments(len(Z)), out)
+        certificate = awv.Certificate(np.zeros((len(self.c), 5)), *np.empty((3, *Y.shape)))
+        arguments = *self.arguments(len(Z)), out._replace(growth=np.zeros(Y.shape)), certificate
+        played, status = awv.awv_rounds(self.padded(Z), Y, *arguments)
         self.forecasts.extend(self.flat(out.forecasts)[:played])
         self.ridge_forecasts.extend(self.flat(out.ridge)[:played])
         self.shrinks.extend(out.shrinks[:played])

@@ -73,11 +73,11 @@ LOSS, BEST, EXCESS, GROWTH, LARGEST = range(5)
 
 
 @hot
-def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
-    """Play AWV (pkawv Algorithm 1) or ridge rounds on features.
+def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certificate):
+    """Play AWV (pkawv Algorithm 1) or ridge rounds on features, then certify them.
 
     Z : (n, >= r); Y : (n, K). A needs no labels, so T rounds that share a pass enter it together; c
-    learns them one by one. Any T gives the same bits. ``growth`` is written here if compared < r.
+    learns them one by one. Any T gives the same bits. ``growth`` is only read if compared = r.
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:
@@ -98,6 +98,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out):
                     out.growth[t + s, k] = measure_growth(y, m, a, p, beta, c, compared, r)
                 ridge_learn(y, beta, c, work.scan, r)  # b_t = g b_{t-1} + y_t z_t
         t += count
+    certify(Y, stretch.first, stretch.stop, is_ridge, out, forgetting.discount, certificate)
     return stretch.stop, DONE
 
 
@@ -175,12 +176,3 @@ def certify(Y, first, stop, is_ridge, results, discount, certificate):
             loss[t, k], comparator[t, k] = total[LOSS], total[BEST]
             rounded = ROUNDING * total[LOSS]
             bound[t, k] = total[EXCESS] + total[GROWTH] + rounded
-
-
-@hot
-def awv_certified_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certificate):
-    """Play rounds as awv_rounds does, then certify them; growth is zeros if compared = r."""
-    played, status = awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out)
-    if status == DONE:
-        certify(Y, stretch.first, stretch.stop, is_ridge, out, forgetting.discount, certificate)
-    return played, status

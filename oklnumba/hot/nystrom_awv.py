@@ -51,7 +51,7 @@ In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.p
 import math
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.awv import Stretch, awv_rounds, certify, find_shrink
+from oklnumba.hot.awv import Stretch, awv_rounds, find_shrink
 from oklnumba.hot.primitives.dictionary import (
     RANK,
     Dictionary,
@@ -292,8 +292,8 @@ def border_factor(model, border, gains, lowered, rank):
 
 
 @hot
-def play_stretches(Y, first, end, sampled, model, out):
-    """Play AWV on the rounds of sample_rounds, with a border wherever the span grows."""
+def play_stretches(Y, first, end, sampled, model, out, certificate):
+    """Play AWV on the rounds of sample_rounds, and certify them; a border where the span grows."""
     ranks, growths, t = sampled.ranks, 0, first
     while t < end:
         old, rank, stop = ranks[t], ranks[t + 1], t + 1
@@ -308,8 +308,9 @@ def play_stretches(Y, first, end, sampled, model, out):
         r = pad(sampled.Z[t], rank)  # only the width: sample_rounds wrote the zeros
         stretch = Stretch(t, stop, r, r)  # certificates compare all columns
         played, status = awv_rounds(
-            sampled.Z, Y, stretch, model.factor, model.forgetting, model.work, model.is_ridge, out
-        )
+            sampled.Z, Y, stretch, model.factor, model.forgetting, model.work, model.is_ridge, out,
+            certificate,
+        )  # fmt: skip
         if status != DONE:
             return played, status
         t = stop
@@ -324,10 +325,9 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
     """
     while first < X.shape[0]:
         stop, sampling_status = sample_rounds(X, Y, first, coins, was_forecast, space, sampled)
-        played, status = play_stretches(Y, first, stop, sampled, model, out)
+        played, status = play_stretches(Y, first, stop, sampled, model, out, certificate)
         if status != DONE:
             return played, status
-        certify(Y, first, stop, model.is_ridge, out, model.forgetting.discount, certificate)
         if sampling_status != DONE:  # it needs room, say
             return stop, sampling_status
         first = stop  # less than n where the borders were full

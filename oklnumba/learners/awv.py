@@ -309,7 +309,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
             shared = share_trace(self._state.totals, trace, self._results)
             arguments = *self._arguments(n), *shared
             trace.sizes.fill(self._r)
-        play = enter(loops.awv_certified_rounds)
+        play = enter(loops.awv_rounds)
         self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

@@ -166,16 +166,6 @@ def take_labels(n, Y, learns, k, state, work):
 
 
 @hot
-def take_forecasts(n, k, layers, work):
-    """Write the members' forecasts, which count from the centre, cut to [-B_t, B_t]."""
-    F, B, centre = work.F, work.B, layers.state.centre[k]
-    for i in range(F.shape[1]):
-        row = layers.forecasts[layers.member_rows[i]]
-        for t in range(n):
-            F[t, i] = clip(row[t, k] - centre, B[t])
-
-
-@hot
 def write_excess(n, grown, work):
     """Write the bound on the regret of the first aggregation: theory.experts_bound, B=None.
 
@@ -194,7 +184,10 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
     state, rows, y = layers.state, work.rows, work.labels
     F, last, grown = work.F[:n], work.F.shape[1] - 1, state.tally[k, 0, GROWN]
     take_labels(n, Y, learns, k, state, work)
-    take_forecasts(n, k, layers, work)
+    for i in range(last + 1):  # the members' forecasts, from the centre, cut to [-B_t, B_t]
+        row, centre = layers.forecasts[layers.member_rows[i]], state.centre[k]
+        for t in range(n):
+            F[t, i] = clip(row[t, k] - centre, work.B[t])
     for j in range(layers.kinds.shape[0]):
         rule = Aggregation(layers.kinds[j], SQUARED, LEARNED, layers.shares[j])
         experts = ExpertsState(state.totals[k, j], state.squares[k, j], state.tally[k, j])

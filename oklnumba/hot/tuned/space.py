@@ -32,7 +32,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_certified_rounds, awv_forecasts
+from oklnumba.hot.awv import AWVResults, Certificate, Stretch, awv_forecasts, awv_rounds
 from oklnumba.hot.primitives.dictionary import (
     NUGGET,
     RANK,
@@ -356,7 +356,7 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
                 awv_forecasts(rows.Z, stretch, factor, forgetting, work, False, out)
                 continue
             sums = rows.certificates[i]
-            played, status = awv_certified_rounds(
+            played, status = awv_rounds(
                 rows.Z, Y, stretch, factor, forgetting, work, False, out,
                 Certificate(regressions.totals[leaf, i], sums[0], sums[1], sums[2]),
             )  # fmt: skip
