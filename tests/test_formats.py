@@ -427,6 +427,14 @@ def test_a_frame_needs_only_what_is_read(hold):
 
 
 @pytest.mark.parametrize("hold", [*FRAMES.values()], ids=FRAMES)
+def test_an_empty_text_is_no_label_and_no_column_of_numbers_is_needed(hold):
+    frame = pd.DataFrame({"town": ["x", "y", "x"] * 9, "y": ["a", "", "b"] * 9})
+    ((X, y),) = okl.stream(hold(frame), label="y", columns=[], encode=["town"])
+    assert_array_equal(X[:2], np.eye(2))
+    assert_array_equal(y[:3], [-1.0, np.nan, 1.0])
+
+
+@pytest.mark.parametrize("hold", [*FRAMES.values()], ids=FRAMES)
 def test_a_column_of_few_texts_is_named_as_mostly_empty(hold):
     said = "text, 'call' in row 3, and nothing in most rows; drop"
     for note in (["", None], [None, None]):

@@ -280,7 +280,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
             f"{name} is sparse, where dense numbers are needed: pass {name}.toarray(){flat}"
         )
     if _is_column(values):
-        return _column_as_floats(values, name)
+        return column_as_floats(values, name)
     if is_frame(values):
         return _frame_as_floats(values, name)
     if np.ma.is_masked(values):
@@ -378,7 +378,7 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     out, odd, names = np.zeros(frame.shape), {}, column_names(frame)
     for k, column in enumerate(_columns(frame)):
         try:
-            out[:, k] = _column_as_floats(column, f"column {names[k]!r} of {name}")
+            out[:, k] = column_as_floats(column, f"column {names[k]!r} of {name}")
         except ValueError as error:
             odd[k] = str(error)
     if odd:
@@ -387,7 +387,7 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     return out
 
 
-def _column_as_floats(column: Any, where: str) -> np.ndarray:
+def column_as_floats(column: Any, where: str) -> np.ndarray:
     """Return the numbers of a column, (n,), with NaN for missing values."""
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
     texts = dtype == "object" and any(isinstance(one, str | bytes) for one in column)
@@ -395,6 +395,8 @@ def _column_as_floats(column: Any, where: str) -> np.ndarray:
         try:
             if hasattr(column, "isna"):
                 return column.to_numpy(dtype=np.float64, na_value=np.nan)
+            if hasattr(column, "type"):
+                column = column.cast("float64", safe=False)  # of Arrow
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass

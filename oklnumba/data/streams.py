@@ -370,7 +370,7 @@ def _first_of_frame(
 ) -> tuple[list[Any], np.ndarray | None]:
     """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
     head = _slice(frame, 0, LOOK_ROWS)
-    labels = None if label is None else inputs.as_label_array(head[label])
+    labels = None if label is None else _as_labels(head[label])
     return [as_texts(head[one], one) for one in encode], labels
 
 
@@ -382,7 +382,7 @@ def _first_of_files(
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
         head = dataset.scanner(columns=[label]).head(LOOK_ROWS * of_texts)
-        labels = _as_labels(head, label)
+        labels = _as_labels(head[label])
     types = _choose_types(dataset, "", Schema((), dict.fromkeys(encode, ())))
     left, chunks = LOOK_ROWS * bool(encode), []
 
@@ -451,31 +451,37 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
                 f"{where} is with{without} the label {label!r}, other than the first file: read "
                 "files with labels and files without in two streams"
             )
-    return _read_batches(dataset, name, schema, _choose_types(dataset, name, schema))
+    types = _choose_types(dataset, name, schema)
+    plain = {one: one for one in (*schema.needed, *({label} & {*types.names}))}
+    parts = _scan(dataset, name, types, [*plain], lambda batch: batch)
+    return (_make_piece(batch, plain, schema, where) for where, batch in parts)
 
 
 def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
     given = {plain_name(one): one for one in inputs.column_names(frame)}
     schema.refuse_other_names(given, "a frame")
-    label = None if schema.label is None else given.get(schema.label)
     numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
-
-    def as_floats(names: Sequence[str], start: int, rows: int) -> np.ndarray:
-        part, chosen = _slice(frame, start, rows), [given[one] for one in names if one in given]
-        part = part.select(chosen) if hasattr(part, "select") else part[chosen]
-        return inputs.as_floats(part, "a frame")
-
+    chosen = [given[one] for one in sorted(numbers) if one in given]
+    head = _slice(frame, 0, LOOK_ROWS)
+    head = head.select(chosen) if hasattr(head, "select") else head[chosen]
+    inputs.as_floats(head, "a frame")  # which says what else they hold
     rows = _count_rows(len(given))
+    starts = range(0, frame.shape[0], rows)
+    return (_make_piece(_slice(frame, k, rows), given, schema, "a frame") for k in starts)
 
-    def read(start: int) -> tuple[str, np.ndarray, np.ndarray]:
-        part, floats = _slice(frame, start, rows), as_floats(schema.names, start, rows)
-        X = schema.stack(floats, {one: part[given[one]] for one in schema.made})
-        y = np.full(len(floats), np.nan) if label is None else inputs.as_label_array(part[label])
-        return "a frame", X, y
 
-    as_floats(sorted(numbers), 0, LOOK_ROWS)  # which says what else they hold
-    return map(read, range(0, frame.shape[0], rows))
+def _make_piece(
+    part: Any, given: dict[str, Any], schema: Schema, where: str
+) -> tuple[str, np.ndarray, np.ndarray]:
+    """Return rows and labels, NaN if there are none; given : the names in the part, by ours."""
+    floats = np.empty((part.shape[0], len(schema.names)))
+    for j, name in enumerate(schema.names):
+        floats[:, j] = inputs.column_as_floats(part[given[name]], f"column {name!r} of {where}")
+    X = schema.stack(floats, {name: part[given[name]] for name in schema.made})
+    if schema.label not in given:
+        return where, X, np.full(len(X), np.nan)
+    return where, X, _as_labels(part[given[schema.label]])
 
 
 def _slice(frame: Any, start: int, rows: int) -> Any:
@@ -485,21 +491,6 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
 
 def _name_of(fragment: Any, name: str) -> str:
     return getattr(fragment, "path", None) or name
-
-
-def _read_batches(dataset: Any, name: str, schema: Schema, types: Any) -> Pieces:
-    """Yield rows and labels, batch by batch."""
-    columns = [*schema.needed, *({schema.label} & {*types.names})]
-
-    def make_rows(batch: Any) -> Block:
-        given = dict(zip(batch.schema.names, batch.columns, strict=True))
-        floats = np.empty((batch.num_rows, len(schema.names)))
-        for j, name in enumerate(schema.names):
-            floats[:, j] = given[name].cast("float64", safe=False)  # NaN if missing
-        return schema.stack(floats, given), _as_labels(batch, schema.label)
-
-    for where, (X, y) in _scan(dataset, name, types, columns, make_rows):
-        yield where, X, y
 
 
 def _scan(
@@ -522,15 +513,10 @@ def _scan(
                     yield where, make(batch)
 
 
-def _as_labels(batch: Any, label: str | None) -> np.ndarray:
-    """Return the labels of a batch, NaN if it has none; texts as objects, None if missing."""
-    if label not in batch.schema.names:
-        return np.full(batch.num_rows, np.nan)
-    column = batch.column(label)
-    if not str(column.type).startswith(TEXTS):
-        return column.to_numpy(zero_copy_only=False)
-    texts = column.cast("string").fill_null("").to_numpy(zero_copy_only=False)
-    return np.where(texts == "", inputs.NONE, texts)
+def _as_labels(column: Any) -> np.ndarray:
+    """Return the labels of a column, None for those of texts that are missing, or empty."""
+    labels = inputs.as_label_array(column)
+    return np.where(labels == "", inputs.NONE, labels) if labels.dtype.kind in "OU" else labels
 
 
 # ---- columns ----
