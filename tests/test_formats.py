@@ -19,6 +19,7 @@ from numpy.testing import assert_array_equal
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core.params import clone
+from oklnumba.data import streams
 from tests.checks import refused
 
 pa = pytest.importorskip("pyarrow")
@@ -377,7 +378,7 @@ def test_linked_folders_are_played_and_broken_links_refused(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_files_that_have_other_columns_than_the_first(kind, tmp_path):
+def test_files_that_have_other_columns_than_the_first(kind, tmp_path, monkeypatch):
     write = FILES["table.parquet" if kind == "parquet" else "pandas.csv"]
     write(PART, tmp_path / f"a.{kind}")
     for other, message in (
@@ -393,6 +394,11 @@ def test_files_that_have_other_columns_than_the_first(kind, tmp_path):
     write(PART.assign(c=1.0), tmp_path / f"a.{kind}")
     write(PART, tmp_path / f"b.{kind}")  # lacks a column that is not asked for
     assert len(read(tmp_path, label="y", columns=["a"])) == 60
+    monkeypatch.setattr(streams, "LOOK_ROWS", 30)
+    for part, day in (("a", "2026-01-31"), ("b", "1/2/2026")):
+        write(PART.assign(d=day), tmp_path / f"{part}.{kind}")
+    message = f"b.{kind}: column 'd' has other texts than dates .*1/2/2026"
+    refused(message, read, tmp_path, label="y", dates=["d"])
 
 
 def test_names_that_look_like_something_else(tmp_path, monkeypatch):

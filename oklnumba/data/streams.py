@@ -13,7 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
-Pieces = Iterator[tuple[str, Any, np.ndarray]]  # the file, some rows of X, their labels
+Pieces = Iterator[tuple[str, Block]]  # the file, some rows of X and their labels
 
 
 def stream(
@@ -229,13 +228,15 @@ class Stream:
         """Yield the values of a column of files as they stand there; None for nulls."""
         (name,) = _find_columns([column], self._dataset.schema.names, "id")
         types = _choose_types(self._dataset, self._name, Schema((), {name: ()}))
-        column_of = methodcaller("column", name)
-        parts = _scan(self._dataset, self._name, types, [name], column_of)
-        return (text for part in parts for text in part[1].cast("string").to_pylist())
+        parts = _scan(
+            self._dataset, self._name, types, [name],
+            lambda batch: batch[name].cast("string").to_pylist(),
+        )  # fmt: skip
+        return (text for _, texts in parts for text in texts)
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
-        return (labels for *_, labels in self._read(self.schema))
+        return (labels for _, (_, labels) in self._read(self.schema))
 
     def __iter__(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size; gaps are filled by labelled rows before, or for a learner."""
@@ -248,7 +249,7 @@ class Stream:
     def read_blocks(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size, made of pieces of any size; gaps to be filled are NaN."""
         row, count, held = 0, 0, []
-        for where, X, y in self._read(self.schema):
+        for where, (X, y) in self._read(self.schema):
             inputs.refuse_not_finite(X, where, self.columns, row, self.schema.gaps)
             classes = self.classes
             y = y.astype(np.float64) if classes is None else encode_labels(y, classes, where, row)
@@ -304,7 +305,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
             )
         more = (0, 0), (0, width + first - columns)
         return (
-            (str(path), np.pad(block[:, first:], more), y[part])
+            (str(path), (np.pad(block[:, first:], more), y[part]))
             for path, X, y in zip(paths, rows, labels, strict=True)
             for part, block in cut_blocks(X, _count_rows(width))
         )
@@ -453,8 +454,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
             )
     types = _choose_types(dataset, name, schema)
     plain = {one: one for one in (*schema.needed, *({label} & {*types.names}))}
-    parts = _scan(dataset, name, types, [*plain], lambda batch: batch)
-    return (_make_piece(batch, plain, schema, where) for where, batch in parts)
+    return _scan(dataset, name, types, [*plain], partial(_make_rows, plain, schema))
 
 
 def _read_frame(frame: Any, schema: Schema) -> Pieces:
@@ -468,20 +468,18 @@ def _read_frame(frame: Any, schema: Schema) -> Pieces:
     inputs.as_floats(head, "a frame")  # which says what else they hold
     rows = _count_rows(len(given))
     starts = range(0, frame.shape[0], rows)
-    return (_make_piece(_slice(frame, k, rows), given, schema, "a frame") for k in starts)
+    return (("a frame", _make_rows(given, schema, _slice(frame, k, rows))) for k in starts)
 
 
-def _make_piece(
-    part: Any, given: dict[str, Any], schema: Schema, where: str
-) -> tuple[str, np.ndarray, np.ndarray]:
+def _make_rows(given: dict[str, Any], schema: Schema, part: Any) -> Block:
     """Return rows and labels, NaN if there are none; given : the names in the part, by ours."""
     floats = np.empty((part.shape[0], len(schema.names)))
     for j, name in enumerate(schema.names):
-        floats[:, j] = inputs.column_as_floats(part[given[name]], f"column {name!r} of {where}")
+        floats[:, j] = inputs.column_as_floats(part[given[name]], f"column {name!r}")
     X = schema.stack(floats, {name: part[given[name]] for name in schema.made})
     if schema.label not in given:
-        return where, X, np.full(len(X), np.nan)
-    return where, X, _as_labels(part[given[schema.label]])
+        return X, np.full(len(X), np.nan)
+    return X, _as_labels(part[given[schema.label]])
 
 
 def _slice(frame: Any, start: int, rows: int) -> Any:
