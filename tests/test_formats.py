@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import decimal
 import gzip
 import re
 import time
@@ -430,6 +431,16 @@ def test_a_frame_needs_only_what_is_read(hold):
     more = frame.assign(lost=lost, text="x")
     assert_array_equal(read(hold(more), label="y", encode=["zip"], drop=["lost", "text"]), expected)
     refused("column 'lost' of a frame holds .*nor.* in 'text'", okl.stream, hold(more), label="y")
+
+
+def test_a_decimal_is_the_nearest_double_in_every_format(tmp_path):
+    values = [decimal.Decimal(k) / 100 for k in range(100)] + [None]
+    table = pa.table({"x": pa.array(values, pa.decimal128(20, 2)), "y": np.arange(101.0)})
+    pyarrow.parquet.write_table(table, tmp_path / "table.parquet")
+    pyarrow.feather.write_feather(table, tmp_path / "table.feather")
+    for source in (table, table.to_pandas(), pl.from_arrow(table), *tmp_path.iterdir()):
+        found = read(source, label="y", impute="last")[:, 0]
+        assert_array_equal(found, [*map(float, values[:-1]), 0.99])
 
 
 @pytest.mark.parametrize("hold", [*FRAMES.values()], ids=FRAMES)

@@ -395,8 +395,6 @@ def column_as_floats(column: Any, where: str) -> np.ndarray:
         try:
             if hasattr(column, "isna"):
                 return column.to_numpy(dtype=np.float64, na_value=np.nan)
-            if hasattr(column, "type"):
-                column = column.cast("float64", safe=False)  # of Arrow
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass

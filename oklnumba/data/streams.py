@@ -232,11 +232,11 @@ class Stream:
             self._dataset, self._name, types, [name],
             lambda batch: batch[name].cast("string").to_pylist(),
         )  # fmt: skip
-        return (text for _, texts in parts for text in texts)
+        return (text for part in parts for text in part[1])
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
-        return (labels for _, (_, labels) in self._read(self.schema))
+        return (block[1] for where, block in self._read(self.schema))
 
     def __iter__(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size; gaps are filled by labelled rows before, or for a learner."""
