@@ -214,6 +214,12 @@ def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
     return rounds + np.arange(n) - values
 
 
+def cut_runs(there: np.ndarray) -> Iterator[slice]:
+    """Yield runs of rows that all have a label, or all have none; there : (n,), n > 0."""
+    ends = [0, *np.flatnonzero(np.diff(there)) + 1, len(there)]
+    yield from map(slice, ends[:-1], ends[1:])
+
+
 class Signs(np.ndarray):
     """Labels -1 and +1 that were made of two classes, which 1 may be one of: not made again."""
 

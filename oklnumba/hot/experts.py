@@ -223,15 +223,15 @@ def regret_bound(state, i):
 def experts_rounds(F, y, learns, rule, played, state, weights, out):
     """Aggregate the forecasts of experts, round by round, after ``played`` rounds.
 
-    F : (n, N); y : (n,) or longer; learns : else rows are only forecast, and y is not read;
-    weights : (N,), workspace.
+    F : (n, N); y : (n,) or longer, NaN in rows that are only forecast; learns : else all are, and y
+    is not read; weights : (N,), workspace.
     """
     n = F.shape[0]
     for t in range(n):
         write_weights(rule, played + t, state, weights)
         forecast = expert_forecast(rule.kind, label_bound(rule, state), weights, F[t])
         out.forecasts[t] = forecast
-        if not learns:
+        if not learns or y[t] != y[t]:
             continue
         if not abs(forecast) < np.inf:
             return t, NOT_FINITE

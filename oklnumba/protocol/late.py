@@ -1,15 +1,14 @@
 """When labels come: at once, late, in batches, or not at all."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import find_labels
+from oklnumba.core.inputs import cut_runs, find_labels
 from oklnumba.learners.base.late import NO_NOTES, fit_notes
-from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.learner import Learner, Trace
 
 
 class Rows(NamedTuple):
@@ -70,34 +69,59 @@ class Schedule:
         labels[~there] = np.nan
         return labels
 
-    def take_turns(self, rows: Rows, before: int) -> Iterator[tuple[Rows, Rows | None]]:
-        """Yield rows to forecast, and rows to learn then: the same ones if labels come at once.
+    def play(self, rows: Rows, before: int, coming: int) -> list[Trace]:
+        """Play rows of a run, the first of ``coming``; return what it stores of their forecasts.
 
         before : rounds of the run before these.
         """
-        if not self.words:
-            yield rows, rows
-            return
-        self.learner._begin(rows.X.shape[1], *rows.y.shape[1:])
-        rows, n, batch = rows._replace(X=inputs.make_dense(rows.X)), len(rows.y), self.batch
+        learner, n, traces = self.learner, len(rows.y), []
+        learner._begin(rows.X.shape[1], *rows.y.shape[1:])
+        rows = rows._replace(X=inputs.make_dense(rows.X))
         if self.at_once:  # rows with a label, which are played in one go, and rows without
             there = find_labels(rows.y)
-            for start, stop in pairwise([0, *np.flatnonzero(np.diff(there)) + 1, n]):
-                part = rows.cut(start, stop)
-                yield part, part if there[start] else None
-            return
+            for some in cut_runs(there):
+                X, y = rows.X[some], rows.y[some]
+                has = there[some.start]
+                played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)
+                traces.append(played)
+            return traces
         parts = [self.waiting] if self.waiting else []
-        notes = fit_notes(NO_NOTES, n, self.learner._notes)
+        notes = fit_notes(NO_NOTES, n, learner._notes)
         parts.append(rows._replace(known=np.empty(n, dtype=np.int64), notes=notes))
         # Copies: the caller may refill its arrays while rows wait here.
         held = Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        turns: list[tuple[int, int, bool]] = []  # start, stop, learns: played in one go
         first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
-        for start, stop in pairwise([0, *range(batch - before % batch, n, batch), n]):
-            held.known[offset + start : offset + stop] = self.learner.rounds
-            last = offset + stop - self.delay if (before + stop) % batch == 0 else 0
-            yield held.cut(offset + start, offset + stop), held.cut(first, max(first, last))
-            first = max(first, last)
+        ends = range(self.batch - before % self.batch, n, self.batch)
+        for start, stop in pairwise([0, *ends, n]):
+            turns.append((offset + start, offset + stop, False))
+            last = offset + stop - self.delay if (before + stop) % self.batch == 0 else 0
+            if last > first:
+                # What is learned must have been noted before.
+                if last > next(turn[0] for turn in turns if not turn[2]):
+                    self._play_turns(held, turns, traces)
+                    turns = []
+                turns.append((first, last, True))
+                first = last
+        self._play_turns(held, turns, traces)
         self.waiting = held.cut(first)
+        return traces
+
+    def _play_turns(
+        self, held: Rows, turns: list[tuple[int, int, bool]], traces: list[Trace]
+    ) -> None:
+        """Play turns in one go: those to learn by what was noted of them."""
+        rows = np.concatenate([np.arange(*turn[:2]) for turn in turns])
+        learns = np.concatenate([np.full(stop - start, what) for start, stop, what in turns])
+        some = ~learns | find_labels(held.y[rows])
+        rows, learns = rows[some], learns[some]
+        if not len(rows):
+            return
+        learned, asked = self.learner.rounds + np.cumsum(learns) - learns, rows[~learns]
+        held.known[asked] = learned[~learns]
+        notes, leads = held.notes[rows], learned - held.known[rows]
+        self.learner._play_turns((held.X[rows], held.y[rows], learns, leads, notes), traces)
+        held.notes[asked] = notes[~learns]
 
     def learn(self, rows: Rows) -> None:
         """Learn rows whose labels come late, those that have one."""

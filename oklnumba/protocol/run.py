@@ -243,15 +243,11 @@ def run(
             if presses.count or time_limit is not None and kept.clock.ends(n, time_limit):
                 finished = False
                 break
-            begin, traces = time.perf_counter(), []
-            for asked, due in schedule.take_turns(rows, kept.rounds):
-                if due is asked:
-                    traces.append(learner._play_rows(asked.X, asked.y, coming))
-                    continue
-                traces.append(learner._forecast_rows(asked.X, asked.notes))
-                if due is not None:
-                    schedule.learn(due)
-                    traces[-1].sizes[-1] = learner.size
+            begin = time.perf_counter()
+            if schedule.words:
+                traces = schedule.play(rows, kept.rounds, coming)
+            else:
+                traces = [learner._play_rows(rows.X, rows.y, coming)]
             kept.add(rows.y, traces, time.perf_counter() - begin)
             if show is not None:
                 show(n)

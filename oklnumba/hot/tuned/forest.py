@@ -206,7 +206,7 @@ def walk_down(root, X, Y, learns, trees, shrinkages, walks):
                 beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
                 node[t] = root + int(split[CHILD]) + (1 if beyond else 0)
                 write_means(node[t], trees, shrinkages, walks.means[t])
-                if learns:
+                if learns and Y[t, 0] == Y[t, 0]:
                     add_label(node[t], Y[t], trees)
                 below[count] = t
                 count += 1
@@ -216,7 +216,8 @@ def walk_down(root, X, Y, learns, trees, shrinkages, walks):
 def forest_rounds(X, Y, learns, arguments, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read; arguments : Trees, shrinkages, (E,), and Walks.
+    learns : else Y, (n, K), is not read; it is NaN in rows that are only forecast; arguments :
+    Trees, shrinkages, (E,), and Walks.
     """
     trees, shrinkages, walks = unbind(arguments)
     means = walks.means
@@ -227,7 +228,7 @@ def forest_rounds(X, Y, learns, arguments, forecasts):
             for e in range(means.shape[1]):
                 for k in range(means.shape[2]):
                     means[t, e, k] = trees.sums[root, k] / larger(trees.nodes[root, ROUNDS], 1.0)
-            if learns:
+            if learns and Y[t, 0] == Y[t, 0]:
                 add_label(root, Y[t], trees)
         walk_down(root, X, Y, learns, trees, shrinkages, walks)
         for t in range(X.shape[0]):

@@ -37,7 +37,7 @@ from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import DONE, UNBOUNDED, Array, Integers, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
-from oklnumba.hot.tuned.space import Regressions, Rows, regression_rounds
+from oklnumba.hot.tuned.space import Regressions, Rows, has_label, regression_rounds
 
 
 class LayerState(NamedTuple):
@@ -153,12 +153,12 @@ def write_correction_input(h, aggregates, t, B, z):
 
 
 @hot
-def take_labels(n, Y, learns, k, state, work):
-    """Write labels, which count from the centre, and bounds."""
+def take_labels(n, Y, k, state, work):
+    """Write labels, which count from the centre, NaN if there is none, and bounds."""
     work.B[0] = state.tally[k, 0, LARGEST]
     for t in range(n):
-        work.B[t + 1] = work.B[t]
-        if learns:
+        work.B[t + 1], work.labels[t] = work.B[t], np.nan
+        if has_label(Y, t):
             state.lowest[k, 0] = smaller(state.lowest[k, 0], Y[t, k])
             state.highest[k, 0] = larger(state.highest[k, 0], Y[t, k])
             work.labels[t] = Y[t, k] - state.centre[k]
@@ -183,7 +183,7 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
     """Play the first layer of output k, and write what the regressions play."""
     state, rows, y = layers.state, work.rows, work.labels
     F, last, grown = work.F[:n], work.F.shape[1] - 1, state.tally[k, 0, GROWN]
-    take_labels(n, Y, learns, k, state, work)
+    take_labels(n, Y, k, state, work)
     for i in range(last + 1):  # the members' forecasts, from the centre, cut to [-B_t, B_t]
         row, centre = layers.forecasts[layers.member_rows[i]], state.centre[k]
         for t in range(n):
@@ -202,15 +202,14 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
             work.aggregates[j, t] = keep_stage(t, j, k, work.aggregates[j, t], B, layers, made)
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
-        if learns:
-            work.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit
+        work.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit if y[t] == y[t] else np.nan
     if learns:
         write_excess(n, grown, work)
     return n, DONE
 
 
 @hot
-def prepare_corrections(n, learns, k, made, layers, work):
+def prepare_corrections(n, k, made, layers, work):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
     rows, regressed, chosen = work.rows, work.rows.forecasts, layers.chosen
     for t in range(n):
@@ -221,8 +220,8 @@ def prepare_corrections(n, learns, k, made, layers, work):
         write_forecasts(t, k, (0, layers.stacks), last, B, regressed, layers, made, h)
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_correction_input(h, work.aggregates, t, unit, rows.Z[t])
-        if learns:
-            work.Y[t, 0] = (clip(work.labels[t], B) - h[0]) / unit
+        y = work.labels[t]
+        work.Y[t, 0] = (clip(y, B) - h[0]) / unit if y == y else np.nan
 
 
 @hot
@@ -231,6 +230,8 @@ def certify_rounds(F, k, layers, work, out):
     state, y = layers.state, work.labels
     certificates = layers.certificates
     for t in range(F.shape[0]):
+        if y[t] != y[t]:
+            continue
         p = work.forecasts[t]
         state.loss[k] += (p - y[t]) * (p - y[t])
         for i in range(F.shape[1]):
@@ -279,7 +280,7 @@ def final_layer_rounds(n, learns, k, offset, made, layers, work, out):
 def layer_rounds(n, Y, k, offset, made, layers, work, out):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
-    Y : (n, K), less their offsets, empty if the rounds are only forecast; made : (n, 9, K), the
+    Y : (n, K), less their offsets, as in leaf_rounds; made : (n, 9, K), the
     stages of late rounds as they were forecast, or empty; layers : LayerArguments, work :
     LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``. Returns the
     round that failed and a status.
@@ -293,7 +294,7 @@ def layer_rounds(n, Y, k, offset, made, layers, work, out):
         if status == DONE:
             played, status = regression_rounds(k, some, n, targets, r, regressions, rows)
         if status == DONE and some[0] == 0:
-            prepare_corrections(n, learns, k, made, layers, work)
+            prepare_corrections(n, k, made, layers, work)
     if status == DONE:
         played, status = final_layer_rounds(n, learns, k, offset, made, layers, work, out)
     return played, status

@@ -76,6 +76,7 @@ JOINING = JoiningRule(alpha=0.1, beta=1.0, eps=0.5)  # KORS of all dictionaries
 COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 1, for certificates
 AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # codes of rules
+NEVER = 1.0  # the coin of a row that is only forecast
 
 
 class GroupState(NamedTuple):
@@ -306,7 +307,7 @@ def map_rounds(leaf, X, coins, was_forecast, maps, rows):
     while s < coins.shape[0] and counts[ATOMS] < maps.max_size:
         if not was_forecast:
             map_rows(s, s + 1, leaf, X, maps, rows)
-        status = try_to_join(X[s], coins[s], leaf, maps, rows)
+        status = DONE if coins[s] == NEVER else try_to_join(X[s], coins[s], leaf, maps, rows)
         if status != DONE:
             return s, status
         rows.sizes[s] = counts[ATOMS]
@@ -317,6 +318,12 @@ def map_rounds(leaf, X, coins, was_forecast, maps, rows):
 
 
 # ---- members ----
+
+
+@hot
+def has_label(Y, s):
+    """Return whether row s is learned: Y is empty if none is, else NaN in the others."""
+    return Y.shape[0] > 0 and Y[s, 0] == Y[s, 0]
 
 
 @hot
@@ -335,14 +342,14 @@ def factor_of(regressions, leaf, i):
 def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
     """Play regressions of a leaf, ``some`` first and stop, and AWV beside them, on n rows.
 
-    Y : (n, K), empty if the rows are only forecast. All play as AWV (is_ridge False), which writes
+    Y : (n, K), as in leaf_rounds. All play as AWV (is_ridge False), which writes
     ridge's forecasts too. Returns the row that failed, a status.
     """
     first, work = 0, rows.passes
     while first < n:
         # Rows of one width, on which rounding depends, play together: however a stream is cut.
-        r, end = rows.widths[first], first + 1
-        while end < n and rows.widths[end] == r:
+        r, end, learns = rows.widths[first], first + 1, has_label(Y, first)
+        while end < n and rows.widths[end] == r and has_label(Y, end) == learns:
             end += 1
         stretch = Stretch(first, end, r, smaller(compared, r))
         if compared >= r:  # no column is new: awv_rounds leaves the growth as it is
@@ -352,7 +359,7 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
             forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
             ridge, awv = rows.forecasts[2 * i], rows.forecasts[2 * i + 1]
             out = AWVResults(awv, ridge, rows.shrinks, rows.growth)
-            if Y.shape[0] == 0:
+            if not learns:
                 awv_forecasts(rows.Z, stretch, factor, forgetting, work, False, out)
                 continue
             sums = rows.certificates[i]
@@ -394,7 +401,7 @@ def rule_rounds(n, leaf, i, Y, rules, rows, forecasts):
             if not abs(forecast) < np.inf:
                 return s, NOT_FINITE
             forecasts[s, k] = forecast
-            if Y.shape[0] > 0:
+            if has_label(Y, s):
                 y = Y[s, k]
                 max_label[k] = larger(max_label[k], abs(y))
                 tau = step_length(code, sign, rate, max_label[k], y, forecast, square)
@@ -403,7 +410,7 @@ def rule_rounds(n, leaf, i, Y, rules, rows, forecasts):
 
 
 @hot
-def write_results(leaf, order, learns, before, space, rows):
+def write_results(leaf, order, Y, before, space, rows):
     """Write results in the order of the rounds: of certificates and sizes the increments."""
     results, latest = space.results, space.sums.latest[leaf]
     for s in range(order.shape[0]):
@@ -412,9 +419,11 @@ def write_results(leaf, order, learns, before, space, rows):
         for k in range(results.forecasts.shape[2]):
             for i in range(results.forecasts.shape[0]):
                 results.forecasts[i, t, k] = rows.forecasts[i, s, k]
-            for i in range(latest.shape[0] if learns else 0):
+            for i in range(latest.shape[0] if Y.shape[0] > 0 else 0):
                 for part in range(latest.shape[1]):
-                    now = rows.certificates[i, part, s, k]
+                    now = latest[i, part, k]
+                    if has_label(Y, s):
+                        now = rows.certificates[i, part, s, k]
                     results.certificates[i, part, t, k] = now - latest[i, part, k]
                     latest[i, part, k] = now
 
@@ -423,10 +432,10 @@ def write_results(leaf, order, learns, before, space, rows):
 def leaf_rounds(leaf, order, X, Y, coins, was_forecast, space, rows):
     """Play some rounds of a block, ``order``, which are those of a leaf.
 
-    X : (n, d), their inputs, scaled; Y : (n, K), empty if the rounds are only forecast; coins :
-    (n,), of points that may join the dictionary, empty if none may. With coins and without labels
-    points only join. was_forecast : whether the last call was the forecast of the only row. space :
-    Space, rows : Rows, bound. Returns which of them failed and a status.
+    X : (n, d), their inputs, scaled; Y : (n, K), NaN in rows that are only forecast, empty if all
+    are; coins : (n,), of points that may join the dictionary, empty if none may. With coins and
+    without labels points only join. was_forecast : whether the last call was the forecast of the
+    only row. space : Space, rows : Rows, bound. Returns which of them failed and a status.
     """
     space, rows, n = unbind(space), unbind(rows), order.shape[0]
     counts, regressions, learns = space.dictionaries.counts[leaf], space.regressions, Y.shape[0] > 0
@@ -441,7 +450,7 @@ def leaf_rounds(leaf, order, X, Y, coins, was_forecast, space, rows):
             forecasts = rows.forecasts[2 * count + i]
             failed, status = rule_rounds(n, leaf, i, Y, space.rules, rows, forecasts)
     if status == DONE:
-        write_results(leaf, order, learns, size, space, rows)
+        write_results(leaf, order, Y, size, space, rows)
     return failed, status
 
 

@@ -24,7 +24,7 @@ from oklnumba.core.checks import require, require_flag, warn
 from oklnumba.core.files import leave_out, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
-from oklnumba.core.inputs import cut_blocks, make_dense
+from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
 from oklnumba.core.params import Declaration, clone
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
@@ -247,6 +247,20 @@ class Learner(Engine[StateT, WorkT]):
         """
         self._set_late(fit_notes(notes, len(X), self._notes), leads)
         self._play_rows(X, y)
+
+    @locked
+    def _play_turns(self, rows: tuple[np.ndarray, ...], traces: list[Trace]) -> None:
+        """Learn or forecast late rows in turn; append to ``traces``, write the notes of forecasts.
+
+        rows : X, y, whether to learn each, leads, notes.
+        """
+        for some in cut_runs(rows[2]):
+            X, y, learns, leads, notes = (a[some] for a in rows)
+            if learns[0]:
+                self._learn_rows(X, y, leads, notes)
+                traces[-1].sizes[-1] = self.size
+            else:
+                traces.append(self._forecast_rows(X, notes))
 
     def _recorded_loss(self, loss: str | None) -> losses.Loss:
         """Return the loss of that name; None: the learner's."""

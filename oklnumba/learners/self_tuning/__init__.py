@@ -3,7 +3,8 @@
 ``SelfTuning._play_block`` (learner.py) plays 1 to 1024 rounds at a time. Each member, and then each
 layer, forecasts x and learns y at once, before it sees the next round. No forecast of x reads y, so
 it does not matter how many rounds are played at a time. ``_forecast`` is a round without a label.
-Where y comes late, what all forecast at the time is learned from in place of forecasts of x now.
+Where y comes late, what all forecast at the time is learned from in place of forecasts of x now;
+rows to learn and rows only to forecast, with NaN for y, alternate in a block.
 
 1. The label (labels.py, class Labels)
     measure         the limits of usual labels, after 16, 24, 32, ... labels

@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba.core import checks
 from oklnumba.core.health import Part, name_members
+from oklnumba.core.inputs import cut_runs
 from oklnumba.core.params import clone
 from oklnumba.core.state import State, select_prefix
 from oklnumba.hot.primitives.jit import Array
@@ -171,6 +172,7 @@ class Lasting(State[Losses, None], Forecaster):
         lost = self._state.lost
         if rounds.learns and len(lost):
             losses = np.square(self.recorded[:, self._experts] - rounds.Y[:, None])
+            losses[losses != losses] = 0.0  # of rows without a label
             losses[0] += lost
             losses = np.add.accumulate(losses)
             lost[:] = losses[-1]
@@ -216,10 +218,16 @@ class Expert:
 
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the forecasts of n rounds, (n, 1, K), each before its label is learned, if any."""
-        X, Y = rounds.X, rounds.Y
-        F = np.empty((len(X), 1, rounds.known.last.shape[1]))
+        F = np.empty((len(rounds.X), 1, rounds.known.last.shape[1]))
+        there = np.zeros(len(F), dtype=bool)
+        there[rounds.learned] = rounds.learns
+        for rows in cut_runs(there):
+            self._play_run(rounds.X[rows], rounds.Y[rows], bool(there[rows.start]), F[rows])
+        return F
+
+    def _play_run(self, X: np.ndarray, Y: np.ndarray, learns: bool, F: np.ndarray) -> None:
         for one, outputs in self._shares(F.shape[2]):
-            if not rounds.learns:
+            if not learns:
                 F[:, 0, outputs] = one._forecast_inside(X)
                 continue
             trace = one._trace(len(X))
@@ -228,9 +236,8 @@ class Expert:
             except (ValueError, FloatingPointError) as error:
                 raise FloatingPointError(f"{self.name}: {error}") from None
             F[:, 0, outputs] = trace.predictions
-        first = self.learners[0].rounds - len(X) + 1 if rounds.learns else 0
-        self._refuse_not_finite(F, "in round" if rounds.learns else "for row", first)
-        return F
+        first = self.learners[0].rounds - len(X) + 1 if learns else 0
+        self._refuse_not_finite(F, "in round" if learns else "for row", first)
 
     def _shares(self, outputs: int) -> Iterator[tuple[Learner, Any]]:
         """Return each learner and its outputs."""

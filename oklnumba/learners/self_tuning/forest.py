@@ -196,7 +196,7 @@ class Residuals(State[ResidualState, None]):
         residuals = NO_LABELS
         if rounds.learns:
             counts = (rounds.Y == rounds.cut) & learns_residuals
-            residuals = np.where(counts, rounds.Y - plain[:, 0], 0.0)
+            residuals = np.where(counts | (rounds.Y != rounds.Y), rounds.Y - plain[:, 0], 0.0)
         trees = self.forest.play(rounds._replace(Y=residuals))
         self.forecasts = np.concatenate([plain, plain + trees], axis=1)
         recall(self.forecasts, made)
@@ -217,9 +217,11 @@ class Residuals(State[ResidualState, None]):
         out.predictions[:, k] = new.forecasts
         if learns:
             loss, excess = np.square(new.forecasts - y), state.ended_excess[k] + new.bounds
+            state.excess[k] = excess[rounds.learned][-1]
+            loss[y != y] = 0.0
             loss[0] += state.loss[k]
             loss = np.add.accumulate(loss)
-            state.loss[k], state.excess[k] = loss[-1], excess[-1]
+            state.loss[k] = loss[-1]
             out.loss[:, k] = loss
             for bound in (out.bound, out.guaranteed):
                 bound[:, k] += excess

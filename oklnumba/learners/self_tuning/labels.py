@@ -74,6 +74,7 @@ class Rounds(NamedTuple):
     made: np.ndarray = NOTHING_MADE
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
+    learned: slice | np.ndarray = slice(None)  # which have a label; Y and cut of the others are NaN
     views: Views = NO_VIEWS
 
     @property
@@ -129,7 +130,7 @@ class Labels(State[LabelsState, None]):
     """
 
     _layout = LabelsState
-    _late: tuple[np.ndarray, Known] | None = None  # leads that set_leads took, and what was known
+    _lately: np.ndarray  # as ``cut``, and what was remembered last behind them
     _at_forecast: Known  # what was known in the last forecast
 
     def __init__(self, outputs: int, are_judged: bool):
@@ -141,30 +142,20 @@ class Labels(State[LabelsState, None]):
 
     # ---- what is known ----
 
-    def _know_all_but(self, unknown: np.ndarray) -> Known:
-        """Return what is known in n rounds if so many of the last labels, (n,), are not."""
-        # Where not even the first ones remembered are known, these count as known.
-        return look_back(self._state.cut, np.maximum(REMEMBERED - unknown, settings.LAGS))
-
     def know_all(self, n: int) -> Known:
         """Return what is known in n single forecasts now."""
-        self._at_forecast = self._know_all_but(np.zeros(n, dtype=np.int64))
+        self._at_forecast = look_back(self._state.cut, np.full(n, REMEMBERED))
         return self._at_forecast
 
-    def set_leads(self, leads: np.ndarray) -> None:
-        """Take the leads, (m,), of coming rows: how many labels before theirs they did not know."""
-        # Row i is i labels behind now, so i of those that it does not know have yet to come.
-        self._late = leads, self._know_all_but(leads - np.arange(len(leads)))
+    def know(self, before: np.ndarray, was_forecast: bool) -> Known:
+        """Return what is known in the rows that were remembered last, and in those among them.
 
-    def take_known(self, n: int, was_forecast: bool) -> tuple[np.ndarray, Known]:
-        """Return the leads of the n rounds remembered last, and what was known in each."""
-        if self._late is None:
-            # The labels of these rounds were remembered just now; none knows its own.
-            known = self._at_forecast if was_forecast else self._know_all_but(np.arange(n, 0, -1))
-            return np.zeros(n, dtype=np.int64), known
-        leads, known = self._late
-        self._late = (leads[n:], known.rows(n)) if len(leads) > n else None
-        return leads[:n], known.rows(0, n)
+        before : of how many of them each knows the label; negative of late rows.
+        """
+        if was_forecast:
+            return self._at_forecast
+        # Where not even the first ones remembered are known, these count as known.
+        return look_back(self._lately, np.maximum(REMEMBERED + before, settings.LAGS))
 
     # ---- what is usual ----
 
@@ -191,21 +182,21 @@ class Labels(State[LabelsState, None]):
 
     def remember(self, Y: np.ndarray, limits: np.ndarray) -> np.ndarray:
         """Append labels to the last ones; return them cut to [LEAST, MOST], (n, K)."""
-        n, cut = len(Y), np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
+        cut, there = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST]), Y[:, 0] == Y[:, 0]
         for last, new in ((self._state.recent, Y), (self._state.cut, cut)):
-            last[:-n] = last[n:]
-            last[-n:] = new
+            self._lately = np.concatenate([last, new[there]])
+            last[:] = self._lately[-len(last) :]
         return cut
 
     def judge(self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
         """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
-        if ((limits[LOW] <= Y) & (Y <= limits[HIGH])).all():  # mostly
+        if not ((Y < limits[LOW]) | (Y > limits[HIGH])).any():  # mostly; NaN stays
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MEDIAN])
         foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
         low, high = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
         learned = keep_within(Y, low, limits[MEDIAN], high)
-        self._state.replaced[:] += np.count_nonzero(learned != Y, axis=0)
+        self._state.replaced[:] += np.count_nonzero((learned != Y) & (Y == Y), axis=0)
         return learned
 
     def judge_first(self, played: int) -> tuple[np.ndarray, np.ndarray]:
@@ -221,6 +212,7 @@ class Labels(State[LabelsState, None]):
             return self._state.price
         with np.errstate(over="ignore"):  # squares of labels beyond 1e154
             more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
+        more[Y != Y] = 0.0
         more[0] += self._state.price
         prices = np.add.accumulate(more)
         self._state.price[:] = prices[-1]

@@ -32,6 +32,8 @@ from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
 
+NO_LEADS = np.empty(0, dtype=np.int64)
+
 
 class SelfTuning(Learner):
     """A learner without anything to tune, for the squared loss: real labels, or -1 and +1.
@@ -94,7 +96,7 @@ class SelfTuning(Learner):
     """
 
     _REMEDY = "scale the labels"
-    _late_notes = NO_NOTES  # of rows that come next
+    _late = NO_NOTES, NO_LEADS  # of rows that come next
     _compiles = COMPILES  # whether this process has yet to compile its loops
 
     budget: int = count(300, least=1)
@@ -212,25 +214,41 @@ class SelfTuning(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
-        Y, start = y.reshape(len(X), self._outputs), 0
+        Y, start, before = y.reshape(len(X), self._outputs), 0, 0
         was_forecast = self._take_forecast(X)
+        labels = np.cumsum(Y[:, 0] == Y[:, 0])  # up to each row
         while start < len(X):
-            stop = min(len(X), start + self._restarts.rounds_to_stop(self._played))
+            end = before + self._restarts.rounds_to_stop(self._played)
+            stop = min(len(X), start + int(labels[start:].searchsorted(end)) + 1)
             block = X[start:stop], Y[start:stop], trace.rows(start, stop)
             try:
-                self._play_block(*block, was_forecast)
+                self._play_block(*block, labels[start:stop] - before, was_forecast)
             except Trouble as trouble:
-                self._raise_status(*trouble.args)
-            start = stop
+                status, row = trouble.args
+                played = int(labels[start + row]) - before - 1 if row >= 0 else row
+                self._raise_status(status, played)
+            start, before = stop, int(labels[stop - 1])
 
-    def _play_block(self, X: np.ndarray, Y: np.ndarray, trace: Trace, was_forecast: bool) -> None:
-        """Play 1 to BLOCK_ROWS rounds, all their labels at hand, each as if it came alone."""
-        n, ensemble, labels = len(X), self._ensemble, self._labels
-        limits = labels.measure(Y, self._played)
-        cut = labels.remember(Y, limits)
-        leads, known = labels.take_known(n, was_forecast)
-        rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast)
-        if len(notes := self._take_notes(n)):
+    def _play_block(
+        self, X: np.ndarray, Y: np.ndarray, trace: Trace, count: np.ndarray, was_forecast: bool
+    ) -> None:
+        """Play 1 to BLOCK_ROWS rows, all labels at hand, each as if it came alone.
+
+        Rows without a label, NaN, are only forecast. count : labels up to each, (n,).
+        """
+        n, m, ensemble, labels = len(X), int(count[-1]), self._ensemble, self._labels
+        if m == 0:
+            trace.predictions[:], trace.sizes[:] = self._forecast(X), self.size
+            return
+        there = Y[:, 0] == Y[:, 0]
+        learned: Any = slice(None) if m == n else np.flatnonzero(there)
+        limits, before = labels.measure(Y[learned], self._played), count - there
+        if m < n and limits.shape[1] > 1:
+            limits = limits[:, np.minimum(before, m - 1)]
+        cut, (notes, leads) = labels.remember(Y, limits), self._take_late(n)
+        known = labels.know(before - leads, was_forecast)
+        rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
+        if len(notes):
             rounds = rounds._replace(made=self._read_notes(notes))
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
@@ -241,10 +259,12 @@ class SelfTuning(Learner):
         for so_far in (out.loss, out.bound, out.guaranteed):
             so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
+        if m < n:
+            self._write_notes(notes, ~there & (before + self._played > 0))
         if not self._restarts.are_over(self._played):
             recorded = ensemble.lasting.recorded
             self._restarts.record(rounds, recorded, residuals, leads, self._played)
-        self._played += n
+        self._played += m
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
             self._restarts.replace_first_labels(*labels.judge_first(self._played))
         if not self._restarts.are_over(self._played):
@@ -270,23 +290,38 @@ class SelfTuning(Learner):
         members = len(self._ensemble.lasting.members) + of_spaces
         return (1 + settings.STAGES + members + AMENDED) * self._outputs
 
+    @locked
+    def _play_turns(self, rows: tuple[np.ndarray, ...], traces: list[Trace]) -> None:
+        if self._schema is not None and self._schema.impute:  # gaps are filled by rows learned
+            super()._play_turns(rows, traces)
+            return
+        X, y, learns, leads, notes = rows
+        self._set_late(notes, leads)
+        trace = self._play_rows(X, np.where(learns, y, np.nan))
+        asked = np.flatnonzero(~learns)
+        # The size of a row that is forecast counts what is learned before the next one is.
+        sizes = trace.sizes[np.append(asked, len(X)) - 1]
+        if learns[0]:
+            traces[-1].sizes[-1] = sizes[0]
+        self._refuse_not_finite(trace.predictions[asked])
+        traces.append(Trace(trace.predictions[asked], sizes[1:]))
+
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        self._late_notes = notes
-        if leads is not None and self._width is not None:
-            self._labels.set_leads(leads)
+        self._late = notes, NO_LEADS if leads is None or self._width is None else leads
 
-    def _take_notes(self, n: int) -> np.ndarray:
-        """Return the notes of the next n rounds, none if their labels are not late (a view)."""
-        notes, self._late_notes = self._late_notes[:n], self._late_notes[n:]
-        return notes
+    def _take_late(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return notes, none if labels are not late (a view), and leads of the next n rounds."""
+        notes, leads = self._late
+        self._late = notes[n:], leads[n:]
+        return notes[:n], leads[:n] if len(leads) else np.zeros(n, dtype=np.int64)
 
-    def _write_notes(self, notes: np.ndarray) -> None:
-        """Write the notes of rounds that were forecast just now."""
-        made = self._ensemble.notes(len(notes)).reshape(len(notes), -1)
-        notes[:, : self._outputs] = self._restarts.last
-        notes[:, self._outputs : self._outputs + made.shape[1]] = made
-        amended = self._residuals.forecasts.reshape(len(notes), -1)
-        notes[:, -amended.shape[1] :] = amended
+    def _write_notes(self, notes: np.ndarray, some: slice | np.ndarray) -> None:
+        """Write the notes of some of the rounds that were forecast just now."""
+        made = self._ensemble.notes(len(notes)).reshape(len(notes), -1)[some]
+        notes[some, : self._outputs] = self._restarts.last
+        notes[some, self._outputs : self._outputs + made.shape[1]] = made
+        amended = self._residuals.forecasts.reshape(len(notes), -1)[some]
+        notes[some, -amended.shape[1] :] = amended
 
     def _read_notes(self, notes: np.ndarray) -> np.ndarray:
         """Return what notes say: of members that a restart made since, nothing."""
@@ -321,8 +356,9 @@ class SelfTuning(Learner):
         out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
         self._ensemble.play(rounds, out)
         self._residuals.play(rounds, False, out)
-        if len(notes := self._take_notes(len(X))) and self._played:
-            self._write_notes(notes)
+        notes = self._take_late(len(X))[0]
+        if len(notes) and self._played:
+            self._write_notes(notes, slice(None))
         self._note_forecast(X)
         return forecasts
 

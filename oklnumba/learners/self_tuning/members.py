@@ -27,7 +27,6 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, name_forecasters
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Rounds
 from oklnumba.learners.self_tuning.regressions import (
-    NO_COINS,
     Trouble,
     Workspaces,
     make_regressions,
@@ -106,7 +105,9 @@ class Group(State[loops.GroupState, None], Forecaster):
         """
         view, Y = self._look(rounds)
         joins = rounds.joins and not self.is_full
-        coins = self._coins.take(len(view)) if joins else NO_COINS
+        coins = np.full(len(view) if joins else 0, loops.NEVER)
+        if joins:
+            coins[rounds.learned] = self._coins.take(len(coins[rounds.learned]))
         X = view if self.space.metric is None else view * self._tree.scales
         leaves = np.zeros(len(X), dtype=np.int64)
         if several := len(self._counts) > 1:

@@ -14,8 +14,6 @@ from oklnumba.learners.self_tuning.settings import Ridge
 
 T = TypeVar("T")
 
-NO_COINS = np.empty(0)  # of rounds whose points may not join
-
 
 class Trouble(Exception):
     """A compiled loop ended with this status, not DONE, after so many rounds."""

@@ -73,10 +73,11 @@ class Restarts(State[RestartsState, None]):
         played: int,
     ) -> None:  # fmt: skip
         """Append the rounds after so many that were played to the past."""
+        given = rounds.X, rounds.Y, rounds.cut, leads, recorded, residuals
+        X, Y, cut, leads, recorded, residuals = (values[rounds.learned] for values in given)
         total = played + len(leads)
         self._reserve({PAST: total})
-        known_counts = np.arange(played, total) - leads
-        new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
+        new = X, Y, cut, np.arange(played, total) - leads, recorded, residuals
         for array, values in zip(self._state[1:], new, strict=True):
             array[played:total] = values
         self._counts[PAST] = total
