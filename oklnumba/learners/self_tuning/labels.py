@@ -180,11 +180,13 @@ class Labels(State[LabelsState, None]):
         starts = range(first, n, every)
         return in_force[:, np.searchsorted(starts, np.arange(n), side="right")]
 
-    def remember(self, Y: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        """Append labels to the last ones; return them cut to [LEAST, MOST], (n, K)."""
-        cut, there = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST]), Y[:, 0] == Y[:, 0]
+    def remember(
+        self, Y: np.ndarray, limits: np.ndarray, learned: slice | np.ndarray = slice(None)
+    ) -> np.ndarray:
+        """Append the labels learned to the last ones; return all cut to [LEAST, MOST], (n, K)."""
+        cut = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
         for last, new in ((self._state.recent, Y), (self._state.cut, cut)):
-            self._lately = np.concatenate([last, new[there]])
+            self._lately = np.concatenate([last, new[learned]])
             last[:] = self._lately[-len(last) :]
         return cut
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
+from oklnumba.core.inputs import find_labels
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
@@ -216,13 +217,15 @@ class SelfTuning(Learner):
         """Play rounds in blocks that end with each event of the schedule."""
         Y, start, before = y.reshape(len(X), self._outputs), 0, 0
         was_forecast = self._take_forecast(X)
-        labels = np.cumsum(Y[:, 0] == Y[:, 0])  # up to each row
+        there = find_labels(Y)
+        labels = np.cumsum(there)  # up to each row
         while start < len(X):
             end = before + self._restarts.rounds_to_stop(self._played)
             stop = min(len(X), start + int(labels[start:].searchsorted(end)) + 1)
-            block = X[start:stop], Y[start:stop], trace.rows(start, stop)
+            rows = slice(start, stop)
+            block = X[rows], Y[rows], there[rows], trace.rows(start, stop)
             try:
-                self._play_block(*block, labels[start:stop] - before, was_forecast)
+                self._play_block(*block, was_forecast)
             except Trouble as trouble:
                 status, row = trouble.args
                 played = int(labels[start + row]) - before - 1 if row >= 0 else row
@@ -230,22 +233,22 @@ class SelfTuning(Learner):
             start, before = stop, int(labels[stop - 1])
 
     def _play_block(
-        self, X: np.ndarray, Y: np.ndarray, trace: Trace, count: np.ndarray, was_forecast: bool
+        self, X: np.ndarray, Y: np.ndarray, there: np.ndarray, trace: Trace, was_forecast: bool
     ) -> None:
         """Play 1 to BLOCK_ROWS rows, all labels at hand, each as if it came alone.
 
-        Rows without a label, NaN, are only forecast. count : labels up to each, (n,).
+        there : (n,), whether each has a label; the others, NaN, are only forecast.
         """
-        n, m, ensemble, labels = len(X), int(count[-1]), self._ensemble, self._labels
+        count, ensemble, labels = np.cumsum(there), self._ensemble, self._labels
+        n, m = len(X), int(count[-1])
         if m == 0:
             trace.predictions[:], trace.sizes[:] = self._forecast(X), self.size
             return
-        there = Y[:, 0] == Y[:, 0]
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits, before = labels.measure(Y[learned], self._played), count - there
         if m < n and limits.shape[1] > 1:
             limits = limits[:, np.minimum(before, m - 1)]
-        cut, (notes, leads) = labels.remember(Y, limits), self._take_late(n)
+        cut, (notes, leads) = labels.remember(Y, limits, learned), self._take_late(n)
         known = labels.know(before - leads, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         if len(notes):

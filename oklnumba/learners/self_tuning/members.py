@@ -38,6 +38,7 @@ from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 
 ROUNDS = np.arange(BLOCK_ROWS)
+NO_COINS = np.empty(0)  # of rounds whose points may not join
 
 
 class Group(State[loops.GroupState, None], Forecaster):
@@ -104,9 +105,9 @@ class Group(State[loops.GroupState, None], Forecaster):
         ``end_choice``.
         """
         view, Y = self._look(rounds)
-        joins = rounds.joins and not self.is_full
-        coins = np.full(len(view) if joins else 0, loops.NEVER)
+        joins, coins = rounds.joins and not self.is_full, NO_COINS
         if joins:
+            coins = np.full(len(view), loops.NEVER)
             coins[rounds.learned] = self._coins.take(len(coins[rounds.learned]))
         X = view if self.space.metric is None else view * self._tree.scales
         leaves = np.zeros(len(X), dtype=np.int64)
