@@ -78,7 +78,7 @@ CHANGES = {
         {},
         "array 'alpha' has shape (4,); expected (5,)",
     ),
-    "another type": ({"state_alpha": np.zeros(5, "f4")}, {}, "expected (5,), float64"),
+    "another type": ({"state_alpha": np.zeros(5, int)}, {}, "expected (5,), float64"),
     "no coins": ({}, {"state": {}}, "it lacks 'coins'"),
     "no learner": ({}, {"spec": {"class": "Linear", "params": {}}}, "expected a learner"),
     "bad parameter": (

@@ -164,7 +164,8 @@ def write_array(name: str, declared: Declared, part: np.ndarray, value: Any) -> 
     if np.ndim(value) == part.ndim:
         axes = zip(declared.axes, value.shape, strict=True)
         part = part[tuple(slice(n if axis in OF_INPUTS else None) for axis, n in axes)]
-    if np.shape(value) != part.shape or value.dtype != part.dtype:
+    compact = value.dtype == np.float32 and part.dtype == np.float64
+    if np.shape(value) != part.shape or not (compact or value.dtype == part.dtype):
         raise ValueError(
             f"array {name!r} has shape {np.shape(value)}; expected {part.shape}, {part.dtype}"
         )

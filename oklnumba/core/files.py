@@ -84,10 +84,10 @@ def deflates(array: np.ndarray) -> bool:
 
 
 def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndarray]:
-    """Return the arrays of a state without what it derives; compact: U in single precision."""
+    """Return the arrays of a state without what it derives; compact: some in single precision."""
     arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
     for name, a in arrays.items() if compact else ():
-        if name.endswith("_U") and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
+        if name.endswith(("_U", "_sums")) and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
             arrays[name] = a.astype(np.float32)
     return arrays
 

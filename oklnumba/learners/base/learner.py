@@ -317,8 +317,8 @@ class Learner(Engine[StateT, WorkT]):
         ``oklnumba.load(path)`` goes on bit for bit where this learner stands. Only ``SelfTuning``
         leaves out what it can derive, and goes on to rounding, unless ``exact``.
 
-        compact : whether factors U of AWV and ridge regression are in single precision. Forecasts
-        of ``SelfTuning`` change by at most 1e-6 of the labels' deviation.
+        compact : whether factors U of AWV and ridge regression, and sums of trees, are in single
+        precision. Forecasts of ``SelfTuning`` change by at most 1e-6 of the labels' deviation.
         """
         compact, exact = require_flag("compact", compact), require_flag("exact", exact)
         require(not (compact and exact), "exact", exact, "False with compact=True")
