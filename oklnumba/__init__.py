@@ -44,6 +44,7 @@ from oklnumba.learners.first_order import (
 from oklnumba.learners.fogd import FOGD
 from oklnumba.learners.frequent_kons import FrequentKONS
 from oklnumba.learners.growing_pkawv import GrowingPKAWV
+from oklnumba.learners.horizon import Horizon
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.kernel_ogd import BOGD, KernelOGD
 from oklnumba.learners.kons import KONS, SketchedKONS
@@ -76,14 +77,15 @@ __all__ = [
     "AIOLI", "ALD", "AOGD", "BAO2KS", "BOGD", "FOGD", "KONS", "KORS", "KRLS", "NOGD", "OGD",
     "PKAWV", "POMD", "POMDR", "AdaptiveFTRL", "BasisFeatures", "CoinBetting", "ExpConcaveFTRL",
     "Experts", "ExponentiatedGradient", "FourierFeatures", "FrequentKONS", "Gaussian",
-    "GrowingPKAWV", "Hedge", "Intervals", "Kernel", "KernelAWV", "KernelOGD", "KernelRidge", "Lags",
-    "Laplacian", "LazyOGD", "Learner", "Linear", "LinearAWV", "LinearRidge", "Matern", "Metric",
-    "Monitored", "MultiOutput", "NystromAWV", "NystromFeatures", "OneVsRest", "OnlineNewtonStep",
-    "OnlineToBatch", "PNorm", "Perceptron", "Polynomial", "Precomputed", "Projectron", "ProsNKONS",
-    "Refit", "Run", "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS", "Standardized",
-    "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree", "UniformSampling",
-    "Winnow", "WithFeatures", "adversary", "datasets", "interop", "learned_metric", "load",
-    "losses", "oco", "plots", "regret_vs_size", "run", "stream", "sweep", "theory", "warm_up",
+    "GrowingPKAWV", "Hedge", "Horizon", "Intervals", "Kernel", "KernelAWV", "KernelOGD",
+    "KernelRidge", "Lags", "Laplacian", "LazyOGD", "Learner", "Linear", "LinearAWV", "LinearRidge",
+    "Matern", "Metric", "Monitored", "MultiOutput", "NystromAWV", "NystromFeatures", "OneVsRest",
+    "OnlineNewtonStep", "OnlineToBatch", "PNorm", "Perceptron", "Polynomial", "Precomputed",
+    "Projectron", "ProsNKONS", "Refit", "Run", "SelfTuning", "SkeGD", "SketchedKONS", "SketchedONS",
+    "Standardized", "Standardizer", "StronglyConvexFTRL", "Table", "TaylorFeatures", "Tree",
+    "UniformSampling", "Winnow", "WithFeatures", "adversary", "datasets", "interop",
+    "learned_metric", "load", "losses", "oco", "plots", "regret_vs_size", "run", "stream", "sweep",
+    "theory", "warm_up",
 ]  # fmt: skip
 
 

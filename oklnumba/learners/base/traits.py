@@ -17,6 +17,7 @@ class Traits(NamedTuple):
     block_rows: int = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
     needs_each_label: str | None = None  # the class that refuses late and missing labels
     needs_last_label: str | None = None  # the class that refuses late labels only
+    plays_gaps: bool = False  # whether a row without a label, NaN, is a round too
     season: int | None = None  # how many labels ago a season was, where it is an input
     is_member: bool = True  # whether it can play within another learner
 

@@ -1,0 +1,194 @@
+"""Time series: direct forecasts of any learner, several steps ahead."""
+
+import copy
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike
+
+from oklnumba.core import inputs
+from oklnumba.core.checks import require, require_count, require_flag
+from oklnumba.core.guard import locked
+from oklnumba.core.params import KW_ONLY, count, field_with, required
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array
+from oklnumba.learners.base.engine import Trace
+from oklnumba.learners.base.learner import Learner, check_member
+from oklnumba.learners.base.traits import Traits
+from oklnumba.learners.base.waiting import LateLabels, Rows
+from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.intervals import Intervals
+
+
+class HorizonState(NamedTuple):
+    """The last labels; for one that is missing the last known one before it, else NaN."""
+
+    recent: Annotated[Array, "recent", UNBOUNDED]
+
+
+def _check_late(name: str, value: Any) -> Learner:
+    learner = check_member(name, value)
+    name_of = learner._refuses_late or learner._traits.needs_each_label
+    require(not name_of, name, value, f"a learner that takes late labels, as {name_of} does not")
+    return learner
+
+
+def _check_seasons(name: str, value: Any) -> tuple[int, ...]:
+    seasons = value if isinstance(value, list | tuple) else [value]
+    return tuple(require_count(name, one, 2) for one in seasons)
+
+
+class Horizon(Wrapper[HorizonState]):
+    """A learner that forecasts each label from those of ``steps`` rounds before and earlier.
+
+    Its row of round t has y_{n-j} - y_n for j = 1, ..., ``lags`` - 1, n = t - ``steps``, then
+    y_{t-s} - y_n for each ``season`` s, and x_t, what is known beforehand of time t. It forecasts
+    the change y_t - y_n by the rows whose labels had come by round n, so the loss of round t is of
+    a forecast as it was ``steps`` rounds before.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its hyper-parameters are used; it is not played itself. ``Intervals(...)`` for intervals.
+    steps : int >= 1
+        Rounds ahead.
+    lags : int >= 1
+        Last labels that it sees.
+    season : int >= 2 or several, optional
+        Rounds in a season, such as (24, 168) for hours of a day and of a week. Of those shorter
+        than ``steps`` the last label that is known, of the same time of the season, is seen.
+
+    Remarks
+    -------
+    Rows of the first rounds, before there are so many labels, are not learned; the forecast is y_n,
+    or 0. With ``labels="optional"`` rows without a label are rounds too: they are not learned, and
+    as an input the last known label before stands for theirs. In ``predict`` each row is the next
+    one. Late labels and batches are refused: raise ``steps`` instead. No certificate: the theorems
+    are about labels that come at once.
+
+    Examples
+    --------
+    >>> t = np.arange(1000)
+    >>> y = 50 + 0.1 * t + 10 * np.sin(2 * np.pi * t / 24)
+    >>> X = np.zeros((1000, 1))  # nothing but the series itself
+    >>> model = okl.Horizon(okl.LinearRidge(), steps=12, season=24)
+    >>> bool(okl.run(model, X, y).losses[100:].mean() < 0.1)
+    True
+    >>> model.forecast(np.zeros((12, 1)))[[0, -1]].round(1)  # rounds 1001 and 1012
+    array([141.7, 160.])
+    """
+
+    _layout, _notes, _can_widen = HorizonState, 0, False
+    _set_late = Learner._set_late
+
+    learner: Learner = required(_check_late)
+    _: KW_ONLY
+    steps: int = count(24, least=1)
+    lags: int = count(3, least=1)
+    season: int | tuple[int, ...] | None = field_with(_check_seasons, None)
+
+    @property
+    def _traits(self) -> Traits:
+        return super()._traits._replace(
+            certificate_rows=0, outputs_at_once=False, needs_last_label="Horizon", plays_gaps=True,
+            is_member=False,
+        )  # fmt: skip
+
+    def _check_params(self) -> None:
+        if self.learner._loss().classes:
+            raise ValueError(
+                f"Horizon needs a loss of real labels, not {self.learner._loss().name} of classes; "
+                "pass a learner with loss='squared'"
+            )
+
+    @locked
+    def forecast(self, X: ArrayLike, return_interval: bool = False) -> Any:
+        """Return the forecasts of the next ``steps`` rounds, (steps,), from their inputs X.
+
+        With fewer rows, (m, d), those of the last m of these rounds. ``return_interval`` returns
+        the intervals too, (m, 2). Nothing changes: a copy learns what waits.
+        """
+        steps = self._hyper.steps
+        X = inputs.as_rows(X, self._width, schema=self._schema_for(X))
+        X = inputs.make_dense(X)
+        require(len(X) <= steps, "X", X, f"at most steps={steps} rows")
+        if require_flag("return_interval", return_interval):
+            self._require_intervals()
+        rows = np.concatenate([np.repeat(X[:1], steps - len(X), axis=0), X])
+        trace = copy.deepcopy(self)._play_rows(rows, np.full(steps, np.nan))
+        last = trace.rows(steps - len(X), steps)
+        return (last.predictions, last.intervals) if return_interval else last.predictions
+
+    @locked
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
+        """Return the intervals around ``predict(X)``, (n, 2), of ``Horizon(Intervals(...))``."""
+        return self._require_intervals()._intervals_around(self.predict(X))
+
+    def _require_intervals(self) -> Intervals:
+        inner = self._inner
+        if not isinstance(inner, Intervals):
+            raise ValueError(
+                "intervals are those of the learner within: okl.Horizon(okl.Intervals("
+                f"{type(inner).__name__}(...)), ...)"
+            )
+        return inner
+
+    def _start(self, d: int) -> None:
+        p = self._hyper
+        seasons = (-(-p.steps // s) * s for s in p.season or ())
+        self._used_lags = sorted({*range(p.steps, p.steps + p.lags), *seasons})
+        self._make_state(recent=self._used_lags[-1])
+        self._state.recent[:] = np.nan
+        p.learner._open(d + len(self._used_lags) - 1)
+        self._late = LateLabels(p.learner, delay=p.steps - 1)
+
+    def _advice(self, X: np.ndarray) -> str | None:
+        return None  # the learner's inputs are others
+
+    def _trace(self, n: int) -> Trace:
+        return super()._trace(n)._replace(intervals=self._inner._trace(n).intervals)
+
+    def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        recent = self._state.recent
+        labels = np.concatenate([recent, y])
+        known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
+        labels = labels[np.maximum.accumulate(known)]
+        Z, now = self._make_rows(X, sliding_window_view(labels, len(recent))[: len(y)])
+        recent[:] = labels[len(y) :]
+        first = int(np.isnan(Z).any(axis=1).sum())  # the rows without all labels come first
+        trace.predictions[:first], trace.sizes[:first] = 0.0, self.size
+        if trace.intervals is not None:
+            trace.intervals[:first] = -np.inf, np.inf
+        for part in self._late.play_late(Rows(Z[first:], (y - now)[first:])):
+            stop = first + len(part.sizes)
+            trace.predictions[first:stop], trace.sizes[first:stop] = part.predictions, part.sizes
+            if trace.intervals is not None:
+                trace.intervals[first:stop] = part.intervals + now[first:stop, None]
+            first = stop
+        trace.predictions[...] += np.nan_to_num(now)
+        self._played += len(y)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        recent = self._state.recent
+        Z, now = self._make_rows(X, np.broadcast_to(recent, (len(X), len(recent))))
+        if np.isnan(Z[:1]).any():
+            return np.nan_to_num(now)
+        return self._inner._forecast_inside(Z) + now
+
+    def _make_rows(self, X: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the learner's inputs, NaN where no label is known, and what to add to forecasts.
+
+        past : (n, at least the longest lag), labels before each row.
+        """
+        known = past[:, [-lag for lag in self._used_lags]]
+        now = known[:, 0].copy()
+        Z = np.column_stack([known[:, 1:] - now[:, None], X])
+        Z[np.isnan(now)] = np.nan
+        return Z, now
+
+    def _export(self) -> dict[str, Any]:
+        return super()._export() | self._late.contents()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._late.restore(state)
