@@ -333,6 +333,7 @@ BAD_VALUES = {  # by the check that stands beside the hyper-parameter
     **dict.fromkeys(("check_kernels", "_check_learners"), [*OBJECT, [], [3]]),
     "check_p": [-1.0, 0.5, *NO_NUMBER],
     "_check_center": ["text", NAN],
+    "_check_seasons": ["text", 1, 2.5, [24, 0]],
 }
 
 

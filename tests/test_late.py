@@ -20,7 +20,7 @@ from tests.checks import refused
 N = 160
 every_learner = pytest.mark.parametrize(
     "cls",
-    [cls for cls in LEARNERS if cls not in (okl.Intervals, okl.Lags)],
+    [cls for cls in LEARNERS if cls not in (okl.Intervals, okl.Lags, okl.Horizon)],
     ids=lambda cls: cls.__name__,
 )
 stream = partial(battery.stream, n=N)

@@ -18,6 +18,7 @@ WRAPPERS = {
     "Standardized": okl.Standardized,
     "Experts": lambda one: okl.Experts([one, okl.OGD(eta=0.01)]),
     "Lags": okl.Lags,
+    "Horizon": lambda one: okl.Horizon(one, steps=5, season=(2, 9)),
     "SelfTuning": lambda one: okl.SelfTuning(experts=[one], budget=20),
     "WithFeatures": lambda one: okl.WithFeatures(okl.FourierFeatures(7, sigma=1.0), one),
     "Intervals": okl.Intervals,

@@ -12,13 +12,17 @@ from tests.battery import (
     Variant,
     assert_same_proofs,
     assert_same_run,
-    every_learner,
     in_pieces,
     labels,
     make,
 )
 from tests.checks import arrays, refused
 from tests.reference import naive
+
+INSIDE = [one for one in CASES if make(one.values[0])._traits.is_member]
+every_member = pytest.mark.parametrize(
+    "cls", [cls for cls in LEARNERS if make(cls)._traits.is_member], ids=lambda cls: cls.__name__
+)
 
 CLASSES = "red", "green", "blue"
 
@@ -29,7 +33,7 @@ def stream(n=120, seed=0):
     return X, np.array(CLASSES)[np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])]
 
 
-@every_learner
+@every_member
 def test_one_vs_rest_around_every_learner(cls):
     X, y = stream()
     learner = okl.OneVsRest(make(cls), CLASSES)
@@ -70,11 +74,11 @@ def several(learner, n=120, seed=0):
 AROUND = [
     pytest.param(Variant(cls, "learner", okl.LinearRidge()), id=f"{cls.__name__}-LinearRidge")
     for cls in LEARNERS
-    if "learner" in make(cls).get_params(deep=False)
+    if "learner" in make(cls).get_params(deep=False) and make(cls)._traits.is_member
 ]
 
 
-@pytest.mark.parametrize("cls", CASES + AROUND)
+@pytest.mark.parametrize("cls", INSIDE + AROUND)
 def test_several_outputs_are_so_many_runs_to_the_bit(cls):
     if isinstance(make(cls), okl.SelfTuning):
         pytest.skip("its outputs share lags, metrics and trees: test_self_tuning.py")
@@ -237,7 +241,7 @@ def test_the_certificate_of_classes_is_that_of_their_scores():
 # ---- online to batch ----
 
 
-@every_learner
+@every_member
 def test_the_function_of_a_round_is_that_of_the_learner_then(cls):
     X, y = binary(80)
     draws = 4

@@ -96,6 +96,7 @@ COMMANDS = {
         "--set": option("an argument of it: lam=0.1, kernel='Gaussian(2)'", "K=V", **SEVERAL),
         "--lags": option("a time series: show it K last labels", "K", type=int),
         "--season": option("and those of K rows ago", "K", type=int),
+        "--steps": option("forecast it K rows ahead", "K", type=int),
         "--save": option("write the learner, for oklnumba.load", "MODEL.npz"),
         "--checkpoint": option("save the run each minute; if there, go on from it", "FILE.npz"),
     },

@@ -56,7 +56,10 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     After Ctrl-C they are shorter than X.
     """
     rounds, intervals = np.full(len(X), learner.rounds), None
-    if y is None:
+    if y is None and isinstance(learner, okl.Horizon):
+        trace = learner._look_ahead(X)
+        forecasts, intervals = trace.predictions, trace.intervals
+    elif y is None:
         forecasts = learner.predict(X)
         if isinstance(learner, okl.Intervals):
             intervals = learner._intervals_around(forecasts)

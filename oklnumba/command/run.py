@@ -39,8 +39,13 @@ def print_warnings() -> Iterator[None]:
 def run(args: argparse.Namespace) -> None:
     """Play a learner on a file or a data set: forecast, see the label, learn."""
     learner = spelling.parse_learner(args.learner, args.set)
-    if args.lags is not None or args.season is not None:
-        learner = okl.Lags(learner, lags=3 if args.lags is None else args.lags, season=args.season)
+    past = {
+        name: value for name in ("lags", "season") if (value := getattr(args, name)) is not None
+    }
+    if args.steps is not None:
+        learner = okl.Horizon(learner, steps=args.steps, **past)
+    elif past:
+        learner = okl.Lags(learner, **past)
     for path in (args.save, args.checkpoint):
         if path and find_target(path)[0] == Path(args.file).resolve():
             raise ValueError(f"{path} is the file that is played; write to another")

@@ -50,6 +50,10 @@ def parse_learner(text: str, assignments: Iterable[str] = ()) -> Learner:
         players = {n: cls for n, cls in list_classes().items() if issubclass(cls, Learner)}
         if text not in players:
             raise ValueError(f"oklnumba has no learner {text!r}; {suggest(text, players)}{LISTED}")
+        parameters = players[text].__signature__.parameters.items()
+        if needs := [n for n, one in parameters if one.default is one.empty and n not in given]:
+            example = f"{text}(SelfTuning())" if needs == ["learner"] else EXAMPLE
+            raise ValueError(f"{text} needs {' and '.join(needs)}; write it as in {example}")
         return players[text](**given)
     made = parse_value(text)
     if not isinstance(made, Learner):

@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.engine import Trace
 from oklnumba.learners.base.learner import Learner, check_member
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.base.waiting import LateLabels, Rows
+from oklnumba.learners.base.waiting import LateLabels
 from oklnumba.learners.base.wrapper import Wrapper
 from oklnumba.learners.intervals import Intervals
 
@@ -41,10 +41,10 @@ def _check_seasons(name: str, value: Any) -> tuple[int, ...]:
 class Horizon(Wrapper[HorizonState]):
     """A learner that forecasts each label from those of ``steps`` rounds before and earlier.
 
-    Its row of round t has y_{n-j} - y_n for j = 1, ..., ``lags`` - 1, n = t - ``steps``, then
-    y_{t-s} - y_n for each ``season`` s, and x_t, what is known beforehand of time t. It forecasts
-    the change y_t - y_n by the rows whose labels had come by round n, so the loss of round t is of
-    a forecast as it was ``steps`` rounds before.
+    A direct forecast (Chevillon 2007). With n = t - ``steps``, the learner's row of round t has
+    y_{n-j} - y_n for j = 1, ..., ``lags`` - 1, then y_{t-s} - y_n for each ``season`` s, then x_t,
+    what is known beforehand of time t. It forecasts the change y_t - y_n, and has learned the rows
+    of rounds 1, ..., n by then: the loss of round t is of a forecast that knew no later label.
 
     Parameters
     ----------
@@ -105,19 +105,21 @@ class Horizon(Wrapper[HorizonState]):
     def forecast(self, X: ArrayLike, return_interval: bool = False) -> Any:
         """Return the forecasts of the next ``steps`` rounds, (steps,), from their inputs X.
 
-        With fewer rows, (m, d), those of the last m of these rounds. ``return_interval`` returns
-        the intervals too, (m, 2). Nothing changes: a copy learns what waits.
+        Of fewer rows, (m, d), those of the last m of these rounds. ``return_interval`` returns the
+        intervals too, (m, 2). Nothing changes: a copy learns the labels that wait.
         """
-        steps = self._hyper.steps
-        X = inputs.as_rows(X, self._width, schema=self._schema_for(X))
-        X = inputs.make_dense(X)
-        require(len(X) <= steps, "X", X, f"at most steps={steps} rows")
         if require_flag("return_interval", return_interval):
             self._require_intervals()
+        trace = self._look_ahead(X)
+        return (trace.predictions, trace.intervals) if return_interval else trace.predictions
+
+    def _look_ahead(self, X: ArrayLike) -> Trace:
+        steps = self._hyper.steps
+        X = inputs.make_dense(inputs.as_rows(X, self._width, schema=self._schema_for(X)))
+        require(len(X) <= steps, "X", X, f"the inputs of at most steps={steps} rounds")
         rows = np.concatenate([np.repeat(X[:1], steps - len(X), axis=0), X])
         trace = copy.deepcopy(self)._play_rows(rows, np.full(steps, np.nan))
-        last = trace.rows(steps - len(X), steps)
-        return (last.predictions, last.intervals) if return_interval else last.predictions
+        return trace.rows(steps - len(X), steps)
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:
@@ -159,7 +161,7 @@ class Horizon(Wrapper[HorizonState]):
         trace.predictions[:first], trace.sizes[:first] = 0.0, self.size
         if trace.intervals is not None:
             trace.intervals[:first] = -np.inf, np.inf
-        for part in self._late.play_late(Rows(Z[first:], (y - now)[first:])):
+        for part in self._late.play(Z[first:], (y - now)[first:]):
             stop = first + len(part.sizes)
             trace.predictions[first:stop], trace.sizes[first:stop] = part.predictions, part.sizes
             if trace.intervals is not None:

@@ -72,7 +72,8 @@ class Checkpoint:
         with refuse_damage(self.path):
             run = Run(select_prefix("run_", state), meta["run"])
             self.record.restore(run)
-            self.schedule.restore(state)
+            if self.schedule.late:
+                self.schedule.late.restore(state)
             self.digest, self.opening = meta["run"]["digest"], meta["run"]["opening"]
         self.saved, self.saved_rounds = (meta, state), run.rounds
         self.past = 0 if self.resume else run.rounds
@@ -95,7 +96,8 @@ class Checkpoint:
             run = self.record.make_run(finished, interrupted)
         run_meta = run._meta | {"digest": self.digest, "opening": self.opening}
         rows = {f"run_{name}": a for name, a in run._arrays.items()}
-        write_npz(self.path, meta | {"run": run_meta}, state | rows | self.schedule.contents())
+        rows |= self.schedule.late.contents() if self.schedule.late else {}
+        write_npz(self.path, meta | {"run": run_meta}, state | rows)
         self.saved_at, self.saved_rounds = time.monotonic(), run.rounds
 
     def close(self, finished: bool, interrupted: bool) -> None:

@@ -1,32 +1,44 @@
 """When labels come: at once, late, in batches, or not at all."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import cut_runs, find_labels
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.waiting import LateLabels, Rows
+from oklnumba.learners.base.waiting import LateLabels
 
 HINTS = {"Intervals": ", or put Intervals outside", "Horizon": ", or raise steps by as many rounds"}
 
 
-class Schedule(LateLabels):
+class Rows(NamedTuple):
+    """Rows of a stream."""
+
+    X: np.ndarray  # or sparse
+    y: np.ndarray
+
+    def cut(self, start: int, stop: int | None = None) -> "Rows":
+        """Return rows start to stop (views)."""
+        return Rows(self.X[start:stop], self.y[start:stop])
+
+
+class Schedule:
     """The order of forecasts and labels of a run."""
 
     def __init__(self, learner: Learner, delay: int, batch: int, labels: str):
+        self.learner = learner
         delay = checks.require_count("delay", delay, 0)
-        batch = checks.require_count("batch", batch, 1)
-        super().__init__(learner, delay, batch)
+        self.batch = batch = checks.require_count("batch", batch, 1)
+        self.late = LateLabels(learner, delay, batch) if delay > 0 or batch > 1 else None
         given = checks.require_choice("labels", labels, ("required", "optional"))
-        self.optional, self.at_once = given == "optional", delay == 0 and batch == 1
+        self.optional = given == "optional"
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
-        late = None if self.at_once else learner._refuses_late
-        if self.words and (name := learner._traits.needs_each_label or late):
-            leave = "leave rows without one out, or " if self.at_once else ""
+        refuses = learner._refuses_late if self.late else None
+        if self.words and (name := learner._traits.needs_each_label or refuses):
+            leave = "" if self.late else "leave rows without one out, or "
             raise ValueError(
                 f"{name} needs each label at once; {leave}play the learner within it"
                 + HINTS.get(name, "")
@@ -60,12 +72,13 @@ class Schedule(LateLabels):
         learner, traces = self.learner, []
         learner._begin(rows.X.shape[1], *rows.y.shape[1:])
         rows = rows._replace(X=inputs.make_dense(rows.X))
-        if self.at_once:  # rows with a label, which are played in one go, and rows without
-            there = find_labels(rows.y) | learner._traits.plays_gaps
-            for some in cut_runs(there):
-                X, y = rows.X[some], rows.y[some]
-                has = there[some.start]
-                played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)
-                traces.append(played)
-            return traces
-        return self.play_late(rows, before)
+        if self.late:
+            return self.late.play(rows.X, rows.y, before)
+        # Rows with a label, which are played in one go, and rows without.
+        there = find_labels(rows.y) | learner._traits.plays_gaps
+        for some in cut_runs(there):
+            X, y = rows.X[some], rows.y[some]
+            has = there[some.start]
+            played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)
+            traces.append(played)
+        return traces

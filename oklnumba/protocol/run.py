@@ -22,10 +22,9 @@ from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
 from oklnumba.learners.base.learner import FIRST_ROWS, Learner
-from oklnumba.learners.base.waiting import Rows
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
-from oklnumba.protocol.late import Schedule
+from oklnumba.protocol.late import Rows, Schedule
 from oklnumba.protocol.recording import Record
 from oklnumba.protocol.runs import Run
 
@@ -258,8 +257,8 @@ def run(
         finished = finished and not interrupted
         if file is not None:
             file.close(finished, interrupted)
-        if schedule.waiting and finished:
-            schedule.learn(schedule.waiting)
+        if schedule.late and finished:
+            schedule.late.learn_rest()
     return kept.make_run(finished, interrupted)
 
 

@@ -1,18 +1,22 @@
-"""Time series row by row: Lags around SelfTuning and ridge beside rivals at their best settings.
+"""Time series row by row: Lags and Horizon around our learners, rivals at their best settings.
 
 Reproduces: nothing published.
-Missing: rivals whose library is not installed.
-Time: five minutes.
+Missing: rivals whose library is not installed. Data of the second panel are in the folder more
+    beside the folder OKLNUMBA_DATA, but for the made-up series: their licences differ.
+Time: ten minutes.
 """
 
 import contextlib
 import importlib.util
 import math
+import os
 import warnings
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+from scipy.signal import lfilter
 from threadpoolctl import threadpool_limits
 
 import oklnumba as okl
@@ -24,6 +28,8 @@ from scripts.looks import look
 SKIP = 0.1  # of the rounds, which do not count
 GROWTH, FIRST_FIT = 1.1, 16  # of the models that are fitted
 LAST, OF_SEASON = "the last label", "the label a season ago"
+AHEAD, FOUR_WEEKS = 24, 28  # rows from the last label to the forecast; days between two fits
+BESIDE = {"elecdemand": (48, slice(None)), "nycweather": (24, [0, 1, 2, 9])}  # a day, its inputs
 
 
 def make_series(quick: bool) -> dict[str, tuple[np.ndarray, int]]:
@@ -44,6 +50,53 @@ def make_series(quick: bool) -> dict[str, tuple[np.ndarray, int]]:
         air = [y for _, y in datasets.AirlinePassengers()]
         series["airline passengers, months"] = np.array(air), 12
     return series
+
+
+def make_demand(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and hourly demand: day, weekend, temperature, and an error that lasts."""
+    rng, t = np.random.default_rng(0), np.arange(n)
+    error, heat = lfilter([1.0], [1.0, -0.95], rng.standard_normal((2, n)))
+    hour, weekend = 2 * np.pi * t / 24, t // 24 % 7 >= 5
+    week = 8 * np.sin(hour) + 4 * np.cos(2 * hour) - 6 * weekend * (1 + np.sin(hour))
+    return np.column_stack([t % 24, t // 24 % 7, heat]), 50 + week + 0.8 * heat + error
+
+
+def make_ahead(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
+    """Return inputs and series of the second panel by name, each with the rows of a day."""
+    n = 600 if quick else 8000
+    found = {"demand (made up)": (*make_demand(n), 24)}
+    folder = Path(os.environ.get("OKLNUMBA_DATA", ".")).resolve().parent / "more"
+    for name, (day, columns) in BESIDE.items():
+        if (path := folder / f"{name}.npz").exists():
+            with np.load(path) as file:
+                found[name] = file["X"][:n, columns].astype(float), file["y"][:n], day
+    return found
+
+
+def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
+    """Yield each player with its settings, as functions that return forecasts AHEAD rows ahead."""
+    naive = {"a day": -(-AHEAD // day) * day, "a week": 7 * day}
+    yield LAST, {"": lambda: np.roll(y, AHEAD)}
+    yield OF_SEASON, {name: partial(np.roll, y, lag) for name, lag in naive.items()}
+    inner = {"Horizon(SelfTuning())": {"": okl.SelfTuning()},
+             "Horizon(LinearRidge())": {"": okl.LinearRidge()}}  # fmt: skip
+    if not rivals.missing_libraries(rivals.LIGHTGBM):
+        from lightgbm import LGBMRegressor
+
+        sizes = {"100 trees, rate 0.1": (100, 0.1), "400 trees, rate 0.03": (400, 0.03)}
+        inner["LightGBM on lags"] = {
+            setting: okl.Refit(
+                LGBMRegressor(n_estimators=trees, learning_rate=rate, verbose=-1, n_jobs=1),
+                every=FOUR_WEEKS * day,
+                first=7 * day,
+            )
+            for setting, (trees, rate) in sizes.items()
+        }
+    for name, settings in inner.items():
+        models = {
+            k: okl.Horizon(v, steps=AHEAD, season=(day, 7 * day)) for k, v in settings.items()
+        }
+        yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
 
 
 def own_players(season: int) -> dict[str, okl.Learner]:
@@ -119,11 +172,11 @@ def list_players(y: np.ndarray, season: int):
             yield name, {str(one): lambda make=make: play_river(make(), y) for one, make in grid}
 
 
-def play(name: str, y: np.ndarray, season: int) -> list[dict]:
+def play(name: str, y: np.ndarray, season: int, players, ahead: int = 1) -> list[dict]:
     """Return the error of each player on a series, at its best setting in hindsight."""
     rows, first = [], max(math.ceil(SKIP * len(y)), season + 2)
-    change = np.sqrt(np.mean(np.diff(y)[first - 1 :] ** 2))
-    for what, settings in list_players(y, season):
+    change = np.sqrt(np.mean((y - np.roll(y, ahead))[first:] ** 2))
+    for what, settings in players:
         errors = {}
         with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
             warnings.simplefilter("ignore")
@@ -132,8 +185,8 @@ def play(name: str, y: np.ndarray, season: int) -> list[dict]:
                 errors[setting] = error if np.isfinite(error) else np.inf
         best = min(errors, key=errors.__getitem__)
         rows.append({
-            "series": name, "rounds": len(y), "season": season, "player": what, "setting": best,
-            "error / the last label": f"{errors[best] / change:.3f}",
+            "series": name, "rounds": len(y), "season": season, "ahead": ahead, "player": what,
+            "setting": best, "error / the last label": f"{errors[best] / change:.3f}",
         })  # fmt: skip
         print(f"{name}: {what} {best} {rows[-1]['error / the last label']}", flush=True)
     return rows
@@ -143,30 +196,41 @@ def measure(args) -> list[dict]:
     series = make_series(args.quick).items()
     for learner in own_players(season=2).values():
         okl.run(learner, np.zeros((100, 1)), np.arange(100.0))  # compiles
-    return [row for name, (y, season) in series for row in play(name, y, season)]
+    rows = [row for name, (y, m) in series for row in play(name, y, m, list_players(y, m))]
+    for name, (X, y, day) in make_ahead(args.quick).items():
+        rows += play(name, y, 7 * day, list_ahead(X, y, day), AHEAD)
+    return rows
 
 
 def draw(rows: list[dict]):
-    """Return a figure: the error of each player over that of the last label."""
-    series = list(dict.fromkeys(row["series"] for row in rows))
+    """Return a figure: the error of each player over that of the last label, 1 and 24 ahead."""
     players = [p for p in dict.fromkeys(row["player"] for row in rows) if p != LAST]
-    figure, axes = plots.figure(columns=1, width=6.8, row_height=3.4)
-    ax = axes[0, 0]
+    heights = {ahead: len({row["series"] for row in rows if int(row["ahead"]) == ahead})
+               for ahead in sorted({int(row["ahead"]) for row in rows})}  # fmt: skip
+    figure, axes = plots.figure(len(heights), 1, width=6.8, row_height=2.9)
+    for ax, ahead in zip(axes[:, 0], heights, strict=True):
+        draw_panel(ax, [row for row in rows if int(row["ahead"]) == ahead], players)
+        ax.set_title("the next row" if ahead == 1 else f"{ahead} rows ahead", fontsize=9)
+    axes[-1, 0].set_xlabel("root mean squared error / that of the last label")
+    plots.shared_legend(figure, columns=4)
+    return figure
+
+
+def draw_panel(ax, rows: list[dict], players: list[str]) -> None:
+    series = list(dict.fromkeys(row["series"] for row in rows))
     for k, player in enumerate(players):
         at = [(i, row) for i, one in enumerate(series) for row in rows
               if (row["series"], row["player"]) == (one, player)]  # fmt: skip
         values = [float(row["error / the last label"]) for _, row in at]
-        places = [i + 0.1 * (k - len(players) / 2) for i, _ in at]
+        places = [i + 0.08 * (k - len(players) / 2) for i, _ in at]
         ours = "SelfTuning" in player or "Linear" in player
-        style = look(player) if ours else {"color": "0.45", "marker": "oooosD<>"[k]}
-        style = style | {"linestyle": "", "mfc": "white" if "Lags" in player else style["color"]}
-        ax.plot(values, places, label=player, markersize=7.0, **style)
+        style = look(player) if ours else {"color": "0.45", "marker": "oooosD<>"[k % 8]}
+        style = style | {"linestyle": "", "mfc": "white" if "(" in player else style["color"]}
+        ax.plot(values, places, label=player, markersize=6.0, **style)
     ax.axvline(1.0, color="0.5", linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(series)), series)
     ax.set_ylim(-0.6, len(series) - 0.4)
-    plots.tidy(ax, "root mean squared error / that of the last label", "", log="x")
-    ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
+    plots.tidy(ax, "", "", log="x")
 
 
 if __name__ == "__main__":

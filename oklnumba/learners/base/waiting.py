@@ -11,17 +11,13 @@ from oklnumba.learners.base.late import NO_NOTES, fit_notes
 from oklnumba.learners.base.learner import Learner, Trace
 
 
-class Rows(NamedTuple):
-    """Rows of a stream; known and notes are of rows that wait for their labels."""
+class Waiting(NamedTuple):
+    """Rows that were forecast and not learned yet."""
 
-    X: np.ndarray  # or sparse
+    X: np.ndarray
     y: np.ndarray
-    known: np.ndarray = np.empty(0, dtype=np.int64)  # labels learned when each was forecast
-    notes: np.ndarray = NO_NOTES  # what the learner noted then
-
-    def cut(self, start: int, stop: int | None = None) -> "Rows":
-        """Return rows start to stop (views)."""
-        return Rows(*[a[start:stop] for a in self])
+    known: np.ndarray  # labels learned when each was forecast
+    notes: np.ndarray  # what the learner noted then
 
 
 class LateLabels:
@@ -33,19 +29,19 @@ class LateLabels:
 
     def __init__(self, learner: Learner, delay: int, batch: int = 1):
         self.learner, self.delay, self.batch = learner, delay, batch
-        self.waiting: Rows | None = None  # the rounds after those learned
+        self.waiting: Waiting | None = None  # the rounds after those learned
 
-    def play_late(self, rows: Rows, before: int = 0) -> list[Trace]:
-        """Play rows; return what a run stores of their forecasts.
+    def play(self, X: np.ndarray, y: np.ndarray, before: int = 0) -> list[Trace]:
+        """Play rows, dense; return what a run stores of their forecasts.
 
         before : rounds before these, counted from the start of a batch.
         """
-        learner, n, traces = self.learner, len(rows.y), []
+        n, traces = len(y), list[Trace]()
         parts = [self.waiting] if self.waiting else []
-        notes = fit_notes(NO_NOTES, n, learner._notes)
-        parts.append(rows._replace(known=np.empty(n, dtype=np.int64), notes=notes))
+        notes = fit_notes(NO_NOTES, n, self.learner._notes)
+        parts.append(Waiting(X, y, np.empty(n, dtype=np.int64), notes))
         # Copies: the caller may refill its arrays while rows wait here.
-        held = Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        held = Waiting(*map(np.concatenate, zip(*parts, strict=True)))
         turns: list[tuple[int, int, bool]] = []  # start, stop, learns: played in one go
         first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
         ends = range(self.batch - before % self.batch, n, self.batch)
@@ -60,11 +56,11 @@ class LateLabels:
                 turns.append((first, last, True))
                 first = last
         self._play_turns(held, turns, traces)
-        self.waiting = held.cut(first)
+        self.waiting = Waiting(*(a[first:] for a in held))
         return traces
 
     def _play_turns(
-        self, held: Rows, turns: list[tuple[int, int, bool]], traces: list[Trace]
+        self, held: Waiting, turns: list[tuple[int, int, bool]], traces: list[Trace]
     ) -> None:
         """Play turns in one go: those to learn by what was noted of them."""
         rows = np.concatenate([np.arange(*turn[:2]) for turn in turns])
@@ -79,12 +75,12 @@ class LateLabels:
         self.learner._play_turns((held.X[rows], held.y[rows], learns, leads, notes), traces)
         held.notes[asked] = notes[~learns]
 
-    def learn(self, rows: Rows) -> None:
-        """Learn rows whose labels come late, those that have one."""
-        if (there := find_labels(rows.y)).any():
-            learner, known = self.learner, rows.known[there]
-            leads = inputs.as_leads(known, learner.rounds, len(known))
-            learner._learn_rows(rows.X[there], rows.y[there], leads, rows.notes[there])
+    def learn_rest(self) -> None:
+        """Learn the rows that wait, those that have a label."""
+        if self.waiting and (there := find_labels(self.waiting.y)).any():
+            X, y, known, notes = (a[there] for a in self.waiting)
+            leads = inputs.as_leads(known, self.learner.rounds, len(known))
+            self.learner._learn_rows(X, y, leads, notes)
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return the rows that wait for their labels, for a checkpoint."""
@@ -94,4 +90,4 @@ class LateLabels:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what ``contents`` returned."""
         if "late_X" in arrays:
-            self.waiting = Rows(*(arrays[f"late_{name}"] for name in Rows._fields))
+            self.waiting = Waiting(*(arrays[f"late_{name}"] for name in Waiting._fields))
