@@ -204,33 +204,35 @@ def measure(args) -> list[dict]:
 
 def draw(rows: list[dict]):
     """Return a figure: the error of each player over that of the last label, 1 and 24 ahead."""
-    players = [p for p in dict.fromkeys(row["player"] for row in rows) if p != LAST]
-    heights = {ahead: len({row["series"] for row in rows if int(row["ahead"]) == ahead})
-               for ahead in sorted({int(row["ahead"]) for row in rows})}  # fmt: skip
-    figure, axes = plots.figure(len(heights), 1, width=6.8, row_height=2.9)
-    for ax, ahead in zip(axes[:, 0], heights, strict=True):
-        draw_panel(ax, [row for row in rows if int(row["ahead"]) == ahead], players)
-        ax.set_title("the next row" if ahead == 1 else f"{ahead} rows ahead", fontsize=9)
+    panels = {}
+    for row in rows:
+        panels.setdefault(int(row["ahead"]), []).append(row)
+    figure, axes = plots.figure(len(panels), 1, width=6.8, row_height=2.8)
+    for ax, (ahead, some) in zip(axes[:, 0], panels.items(), strict=True):
+        draw_panel(ax, some)
+        plots.title(ax, "the next row" if ahead == 1 else f"{ahead} rows ahead")
     axes[-1, 0].set_xlabel("root mean squared error / that of the last label")
-    plots.shared_legend(figure, columns=4)
     return figure
 
 
-def draw_panel(ax, rows: list[dict], players: list[str]) -> None:
+def draw_panel(ax, rows: list[dict]) -> None:
     series = list(dict.fromkeys(row["series"] for row in rows))
+    players = [p for p in dict.fromkeys(row["player"] for row in rows) if p != LAST]
     for k, player in enumerate(players):
         at = [(i, row) for i, one in enumerate(series) for row in rows
               if (row["series"], row["player"]) == (one, player)]  # fmt: skip
         values = [float(row["error / the last label"]) for _, row in at]
-        places = [i + 0.08 * (k - len(players) / 2) for i, _ in at]
+        places = [i + 0.1 * (k - len(players) / 2) for i, _ in at]
         ours = "SelfTuning" in player or "Linear" in player
-        style = look(player) if ours else {"color": "0.45", "marker": "oooosD<>"[k % 8]}
+        grey = {"color": "0.45", "marker": "s" if "LightGBM" in player else "oooosD<>"[k]}
+        style = look(player) if ours else grey
         style = style | {"linestyle": "", "mfc": "white" if "(" in player else style["color"]}
-        ax.plot(values, places, label=player, markersize=6.0, **style)
+        ax.plot(values, places, label=player, markersize=7.0, **style)
     ax.axvline(1.0, color="0.5", linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(series)), series)
     ax.set_ylim(-0.6, len(series) - 0.4)
     plots.tidy(ax, "", "", log="x")
+    ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 if __name__ == "__main__":
