@@ -571,3 +571,17 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     assert "Lags(learner=LinearAWV" in lagged and "season=7" in seasonal
     losses = [float(re.search(r"loss      (\S+)", out)[1]) for out in (plain, lagged, seasonal)]
     assert losses[2] < losses[1] < losses[0]
+    model, table = str(tmp_path / "model.npz"), (str(path), "--label", "sold")
+    how = "--learner", "Intervals(LinearAWV())", "--steps", "3", "--season", "7", "--save", model
+    assert "steps=3, lags=3, season=7" in said(capsys, "run", *table, *how)
+    next_week = tmp_path / "next.csv"
+    next_week.write_text("day\n1\n2\n3\n")
+    coming, horizon = np.array([[1.0], [2.0], [3.0]]), okl.load(model)
+    expected = np.column_stack(horizon.forecast(coming, return_interval=True))
+    header, *lines = said(capsys, "predict", model, str(next_week)).splitlines()
+    assert header == "forecast,low,high" and np.array_equal(
+        np.loadtxt(lines, delimiter=","), expected
+    )
+    assert "needs learner; write it as in Horizon(SelfTuning())" in said(
+        capsys, "run", *table, "--learner", "Horizon", status=2
+    )
