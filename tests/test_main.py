@@ -351,7 +351,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tm
         (["run", "magic04", "--learner", "FOGDD"], "no learner 'FOGDD'; did you mean 'FOGD'"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta"], "write it as --set lam=0.1"),
         (["run", "magic04", "--learner", "FOGD", "--set", "eta=-1"], "eta must be"),
-        (["run", "magic04", "--learner", "PKAWV"], "argument: 'features'"),
+        (["run", "magic04", "--learner", "PKAWV"], "PKAWV needs features; write it as in PKAWV"),
         (["run", "magic04", "--learner", "__import__('os').getcwd()"], "no class"),
         (["run", "magic04", "--save", "nowhere/m.npz"], "nowhere does not exist; make it first"),
         (["run", "{table}", "--label", "text", *INPUTS, "--save", "{table}"], "that is played"),

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 N, LATE, D = 240, 100, 4
 FEATURES = {"AIOLI", "PKAWV", "FOGD", "WithFeatures", "GrowingPKAWV"}
 SIMPLEX = {"ExponentiatedGradient", "Winnow"}
+WAITS = {"Horizon"}  # its rows that wait for their labels have no such column
 
 
 def stream(learner, kind, seed=0):
@@ -34,7 +35,7 @@ def test_a_late_column_was_zero_so_far(case, kind, tmp_path):
     X, y = stream(learner, kind)
     okl.run(known, X[:LATE], y[:LATE])
     okl.run(learner, X[:LATE, :-1], y[:LATE])
-    assert learner._can_widen == (name not in FEATURES | SIMPLEX and value != "simplex")
+    assert learner._can_widen == (name not in FEATURES | SIMPLEX | WAITS and value != "simplex")
     if not learner._can_widen or name == "SelfTuning":
         return
     before = contents(learner)
