@@ -43,8 +43,8 @@ class Horizon(Wrapper[HorizonState]):
 
     A direct forecast (Chevillon 2007). With n = t - ``steps``, the learner's row of round t has
     y_{n-j} - y_n for j = 1, ..., ``lags`` - 1, then y_{t-s} - y_n for each ``season`` s, then x_t,
-    what is known beforehand of time t. It forecasts the change y_t - y_n, and has learned the rows
-    of rounds 1, ..., n by then: the loss of round t is of a forecast that knew no later label.
+    what is known beforehand of time t. It forecasts the change y_t - y_n, having learned the rows
+    of rounds 1, ..., n: the loss of round t is of a forecast that knew no label after round n.
 
     Parameters
     ----------

@@ -41,8 +41,8 @@ class Lags(Wrapper[LagsState]):
     -------
     Before there are so many labels, the first one stands for those that are missing. In ``predict``
     all rows see the last labels so far. A run with late labels or batches is refused, since its
-    forecasts would have older labels than it learned from. The functions of the certificate are
-    f(x, labels) plus the last label.
+    forecasts would have older labels than it learned from: ``Horizon`` forecasts further ahead. The
+    functions of the certificate are f(x, labels) plus the last label.
 
     Examples
     --------
