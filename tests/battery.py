@@ -22,6 +22,8 @@ CLASSES = [cls for cls in dict.fromkeys(CLASSES) if issubclass(cls, Learner) and
 OUTSIDE = okl.MultiOutput, okl.OneVsRest, okl.OnlineToBatch, okl.Refit  # of other learners, or slow
 LEARNERS = [cls for cls in CLASSES if cls not in OUTSIDE]
 every_learner = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
+MEMBERS = [cls for cls in LEARNERS if cls is not okl.Horizon]  # that play within another learner
+every_member = pytest.mark.parametrize("cls", MEMBERS, ids=lambda cls: cls.__name__)
 # ``run`` says so where features or kernels do not suit the inputs; here that is meant.
 far_from_the_origin = pytest.mark.filterwarnings("ignore:the (Taylor basis|kernel)")
 SAMPLERS = [value for name in okl.__all__ if hasattr(value := getattr(okl, name), "landmarks_")]

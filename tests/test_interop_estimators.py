@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_classifiers_train, check_estima
 import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
 from oklnumba.protocol.class_scores import compute_probabilities
-from tests.battery import LEARNERS, contents, far_from_the_origin, make, stream
+from tests.battery import LEARNERS, contents, every_member, far_from_the_origin, make, stream
 from tests.checks import COMPILED, refused
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds, and nothing compiled")
@@ -147,7 +147,7 @@ def test_only_the_self_tuning_learner_promises_scores():
 SQUARES = {"loss": "squared"}
 
 
-@pytest.mark.parametrize("cls", [cls for cls in LEARNERS if make(cls)._traits.is_member])
+@every_member
 def test_a_fit_is_a_run_of_the_learner_bit_for_bit(cls):
     given, learner = make(cls), make(cls)
     X, y = stream(given, 90)

@@ -20,6 +20,7 @@ from tests.battery import (
     contents,
     domain,
     every_learner,
+    every_member,
     far_from_the_origin,
     make,
     plain,
@@ -240,7 +241,7 @@ def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
-@pytest.mark.parametrize("cls", [cls for cls in LEARNERS if cls is not okl.Horizon])  # rounds later
+@every_member  # Horizon forecasts rounds later
 @pytest.mark.parametrize("size", [1e100, 1e308])
 @far_from_the_origin
 def test_an_overflow_is_an_error_that_names_the_round_and_stays_until_reset(cls, size, tmp_path):

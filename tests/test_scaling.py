@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from tests.battery import assert_same_proofs, every_learner, labels, make
+from tests.battery import assert_same_proofs, every_member, labels, make
 from tests.checks import COMPILED, refused
 from tests.reference import naive
 
@@ -178,7 +178,7 @@ def raw(learner, n=120):
     return Z * [1e-4, 1e5, 1.0] + [0.0, 1e9, -50.0], labels(learner, Z[:, 0] * Z[:, 1])
 
 
-@every_learner
+@every_member
 def test_it_is_the_learner_on_the_stream_of_the_standardiser(cls, tmp_path):
     learner = okl.Standardized(make(cls), clip=3.0)
     X, y = raw(learner)

@@ -8,10 +8,11 @@ import pytest
 import oklnumba as okl
 from tests.battery import (
     CASES,
-    LEARNERS,
+    MEMBERS,
     Variant,
     assert_same_proofs,
     assert_same_run,
+    every_member,
     in_pieces,
     labels,
     make,
@@ -19,10 +20,7 @@ from tests.battery import (
 from tests.checks import arrays, refused
 from tests.reference import naive
 
-INSIDE = [one for one in CASES if make(one.values[0])._traits.is_member]
-every_member = pytest.mark.parametrize(
-    "cls", [cls for cls in LEARNERS if make(cls)._traits.is_member], ids=lambda cls: cls.__name__
-)
+INSIDE = [one for one in CASES if one.values[0] in MEMBERS]
 
 CLASSES = "red", "green", "blue"
 
@@ -73,8 +71,8 @@ def several(learner, n=120, seed=0):
 # Wrappers around a learner that plays all outputs on one state; those of CASES have others within.
 AROUND = [
     pytest.param(Variant(cls, "learner", okl.LinearRidge()), id=f"{cls.__name__}-LinearRidge")
-    for cls in LEARNERS
-    if "learner" in make(cls).get_params(deep=False) and make(cls)._traits.is_member
+    for cls in MEMBERS
+    if "learner" in make(cls).get_params(deep=False)
 ]
 
 
