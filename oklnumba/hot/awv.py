@@ -76,24 +76,29 @@ LOSS, BEST, EXCESS, GROWTH, LARGEST = range(5)
 def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certificate):
     """Play AWV (pkawv Algorithm 1) or ridge rounds on features, then certify them.
 
-    Z : (n, >= r); Y : (n, K). A needs no labels, so T rounds that share a pass enter it together; c
-    learns them one by one. Any T gives the same bits. ``growth`` is only read if compared = r.
+    Z : (n, >= r); Y : (n, K), NaN in rows that are only forecast. A needs no labels, so T rounds
+    that share a pass enter it together; c learns them one by one. Any T gives the same bits.
+    ``growth`` is only read if compared = r.
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:
         count = count_together(stretch.stop - t, work)
-        add_rounds(Z, t, count, r, factor, forgetting, work)  # A_t = g A_{t-1} + z_t z_t'
+        add_rounds(Z, Y, t, count, r, factor, forgetting, work)  # A_t = g A_{t-1} + z_t z_t'
         for s in range(count):
-            p, beta = work.p[s], work.beta[s]
+            p, beta, learns = work.p[s], work.beta[s], work.a[s] != 0.0
+            if not learns:
+                work.a[s] = find_shrink(p, beta, r)  # beta is the 1 / D that the row found
             out.shrinks[t + s] = work.a[s]
             for k in range(Y.shape[1]):
                 y, c = Y[t + s, k], factor.c[k]
                 a = work.a[s]  # read for each k, or LLVM turns m / a into m times 1 / a if K > 1
                 m = ridge_forecast(p, c, work.scan, r)  # z_t' (g A_{t-1})^-1 g b_{t-1}
-                if not abs(m / a) < np.inf:
-                    return t + s, NOT_FINITE
                 out.ridge[t + s, k] = m
                 out.forecasts[t + s, k] = m if is_ridge else m / a  # z_t' A_t^-1 g b_{t-1}, eq. 4
+                if not learns:
+                    continue
+                if not abs(m / a) < np.inf:
+                    return t + s, NOT_FINITE
                 if compared < r:
                     out.growth[t + s, k] = measure_growth(y, m, a, p, beta, c, compared, r)
                 ridge_learn(y, beta, c, work.scan, r)  # b_t = g b_{t-1} + y_t z_t
@@ -160,10 +165,12 @@ def certify(Y, first, stop, is_ridge, results, discount, certificate):
     for k in range(Y.shape[1]):
         total = certificate.totals[k]
         for t in range(first, stop):
+            a, y, forecast = results.shrinks[t], Y[t, k], results.forecasts[t, k]
+            if y != y:
+                continue
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below
                 for i in range(LOSS, GROWTH + 1):
                     total[i] *= discount
-            a, y, forecast = results.shrinks[t], Y[t, k], results.forecasts[t, k]
             # Not results.ridge: so the identity above holds of the forecast as it was rounded.
             m = forecast if is_ridge else forecast * a
             growth = results.growth[t, k]

@@ -90,10 +90,14 @@ def is_point(z, pending, r):
 
 
 @hot
-def add_rounds(Z, t, count, r, factor, forgetting, work):
-    """Add rounds t to t + count to A, and write their p, beta and a: one pass over U, or none."""
+def add_rounds(Z, Y, t, count, r, factor, forgetting, work):
+    """Add rounds t to t + count to A, and write their p, beta and a: one pass over U, or none.
+
+    Those whose label is NaN are not added: their a is 0, their beta the 1 / D that they find.
+    """
     pending = factor.pending
-    if count == 1 and is_point(Z[t], pending, r):  # the forecast wrote p, and no round waits
+    learns = Y[t, 0] == Y[t, 0]
+    if count == 1 and learns and is_point(Z[t], pending, r):  # p is written, and no round waits
         copy_row(Z[t], pending.z, r)
         copy_row(pending.p, work.p[0], r)
         work.a[0] = write_betas(work.p[0], factor.inv_d, forgetting, work.beta[0], r)
@@ -102,7 +106,7 @@ def add_rounds(Z, t, count, r, factor, forgetting, work):
         finish_pending(factor, forgetting, work)
         for s in range(count):
             copy_row(Z[t + s], work.p[s], r)
-            work.a[s] = 1.0
+            work.a[s] = 1.0 if Y[t + s, 0] == Y[t + s, 0] else 0.0
         factor_rounds(factor.U, factor.inv_d, forgetting, work.p, work.beta, work.a, count, r)
     pending.columns[POINT] = 0  # p was by the U before
 

@@ -38,6 +38,7 @@ SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
 TILE = 4  # rows of U a pass
+NOTHING = (0.0, 0.0, 0.0, 0.0)  # what U learns of a round that is only solved
 WIDE = 96  # columns from which on vectors of 64 bytes pay
 
 
@@ -167,17 +168,15 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 
 
 @exact
-def solve_triangle(U, z, k):
-    """Take one round through the triangle at k without learning. z : (cap,), in place."""
-    line, j = find_row(U, k)
-    u0, u1, u2 = U[line], U[line + 1], U[line + 2]
-    p0, p1, p2, p3 = four(z, k)
-    p1 -= p0 * u0[j + 1]
-    p2 -= p0 * u0[j + 2]
-    p2 -= p1 * u1[j + 2]
-    p3 -= p0 * u0[j + 3]
-    p3 -= p1 * u1[j + 3]
-    p3 -= p2 * u2[j + 3]
+def solve_triangle(triangle, z, k):
+    """Take one round through what read_triangle returned without learning. z : (cap,), in place."""
+    (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = triangle[1], four(z, k)
+    p1 -= p0 * u01
+    p2 -= p0 * u02
+    p2 -= p1 * u12
+    p3 -= p0 * u03
+    p3 -= p1 * u13
+    p3 -= p2 * u23
     z[k + 1], z[k + 2], z[k + 3] = p1, p2, p3
 
 
@@ -252,24 +251,23 @@ def learn_three(rows, rounds, p, beta, start, n):
 
 
 @exact
-def read_three(rounds, betas):
-    """Return p and beta of three rounds, given from the triangle on, and what is right of it."""
-    (z0, z1, z2), (b0, b1, b2) = rounds, betas
-    p, beta = (four(z0, 0), four(z1, 0), four(z2, 0)), (four(b0, 0), four(b1, 0), four(b2, 0))
-    return p, beta, (z0[TILE:], z1[TILE:], z2[TILE:])
+def read_three(rounds):
+    """Return p of three rounds, given from the triangle on, and what is right of it."""
+    z0, z1, z2 = rounds
+    return (four(z0, 0), four(z1, 0), four(z2, 0)), (z0[TILE:], z1[TILE:], z2[TILE:])
 
 
 @exact_apart
-def learn_columns_3(rows, rounds, betas, n):
-    """Take three rounds through n columns of four rows; rounds, betas : from the triangle on."""
-    p, beta, columns = read_three(rounds, betas)
+def learn_columns_3(rows, rounds, beta, n):
+    """Take three rounds, given from the triangle on, through n columns of four rows."""
+    p, columns = read_three(rounds)
     learn_three(rows, columns, p, beta, 0, n)
 
 
 @exact_wide
-def learn_wide_columns(rows, rounds, betas, n):
+def learn_wide_columns(rows, rounds, beta, n):
     """Do what learn_columns_3 does; half a vector first, if there is one, of known length."""
-    p, beta, columns = read_three(rounds, betas)
+    p, columns = read_three(rounds)
     half = n & TILE
     if half > 0:
         learn_three(rows, columns, p, beta, 0, TILE)
@@ -296,18 +294,13 @@ def solve_three(rows, rounds, p, start, n):
 
 
 @exact_wide
-def solve_wide_columns(rows, rounds, p, n):
-    """Take three rounds through n columns of four rows without learning."""
+def solve_columns_3(rows, rounds, n):
+    """Do what learn_wide_columns does, without learning."""
+    p, columns = read_three(rounds)
     half = n & TILE
     if half > 0:
-        solve_three(rows, rounds, p, 0, TILE)
-    solve_three(rows, rounds, p, half, n - half)
-
-
-@exact_apart
-def solve_columns_3(rows, rounds, p, n):
-    """Do what solve_wide_columns does, for few columns."""
-    solve_three(rows, rounds, p, 0, n)
+        solve_three(rows, columns, p, 0, TILE)
+    solve_three(rows, columns, p, half, n - half)
 
 
 @exact_apart
@@ -344,7 +337,7 @@ def factor_and_solve(U, inv_d, forgetting, first, beta, z, r):
         i = k + TILE
         a, triangle = learn_triangle(first, beta, k, a, read_triangle(U, inv_d, k), forgetting)
         write_triangle(U, inv_d, k, triangle)
-        solve_triangle(U, z, k)
+        solve_triangle(triangle, z, k)
         p, b, q = four(first, k), four(beta, k), four(z, k)
         learn_and_solve_columns(rows_after(U, k, r), first[i:r], p, b, z[i:r], q, r - i)
 
@@ -355,23 +348,37 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
 
     Each TILE rows of U meet all the sweeps while they are in the cache. U : (cap, cap); inv_d :
     (cap,); rounds : (>= count, cap), replaced by p; betas : (>= count, cap), written; a : (>=
-    count,), 1 before; r : columns in use, a multiple of LANES.
+    count,), 1 before; r : columns in use, a multiple of LANES. A round whose a is 0 is not added,
+    but solved by the factor that it finds: its beta becomes the 1 / D of then.
     """
     for k in range(0, r, TILE):
         rows, triangle = rows_after(U, k, r), read_triangle(U, inv_d, k)
         for s in range(count):
-            a[s], triangle = learn_triangle(rounds[s], betas[s], k, a[s], triangle, forgetting)
+            if a[s] != 0.0:
+                a[s], triangle = learn_triangle(rounds[s], betas[s], k, a[s], triangle, forgetting)
+            else:
+                solve_triangle(triangle, rounds[s], k)
+                b = betas[s]
+                b[k], b[k + 1], b[k + 2], b[k + 3] = triangle[0]
         write_triangle(U, inv_d, k, triangle)
         if count == 1:
-            i, z0, b0 = k + TILE, rounds[0], betas[0]
-            learn_columns(rows, z0[i:r], four(z0, k), four(b0, k), r - i)
-        for s in range(0, count - 1, SWEEP):
-            z = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
-            beta = betas[s][k:r], betas[s + 1][k:r], betas[s + 2][k:r]
-            if r - k < WIDE:
-                learn_columns_3(rows, z, beta, r - k - TILE)
+            i, z0 = k + TILE, rounds[0]
+            if a[0] != 0.0:
+                learn_columns(rows, z0[i:r], four(z0, k), four(betas[0], k), r - i)
             else:
-                learn_wide_columns(rows, z, beta, r - k - TILE)
+                solve_columns(rows, z0[i:r], four(z0, k), r - i)
+        for s in range(0, count - 1, SWEEP):
+            three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
+            if a[s] + a[s + 1] + a[s + 2] == 0.0:
+                solve_columns_3(rows, three, r - k - TILE)
+                continue
+            b0 = four(betas[s], k) if a[s] != 0.0 else NOTHING
+            b1 = four(betas[s + 1], k) if a[s + 1] != 0.0 else NOTHING
+            b2 = four(betas[s + 2], k) if a[s + 2] != 0.0 else NOTHING
+            if r - k < WIDE:
+                learn_columns_3(rows, three, (b0, b1, b2), r - k - TILE)
+            else:
+                learn_wide_columns(rows, three, (b0, b1, b2), r - k - TILE)
 
 
 @exact_apart
@@ -379,18 +386,12 @@ def solve_rounds(U, rounds, count, r):
     """Turn the first ``count`` rounds x into p = U^-T x; arguments as in factor_rounds."""
     for k in range(0, r, TILE):
         i = k + TILE
-        rows = rows_after(U, k, r)
+        rows, triangle = rows_after(U, k, r), read_triangle(U, rounds[0], k)  # with any 1 / D
+        for s in range(count):
+            solve_triangle(triangle, rounds[s], k)
         if count == 1:
             z = rounds[0]
-            solve_triangle(U, z, k)
             solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
-            z0, z1, z2 = rounds[s], rounds[s + 1], rounds[s + 2]
-            solve_triangle(U, z0, k)
-            solve_triangle(U, z1, k)
-            solve_triangle(U, z2, k)
-            p = four(z0, k), four(z1, k), four(z2, k)
-            if r - k < WIDE:
-                solve_columns_3(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)
-            else:
-                solve_wide_columns(rows, (z0[i:r], z1[i:r], z2[i:r]), p, r - i)
+            three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
+            solve_columns_3(rows, three, r - i)

@@ -191,7 +191,7 @@ def add_label(node, y, trees):
 
 
 @exact
-def walk_down(root, X, Y, learns, trees, shrinkages, walks):
+def walk_down(root, X, Y, learns, asked, trees, shrinkages, walks):
     """Let all rounds go down a tree, a level at a time, so that they wait for memory together.
 
     In each node they come in their order, as if each round went down by itself.
@@ -205,7 +205,8 @@ def walk_down(root, X, Y, learns, trees, shrinkages, walks):
             if split[CHILD] > 0.0:
                 beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
                 node[t] = root + int(split[CHILD]) + (1 if beyond else 0)
-                write_means(node[t], trees, shrinkages, walks.means[t])
+                if asked.shape[0] == 0 or asked[t] < 0:
+                    write_means(node[t], trees, shrinkages, walks.means[t])
                 if learns and Y[t, 0] == Y[t, 0]:
                     add_label(node[t], Y[t], trees)
                 below[count] = t
@@ -213,11 +214,12 @@ def walk_down(root, X, Y, learns, trees, shrinkages, walks):
 
 
 @exact
-def forest_rounds(X, Y, learns, arguments, forecasts):
+def forest_rounds(X, Y, learns, asked, arguments, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read; it is NaN in rows that are only forecast; arguments :
-    Trees, shrinkages, (E,), and Walks.
+    learns : else Y, (n, K), is not read; it is NaN in rows that are only forecast; asked : empty,
+    or (n,), not negative where what is written does not count; arguments : Trees, shrinkages,
+    (E,), and Walks.
     """
     trees, shrinkages, walks = unbind(arguments)
     means = walks.means
@@ -230,7 +232,7 @@ def forest_rounds(X, Y, learns, arguments, forecasts):
                     means[t, e, k] = trees.sums[root, k] / larger(trees.nodes[root, ROUNDS], 1.0)
             if learns and Y[t, 0] == Y[t, 0]:
                 add_label(root, Y[t], trees)
-        walk_down(root, X, Y, learns, trees, shrinkages, walks)
+        walk_down(root, X, Y, learns, asked, trees, shrinkages, walks)
         for t in range(X.shape[0]):
             for e in range(means.shape[1]):
                 for k in range(means.shape[2]):

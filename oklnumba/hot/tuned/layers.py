@@ -90,6 +90,13 @@ class LayerWork(NamedTuple):
     regrets: Array  # (n,): bound on ML-Poly's regret against the first aggregation
 
 
+class Recalled(NamedTuple):
+    """What stages forecast when late rows were asked."""
+
+    made: Array  # (n, 9, K), NaN where unknown, or empty
+    asked: Integers  # (n,): the round of this block in which it was asked, or -1; or empty
+
+
 class LayerArguments(NamedTuple):
     """All that the loops take, but for workspace."""
 
@@ -107,16 +114,17 @@ class LayerArguments(NamedTuple):
 
 
 @hot
-def keep_stage(t, j, k, forecast, B, layers, made):
+def keep_stage(t, j, k, forecast, B, layers, then):
     """Note what stage j forecasts now; return what it forecast when round t was asked, if known.
 
     That is cut to the present range, which may have shrunk since.
     """
     centre = layers.state.centre[k]
     layers.stages[t, j, k] = forecast + centre
-    if t < made.shape[0] and made[t, j, k] == made[t, j, k]:  # not NaN
-        return clip(made[t, j, k] - centre, B)
-    return forecast
+    known = then.made[t, j, k] if t < then.made.shape[0] else np.nan
+    if t < then.asked.shape[0] and then.asked[t] >= 0:
+        known = layers.stages[then.asked[t], j, k]
+    return clip(known - centre, B) if known == known else forecast  # known is not NaN
 
 
 @hot
@@ -132,12 +140,12 @@ def write_differences(f, aggregates, t, B, z):
 
 
 @hot
-def write_forecasts(t, k, some, base, B, regressed, layers, made, h_and_c):
+def write_forecasts(t, k, some, base, B, regressed, layers, then, h_and_c):
     """Write what regressions, ``some`` first and stop, add to ``base``; h_and_c : of them all."""
     first, stop = some
     for j in range(first, stop):
         forecast = clip(base + B * regressed[2 * j, t, 0], B)  # ridge's; AWV's follows it, unused
-        h_and_c[j] = keep_stage(t, layers.kinds.shape[0] + j, k, forecast, B, layers, made)
+        h_and_c[j] = keep_stage(t, layers.kinds.shape[0] + j, k, forecast, B, layers, then)
 
 
 @hot
@@ -179,7 +187,7 @@ def write_excess(n, grown, work):
 
 
 @hot
-def first_layer_rounds(n, Y, learns, k, made, layers, work):
+def first_layer_rounds(n, Y, learns, k, then, layers, work):
     """Play the first layer of output k, and write what the regressions play."""
     state, rows, y = layers.state, work.rows, work.labels
     F, last, grown = work.F[:n], work.F.shape[1] - 1, state.tally[k, 0, GROWN]
@@ -199,7 +207,7 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
     for t in range(n):
         B = work.B[t]
         for j in range(layers.kinds.shape[0]):
-            work.aggregates[j, t] = keep_stage(t, j, k, work.aggregates[j, t], B, layers, made)
+            work.aggregates[j, t] = keep_stage(t, j, k, work.aggregates[j, t], B, layers, then)
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
         work.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit if y[t] == y[t] else np.nan
@@ -209,7 +217,7 @@ def first_layer_rounds(n, Y, learns, k, made, layers, work):
 
 
 @hot
-def prepare_corrections(n, k, made, layers, work):
+def prepare_corrections(n, k, then, layers, work):
     """Write the forecasts of the regressions of output k, and what the corrections play."""
     rows, regressed, chosen = work.rows, work.rows.forecasts, layers.chosen
     for t in range(n):
@@ -217,7 +225,7 @@ def prepare_corrections(n, k, made, layers, work):
         for j in range(chosen.shape[0]):
             row[j] = work.aggregates[chosen[j], t]
         h = row[chosen.shape[0] : chosen.shape[0] + layers.stacks]
-        write_forecasts(t, k, (0, layers.stacks), last, B, regressed, layers, made, h)
+        write_forecasts(t, k, (0, layers.stacks), last, B, regressed, layers, then, h)
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_correction_input(h, work.aggregates, t, unit, rows.Z[t])
         y = work.labels[t]
@@ -252,14 +260,14 @@ def certify_rounds(F, k, layers, work, out):
 
 
 @hot
-def final_layer_rounds(n, learns, k, offset, made, layers, work, out):
+def final_layer_rounds(n, learns, k, offset, then, layers, work, out):
     """Play the final layer of output k; if it learns, write the certificate."""
     state = layers.state
     F, regressed = work.F[:n], work.rows.forecasts
     corrections = layers.stacks, layers.regressions.forgetting.shape[0]
     for t in range(n):
         row = work.final[t, layers.chosen.shape[0] :]
-        write_forecasts(t, k, corrections, row[0], work.B[t], regressed, layers, made, row)
+        write_forecasts(t, k, corrections, row[0], work.B[t], regressed, layers, then, row)
     rule = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
     experts = ExpertsState(state.final_totals[k], state.final_squares[k], state.final_tally[k])
     written, weights = Aggregates(work.forecasts, work.regrets), work.final_weights
@@ -277,24 +285,23 @@ def final_layer_rounds(n, learns, k, offset, made, layers, work, out):
 
 
 @hot
-def layer_rounds(n, Y, k, offset, made, layers, work, out):
+def layer_rounds(n, Y, k, offset, then, layers, work, out):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
-    Y : (n, K), less their offsets, as in leaf_rounds; made : (n, 9, K), the
-    stages of late rounds as they were forecast, or empty; layers : LayerArguments, work :
-    LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``. Returns the
-    round that failed and a status.
+    Y : (n, K), less their offsets, as in leaf_rounds; then : Recalled; layers : LayerArguments,
+    work : LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``.
+    Returns the round that failed and a status.
     """
     learns, layers, work = Y.shape[0] > 0, unbind(layers), unbind(work)
     regressions, rows, r = layers.regressions, work.rows, work.rows.Z.shape[1]
     stacks, count = layers.stacks, layers.regressions.forgetting.shape[0]
     targets = work.Y[: n if learns else 0]
-    played, status = first_layer_rounds(n, Y, learns, k, made, layers, work)
+    played, status = first_layer_rounds(n, Y, learns, k, then, layers, work)
     for some in ((0, stacks), (stacks, count)):
         if status == DONE:
             played, status = regression_rounds(k, some, n, targets, r, regressions, rows)
         if status == DONE and some[0] == 0:
-            prepare_corrections(n, k, made, layers, work)
+            prepare_corrections(n, k, then, layers, work)
     if status == DONE:
-        played, status = final_layer_rounds(n, learns, k, offset, made, layers, work, out)
+        played, status = final_layer_rounds(n, learns, k, offset, then, layers, work, out)
     return played, status

@@ -43,7 +43,7 @@ from oklnumba.hot.primitives.dictionary import (
     squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.factor import Factor, PassWork, Pending
+from oklnumba.hot.primitives.factor import Factor, PassWork, Pending, copy_row
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -165,6 +165,7 @@ class Rows(NamedTuple):
     forecasts: Array  # as in Results, of these rounds
     certificates: Array
     Z: Array  # (n, > cap): 1, the coordinates, zeros up to whole vectors
+    to_map: Integers  # (n,): which rows map_rows maps
     widths: Array  # (n,): how many columns these are
     sizes: Array  # (n,): atoms in the leaf after each round
     shrinks: Array  # (n,)
@@ -189,10 +190,10 @@ def find_leaves(X, columns, thresholds, leaves):
 
 
 @hot
-def copy_inputs(first, stop, X, rows):
+def copy_inputs(some, X, rows):
     """Write the inputs themselves after a 1, for linear members."""
     d = X.shape[1]
-    for s in range(first, stop):
+    for s in some:
         z = rows.Z[s]
         z[0] = 1.0
         for j in range(d):
@@ -201,34 +202,34 @@ def copy_inputs(first, stop, X, rows):
 
 
 @hot_apart
-def map_rows(first, stop, leaf, X, maps, rows):
-    """Write the coordinates of rows of a leaf as its dictionary is now.
+def map_rows(some, leaf, X, maps, rows):
+    """Write the coordinates of some rows of a leaf as its dictionary is now.
 
     The last row leaves its kernel values in k and its coordinates in q[0]: ``try_to_join``.
     """
     if maps.max_size == 0:
-        copy_inputs(first, stop, X, rows)
+        copy_inputs(some, X, rows)
         return
     m, rank = maps.counts[leaf, ATOMS], maps.counts[leaf, RANK]
     atoms, span, inv_pivots = maps.atoms[leaf], maps.span[leaf], maps.inv_pivots[leaf]
-    s = first
-    while s < stop:
-        count = larger(smaller(TOGETHER, (stop - s) // SWEEP * SWEEP), 1)
+    s = 0
+    while s < some.shape[0]:
+        count = larger(smaller(TOGETHER, (some.shape[0] - s) // SWEEP * SWEEP), 1)
         for i in range(count):
-            kernel_row(maps.kernel, X[s + i], atoms, m, rows.k)
+            kernel_row(maps.kernel, X[some[s + i]], atoms, m, rows.k)
             q = rows.q[i]
             for j in range(rank):
                 q[j] = rows.k[span[j]]
             pad(q, rank)
         solve_rounds(maps.unit_R[leaf], rows.q, count, pad(rows.q[0], rank))
         for i in range(count):
-            z, q = rows.Z[s + i], rows.q[i]
+            t, q = some[s + i], rows.q[i]
+            z = rows.Z[t]
             z[0] = 1.0
             for j in range(rank):
                 q[j] *= inv_pivots[j]
                 z[j + 1] = q[j]
-            rows.widths[s + i] = pad(z, rank + 1)
-            rows.sizes[s + i] = m
+            rows.widths[t], rows.sizes[t] = pad(z, rank + 1), m
         s += count
 
 
@@ -297,23 +298,33 @@ def try_to_join(x, coin, leaf, maps, rows):
 
 
 @hot
-def map_rounds(leaf, X, coins, was_forecast, maps, rows):
+def map_rounds(leaf, X, coins, asked, was_forecast, maps, rows):
     """Write the coordinates of rounds; after its round each point may join, if there are coins.
 
-    was_forecast : whether a forecast wrote the coordinates of the only row. Returns the row that
-    failed, if any, and a status.
+    asked : as in leaf_rounds; was_forecast : whether a forecast wrote the coordinates of the only
+    row. Returns the row that failed, if any, and a status.
     """
-    s, stop, counts = 0, X.shape[0], maps.counts[leaf]
+    s, stop, counts, to_map = 0, X.shape[0], maps.counts[leaf], rows.to_map
     while s < coins.shape[0] and counts[ATOMS] < maps.max_size:
         if not was_forecast:
-            map_rows(s, s + 1, leaf, X, maps, rows)
+            to_map[0] = s
+            map_rows(to_map[:1], leaf, X, maps, rows)
         status = DONE if coins[s] == NEVER else try_to_join(X[s], coins[s], leaf, maps, rows)
         if status != DONE:
             return s, status
         rows.sizes[s] = counts[ATOMS]
         s += 1
-    if s < stop and not was_forecast:
-        map_rows(s, stop, leaf, X, maps, rows)
+    if s < stop and not was_forecast:  # the dictionary stays: what was asked has its coordinates
+        count, first = 0, s
+        for t in range(first, stop):
+            if not (asked.shape[0] > 0 and asked[t] >= first):
+                to_map[count] = t
+                count += 1
+        map_rows(to_map[:count], leaf, X, maps, rows)
+        for t in range(first, stop if count < stop - first else first):
+            if asked[t] >= first:
+                copy_row(rows.Z[asked[t]], rows.Z[t], rows.widths[asked[t]])
+                rows.widths[t], rows.sizes[t] = rows.widths[asked[t]], rows.sizes[asked[t]]
     return stop, DONE
 
 
@@ -348,8 +359,8 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
     first, work = 0, rows.passes
     while first < n:
         # Rows of one width, on which rounding depends, play together: however a stream is cut.
-        r, end, learns = rows.widths[first], first + 1, has_label(Y, first)
-        while end < n and rows.widths[end] == r and has_label(Y, end) == learns:
+        r, end = rows.widths[first], first + 1
+        while end < n and rows.widths[end] == r:
             end += 1
         stretch = Stretch(first, end, r, smaller(compared, r))
         if compared >= r:  # no column is new: awv_rounds leaves the growth as it is
@@ -359,7 +370,7 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
             forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
             ridge, awv = rows.forecasts[2 * i], rows.forecasts[2 * i + 1]
             out = AWVResults(awv, ridge, rows.shrinks, rows.growth)
-            if not learns:
+            if Y.shape[0] == 0:
                 awv_forecasts(rows.Z, stretch, factor, forgetting, work, False, out)
                 continue
             sums = rows.certificates[i]
@@ -429,18 +440,19 @@ def write_results(leaf, order, Y, before, space, rows):
 
 
 @hot
-def leaf_rounds(leaf, order, X, Y, coins, was_forecast, space, rows):
+def leaf_rounds(leaf, order, X, Y, coins, asked, was_forecast, space, rows):
     """Play some rounds of a block, ``order``, which are those of a leaf.
 
     X : (n, d), their inputs, scaled; Y : (n, K), NaN in rows that are only forecast, empty if all
     are; coins : (n,), of points that may join the dictionary, empty if none may. With coins and
-    without labels points only join. was_forecast : whether the last call was the forecast of the
-    only row. space : Space, rows : Rows, bound. Returns which of them failed and a status.
+    without labels points only join. asked : (n,), the row of these that was the forecast of each,
+    with the same inputs, or -1; or empty. was_forecast : whether the last call was the forecast of
+    the only row. space : Space, rows : Rows, bound. Returns which of them failed and a status.
     """
     space, rows, n = unbind(space), unbind(rows), order.shape[0]
     counts, regressions, learns = space.dictionaries.counts[leaf], space.regressions, Y.shape[0] > 0
     size, count = counts[ATOMS], regressions.forgetting.shape[0]
-    failed, status = map_rounds(leaf, X, coins, was_forecast, space.dictionaries, rows)
+    failed, status = map_rounds(leaf, X, coins, asked, was_forecast, space.dictionaries, rows)
     if status != DONE or (coins.shape[0] > 0 and not learns):
         return failed, status
     compared = counts[COMPARED] + 1

@@ -1,7 +1,7 @@
 """Rows whose labels come late: what a learner keeps of their forecasts until it learns them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,30 @@ class Asked:
 
 
 NO_NOTES = np.empty((0, 0))
+NO_LEADS = np.empty(0, dtype=np.int64)
+
+
+class Late(NamedTuple):
+    """The late rows that come next, each to forecast, whose notes are written, or to learn."""
+
+    notes: np.ndarray = NO_NOTES  # (any number, _notes), of all rows that are forecast or learned
+    rows: np.ndarray = NO_LEADS  # (n,), which of them each is
+    leads: np.ndarray = NO_LEADS  # (n,), rounds before a row's that it did not know
+
+    def cut(self, start: int, stop: int | None = None) -> "Late":
+        """Return rows start to stop."""
+        return self._replace(rows=self.rows[start:stop], leads=self.leads[start:stop])
+
+
+def find_asked(rows: np.ndarray, asks: np.ndarray, learns: np.ndarray) -> np.ndarray:
+    """Return where in a block each row to learn was asked, (n,); -1 if it was not.
+
+    rows : (n,), which row each is; asks, learns : (n,), what is done with it there.
+    """
+    rows = rows - rows.min(initial=0)
+    places = np.full(rows.max(initial=0) + 1, -1)
+    places[rows[asks]] = np.flatnonzero(asks)
+    return np.where(learns, places[rows], -1)
 
 
 def fit_notes(notes: np.ndarray, n: int, width: int) -> np.ndarray:

@@ -31,7 +31,7 @@ from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
-from oklnumba.learners.base.late import NO_NOTES, Asked, fit_notes
+from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
 from oklnumba.learners.base.traits import PLAY_ROWS
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
@@ -249,18 +249,22 @@ class Learner(Engine[StateT, WorkT]):
         self._play_rows(X, y)
 
     @locked
-    def _play_turns(self, rows: tuple[np.ndarray, ...], traces: list[Trace]) -> None:
+    def _play_turns(
+        self, X: np.ndarray, y: np.ndarray, learns: np.ndarray, late: Late, traces: list[Trace]
+    ) -> None:
         """Learn or forecast late rows in turn; append to ``traces``, write the notes of forecasts.
 
-        rows : X, y, whether to learn each, leads, notes.
+        A row may be forecast and learned; the first one is forecast. learns : (n,).
         """
-        for some in cut_runs(rows[2]):
-            X, y, learns, leads, notes = (a[some] for a in rows)
-            if learns[0]:
-                self._learn_rows(X, y, leads, notes)
+        for some in cut_runs(learns):
+            rows = late.rows[some]
+            notes = late.notes[rows]
+            if learns[some.start]:
+                self._learn_rows(X[some], y[some], late.leads[some], notes)
                 traces[-1].sizes[-1] = self.size
             else:
-                traces.append(self._forecast_rows(X, notes))
+                traces.append(self._forecast_rows(X[some], notes))
+                late.notes[rows] = notes
 
     def _recorded_loss(self, loss: str | None) -> losses.Loss:
         """Return the loss of that name; None: the learner's."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from oklnumba.core import inputs
 from oklnumba.core.inputs import find_labels
-from oklnumba.learners.base.late import NO_NOTES, fit_notes
+from oklnumba.learners.base.late import NO_NOTES, Late, fit_notes
 from oklnumba.learners.base.learner import Learner, Trace
 
 
@@ -42,38 +42,25 @@ class LateLabels:
         parts.append(Waiting(X, y, np.empty(n, dtype=np.int64), notes))
         # Copies: the caller may refill its arrays while rows wait here.
         held = Waiting(*map(np.concatenate, zip(*parts, strict=True)))
-        turns: list[tuple[int, int, bool]] = []  # start, stop, learns: played in one go
+        turns: list[int] = []  # rows as they are forecast and learned
+        whether: list[bool] = []  # to learn it
         first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
         ends = range(self.batch - before % self.batch, n, self.batch)
         for start, stop in pairwise([0, *ends, n]):
-            turns.append((offset + start, offset + stop, False))
             last = offset + stop - self.delay if (before + stop) % self.batch == 0 else 0
-            if last > first:
-                # What is learned must have been noted before.
-                if last > next(turn[0] for turn in turns if not turn[2]):
-                    self._play_turns(held, turns, traces)
-                    turns = []
-                turns.append((first, last, True))
-                first = last
-        self._play_turns(held, turns, traces)
-        self.waiting = Waiting(*(a[first:] for a in held))
-        return traces
-
-    def _play_turns(
-        self, held: Waiting, turns: list[tuple[int, int, bool]], traces: list[Trace]
-    ) -> None:
-        """Play turns in one go: those to learn by what was noted of them."""
-        rows = np.concatenate([np.arange(*turn[:2]) for turn in turns])
-        learns = np.concatenate([np.full(stop - start, what) for start, stop, what in turns])
+            turns += [*range(offset + start, offset + stop), *range(first, last)]
+            whether += [False] * (stop - start) + [True] * (last - first)
+            first = max(first, last)
+        rows, learns = np.array(turns, dtype=np.int64), np.array(whether, dtype=bool)
         some = ~learns | find_labels(held.y[rows])
         rows, learns = rows[some], learns[some]
-        if not len(rows):
-            return
-        learned, asked = self.learner.rounds + np.cumsum(learns) - learns, rows[~learns]
-        held.known[asked] = learned[~learns]
-        notes, leads = held.notes[rows], learned - held.known[rows]
-        self.learner._play_turns((held.X[rows], held.y[rows], learns, leads, notes), traces)
-        held.notes[asked] = notes[~learns]
+        learned = self.learner.rounds + np.cumsum(learns) - learns
+        held.known[rows[~learns]] = learned[~learns]
+        late = Late(held.notes, rows, learned - held.known[rows])
+        if len(rows):
+            self.learner._play_turns(held.X[rows], held.y[rows], learns, late, traces)
+        self.waiting = Waiting(*(a[first:] for a in held))
+        return traces
 
     def learn_rest(self) -> None:
         """Learn the rows that wait, those that have a label."""

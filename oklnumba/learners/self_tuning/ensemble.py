@@ -19,6 +19,7 @@ from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.hot.tuned.space import Results
 from oklnumba.hot.tuned.space import Space as SpaceArguments
+from oklnumba.learners.base.late import find_asked
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import (
     Forecaster,
@@ -113,10 +114,9 @@ class Ensemble:
             forecasts = self._forecasts[self._lag_rows, : len(rounds.X)] + self.scales.offsets
             rounds = rounds._replace(Y=judge(rounds.Y, forecasts))
         self._run(self._others, rounds)
-        if len(rounds.made):
-            first = STAGES + len(self.lasting.members)
-            made = rounds.made[:, first : first + self._of_groups]
-            recall(self._forecasts[: self._of_groups, : len(made)].swapaxes(0, 1), made)
+        first = STAGES + len(self.lasting.members)
+        of_groups = self._forecasts[: self._of_groups, : len(rounds.X)].swapaxes(0, 1)
+        recall(of_groups, rounds, slice(first, first + self._of_groups))
         self.layers.play(rounds, self.scales.offsets, out)
         return rounds
 
@@ -159,42 +159,62 @@ class Ensemble:
         Members and layers learn them anew; trees and experts do not play: what they forecast at the
         time was recorded. turns : of the rounds not replayed yet, as of ``Past.turns``.
         """
-        first = self.replayed
-        is_late = turns < np.arange(first, len(past.X))
-        some = np.unique(turns[is_late])
+        first, own = self.replayed, np.arange(self.replayed, stop)
+        some = np.flatnonzero(
+            (turns < np.arange(first, len(past.X))) & (turns >= first) & (turns < stop)
+        )
+        # The rows in turn: late ones are asked at theirs, before its round is learned.
+        times = np.concatenate([turns[some], own])
+        order = times.argsort(kind="stable")
+        numbers = np.concatenate([first + some, own])[order]
+        learns, times, done = order >= len(some), times[order], 0
+        is_late = len(some) > 0 or len(self._ahead) > 0
         while self.replayed < stop:
             start = self.replayed
             if start > 0 and start % settings.PERIOD == 0:
                 self.end_period()
-            if len(some):
-                self._ask(past, first + np.flatnonzero(is_late & (turns == start)))
             # Few at first between single rounds: a leaf's factors get memory in its first one.
             size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
             end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
-            after = some[some.searchsorted(start, side="right") :][:1].tolist()  # the next turn
-            last = min(start + size, end, stop, *after)
-            rounds = past.rounds(slice(start, last))._replace(joins=joins)
-            if self._ahead:
-                none = np.full_like(next(iter(self._ahead.values())), np.nan)
-                made = [self._ahead.pop(t, none) for t in range(start, last)]
-                rounds = rounds._replace(made=np.stack(made))
-            self.play(rounds, LayerResults(*np.empty((5, *rounds.Y.shape))))
-            self.replayed = last
+            last = min(start + size, end, stop)
+            if start <= len(self.members):
+                last = min(last, len(self.members) + 1)
+            after = int(times.searchsorted(last))
+            trusts = start > len(self.members)
+            for i in range(done, after, BLOCK_ROWS):
+                block = slice(i, min(i + BLOCK_ROWS, after))
+                rounds = past.rounds(numbers[block])._replace(joins=joins, trusts_stages=trusts)
+                if is_late:
+                    rounds = self._recall(rounds, numbers[block], learns[block])
+                out = np.empty((5, len(rounds.X), len(self.scales.offsets)))
+                self.play(rounds, LayerResults(*out))
+                if is_late:
+                    self._note_asked(rounds, numbers[block])
+            self.replayed, done = last, after
             yield
 
-    def _ask(self, past: Past, late: np.ndarray) -> None:
-        """Let members and layers forecast late rows, and keep that until they are replayed.
+    def _recall(self, rounds: Rounds, numbers: np.ndarray, learns: np.ndarray) -> Rounds:
+        """Return rounds to replay, of these numbers in the past, with what was asked before."""
+        rounds.Y[~learns] = rounds.cut[~learns] = np.nan
+        asked, learned = find_asked(numbers, ~learns, learns), np.flatnonzero(learns)
+        if before := [i for i in learned.tolist() if numbers[i] in self._ahead]:
+            notes = [self._ahead.pop(numbers[i]) for i in before]
+            made = np.full((len(numbers), *notes[0].shape), np.nan)
+            made[before] = notes
+            rounds = rounds._replace(made=made)
+        return rounds._replace(learned=learned, asked=asked)
+
+    def _note_asked(self, rounds: Rounds, numbers: np.ndarray) -> None:
+        """Keep what is noted of rows that were asked, until they are replayed.
 
         Regressions of fewer rounds than inputs are far off where they do not know the last labels;
         what layers forecast then is kept out, or those that forget nothing would not recover.
         """
-        for i in range(0, len(late), BLOCK_ROWS):
-            some = late[i : i + BLOCK_ROWS]
-            rounds = past.rounds(some)._replace(Y=NO_LABELS)
-            self.play(rounds, LayerResults(*[np.empty((len(some), len(self.scales.offsets)))] * 5))
-            notes = self.notes(len(some))
-            notes[:, :STAGES] += 0.0 if self.replayed > len(self.members) else np.nan
-            self._ahead |= zip(some.tolist(), notes, strict=True)
+        asks = np.flatnonzero(np.isnan(rounds.Y[:, 0]))
+        if len(later := np.setdiff1d(asks, rounds.asked)):
+            notes = self.notes(len(numbers))[later]
+            notes[:, :STAGES] += 0.0 if rounds.trusts_stages else np.nan
+            self._ahead |= zip(numbers[later].tolist(), notes, strict=True)
 
     # ---- what members are and lost, and saving ----
 

@@ -95,10 +95,12 @@ class Forecaster:
         """Write what is known when all calls have ended."""
 
 
-def recall(forecasts: np.ndarray, made: np.ndarray) -> None:
+def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
     """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
-    if len(made):
+    if len(made := rounds.made[:, columns]):
         np.copyto(forecasts, made, where=made == made)
+    late = np.flatnonzero(rounds.asked >= 0)
+    forecasts[late] = forecasts[rounds.asked[late]]
 
 
 class LastLabel(Forecaster):
@@ -166,7 +168,7 @@ class Lasting(State[Losses, None], Forecaster):
         recorded = rounds.recorded
         if recorded is None:
             recorded = np.concatenate(self._parts, axis=1)
-            recall(recorded, rounds.made[:, STAGES : STAGES + len(self.members)])
+            recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
         self.recorded = recorded
         self._forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost

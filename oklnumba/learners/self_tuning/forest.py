@@ -72,11 +72,11 @@ class Forest(State[loops.Trees, Any]):
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the forecasts of n rounds, (n, E, K), each before its label is learned, if any.
 
-        n : up to BLOCK_ROWS.
+        n : up to BLOCK_ROWS. Forecasts of rows that were asked among them are for ``recall``.
         """
         X, Y = self._find_pairs(rounds)
         F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, rounds.learns, self._work, F)
+        enter(loops.forest_rounds)(X, Y, rounds.learns, rounds.asked, self._work, F)
         return F + rounds.known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -190,16 +190,15 @@ class Residuals(State[ResidualState, None]):
 
     def play(self, rounds: Rounds, learns_residuals: bool, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals."""
-        made = rounds.made[:, -AMENDED:]
         plain = out.predictions[:, None].copy()
-        recall(plain, made[:, :1])
+        recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
         residuals = NO_LABELS
         if rounds.learns:
             counts = (rounds.Y == rounds.cut) & learns_residuals
             residuals = np.where(counts | (rounds.Y != rounds.Y), rounds.Y - plain[:, 0], 0.0)
         trees = self.forest.play(rounds._replace(Y=residuals))
         self.forecasts = np.concatenate([plain, plain + trees], axis=1)
-        recall(self.forecasts, made)
+        recall(self.forecasts, rounds, slice(-AMENDED, None))
         for k in range(trees.shape[2]):
             self._mix(k, rounds, out)
         return residuals

@@ -58,7 +58,7 @@ class Views(NamedTuple):
 
 
 NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
-NOTHING_MADE = np.empty((0, 0, 0))
+NOTHING_MADE, NOT_ASKED = np.empty((0, 0, 0)), np.empty(0, dtype=np.int64)
 NO_VIEWS = Views(*[NO_LABELS] * 3)
 
 
@@ -72,6 +72,8 @@ class Rounds(NamedTuple):
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast at the time
     # (n, any number, K), of late rows: what stages and members forecast then, NaN where unknown
     made: np.ndarray = NOTHING_MADE
+    asked: np.ndarray = NOT_ASKED  # (n,), of late rows: which of these rounds forecast it, or -1
+    trusts_stages: bool = True  # else layers do not learn what they forecast in these rounds
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
     learned: slice | np.ndarray = slice(None)  # which have a label; Y and cut of the others are NaN

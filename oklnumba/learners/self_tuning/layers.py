@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Rounds
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -85,7 +85,7 @@ class Layers(State[LayersState, None]):
     def play(self, rounds: Rounds, offsets: np.ndarray, out: loops.LayerResults) -> None:
         """Play rounds that all members have played; without labels only predictions are written."""
         Y = rounds.Y - offsets if rounds.learns else NO_LABELS
-        if rounds.learns and not np.isnan(rounds.made).all():
+        if rounds.learns and ((rounds.made == rounds.made).any() or (rounds.asked >= 0).any()):
             self._state.layers.ended_excess[:] = np.inf  # no bound holds for recalled forecasts
         run_together([
             partial(self._play_output, rounds, k, Y, offset, out)
@@ -96,8 +96,9 @@ class Layers(State[LayersState, None]):
         self, rounds: Rounds, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
     ) -> None:
         work, play = self._workspaces.take(), enter(loops.layer_rounds)
-        made = np.ascontiguousarray(rounds.made[:, :STAGES])
-        played, status = play(len(rounds.X), Y, k, offset, made, self._bound, work, out)
+        made, asked = rounds.made[:, :STAGES], rounds.asked if rounds.trusts_stages else NOT_ASKED
+        then = loops.Recalled(np.ascontiguousarray(made), asked)
+        played, status = play(len(rounds.X), Y, k, offset, then, self._bound, work, out)
         if status != DONE:
             raise Trouble(status, played)
         self._workspaces.give_back(work)

@@ -14,7 +14,7 @@ from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.base.engine import Facts
-from oklnumba.learners.base.late import NO_NOTES
+from oklnumba.learners.base.late import Late, find_asked
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
@@ -32,8 +32,6 @@ from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
-
-NO_LEADS = np.empty(0, dtype=np.int64)
 
 
 class SelfTuning(Learner):
@@ -97,7 +95,7 @@ class SelfTuning(Learner):
     """
 
     _REMEDY = "scale the labels"
-    _late = NO_NOTES, NO_LEADS  # of rows that come next
+    _late = Late()  # of rows that come next
     _compiles = COMPILES  # whether this process has yet to compile its loops
 
     budget: int = count(300, least=1)
@@ -248,11 +246,13 @@ class SelfTuning(Learner):
         limits, before = labels.measure(Y[learned], self._played), count - there
         if m < n and limits.shape[1] > 1:
             limits = limits[:, np.minimum(before, m - 1)]
-        cut, (notes, leads) = labels.remember(Y, limits, learned), self._take_late(n)
-        known = labels.know(before - leads, was_forecast)
+        cut, late = labels.remember(Y, limits, learned), self._take_late(n)
+        known = labels.know(before - late.leads, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
-        if len(notes):
-            rounds = rounds._replace(made=self._read_notes(notes))
+        asks = ~there & (before + self._played > 0)
+        if len(late.notes):
+            asked = find_asked(late.rows, asks, there)
+            rounds = rounds._replace(made=self._read_notes(late.notes[late.rows]), asked=asked)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
@@ -263,10 +263,10 @@ class SelfTuning(Learner):
             so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if m < n:
-            self._write_notes(notes, ~there & (before + self._played > 0))
+            self._write_notes(late, asks)
         if not self._restarts.are_over(self._played):
             recorded = ensemble.lasting.recorded
-            self._restarts.record(rounds, recorded, residuals, leads, self._played)
+            self._restarts.record(rounds, recorded, residuals, late.leads, self._played)
         self._played += m
         if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
             self._restarts.replace_first_labels(*labels.judge_first(self._played))
@@ -294,37 +294,40 @@ class SelfTuning(Learner):
         return (1 + settings.STAGES + members + AMENDED) * self._outputs
 
     @locked
-    def _play_turns(self, rows: tuple[np.ndarray, ...], traces: list[Trace]) -> None:
+    def _play_turns(
+        self, X: np.ndarray, y: np.ndarray, learns: np.ndarray, late: Late, traces: list[Trace]
+    ) -> None:
         if self._schema is not None and self._schema.impute:  # gaps are filled by rows learned
-            super()._play_turns(rows, traces)
+            super()._play_turns(X, y, learns, late, traces)
             return
-        X, y, learns, leads, notes = rows
-        self._set_late(notes, leads)
+        self._late = late
         trace = self._play_rows(X, np.where(learns, y, np.nan))
         asked = np.flatnonzero(~learns)
         # The size of a row that is forecast counts what is learned before the next one is.
-        sizes = trace.sizes[np.append(asked, len(X)) - 1]
-        if learns[0]:
-            traces[-1].sizes[-1] = sizes[0]
+        sizes = trace.sizes[np.append(asked[1:], len(X)) - 1]
         self._refuse_not_finite(trace.predictions[asked])
-        traces.append(Trace(trace.predictions[asked], sizes[1:]))
+        traces.append(Trace(trace.predictions[asked], sizes))
 
     def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        self._late = notes, NO_LEADS if leads is None or self._width is None else leads
+        rows = np.arange(len(notes))
+        self._late = Late(notes, rows, 0 * rows if leads is None else leads)
 
-    def _take_late(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return notes, none if labels are not late (a view), and leads of the next n rounds."""
-        notes, leads = self._late
-        self._late = notes[n:], leads[n:]
-        return notes[:n], leads[:n] if len(leads) else np.zeros(n, dtype=np.int64)
+    def _take_late(self, n: int) -> Late:
+        """Return the next n late rows; without notes if none come."""
+        late = self._late
+        if not len(late.rows):
+            return Late(leads=np.zeros(n, dtype=np.int64))
+        self._late = late.cut(n)
+        return late.cut(0, n)
 
-    def _write_notes(self, notes: np.ndarray, some: slice | np.ndarray) -> None:
+    def _write_notes(self, late: Late, some: slice | np.ndarray) -> None:
         """Write the notes of some of the rounds that were forecast just now."""
-        made = self._ensemble.notes(len(notes)).reshape(len(notes), -1)[some]
-        notes[some, : self._outputs] = self._restarts.last
-        notes[some, self._outputs : self._outputs + made.shape[1]] = made
-        amended = self._residuals.forecasts.reshape(len(notes), -1)[some]
-        notes[some, -amended.shape[1] :] = amended
+        n, rows, K = len(late.rows), late.rows[some], self._outputs
+        made = self._ensemble.notes(n).reshape(n, -1)[some]
+        amended = self._residuals.forecasts.reshape(n, -1)[some]
+        late.notes[rows, :K] = self._restarts.last
+        late.notes[rows, K : K + made.shape[1]] = made
+        late.notes[rows, -amended.shape[1] :] = amended
 
     def _read_notes(self, notes: np.ndarray) -> np.ndarray:
         """Return what notes say: of members that a restart made since, nothing."""
@@ -359,9 +362,9 @@ class SelfTuning(Learner):
         out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
         self._ensemble.play(rounds, out)
         self._residuals.play(rounds, False, out)
-        notes = self._take_late(len(X))[0]
-        if len(notes) and self._played:
-            self._write_notes(notes, slice(None))
+        late = self._take_late(len(X))
+        if len(late.notes) and self._played:
+            self._write_notes(late, slice(None))
         self._note_forecast(X)
         return forecasts
 

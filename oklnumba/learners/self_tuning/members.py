@@ -25,7 +25,7 @@ from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, name_forecasters
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Rounds
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -114,15 +114,18 @@ class Group(State[loops.GroupState, None], Forecaster):
         if several := len(self._counts) > 1:
             enter(loops.find_leaves)(X, self._tree.columns, self._tree.thresholds, leaves)
         if len(X) == 1:  # its workspace goes from forecast to round
-            single = ROUNDS[:1], X, Y, coins, rounds.was_forecast, self._single
+            single = ROUNDS[:1], X, Y, coins, NOT_ASKED, rounds.was_forecast, self._single
             return [partial(self._play_leaf, int(leaves[0]), *single)]
         if not several:
-            return [partial(self._play_leaf, 0, ROUNDS[: len(X)], X, Y, coins)]
+            return [partial(self._play_leaf, 0, ROUNDS[: len(X)], X, Y, coins, rounds.asked)]
         order = leaves.argsort(kind="stable")
         calls: list[Callable[[], None]] = []
         for rows in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
             given = X[rows], Y[rows] if rounds.learns else Y, coins[rows] if joins else coins
-            calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given))
+            asked = rounds.asked
+            if len(asked):
+                asked = np.where(asked[rows] < 0, -1, rows.searchsorted(asked[rows]))
+            calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given, asked))
         return calls
 
     def _look(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -139,11 +142,11 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     def _play_leaf(
         self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
-        was_forecast: bool = False, single: Any = None,
+        asked: np.ndarray, was_forecast: bool = False, single: Any = None,
     ) -> None:  # fmt: skip
         """Play the rounds of a leaf, with workspace that no other leaf has meanwhile."""
         work, play = single or self._workspaces.take(), enter(loops.leaf_rounds)
-        failed, status = play(leaf, order, X, Y, coins, was_forecast, self._bound, work)
+        failed, status = play(leaf, order, X, Y, coins, asked, was_forecast, self._bound, work)
         if status != DONE:
             raise Trouble(status, int(order[failed]))
         if single is None:
@@ -226,7 +229,7 @@ class Group(State[loops.GroupState, None], Forecaster):
                 X = np.ascontiguousarray(self._state.atoms[leaf, :, start : start + BLOCK_ROWS].T)
                 X, order = X[: size - start], ROUNDS[: min(size - start, BLOCK_ROWS)]
                 coins = np.full(len(X), loops.AGAIN)
-                self._play_leaf(leaf, order, X, NO_LABELS, coins)
+                self._play_leaf(leaf, order, X, NO_LABELS, coins, NOT_ASKED)
             if size == self._max_size:
                 free_pages(self._state.kors[leaf])
 

@@ -50,8 +50,9 @@ def make_workspace(
     U, outputs = regressions.U[0, 0], regressions.c.shape[2]
     return loops.Rows(
         forecasts=np.zeros((forecasts, n, outputs)), certificates=np.zeros((count, 3, n, outputs)),
-        Z=aligned_zeros(n, regressions.c.shape[-1]), widths=np.zeros(n, dtype=np.int64),
-        sizes=np.zeros(n, dtype=np.int64), shrinks=np.zeros(n), growth=np.zeros((n, outputs)),
+        Z=aligned_zeros(n, regressions.c.shape[-1]), to_map=np.zeros(n, dtype=np.int64),
+        widths=np.zeros(n, dtype=np.int64), sizes=np.zeros(n, dtype=np.int64),
+        shrinks=np.zeros(n), growth=np.zeros((n, outputs)),
         k=aligned_zeros(cap), b=aligned_zeros(cap), q=aligned_zeros(TOGETHER, cap),
         passes=make_pass_work(U),
     )  # fmt: skip
