@@ -95,6 +95,17 @@ def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
         assert_array_equal(run.predictions, expected)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("delay", "batch"), [(1, 1), (23, 7)])
+def test_blocks_in_which_rows_are_asked_and_learned_play_as_single_ones(delay, batch):
+    X, y = stream(okl.SelfTuning(), n=1300)
+    learner, other = (okl.SelfTuning(budget=20) for _ in range(2))
+    run = okl.run(learner, X, y, delay=delay, batch=batch)
+    expected, sizes = textbook(other, X, y, delay, batch)
+    assert_array_equal(run.predictions, expected)
+    assert contents(learner) == contents(other) and run.sizes[99:].tolist() == sizes[99:]
+
+
 @every_learner
 def test_rounds_known_that_cannot_be_are_refused(cls):
     """Labels late by hand, rows without one too, are in ``textbook``."""

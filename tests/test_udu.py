@@ -65,6 +65,35 @@ def test_solving_rounds_changes_only_the_rounds(count, r):
     assert_array_equal(U, before[0])
 
 
+@pytest.mark.parametrize("r", [8, 40, 160])
+def test_rounds_that_are_only_solved_share_a_pass_with_those_that_are_added(r):
+    rng = np.random.default_rng(r)
+    rounds, learns = rng.standard_normal((12, r)), rng.integers(0.0, 2.0, 12)
+    found = []
+    for cuts in ([12], [3] * 4, [1] * 12):
+        U, inv_d, betas, p, a = (
+            np.eye(r),
+            np.ones(r),
+            np.zeros((12, r)),
+            rounds.copy(),
+            learns + 0.0,
+        )
+        for start, count in zip(np.cumsum([0, *cuts[:-1]]), cuts, strict=True):
+            some = slice(start, start + count)
+            factor_rounds(U, inv_d, NO_DISCOUNT, p[some], betas[some], a[some], count, r)
+        found.append((U, inv_d, betas, p, a))
+    for whole, *others in zip(*found, strict=True):
+        for other in others:
+            assert_array_equal(other, whole)
+    for t in range(12):
+        A = np.eye(r) + (rounds[:t].T * learns[:t]) @ rounds[:t]
+        L = np.linalg.cholesky(A)
+        assert_allclose(found[0][3][t], np.linalg.solve(L / L.diagonal(), rounds[t]), atol=1e-11)
+        if not learns[t]:
+            assert_allclose(found[0][2][t], 1 / L.diagonal() ** 2, rtol=1e-11)
+    assert_array_equal(found[0][4] > 1.0, learns == 1.0)
+
+
 @pytest.mark.parametrize("cap", [8, 16, 24, 72, 120])
 def test_rows_that_share_a_line_are_apart(cap):
     U, count = np.zeros((count_lines(cap), cap)), 0
