@@ -168,9 +168,9 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 
 
 @exact
-def solve_triangle(triangle, z, k):
-    """Take one round through what read_triangle returned without learning. z : (cap,), in place."""
-    (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = triangle[1], four(z, k)
+def solve_triangle(corner, z, k):
+    """Take one round through six entries of U without learning. z : (cap,), in place."""
+    (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = corner, four(z, k)
     p1 -= p0 * u01
     p2 -= p0 * u02
     p2 -= p1 * u12
@@ -337,7 +337,7 @@ def factor_and_solve(U, inv_d, forgetting, first, beta, z, r):
         i = k + TILE
         a, triangle = learn_triangle(first, beta, k, a, read_triangle(U, inv_d, k), forgetting)
         write_triangle(U, inv_d, k, triangle)
-        solve_triangle(triangle, z, k)
+        solve_triangle(triangle[1], z, k)
         p, b, q = four(first, k), four(beta, k), four(z, k)
         learn_and_solve_columns(rows_after(U, k, r), first[i:r], p, b, z[i:r], q, r - i)
 
@@ -357,16 +357,16 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
             if a[s] != 0.0:
                 a[s], triangle = learn_triangle(rounds[s], betas[s], k, a[s], triangle, forgetting)
             else:
-                solve_triangle(triangle, rounds[s], k)
-                b = betas[s]
-                b[k], b[k + 1], b[k + 2], b[k + 3] = triangle[0]
+                solve_triangle(triangle[1], rounds[s], k)
+                for i in range(TILE):
+                    betas[s, k + i] = triangle[0][i]
         write_triangle(U, inv_d, k, triangle)
-        if count == 1:
-            i, z0 = k + TILE, rounds[0]
-            if a[0] != 0.0:
-                learn_columns(rows, z0[i:r], four(z0, k), four(betas[0], k), r - i)
+        for s in range(count % SWEEP):
+            i, z = k + TILE, rounds[s]
+            if a[s] != 0.0:
+                learn_columns(rows, z[i:r], four(z, k), four(betas[s], k), r - i)
             else:
-                solve_columns(rows, z0[i:r], four(z0, k), r - i)
+                solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
             if a[s] + a[s + 1] + a[s + 2] == 0.0:
@@ -388,9 +388,9 @@ def solve_rounds(U, rounds, count, r):
         i = k + TILE
         rows, triangle = rows_after(U, k, r), read_triangle(U, rounds[0], k)  # with any 1 / D
         for s in range(count):
-            solve_triangle(triangle, rounds[s], k)
-        if count == 1:
-            z = rounds[0]
+            solve_triangle(triangle[1], rounds[s], k)
+        for s in range(count % SWEEP):
+            z = rounds[s]
             solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]

@@ -196,7 +196,7 @@ class Ensemble:
     def _recall(self, rounds: Rounds, numbers: np.ndarray, learns: np.ndarray) -> Rounds:
         """Return rounds to replay, of these numbers in the past, with what was asked before."""
         rounds.Y[~learns] = rounds.cut[~learns] = np.nan
-        asked, learned = find_asked(numbers, ~learns, learns), np.flatnonzero(learns)
+        asked, learned = find_asked(numbers, ~learns), np.flatnonzero(learns)
         if before := [i for i in learned.tolist() if numbers[i] in self._ahead]:
             notes = [self._ahead.pop(numbers[i]) for i in before]
             made = np.full((len(numbers), *notes[0].shape), np.nan)

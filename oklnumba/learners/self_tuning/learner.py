@@ -251,8 +251,7 @@ class SelfTuning(Learner):
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         asks = ~there & (before + self._played > 0)
         if len(late.notes):
-            asked = find_asked(late.rows, asks, there)
-            rounds = rounds._replace(made=self._read_notes(late.notes[late.rows]), asked=asked)
+            rounds = self._read_notes(late, asks, rounds)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
@@ -329,14 +328,18 @@ class SelfTuning(Learner):
         late.notes[rows, K : K + made.shape[1]] = made
         late.notes[rows, -amended.shape[1] :] = amended
 
-    def _read_notes(self, notes: np.ndarray) -> np.ndarray:
-        """Return what notes say: of members that a restart made since, nothing."""
-        last, made = np.split(notes.reshape(len(notes), -1, self._outputs), [1], axis=1)
+    def _read_notes(self, late: Late, asks: np.ndarray, rounds: Rounds) -> Rounds:
+        """Return rounds with what notes say of them: of members that a restart made since, nothing.
+
+        asks : (n,), which rounds are only forecast.
+        """
+        notes = late.notes[late.rows].reshape(len(late.rows), -1, self._outputs)
+        last, made = np.split(notes, [1], axis=1)
         lasting = slice(settings.STAGES, settings.STAGES + len(self._ensemble.lasting.members))
         kept = np.where(last == self._restarts.last, made, np.nan)
         for some in (lasting, slice(-AMENDED, None)):
             kept[:, some] = made[:, some]
-        return kept
+        return rounds._replace(made=kept, asked=find_asked(late.rows, asks))
 
     def _growths(self) -> list[tuple[Forest, Callable[[int], Past]]]:
         """Return all trees, and the past that they grow on."""
