@@ -129,10 +129,10 @@ def rare(n: int):
 @contextmanager
 def without_rule():
     """Put outliers infinitely far away: all values count as they come, and ranges stay."""
-    widest = settings.MAX_LABEL * np.array([-1.0, -1.0, 0.0, 1.0, 1.0])[:, None, None]
+    widest = settings.MAX_LABEL * np.array([-1.0, -1.0, 0.0, 1.0, 1.0, 1.0])[:, None, None]
 
     def measure_nothing(windows):
-        return np.broadcast_to(widest, (5, *windows.shape[:2]))
+        return np.broadcast_to(widest, (6, *windows.shape[:2]))
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(scaling, "OUTLIER", np.inf))

@@ -397,7 +397,8 @@ def self_tuning(
     leads : (n,), how many labels before a round's own were not known when it was forecast.
     forests : lags, and what ``naive_forest`` takes, of each; experts : (n, E), their forecasts.
     The last step is ML-Poly of p, what the layers forecast, and of p + what trees forecast, which
-    learn label - p; 0 before the first restart, and of outliers. residuals : what these trees take.
+    learn label - p, cut to 20 median deviations of the last 1024 labels; 0 before the first
+    restart, and of outliers. residuals : what these trees take.
     """
     ends = [t for t in restarts if t <= len(X)]
     counts = np.arange(len(X)) - (0 if leads is None else leads)
@@ -446,7 +447,9 @@ def self_tuning(
     if residuals is None:
         return out, losses
     unknown = (np.arange(len(y)) < restarts[0]) | (y != raw)
-    lacking = np.where(unknown, 0.0, y - out)
+    pasts = [came[: t // 8 * 8][-1024:] for t in range(16, len(y))]
+    reach = [1e70] * 16 + [naive.outlier_range(past, 20.0)[1] for past in pasts]
+    lacking = np.where(unknown, 0.0, np.clip(y - out, np.negative(reach), reach))
     trees = tree_forecasts(X, lacking, raw, counts, 0, seed, *residuals)
     more = np.array([next(trees) for _ in y])
     return in_epochs(begun, ml_poly, np.column_stack([out, out[:, None] + more]), y), losses

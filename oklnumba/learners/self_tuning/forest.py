@@ -5,8 +5,8 @@
     for t = 1, ..., n:
         r_t,e = what trees on x forecast, e = 1, 2, 3 the shrinkages       # hot/tuned/forest.py
         yhat_t = ML-Poly's mean of p_t and of all p_t + r_t,e              # hot/experts.py
-        trees learn y_t - p_t, but 0 of outliers, and before the first restart, while labels are
-            not judged yet
+        trees learn y_t - p_t, cut to the reach of usual labels: p_t is far off after wild ones;
+            but 0 of outliers, and before the first restart, while labels are not judged yet
 """
 
 import sys
@@ -188,14 +188,18 @@ class Residuals(State[ResidualState, None]):
         self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
 
-    def play(self, rounds: Rounds, learns_residuals: bool, out: LayerResults) -> np.ndarray:
-        """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals."""
+    def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
+        """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
+
+        reach : (n or 1, K), the largest residual that trees learn.
+        """
         plain = out.predictions[:, None].copy()
         recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
         residuals = NO_LABELS
         if rounds.learns:
-            counts = (rounds.Y == rounds.cut) & learns_residuals
-            residuals = np.where(counts | (rounds.Y != rounds.Y), rounds.Y - plain[:, 0], 0.0)
+            counts = (rounds.Y == rounds.cut) | (rounds.Y != rounds.Y)
+            cut = (rounds.Y - plain[:, 0]).clip(-reach, reach)
+            residuals = np.where(counts, cut, 0.0) + 0.0  # a block may have -0.0, where a row has 0
         trees = self.forest.play(rounds._replace(Y=residuals))
         self.forecasts = np.concatenate([plain, plain + trees], axis=1)
         recall(self.forecasts, rounds, slice(-AMENDED, None))

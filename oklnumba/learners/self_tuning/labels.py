@@ -15,7 +15,8 @@ from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT
 
 # Limits of labels. Beyond LOW and HIGH a label is an outlier unless it was foretold, beyond LEAST
 # and MOST in any case; MEDIAN, the median of the last SHORT_WINDOW labels, is learned in its place.
-LEAST, LOW, MEDIAN, HIGH, MOST = range(5)
+# REACH is how far outliers begin from the median of the last LONG_WINDOW labels.
+LEAST, LOW, MEDIAN, HIGH, MOST, REACH = range(6)
 BACK = np.arange(1, settings.LAGS + 1)
 WINDOWS = 128  # of labels: as many as one thread measures at a time; Python's lock costs more below
 REMEMBERED = settings.BLOCK_ROWS + LONG_WINDOW  # labels: of a block, and as many late ones
@@ -137,9 +138,9 @@ class Labels(State[LabelsState, None]):
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
-        self._make_state(outputs=outputs, window=LONG_WINDOW, remembered=REMEMBERED, limits=5)
+        self._make_state(outputs=outputs, window=LONG_WINDOW, remembered=REMEMBERED, limits=6)
         self._state.recent[:] = self._state.cut[:] = np.nan
-        limits = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL])
+        limits = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL, MAX_LABEL])
         self._state.limits[:] = limits[:, None]
 
     # ---- what is known ----
@@ -162,7 +163,7 @@ class Labels(State[LabelsState, None]):
     # ---- what is usual ----
 
     def measure(self, Y: np.ndarray, played: int) -> np.ndarray:
-        """Return the limits of rounds after so many, (5, n, K), or (5, 1, K), the same for all.
+        """Return the limits of rounds after so many, (6, n, K), or (6, 1, K), the same for all.
 
         Those of a round are measured on labels before it.
         """
@@ -248,14 +249,14 @@ def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
 
 
 def measure_limits(windows: np.ndarray) -> np.ndarray:
-    """Return the limits after windows of labels, (m, K, LONG_WINDOW), as (5, m, K)."""
+    """Return the limits after windows of labels, (m, K, LONG_WINDOW), as (6, m, K)."""
     middle, reach = measure_range(windows, settings.LABEL_OUTLIER)
     last_middle, last_reach = measure_range(windows[..., -SHORT_WINDOW:], settings.LABEL_OUTLIER)
     low = np.minimum(middle - reach, last_middle - last_reach)
     high = np.maximum(middle + reach, last_middle + last_reach)
     most = settings.MOST_REACHES * np.maximum(reach, last_reach)
     least, most = np.minimum(low, last_middle - most), np.maximum(high, last_middle + most)
-    return np.stack([least, low, last_middle, high, most]).clip(-MAX_LABEL, MAX_LABEL)
+    return np.stack([least, low, last_middle, high, most, reach]).clip(-MAX_LABEL, MAX_LABEL)
 
 
 def keep_within(Y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Past, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Past, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
@@ -255,7 +255,7 @@ class SelfTuning(Learner):
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
-        residuals = self._residuals.play(rounds, self._restarts.last > 0, out)
+        residuals = self._residuals.play(rounds, limits[REACH] * (self._restarts.last > 0), out)
         # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
         for so_far in (out.loss, out.bound, out.guaranteed):
@@ -364,7 +364,7 @@ class SelfTuning(Learner):
         rounds = Rounds(X, NO_LABELS, NO_LABELS, self._labels.know_all(len(X)))
         out = LayerResults(*[forecasts.reshape(len(X), self._outputs)] * 5)
         self._ensemble.play(rounds, out)
-        self._residuals.play(rounds, False, out)
+        self._residuals.play(rounds, np.zeros(1), out)
         late = self._take_late(len(X))
         if len(late.notes) and self._played:
             self._write_notes(late, slice(None))
