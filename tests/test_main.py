@@ -582,6 +582,14 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     assert header == "forecast,low,high" and np.array_equal(
         np.loadtxt(lines, delimiter=","), expected
     )
+    next_week.write_text("day\n1\n2\n")  # the first rows of the next three, not the last ones
+    assert said(capsys, "predict", model, str(next_week)).splitlines() == [header, *lines[:2]]
+    next_week.write_text("day\n1\n2\n3\n4\n")
+    many = said(capsys, "predict", model, str(next_week), status=2)
+    assert "more rows than the 3 next ones" in many
+    how = "--label", "day", "--steps", "3", "--task", "classification"
+    three = said(capsys, "run", str(path), *how, status=2)
+    assert "--steps is for numbers and two classes, but there are 7" in three
     assert "needs learner; write it as in Horizon(SelfTuning())" in said(
         capsys, "run", *table, "--learner", "Horizon", status=2
     )

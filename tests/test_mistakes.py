@@ -32,6 +32,8 @@ MISTAKES = [
     ("okl.WithFeatures(T, okl.FOGD())", VALUE, "learner", "okl.OGD()"),
     ("okl.PKAWV(okl.TaylorFeatures)", VALUE, "features", "okl.TaylorFeatures(...)"),
     ("okl.Standardized(okl.OneVsRest(okl.FOGD(), [1, 2]))", VALUE, "put OneVsRest outside"),
+    ("okl.MultiOutput(okl.Horizon(okl.OGD()))", VALUE, "put Horizon outside, or play it alone"),
+    ("okl.run(okl.Horizon(okl.OGD()), X, np.c_[y, y])", VALUE, "or a learner for each"),
     ("okl.oco.play(okl.LinearAWV(), okl.oco.LeastSquares(X, y))", VALUE, "a linear learner"),
     ("okl.Experts([okl.FOGD])", VALUE, "learners[0]", "okl.FOGD(...)"),
     ("okl.run(LogisticRegression(), X, y)", VALUE, "learner", "scikit-learn's LogisticRegression"),

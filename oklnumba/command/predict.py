@@ -26,12 +26,19 @@ def predict(args: argparse.Namespace) -> None:
         find_target(args.model)  # which refuses what cannot be written
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     data = find_table(args, like=learner if learner.schema else None)
+    most = learner.steps if isinstance(learner, okl.Horizon) and not args.learn else np.inf
+    last = learner.rounds + most
     ids = {name: data.read_texts(get_place(args, name)) for name in args.id}
     interrupted = None
     with file as out, print_warnings():
         writer, header = csv.writer(out, lineterminator="\n"), False
         try:
             for X, y in data.read_blocks():
+                if learner.rounds + len(X) > last:
+                    raise ValueError(
+                        f"{args.file} has more rows than the {most} next ones that this model "
+                        "forecasts (steps); if some have their labels, learn these by --learn"
+                    )
                 columns = forecast(learner, X, y if args.learn else None)
                 if not header:
                     header = writer.writerow([*ids, *columns])
@@ -57,9 +64,8 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     """
     rounds, intervals = np.full(len(X), learner.rounds), None
     if y is None and isinstance(learner, okl.Horizon):
-        trace = learner._look_ahead(X)
-        forecasts, intervals = trace.predictions, trace.intervals
-    elif y is None:
+        y = np.full(len(X), np.nan)  # the rounds that come next
+    if y is None:
         forecasts = learner.predict(X)
         if isinstance(learner, okl.Intervals):
             intervals = learner._intervals_around(forecasts)

@@ -20,6 +20,11 @@ def wrap_for_classes(learner: Any, classes: tuple | None) -> Any:
     """Return the learner, in a OneVsRest if there are more than two classes."""
     if classes is None or len(classes) == 2:
         return learner
+    if isinstance(learner, okl.Horizon):
+        raise ValueError(
+            f"--steps is for numbers and two classes, but there are {len(classes)}; for codes that "
+            "are numbers add --task regression, of classes forecast a column of 0 and 1 for each"
+        )
     return okl.OneVsRest(learner, classes=classes)
 
 

@@ -172,7 +172,7 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
         column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
         hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
         if name == "y" and not hint and array.shape[:1] == (n,):
-            hint = "; for several labels per row take okl.MultiOutput(learner)"
+            hint = "; for several labels a row take okl.MultiOutput(learner) or a learner for each"
         raise ValueError(
             f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
         )

@@ -110,16 +110,13 @@ class Horizon(Wrapper[HorizonState]):
         """
         if require_flag("return_interval", return_interval):
             self._require_intervals()
-        trace = self._look_ahead(X)
-        return (trace.predictions, trace.intervals) if return_interval else trace.predictions
-
-    def _look_ahead(self, X: ArrayLike) -> Trace:
         steps = self._hyper.steps
         X = inputs.make_dense(inputs.as_rows(X, self._width, schema=self._schema_for(X)))
         require(len(X) <= steps, "X", X, f"the inputs of at most steps={steps} rounds")
         rows = np.concatenate([np.repeat(X[:1], steps - len(X), axis=0), X])
         trace = copy.deepcopy(self)._play_rows(rows, np.full(steps, np.nan))
-        return trace.rows(steps - len(X), steps)
+        trace = trace.rows(steps - len(X), steps)
+        return (trace.predictions, trace.intervals) if return_interval else trace.predictions
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:

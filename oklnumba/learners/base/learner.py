@@ -347,7 +347,8 @@ loss_field = Declaration(lambda name, value: losses.get(value).name)
 def check_learner(learner: Any, name: str = "learner") -> Learner:
     """Return a learner; raise ValueError for anything else."""
     require(isinstance(learner, Learner), name, learner, "an oklnumba learner such as okl.FOGD()")
-    what = f"a learner that can play inside another (put {type(learner).__name__} outside)"
+    alone = f"put {type(learner).__name__} outside, or play it alone"
+    what = f"a learner that can play inside another ({alone})"
     require(learner._traits.is_member, name, learner, what)
     return learner
 
