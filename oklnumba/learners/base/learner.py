@@ -195,6 +195,8 @@ class Learner(Engine[StateT, WorkT]):
         >>> asked.forecasts.shape, learner.partial_fit([[2.0], [3.0]], [2.0, 3.0], asked).rounds
         ((2,), 4)
         """
+        if refuses := self._refuses_late or self._traits.needs_each_label:
+            raise ValueError(f"{refuses} needs each label at once: take predict(X)")
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
         notes = fit_notes(NO_NOTES, len(X), self._notes if self._ready() else 0)
         forecasts = self._forecast_rows(X, notes).predictions
