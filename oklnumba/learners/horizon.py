@@ -28,8 +28,8 @@ class HorizonState(NamedTuple):
 
 def _check_late(name: str, value: Any) -> Learner:
     learner = check_member(name, value)
-    name_of = learner._refuses_late or learner._traits.needs_each_label
-    require(not name_of, name, value, f"a learner that takes late labels, as {name_of} does not")
+    refuses = learner._refuses_late
+    require(not refuses, name, value, f"a learner that takes late labels, as {refuses} does not")
     return learner
 
 

@@ -104,7 +104,7 @@ class Intervals(Wrapper[IntervalsState]):
 
     @property
     def _refuses_late(self) -> str | None:
-        return super()._traits.needs_last_label  # of the learner within
+        return super()._traits.refuses_late  # of the learner within
 
     @property
     def _notes(self) -> int:

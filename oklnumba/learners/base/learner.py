@@ -171,8 +171,7 @@ class Learner(Engine[StateT, WorkT]):
             y = self._as_labels(y, X.shape[0])
             self._advise(X, y)
             if known is not None:
-                refuses = self._refuses_late or self._traits.needs_each_label
-                known = Asked.read(known, refuses, self._traits.needs_last_label)
+                known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
                 leads = inputs.as_leads(known.known, self.rounds, len(y))
             self._begin(X.shape[1], *y.shape[1:])
             self._schema = schema
@@ -195,8 +194,8 @@ class Learner(Engine[StateT, WorkT]):
         >>> asked.forecasts.shape, learner.partial_fit([[2.0], [3.0]], [2.0, 3.0], asked).rounds
         ((2,), 4)
         """
-        if refuses := self._refuses_late or self._traits.needs_each_label:
-            raise ValueError(f"{refuses} needs each label at once: take predict(X)")
+        if name := self._refuses_late:
+            raise ValueError(f"{name} needs each label at once: take predict(X)")
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
         notes = fit_notes(NO_NOTES, len(X), self._notes if self._ready() else 0)
         forecasts = self._forecast_rows(X, notes).predictions
@@ -233,7 +232,7 @@ class Learner(Engine[StateT, WorkT]):
     @property
     def _refuses_late(self) -> str | None:
         """The class that needs labels at once, if any."""
-        return self._traits.needs_last_label
+        return self._traits.refuses_late
 
     def _forecast_outputs(self, X: np.ndarray) -> np.ndarray:
         """Return the forecasts that a run stores."""

@@ -21,6 +21,11 @@ class Traits(NamedTuple):
     season: int | None = None  # how many labels ago a season was, where it is an input
     is_member: bool = True  # whether it can play within another learner
 
+    @property
+    def refuses_late(self) -> str | None:
+        """The class that refuses late labels, if any."""
+        return self.needs_last_label or self.needs_each_label
+
 
 PLAIN = Traits()  # of most learners
 

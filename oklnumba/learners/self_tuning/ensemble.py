@@ -168,7 +168,7 @@ class Ensemble:
         order = times.argsort(kind="stable")
         numbers = np.concatenate([first + some, own])[order]
         learns, times, done = order >= len(some), times[order], 0
-        is_late = len(some) > 0 or len(self._ahead) > 0
+        is_late, few = len(some) > 0 or len(self._ahead) > 0, len(self.members)
         while self.replayed < stop:
             start = self.replayed
             if start > 0 and start % settings.PERIOD == 0:
@@ -176,11 +176,10 @@ class Ensemble:
             # Few at first between single rounds: a leaf's factors get memory in its first one.
             size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
             end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
-            last = min(start + size, end, stop)
-            if start <= len(self.members):
-                last = min(last, len(self.members) + 1)
+            last, trusts = min(start + size, end, stop), start > few  # see _note_asked
+            if not trusts:
+                last = min(last, few + 1)
             after = int(times.searchsorted(last))
-            trusts = start > len(self.members)
             for i in range(done, after, BLOCK_ROWS):
                 block = slice(i, min(i + BLOCK_ROWS, after))
                 rounds = past.rounds(numbers[block])._replace(joins=joins, trusts_stages=trusts)
