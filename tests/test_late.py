@@ -166,6 +166,22 @@ def test_a_member_that_follows_the_last_error_gets_no_weight_24_hours_ahead():
     assert whole < 1.02 * alone and whole < 1.1 * best  # the best of 60 in hindsight
 
 
+def test_memory_that_no_row_has_written_is_not_read(monkeypatch):
+    X, y = stream(okl.SelfTuning(), n=400)
+    expected = okl.run(okl.SelfTuning(budget=20), X, y, delay=5).predictions
+    make_empty, rng = np.empty, np.random.default_rng(0)
+    odd = np.array([0x7FF << 52, 0xFFF << 52, 0x7FF4 << 48], np.uint64)  # the last warns if added
+
+    def fill(*args, **options):
+        array = make_empty(*args, **options)
+        if array.dtype == float:
+            array.view(np.uint64)[...] = rng.choice(odd, array.shape)
+        return array
+
+    monkeypatch.setattr(np, "empty", fill)
+    assert_array_equal(okl.run(okl.SelfTuning(budget=20), X, y, delay=5).predictions, expected)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("inner", ["alone", "Standardized", "Experts", "MultiOutput"])
 def test_what_members_forecast_in_time_reaches_them_in_other_learners(inner):

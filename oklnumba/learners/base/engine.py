@@ -269,7 +269,8 @@ class Engine(State[StateT, WorkT], Params):
     def _trace(self, n: int) -> Trace:
         """Return room for the results of n rounds."""
         shape = n if self._outputs == 1 else (n, self._outputs)
-        certificate = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
+        # Zeros: rows that are only forecast write none, and what is added to all must not warn.
+        certificate = [np.zeros(shape) for _ in range(self._traits.certificate_rows)]
         return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:

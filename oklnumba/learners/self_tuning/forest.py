@@ -219,15 +219,16 @@ class Residuals(State[ResidualState, None]):
             raise Trouble(status, played)
         out.predictions[:, k] = new.forecasts
         if learns:
-            loss, excess = np.square(new.forecasts - y), state.ended_excess[k] + new.bounds
-            state.excess[k] = excess[rounds.learned][-1]
+            learned = rounds.learned  # the other rows have no bounds
+            loss, excess = np.square(new.forecasts - y), state.ended_excess[k] + new.bounds[learned]
+            state.excess[k] = excess[-1]
             loss[y != y] = 0.0
             loss[0] += state.loss[k]
             loss = np.add.accumulate(loss)
             state.loss[k] = loss[-1]
             out.loss[:, k] = loss
             for bound in (out.bound, out.guaranteed):
-                bound[:, k] += excess
+                bound[learned, k] += excess
 
     def begin_anew(self, some: np.ndarray) -> None:
         """Let ML-Poly of some outputs, (K,), begin anew, as the layers do; bounds add up."""
