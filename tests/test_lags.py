@@ -87,3 +87,34 @@ def test_seasons_levels_and_classes():
     signs = okl.run(okl.Lags(okl.FOGD(), lags=2, difference=False), X, SIGNS)
     assert signs.mistakes is not None
     refused("difference=True needs a loss of real labels, not hinge", lambda: okl.Lags(okl.FOGD()))
+
+
+NEWTON = okl.OnlineNewtonStep(C=9.0)
+BOUNDED = {
+    "lags": lambda inner: okl.Lags(inner),
+    "expert": lambda inner: okl.SelfTuning(experts=[okl.Lags(inner)], budget=20),
+    "horizon": lambda inner: okl.Horizon(inner, steps=4, lags=2),
+}
+
+
+@pytest.mark.parametrize("inner", [NEWTON, okl.Experts([okl.LinearRidge()], B=9.0)], ids=str)
+@pytest.mark.parametrize("make", BOUNDED.values(), ids=BOUNDED)
+def test_bounds_on_labels_are_of_the_changes_that_are_learned(make, inner):
+    near_fifty = np.append(np.linspace(0, 50, 12), WALK.clip(48, 52))  # there by small steps
+    if make is BOUNDED["horizon"]:  # whose changes are of four rounds, and of none at first
+        near_fifty = near_fifty[12:]
+    n, gaps, wild = len(near_fifty), near_fifty.copy(), near_fifty.copy()
+    gaps[30:80:5] = np.nan
+    wild[60] += 10.0
+    x = np.zeros((n, 1))
+    for labels in (near_fifty, gaps):
+        model = make(inner)
+        okl.run(model, x[:-40], labels[:-40], labels="optional")
+        for row, label in zip(x[-40:], labels[-40:], strict=True):
+            model.learn_one(row, label)
+    model, said = make(inner), "learns changes of labels; of these y has .* outside"
+    refused(said, okl.run, model, x, wild)
+    model.partial_fit(x[:60], near_fifty[:60])
+    before = model.predict(x[:1])
+    refused(said, model.learn_one, x[60], wild[60])
+    assert model.rounds == 60 and model.predict(x[:1]) == before

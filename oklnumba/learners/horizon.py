@@ -132,10 +132,28 @@ class Horizon(Wrapper[HorizonState]):
             )
         return inner
 
-    def _start(self, d: int) -> None:
+    @property
+    def _used_lags(self) -> list[int]:
         p = self._hyper
         seasons = (-(-p.steps // s) * s for s in p.season or ())
-        self._used_lags = sorted({*range(p.steps, p.steps + p.lags), *seasons})
+        return sorted({*range(p.steps, p.steps + p.lags), *seasons})
+
+    def _check_labels(self, y: np.ndarray) -> None:
+        labels, n = self._extend(y), len(y)
+        changes = labels[-n:] - labels[-n - self._hyper.steps :][:n]
+        learned = ~np.isnan(labels[:n]) & ~np.isnan(y)  # the others see a label too few
+        self._check_changes(np.where(learned, changes, 0.0))
+
+    def _extend(self, y: np.ndarray) -> np.ndarray:
+        """Return the last labels and y; in the place of a gap the last known label before it."""
+        there = self._width is not None
+        recent = self._state.recent if there else np.full(self._used_lags[-1], np.nan)
+        labels = np.concatenate([recent, y])
+        known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
+        return labels[np.maximum.accumulate(known)]
+
+    def _start(self, d: int) -> None:
+        p = self._hyper
         self._make_state(recent=self._used_lags[-1])
         self._state.recent[:] = np.nan
         p.learner._open(d + len(self._used_lags) - 1)
@@ -149,9 +167,7 @@ class Horizon(Wrapper[HorizonState]):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         recent = self._state.recent
-        labels = np.concatenate([recent, y])
-        known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
-        labels = labels[np.maximum.accumulate(known)]
+        labels = self._extend(y)
         Z, now = self._make_rows(X, sliding_window_view(labels, len(recent))[: len(y)])
         recent[:] = labels[len(y) :]
         first = int(np.isnan(Z).any(axis=1).sum())  # the rows without all labels come first

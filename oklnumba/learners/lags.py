@@ -78,6 +78,13 @@ class Lags(Wrapper[LagsState]):
                 "classes; pass difference=False, or a learner with loss='squared'"
             )
 
+    def _check_labels(self, y: np.ndarray) -> None:
+        if not self._hyper.difference:
+            return super()._check_labels(y)
+        # Of several outputs each has a Lags of its own: this one knows the last label of the first.
+        last = (self._state.recent[-1] if y.ndim == 1 else y[:1]) if self._played else 0.0
+        self._check_changes(np.diff(y, axis=0, prepend=last))
+
     def _start(self, d: int) -> None:
         p = self._hyper
         seasonal = [] if p.season is None else [p.season, p.season + 1]
