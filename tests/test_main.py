@@ -574,6 +574,8 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     model, table = str(tmp_path / "model.npz"), (str(path), "--label", "sold")
     how = "--learner", "Intervals(LinearAWV())", "--steps", "3", "--season", "7", "--save", model
     assert "steps=3, lags=3, season=7" in said(capsys, "run", *table, *how)
+    several = *how[:5], "7,9"
+    assert "season=[7, 9]" in said(capsys, "run", *table, *several)
     next_week = tmp_path / "next.csv"
     next_week.write_text("day\n1\n2\n3\n")
     coming, horizon = np.array([[1.0], [2.0], [3.0]]), okl.load(model)

@@ -29,6 +29,12 @@ def option(what: str, metavar: str | None = None, **more: Any) -> dict[str, Any]
     return {"help": what, "metavar": metavar} | more
 
 
+def rounds(text: str) -> int | list[int]:
+    """Return a number, or several: 24 or 24,168."""
+    numbers = [int(one) for one in text.split(",")]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def data(args: argparse.Namespace) -> None:
     """List the data sets that have a name, or fetch one."""
     if args.what == "fetch":
@@ -95,7 +101,7 @@ COMMANDS = {
         "--learner": option(f"{CALL} (default: SelfTuning)", "NAME", default="SelfTuning"),
         "--set": option("an argument of it: lam=0.1, kernel='Gaussian(2)'", "K=V", **SEVERAL),
         "--lags": option("a time series: show it K last labels", "K", type=int),
-        "--season": option("and those of K rows ago", "K", type=int),
+        "--season": option("and those of K rows ago; with --steps also K,L", "K", type=rounds),
         "--steps": option("forecast it K rows ahead", "K", type=int),
         "--save": option("write the learner, for oklnumba.load", "MODEL.npz"),
         "--checkpoint": option("save the run each minute; if there, go on from it", "FILE.npz"),

@@ -34,6 +34,7 @@ def _check_late(name: str, value: Any) -> Learner:
 
 
 def _check_seasons(name: str, value: Any) -> tuple[int, ...]:
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     seasons = value if isinstance(value, list | tuple) else [value]
     return tuple(require_count(name, one, 2) for one in seasons)
 
