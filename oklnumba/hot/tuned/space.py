@@ -467,7 +467,7 @@ def leaf_rounds(leaf, order, X, Y, coins, asked, was_forecast, space, rows):
 
 
 @hot
-def sum_results(n, learns, space):
+def sum_results(n, space):
     """Replace the increments of sizes and certificates of n rounds by their sums."""
     space = unbind(space)
     counts, total, results, size = space.dictionaries.counts, space.sums.total, space.results, 0
@@ -475,7 +475,7 @@ def sum_results(n, learns, space):
         size += counts[leaf, ATOMS]
     for t in range(n - 1, -1, -1):
         results.sizes[t], size = size, size - results.sizes[t]
-    for t in range(n if learns else 0):
+    for t in range(n):
         for i in range(total.shape[0]):
             for part in range(total.shape[1]):
                 for k in range(total.shape[2]):

@@ -113,6 +113,8 @@ class Ensemble:
         if judge:
             forecasts = self._forecasts[self._lag_rows, : len(rounds.X)] + self.scales.offsets
             rounds = rounds._replace(Y=judge(rounds.Y, forecasts))
+        if rounds.learns:
+            rounds = rounds._replace(targets=rounds.Y - self.scales.offsets)
         self._run(self._others, rounds)
         first = STAGES + len(self.lasting.members)
         of_groups = self._forecasts[: self._of_groups, : len(rounds.X)].swapaxes(0, 1)

@@ -97,6 +97,8 @@ class Forecaster:
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
     """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
+    if not len(rounds.asked):
+        return
     if len(made := rounds.made[:, columns]):
         np.copyto(forecasts, made, where=made == made)
     late = np.flatnonzero(rounds.asked >= 0)

@@ -40,6 +40,7 @@ from oklnumba.learners.self_tuning.regressions import Trouble
 
 ALL = 2**60  # numbers: more than a tree reads
 AMENDED = 1 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs
+RULE = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
 
 
 class Forest(State[loops.Trees, Any]):
@@ -176,7 +177,7 @@ class ResidualState(NamedTuple):
     ended_excess: Annotated[Array, "outputs"]
 
 
-class Residuals(State[ResidualState, None]):
+class Residuals(State[ResidualState, list[ExpertsState]]):
     """The last step, which no restart makes anew and no replay plays.
 
     forecasts : (n, AMENDED, K), p and all p + r of the last rounds.
@@ -187,6 +188,9 @@ class Residuals(State[ResidualState, None]):
     def __init__(self, outputs: int, seed: int):
         self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
+
+    def _make_work(self, state: ResidualState, rooms: dict[int, int]) -> list[ExpertsState]:
+        return [*map(ExpertsState, state.totals, state.squares, state.tally)]
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
@@ -210,11 +214,9 @@ class Residuals(State[ResidualState, None]):
     def _mix(self, k: int, rounds: Rounds, out: LayerResults) -> None:
         n, state, learns = len(rounds.X), self._state, rounds.learns
         F, y = self.forecasts[:, :, k].copy(), rounds.Y[:, k].copy() if learns else np.empty(0)
-        rule = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
-        experts = ExpertsState(state.totals[k], state.squares[k], state.tally[k])
-        new = Aggregates(np.empty(n), np.empty(n))
-        weights = np.empty(AMENDED)
-        played, status = enter(experts_rounds)(F, y, learns, rule, 0, experts, weights, new)
+        new, weights = Aggregates(np.empty(n), np.empty(n)), np.empty(AMENDED)
+        play, experts = enter(experts_rounds), self._work[k]
+        played, status = play(F, y, learns, RULE, 0, experts, weights, new)
         if status != DONE:
             raise Trouble(status, played)
         out.predictions[:, k] = new.forecasts

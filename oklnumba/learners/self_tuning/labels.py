@@ -73,12 +73,14 @@ class Rounds(NamedTuple):
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast at the time
     # (n, any number, K), of late rows: what stages and members forecast then, NaN where unknown
     made: np.ndarray = NOTHING_MADE
-    asked: np.ndarray = NOT_ASKED  # (n,), of late rows: which of these rounds forecast it, or -1
+    # (n,), if some rows are late: which of these rounds forecast each, or -1
+    asked: np.ndarray = NOT_ASKED
     trusts_stages: bool = True  # else layers do not learn what they forecast in these rounds
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
     learned: slice | np.ndarray = slice(None)  # which have a label; Y and cut of the others are NaN
     views: Views = NO_VIEWS
+    targets: np.ndarray = NO_LABELS  # (n, K), Y less the offsets of the ensemble that plays
 
     @property
     def learns(self) -> bool:

@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds
+from oklnumba.learners.self_tuning.labels import NOT_ASKED, Rounds
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -84,21 +84,20 @@ class Layers(State[LayersState, None]):
 
     def play(self, rounds: Rounds, offsets: np.ndarray, out: loops.LayerResults) -> None:
         """Play rounds that all members have played; without labels only predictions are written."""
-        Y = rounds.Y - offsets if rounds.learns else NO_LABELS
-        if rounds.learns and ((rounds.made == rounds.made).any() or (rounds.asked >= 0).any()):
+        late = len(rounds.asked) and rounds.learns
+        if late and ((rounds.made == rounds.made).any() or (rounds.asked >= 0).any()):
             self._state.layers.ended_excess[:] = np.inf  # no bound holds for recalled forecasts
         run_together([
-            partial(self._play_output, rounds, k, Y, offset, out)
+            partial(self._play_output, rounds, k, offset, out)
             for k, offset in enumerate(offsets.tolist())
         ], len(rounds.X))  # fmt: skip
 
-    def _play_output(
-        self, rounds: Rounds, k: int, Y: np.ndarray, offset: float, out: loops.LayerResults
-    ) -> None:
+    def _play_output(self, rounds: Rounds, k: int, offset: float, out: loops.LayerResults) -> None:
         work, play = self._workspaces.take(), enter(loops.layer_rounds)
         made, asked = rounds.made[:, :STAGES], rounds.asked if rounds.trusts_stages else NOT_ASKED
         then = loops.Recalled(np.ascontiguousarray(made), asked)
-        played, status = play(len(rounds.X), Y, k, offset, then, self._bound, work, out)
+        n, Y = len(rounds.X), rounds.targets
+        played, status = play(n, Y, k, offset, then, self._bound, work, out)
         if status != DONE:
             raise Trouble(status, played)
         self._workspaces.give_back(work)

@@ -132,12 +132,9 @@ class Group(State[loops.GroupState, None], Forecaster):
         """Return inputs as the space sees them, and the labels that it learns."""
         views, space = rounds.views, self.space
         view = views.with_lags if space.lags else views.plain
-        if not rounds.learns:
-            Y = NO_LABELS
-        elif space.lags:
+        Y = rounds.targets
+        if space.lags and rounds.learns:
             Y = rounds.known.change_to(rounds.cut)
-        else:
-            Y = rounds.Y - self._offsets
         return views.scores if space.normal_scores else view, Y
 
     def _play_leaf(
@@ -155,8 +152,9 @@ class Group(State[loops.GroupState, None], Forecaster):
     def finish(self, rounds: Rounds) -> None:
         """Sum what all leaves have written, and note which dictionaries are full."""
         n = len(rounds.X)
-        enter(loops.sum_results)(n, rounds.learns, self._bound)
-        self._note_full(n)
+        if rounds.learns:
+            enter(loops.sum_results)(n, self._bound)
+            self._note_full(n)
         if self.space.lags:
             forecasts = self.arguments.results.forecasts
             forecasts[:, :n] += rounds.known.last - self._offsets
