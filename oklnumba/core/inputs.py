@@ -37,6 +37,8 @@ FOR_DATES = (
     "hour or the weekday"
 )
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
+BY_DECIMAL = " pass decimal=',' (--decimal ,)"
+BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 LONGEST = 200  # characters of columns in a message
 NONE = np.array(None)
@@ -92,10 +94,8 @@ def as_point(
     array = as_floats(x, name)
     if array.ndim != 1:
         cure = "for many points use predict(X) and partial_fit(X, y)" if array.ndim else "use [x]"
-        raise ValueError(
-            f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
-            + f"; {cure}" * (name == "x")
-        )
+        said = f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
+        raise ValueError(said + f"; {cure}" * (name == "x"))
     _check_shape((1, len(array)), width, name)
     refuse_not_finite(array[None, :], name, x, gaps=schema.gaps if schema else 0)
     point = np.array(array[None, :], order="C")
@@ -115,18 +115,13 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
     if len(shape) != 2:
         cure = f"np.reshape({name}, (len({name}), -1))"
         if len(shape) < 2:
-            one = f"np.reshape({name}, (1, -1)) for one point"
-            cure = f"{one}, np.reshape({name}, (-1, 1)) for one feature"
-        raise ValueError(
-            f"{name} must be 2-D, one row per round, but has shape {shape}; use {cure}"
-        )
+            cure = f"np.reshape({name}, (1, -1)) (a point), np.reshape({name}, (-1, 1)) (a column)"
+        raise ValueError(f"{name} must be 2-D, one row per round, but has shape {shape}: {cure}")
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
     if width is not None and shape[1] != width:
-        raise ValueError(
-            f"{name} has {shape[1]} columns, but the data so far had {width}; "
-            f"pass {width} columns, or start afresh with {shape[1]}"
-        )
+        so_far = f"but the data so far had {width}; pass {width} columns"
+        raise ValueError(f"{name} has {shape[1]} columns, {so_far}")
 
 
 def refuse_not_finite(
@@ -194,13 +189,12 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     if kind.startswith("bool"):
         array = 2.0 * array - 1.0
     if classes:
-        outside = (array != 1.0) & (array != -1.0)
+        outside = np.abs(array) != 1.0
         if outside.any():
             row = int(np.argmax(outside))
             raise ValueError(
-                f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; "
-                "map the two classes to them (0 and 1 by y = 2 * np.asarray(y) - 1), or, for a "
-                "regression, use a learner with loss='squared'"
+                f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; 0 and 1 "
+                "become so by y = 2 * np.asarray(y) - 1; a regression needs loss='squared'"
             )
     return make_dense(array)
 
@@ -281,10 +275,8 @@ def as_floats(values: Any, name: str) -> np.ndarray:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     if is_sparse(values):
-        flat = ".ravel()" if name == "y" else ""
-        raise ValueError(
-            f"{name} is sparse, where dense numbers are needed: pass {name}.toarray(){flat}"
-        )
+        cure = f"{name}.toarray()" + ".ravel()" * (name == "y")
+        raise ValueError(f"{name} is sparse, where dense numbers are needed: pass {cure}")
     if _is_column(values):
         return column_as_floats(values, name)
     if is_frame(values):
@@ -310,13 +302,10 @@ def _advise(values: Any, name: str) -> str:
     """Return what to do about values that are not an array of numbers."""
     if values is None:
         return f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
-    if isinstance(values, dict):
-        if name == "x":
-            return "it is a dict, but the learner was taught numbers without names: pass numbers"
-        is_row = not any(map(np.ndim, values.values()))
-        return f"dicts go into a frame, such as pandas.DataFrame({f'[{name}]' if is_row else name})"
-    if isinstance(values, list) and isinstance(values[0], dict):
-        return f"dicts go into a frame, such as pandas.DataFrame({name})"
+    if isinstance(values, dict) and name == "x":
+        return "it is a dict, but the learner was taught numbers without names: pass numbers"
+    if isinstance(values, dict) or isinstance(values, list) and isinstance(values[0], dict):
+        return f"dicts become frames: pandas.DataFrame({name}), of a row pandas.DataFrame([{name}])"
     if hasattr(values, "__next__"):
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
     if are_numbers(values):
@@ -409,9 +398,8 @@ def column_as_floats(column: Any, where: str) -> np.ndarray:
 
 def _describe(column: Any, dtype: str, where: str) -> str:
     """Return what a column that does not hold numbers holds, and what to do about it."""
-    advice, values = ENCODE, np.asarray(column)[:LOOK_ROWS].tolist()
-    if where == "y":
-        advice = f"; {FOR_CLASSES}"
+    advice = f"; {FOR_CLASSES}" if where == "y" else ENCODE
+    values = np.asarray(column)[:LOOK_ROWS].tolist()
     if dtype.startswith(("timedelta", "duration")):
         dtype = "durations (their numbers are column.dt.total_seconds())"
     elif dtype.startswith(("date", "timestamp")):
@@ -425,18 +413,14 @@ def _describe(column: Any, dtype: str, where: str) -> str:
         return f"{dtype}, not real numbers{advice}"
     row, text = next(iter((odd or texts).items()))
     plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
+    has_points = any("." in one for one in odd.values())
     if not odd:
         advice = f"; {FOR_TEXTS}"
     elif all(map(THOUSANDS.fullmatch, odd.values())):
-        advice = "; where commas are of thousands okl.stream(pandas.read_csv(path, thousands=','), "
-        advice += "label=...) reads them"
-        if not any("." in one for one in odd.values()):
-            advice += "; where they are decimal pass decimal=',' (--decimal ,)"
+        advice = BY_PANDAS.format("thousands=','")
+        advice += "" if has_points else f"; where commas are decimal{BY_DECIMAL}"
     elif len(plain) == len(odd) and are_numbers(plain):
-        advice = "; pass decimal=',' (--decimal ,)"
-        if any("." in one for one in odd.values()):  # as in 1.234,56
-            advice = "; okl.stream(pandas.read_csv(path, decimal=',', thousands='.'), label=...) "
-            advice += "reads them, with the delimiter as sep="
+        advice = BY_PANDAS.format("decimal=',', thousands='.'") if has_points else f";{BY_DECIMAL}"
     elif 2 * (len(texts) + sum(isinstance(v, int | float) and v == v for v in part)) < len(part):
         advice = f", and nothing in most rows{advice}"
     elif 2 * len(odd) < len(part):

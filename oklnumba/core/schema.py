@@ -112,11 +112,10 @@ class Schema:
         """Return what ``to_json`` wrote; None of None."""
         if data is None:
             return None
-        tuples = {name: tuple(v) for name, v in data.items() if isinstance(v, list)}
-        made: dict[str, Any] = {"past": tuple(map(tuple, data.get("past", ())))}
+        plain = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
         for one in ("categories", "dates"):
-            made[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
-        return cls(**data | tuples | made)
+            plain[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
+        return cls(**plain | {"past": tuple(map(tuple, data.get("past", ())))})
 
     # ---- rows ----
 
@@ -127,7 +126,7 @@ class Schema:
         """
         if not (columns := column_names(X)) or not self.needed:
             return X
-        plain = tuple(plain_name(one) for one in columns)
+        plain = tuple(map(str, columns))
         if plain == self.columns and is_frame(X):
             return X
         given = dict(zip(plain, columns, strict=True))
@@ -256,13 +255,8 @@ def encode_labels(
 
 def schema_of(X: Any) -> Schema | None:
     """Return the schema of a frame, a dict or a series with names; None for anything else."""
-    names = tuple(plain_name(one) for one in column_names(X))
+    names = tuple(map(str, column_names(X)))
     return Schema(names) if names else None
-
-
-def plain_name(name: Any) -> str:
-    """Return the name of a column as a text, which files and JSON have."""
-    return name if type(name) is str else str(name)
 
 
 def is_missing(value: Any) -> bool:
@@ -294,12 +288,10 @@ def as_named_numbers(
     if gaps:
         values = [nan if is_missing(one) else one for one in values]
     for value, name in zip(values, names, strict=True):
-        if gaps and value is nan:
-            continue
         # Most values are floats: the general check is slower.
         if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
             continue
-        if not number(value):
+        if not (number(value) or gaps and value is nan):
             what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"
             raise ValueError(what + cure(value, name))
     return np.array(values, dtype=np.float64)

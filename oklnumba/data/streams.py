@@ -28,7 +28,6 @@ from oklnumba.core.schema import (
     find_parts,
     find_values,
     list_names,
-    plain_name,
 )
 from oklnumba.data.files import FORMATS, RENAME, find_path, list_files, naming, open_dataset
 
@@ -351,11 +350,11 @@ def _find_schema(
     elif labels is not None and labels.dtype.kind == "b":
         classes = (False, True)
     out = _leave_out(names, every)
-    plain, ignored = (tuple(map(plain_name, some)) for some in (numbers, out))
-    categories = {plain_name(one): find_values(texts.pop(0)) for one in encode}
-    parts = {plain_name(one): find_parts(texts.pop(0), one) for one in dates}
+    plain, ignored = (tuple(map(str, some)) for some in (numbers, out))
+    categories = {str(one): find_values(texts.pop(0)) for one in encode}
+    parts = {str(one): find_parts(texts.pop(0), one) for one in dates}
     return replace(
-        given, names=plain, categories=categories, dates=parts, label=plain_name(label),
+        given, names=plain, categories=categories, dates=parts, label=str(label),
         classes=classes, ignored=ignored,
     )  # fmt: skip
 
@@ -405,8 +404,8 @@ def _match_schema(
 ) -> Schema:
     """Return a learner's schema with the label and the columns to ignore of another source."""
     if label is not None:
-        schema = replace(schema, label=plain_name(_find_columns([label], names, "label")[0]))
-    out = {*map(plain_name, _find_columns(drop, names, DROP)), *index} - {*schema.needed}
+        schema = replace(schema, label=str(_find_columns([label], names, "label")[0]))
+    out = {*map(str, _find_columns(drop, names, DROP)), *index} - {*schema.needed}
     return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
 
@@ -459,7 +458,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
 
 def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
-    given = {plain_name(one): one for one in inputs.column_names(frame)}
+    given = {str(one): one for one in inputs.column_names(frame)}
     schema.refuse_other_names(given, "a frame")
     numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
     chosen = [given[one] for one in sorted(numbers) if one in given]
