@@ -150,7 +150,7 @@ def stream(
         return _load_libsvm(dataset, name, batch, schema)
     if not is_frame(source):
         names, index = dataset.schema.names, _find_index(dataset.schema)
-        first, read = partial(_first_of_files, dataset), partial(_read_table, dataset, name)
+        first, read = partial(_first_of_files, dataset, name), partial(_read_table, dataset, name)
     if like is None:
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
@@ -298,10 +298,8 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
     def read(schema: Schema) -> Pieces:
         width, first = schema.reading["width"], int(not schema.reading["zero_based"])
         if columns - first > width or (first and has_zero):
-            raise ValueError(
-                f"{name} has columns {int(not has_zero)} to {columns - 1}, which do not fit "
-                f"width={width}, zero_based={not first}"
-            )
+            found = f"{name} has columns {int(not has_zero)} to {columns - 1}"
+            raise ValueError(f"{found}, which do not fit width={width}, zero_based={not first}")
         more = (0, 0), (0, width + first - columns)
         return (
             (str(path), (np.pad(block[:, first:], more), y[part]))
@@ -320,10 +318,7 @@ def _find_schema(
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
     if label is None:
-        raise ValueError(
-            "name the column of the labels: label=... (--label), the columns are "
-            f"{list_names(names)}"
-        )
+        raise ValueError(f"name the label by label=... (--label): there are {list_names(names)}")
     label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
@@ -336,19 +331,17 @@ def _find_schema(
     if len(every) == 1 or len(set(every)) < len(every):
         raise ValueError(
             f"columns must be others than the label, each once, not {every[:-1]}; a series without "
-            "inputs needs a column of zeros, or of what is known beforehand, such as the hour"
+            "inputs needs a column of ones, or of what is known beforehand, such as the hour"
         )
     texts, labels = first([*encode, *dates], label if classes is None else None)
-    if labels is not None and labels.dtype.kind in "OU":
+    if labels is not None and labels.dtype.kind in "bOU":
         there = labels[inputs.find_labels(labels)].tolist()
-        if there and all(isinstance(one, bool) for one in there):
+        if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
             classes = (False, True)
         elif there and all(isinstance(one, str) for one in there):
             what = "the texts of two classes or more in the first rows"
             found = sorted({*there} - {""})
             classes = tuple(checks.require_different(f"column {label!r}", found, 2, what))
-    elif labels is not None and labels.dtype.kind == "b":
-        classes = (False, True)
     out = _leave_out(names, every)
     plain, ignored = (tuple(map(str, some)) for some in (numbers, out))
     categories = {str(one): find_values(texts.pop(0)) for one in encode}
@@ -360,7 +353,6 @@ def _find_schema(
 
 
 def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
-    """Return the names but some."""
     out = set(some)
     return [one for one in names if one not in out]
 
@@ -375,28 +367,26 @@ def _first_of_frame(
 
 
 def _first_of_files(
-    dataset: Any, encode: list[str], label: str | None
+    dataset: Any, name: str, encode: list[str], label: str | None
 ) -> tuple[list[Any], np.ndarray | None]:
-    """Return encoded columns of the first rows of files as texts, and the labels, if asked."""
+    """Return what ``_first_of_frame`` does, of files."""
     labels = None
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
         head = dataset.scanner(columns=[label]).head(LOOK_ROWS * of_texts)
         labels = _as_labels(head[label])
-    types = _choose_types(dataset, "", Schema((), dict.fromkeys(encode, ())))
-    left, chunks = LOOK_ROWS * bool(encode), []
-
-    def make_texts(batch: Any) -> list[Any]:
-        part = batch.slice(0, left)
-        return [as_texts(part.column(one), one) for one in encode]
-
-    with closing(_scan(dataset, "", types, encode, make_texts)) as parts:
-        while left > 0 and (one := next(parts, None)):
-            chunks.append(one[1])
-            left -= len(one[1][0])
-    join = import_module("pyarrow").chunked_array
-    columns = zip(*chunks, strict=True) if chunks else [[]] * len(encode)
-    return [join(column, "string") for column in columns], labels
+    types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
+    join, rows = import_module("pyarrow").chunked_array, 0
+    texts: dict[str, list[Any]] = {one: [] for one in encode}
+    with closing(_scan(dataset, name, types, encode, lambda batch: batch)) as parts:
+        for where, batch in parts if encode else ():
+            part, rows = batch.slice(0, LOOK_ROWS - rows), rows + len(batch)
+            with naming(where):
+                for one in encode:
+                    texts[one].append(as_texts(part.column(one), one))
+            if rows >= LOOK_ROWS:
+                break
+    return [join(column, "string") for column in texts.values()], labels
 
 
 def _match_schema(
@@ -433,24 +423,21 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     keys_of, label = import_module("pyarrow.dataset").get_partition_keys, schema.label
     wanted, first = {*dataset.schema.names}, None
     for fragment in dataset.get_fragments():
-        where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
+        where = getattr(fragment, "path", None) or name
+        keys = keys_of(fragment.partition_expression)
         with naming(where):
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
-            raise ValueError(
-                f"{where} has a column {min(twice)!r}, and its folder is named by one: {RENAME}"
-            )
+            raise ValueError(f"{where} has a column {min(twice)!r}, as its folder: {RENAME}")
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first
         index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
         given = [one for one in here if one not in index and (one in wanted or one not in first)]
         schema.refuse_other_names(given, where)
         if (label in here) != (label in wanted):
-            without = "" if label in here else "out"
-            raise ValueError(
-                f"{where} is with{without} the label {label!r}, other than the first file: read "
-                "files with labels and files without in two streams"
-            )
+            out = "" if label in here else "out"
+            cure = "unlike the first file: read the files with labels and without in two streams"
+            raise ValueError(f"{where} is with{out} the label {label!r}, {cure}")
     types = _choose_types(dataset, name, schema)
     plain = {one: one for one in (*schema.needed, *({label} & {*types.names}))}
     return _scan(dataset, name, types, [*plain], partial(_make_rows, plain, schema))
@@ -486,10 +473,6 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
     return frame.iloc[start : start + rows] if whole else frame.slice(start, rows)
 
 
-def _name_of(fragment: Any, name: str) -> str:
-    return getattr(fragment, "path", None) or name
-
-
 def _scan(
     dataset: Any, name: str, types: Any, columns: list[str], make: Callable[[Any], Any]
 ) -> Generator[tuple[str, Any], None, None]:
@@ -500,7 +483,7 @@ def _scan(
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     for fragment in dataset.get_fragments():
-        where, here = _name_of(fragment, name), types
+        where, here = getattr(fragment, "path", None) or name, types
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
@@ -529,10 +512,8 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
             one = names[one] if -len(names) <= one < len(names) else one
         if counts[one] != 1:
             hint = checks.suggest(str(one), map(str, {*names} - {one}))
-            raise ValueError(
-                f"{what}: there is {counts[one] or 'no'} column {one!r}; {hint}the columns are "
-                f"{list_names(names)}"
-            )
+            fault, known = f"there is {counts[one] or 'no'} column {one!r}", list_names(names)
+            raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
         found.append(plain[one])  # not NumPy's text
     return found
 
