@@ -7,7 +7,7 @@ of arrays itself; no two arrays of a state have the same name.
 """
 
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from math import isqrt, prod
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -177,16 +177,13 @@ def pack_triangle(U: np.ndarray, r: int) -> np.ndarray:
     return np.concatenate([np.empty((*U.shape[:-2], 0)), *triangle_rows(U, r)], axis=-1)
 
 
-def unpack_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
+def write_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
     """Write what ``pack_triangle`` returned, in any precision, or its first columns."""
     r = min((1 + isqrt(1 + 8 * value.shape[-1])) // 2, r)
     shape = *U.shape[:-2], r * (r - 1) // 2
     if value.shape != shape or value.dtype.kind != "f":
         raise ValueError(f"array 'U' has shape {value.shape}; expected {shape}, floats")
-    start = 0
-    for row in triangle_rows(U, r):
-        row[...] = value[..., start : start + row.shape[-1]]
-        start += row.shape[-1]
+    write_rows(triangle_rows(U, r), value)
 
 
 def lower_rows(L: np.ndarray) -> list[np.ndarray]:
@@ -194,12 +191,12 @@ def lower_rows(L: np.ndarray) -> list[np.ndarray]:
     return [L[i, : i + 1] for i in range(len(L))]
 
 
-def write_lower_rows(L: np.ndarray, value: np.ndarray) -> None:
-    """Write rows that stand one after the other."""
+def write_rows(rows: Iterable[np.ndarray], value: np.ndarray) -> None:
+    """Write rows that stand one after the other along the last axis of ``value``."""
     start = 0
-    for row in lower_rows(L):
-        row[:] = value[start : start + len(row)]
-        start += len(row)
+    for row in rows:
+        row[...] = value[..., start : start + row.shape[-1]]
+        start += row.shape[-1]
 
 
 # ---- factors U' D U (hot/primitives/factor.py) ----

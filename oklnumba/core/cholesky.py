@@ -136,9 +136,8 @@ def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
     try:
         larger = np.empty((rows, rows))
     except MemoryError:
-        raise MemoryError(
-            f"a factor of {rows} x {rows} numbers does not fit in memory; {instead}"
-        ) from None
+        fault = f"a factor of {rows} x {rows} numbers does not fit in memory"
+        raise MemoryError(f"{fault}; {instead}") from None
     for start in range(0, t, BLOCK):
         stop = min(start + BLOCK, t)
         larger[start:stop, :stop] = L[start:stop, :stop]

@@ -193,10 +193,8 @@ class State(Generic[StateT, WorkT]):
             if LOWER in marks:
                 part = np.concatenate([[], *arrays.lower_rows(part)])
             if UNBOUNDED not in marks and not np.isfinite(part).all():
-                raise FloatingPointError(
-                    f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
-                    "and labels, then reset() and start again"
-                )
+                fault = f"array {name!r} of this {type(self).__name__} is not finite"
+                raise FloatingPointError(f"{fault}; scale the inputs and labels after reset()")
             if UPPER in marks:
                 part = arrays.pack_triangle(whole, part.shape[-1])
             contents[name] = part
@@ -227,9 +225,9 @@ class State(Generic[StateT, WorkT]):
     def _write(self, name: str, array: np.ndarray, value: Any) -> None:
         declared, part = self._arrays_declared[name], self._cut(name, array)
         if UPPER in declared.marks:
-            arrays.unpack_triangle(array, part.shape[-1], value)
+            arrays.write_triangle(array, part.shape[-1], value)
         elif LOWER in declared.marks:
-            arrays.write_lower_rows(part, value)
+            arrays.write_rows(arrays.lower_rows(part), value)
         else:
             arrays.write_array(name, declared, part, value)
 

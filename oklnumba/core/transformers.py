@@ -49,14 +49,10 @@ class Transformer:
         else:
             columns = require_list("input_features", input_features, "a list of column names")
         if fitted is not None and columns != list(fitted):
-            raise ValueError(
-                f"input_features is not equal to feature_names_in_, {list(fitted)}; leave it out"
-            )
+            raise ValueError(f"input_features is not equal to feature_names_in_, {list(fitted)}")
         if count is not None and len(columns) != count:
-            raise ValueError(
-                f"input_features should have length equal to number of features ({count}), "
-                f"got {len(columns)}"
-            )
+            what = f"have length equal to number of features ({count}), got {len(columns)}"
+            raise ValueError(f"input_features should {what}")
         return np.array(self._names_out(columns), dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -86,10 +82,8 @@ class Transformer:
             raise ValueError(_describe_difference(names, list(fitted)))
         count, width = getattr(self, "n_features_in_", None), _get_width(X)
         if count is not None and width and width != count:
-            raise ValueError(
-                f"X has {width} features, but {type(self).__name__} is expecting {count} features "
-                f"as input; pass {count} columns, or call fit to start afresh"
-            )
+            needs = f"{type(self).__name__} is expecting {count} features as input"
+            raise ValueError(f"X has {width} features, but {needs}; or call fit to start afresh")
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self._requires_fit or hasattr(self, "n_features_in_")

@@ -212,10 +212,7 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
 
 def _as_range(lo: float, hi: float) -> tuple[float, float]:
     low, high = as_float(lo), as_float(hi)
-    if not (low < high and high - low < np.inf):
-        raise ValueError(
-            f"the range needs finite lo < hi, got lo={repr_short(lo)}, hi={repr_short(hi)}"
-        )
+    require(low < high and high - low < np.inf, "the range", (lo, hi), "finite, with lo < hi")
     return low, high
 
 
@@ -256,9 +253,8 @@ def read(name: str) -> tuple[NDArray, NDArray]:
                     X, y = archive["X"], archive["y"]
                 _check_content(spec, X, y)
             except Exception as err:  # a damaged archive can raise nearly anything
-                raise ValueError(
-                    f"{path} is damaged or not this data set ({err}): delete or replace it"
-                ) from err
+                fault = f"{path} is damaged or not this data set ({err})"
+                raise ValueError(f"{fault}: delete or replace it") from err
             return X, y
     folders = ", ".join(str(path.parent) for path in places)
     return _fetch(name, spec, f"data set {name!r} is in none of {folders}.")
@@ -301,9 +297,8 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
         import sklearn.datasets  # noqa: F401  (or the error would come after the download)
     except ImportError as err:
         extra = "pip install pooch scikit-learn"
-        raise FileNotFoundError(
-            f"{missing} Downloading it needs {err.name}: {extra}; or {by_hand}."
-        ) from err
+        cure = f"Downloading it needs {err.name}: {extra}; or {by_hand}."
+        raise FileNotFoundError(f"{missing} {cure}") from err
     cache, urls = _get_cache_folder(), " + ".join(spec.urls)
     download = pooch.HTTPDownloader(progressbar=True, chunk_size=2**20, timeout=60)
     try:
@@ -317,18 +312,15 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
                 X, y = parse(spec, paths)
                 _check_content(spec, X, y)
             except (ValueError, OSError, EOFError, zlib.error) as err:
-                raise ValueError(
-                    f"{urls} is not the original of {name!r} that this version expects: {err}. "
-                    f"Nothing was stored; try again, or {by_hand}."
-                ) from err
+                fault = f"{urls} is not the original of {name!r} that this version expects: {err}"
+                raise ValueError(f"{fault}. Nothing was stored; try again, or {by_hand}.") from err
             # Compression hardly shrinks measured floats, and slows down every load.
             np.savez(Path(work, "done.npz"), X=X, y=y, n_train=spec.n_train)
             os.replace(Path(work, "done.npz"), cache / f"{name}.npz")
     except OSError as err:
-        raise OSError(
-            f"{missing} The download of {urls} into {cache} failed: {err}. Try again, set "
-            f"OKLNUMBA_CACHE to another folder, or {by_hand}."
-        ) from err
+        fault = f"The download of {urls} into {cache} failed: {err}"
+        cure = f"Try again, set OKLNUMBA_CACHE to another folder, or {by_hand}"
+        raise OSError(f"{missing} {fault}. {cure}.") from err
     return X, y
 
 
