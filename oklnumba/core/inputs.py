@@ -6,7 +6,7 @@ read column by column. Sparse rows become dense one block at a time.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,8 +129,7 @@ def refuse_not_finite(
 ) -> None:
     """Raise at the first NaN or infinity.
 
-    given : the user's object, or names of columns; row : the number of the first row; gaps : first
-    columns that may have NaN.
+    given : the user's object, or names of columns; row : of the first; gaps : as in as_inputs.
     """
     if gaps:
         array = array.copy()
@@ -192,10 +191,9 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
         outside = np.abs(array) != 1.0
         if outside.any():
             row = int(np.argmax(outside))
-            raise ValueError(
-                f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; 0 and 1 "
-                "become so by y = 2 * np.asarray(y) - 1; a regression needs loss='squared'"
-            )
+            fault = f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1"
+            cure = "y = 2 * np.asarray(y) - 1 makes them of 0 and 1"
+            raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 
 
@@ -256,6 +254,27 @@ def find_labels(y: np.ndarray) -> np.ndarray:
     return is_label.any(axis=tuple(range(1, y.ndim)))
 
 
+def encode_labels(
+    labels: np.ndarray, classes: Sequence[Any], name: str = "y", row: int = 0, hint: str = ""
+) -> np.ndarray:
+    """Return labels as a learner takes them, two classes as -1 and +1; ValueError for others.
+
+    A missing one is NaN, or None among several classes. row : the number of the first.
+    """
+    missing = ~find_labels(labels)
+    is_class = np.any([labels == value for value in classes], axis=0) | missing
+    if not is_class.all():
+        at = int(np.argmin(is_class))
+        fault = f"{name} has {labels.tolist()[at]!r} at row {row + at}"
+        raise ValueError(f"{fault}, which is not one of the classes {list(classes)}{hint}")
+    if len(classes) == 2:
+        signs = np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
+        return signs.view(Signs)
+    if missing.any():
+        return np.where(missing, NONE, labels)
+    return labels.astype(np.array(classes).dtype)
+
+
 def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
     """Raise if a label is outside [-bound, bound]; ``name`` is the hyper-parameter of the bound."""
     outside = np.abs(y) > bound
@@ -293,13 +312,11 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; {_advise(values, name)}"
-        ) from None
+        cure = _advise(values, name)
+        raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
 
 def _advise(values: Any, name: str) -> str:
-    """Return what to do about values that are not an array of numbers."""
     if values is None:
         return f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
     if isinstance(values, dict) and name == "x":
@@ -397,7 +414,6 @@ def column_as_floats(column: Any, where: str) -> np.ndarray:
 
 
 def _describe(column: Any, dtype: str, where: str) -> str:
-    """Return what a column that does not hold numbers holds, and what to do about it."""
     advice = f"; {FOR_CLASSES}" if where == "y" else ENCODE
     values = np.asarray(column)[:LOOK_ROWS].tolist()
     if dtype.startswith(("timedelta", "duration")):
@@ -459,18 +475,15 @@ def count_block_rows(d: int, most: int) -> int:
 def scale_columns(X: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
     """Return X * scales, (n, d), as the metric of a kernel has it; None: X itself."""
     if scales is not None and X.shape[1] != len(scales):
-        raise ValueError(
-            f"X has {X.shape[1]} columns, but the kernel's metric has {len(scales)} scales; give "
-            "okl.Metric one scale for each column"
-        )
+        fault = f"X has {X.shape[1]} columns, but the kernel's metric has {len(scales)} scales"
+        raise ValueError(f"{fault}; give okl.Metric one scale for each column")
     return X if scales is None else X * scales
 
 
 def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of at most ``most`` rows, and these rows of X: views, or dense copies if sparse.
 
-    X comes from ``as_rows``. Dense and sparse rows are cut alike, so that both give the same bits
-    where BLAS takes a block at once.
+    X comes from ``as_rows``. Sparse rows are cut as dense ones, so that BLAS gives the same bits.
     """
     n, d = X.shape
     most = count_block_rows(d, most)

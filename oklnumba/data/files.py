@@ -17,10 +17,9 @@ from typing import Any
 
 from oklnumba.core import checks
 
-SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
-SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
-SUFFIXES |= {".svmlight": "libsvm"}
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
+SUFFIXES = {f".{one}": one for one in FORMATS} | {".pq": "parquet", ".arrow": "ipc"}
+SUFFIXES |= {".feather": "ipc", ".svm": "libsvm", ".svmlight": "libsvm"}
 COMPRESSED = ".gz", ".bz2"
 PACKED = ".zip", ".xz", ".7z", ".zst"
 RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"

@@ -1,7 +1,6 @@
 """Files as pairs (X, y) for ``okl.run``, in blocks of equal size.
 
-pyarrow.dataset reads Parquet, CSV and Arrow IPC files ahead, in its threads; scikit-learn reads
-LIBSVM files.
+pyarrow.dataset reads Parquet, CSV and Arrow files ahead, in its threads; scikit-learn reads LIBSVM.
 """
 
 from __future__ import annotations
@@ -19,16 +18,8 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, is_frame
-from oklnumba.core.schema import (
-    IMPUTE,
-    Schema,
-    as_texts,
-    encode_labels,
-    find_parts,
-    find_values,
-    list_names,
-)
+from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, encode_labels, is_frame
+from oklnumba.core.schema import IMPUTE, Schema, as_texts, find_parts, find_values, list_names
 from oklnumba.data.files import FORMATS, RENAME, find_path, list_files, naming, open_dataset
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
@@ -37,6 +28,7 @@ DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
+First = tuple[list[Any], np.ndarray | None]  # columns of texts, and labels
 Pieces = Iterator[tuple[str, Block]]  # the file, some rows of X and their labels
 
 
@@ -51,8 +43,7 @@ def stream(
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
     pyarrow reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
-    files all rows, as a sparse matrix). Each iteration starts from the beginning, so that a
-    checkpoint can replay its past.
+    files all rows, as a sparse matrix). Each iteration starts from the beginning.
 
     Parameters
     ----------
@@ -64,8 +55,7 @@ def stream(
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
         none: their label comes first. A missing label is NaN (None among several classes).
     columns : sequence of str or int, optional
-        Columns of X, in this order; only these are read. None: all but the label, ``drop`` and the
-        index of pandas.
+        Columns of X, in this order; only these are read. None: all but label, ``drop`` and index.
     encode : sequence of str or int
         Columns of texts or categories: after the others X has a column of 0 and 1 for each value in
         the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
@@ -133,7 +123,8 @@ def stream(
         raise ValueError(f"like says how columns are read: leave out {out}")
     if impute is not None:
         checks.require_choice("impute", impute, tuple(IMPUTE))
-    schema = Schema((), impute=impute) if like is None else _find_given_schema(like)
+    schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
+    checks.require(isinstance(schema, Schema), "like", like, "what was taught named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
     if is_frame(source):
@@ -156,13 +147,6 @@ def stream(
     else:
         schema = _match_schema(names, index, schema, label, drop)
     return Stream(name, read, schema, batch, dataset, like is None)
-
-
-def _find_given_schema(like: Any) -> Schema:
-    given: Any = like if isinstance(like, Schema) else getattr(like, "schema", None)
-    what = "a schema, or what was taught named columns"
-    checks.require(given is not None, "like", like, what)
-    return given
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
@@ -284,12 +268,9 @@ def _count_rows(d: int) -> int:
 
 
 def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema) -> Stream:
-    """Return the rows of LIBSVM files, which are loaded at once."""
     load = checks.import_optional("sklearn.datasets", "LIBSVM files").load_svmlight_files
-    try:
+    with naming(", ".join(map(str, paths))):
         parts = load([str(path) for path in paths], zero_based=True)
-    except ValueError as error:
-        raise ValueError(f"{', '.join(map(str, paths))}: {error}") from error
     rows, labels = parts[::2], parts[1::2]
     has_zero, columns = any((X.indices == 0).any() for X in rows), rows[0].shape[1]
     from_zero = schema.reading.get("zero_based", has_zero)
@@ -329,10 +310,8 @@ def _find_schema(
     numbers = _leave_out(numbers, drop)
     every = [*numbers, *dates, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
-        raise ValueError(
-            f"columns must be others than the label, each once, not {every[:-1]}; a series without "
-            "inputs needs a column of ones, or of what is known beforehand, such as the hour"
-        )
+        fault = f"columns must be others than the label, each once, not {every[:-1]}"
+        raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
     texts, labels = first([*encode, *dates], label if classes is None else None)
     if labels is not None and labels.dtype.kind in "bOU":
         there = labels[inputs.find_labels(labels)].tolist()
@@ -357,18 +336,14 @@ def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
     return [one for one in names if one not in out]
 
 
-def _first_of_frame(
-    frame: Any, encode: list[Any], label: Any
-) -> tuple[list[Any], np.ndarray | None]:
+def _first_of_frame(frame: Any, encode: list[Any], label: Any) -> First:
     """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
     head = _slice(frame, 0, LOOK_ROWS)
     labels = None if label is None else _as_labels(head[label])
     return [as_texts(head[one], one) for one in encode], labels
 
 
-def _first_of_files(
-    dataset: Any, name: str, encode: list[str], label: str | None
-) -> tuple[list[Any], np.ndarray | None]:
+def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | None) -> First:
     """Return what ``_first_of_frame`` does, of files."""
     labels = None
     if label is not None:  # those of numbers are not looked at
@@ -473,9 +448,7 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
     return frame.iloc[start : start + rows] if whole else frame.slice(start, rows)
 
 
-def _scan(
-    dataset: Any, name: str, types: Any, columns: list[str], make: Callable[[Any], Any]
-) -> Generator[tuple[str, Any], None, None]:
+def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callable) -> Generator:
     """Yield what is made of each batch of rows, file by file, so that errors name the file."""
     kind = _format_of(dataset)
     options: dict[str, Any] = {"batch_size": _count_rows(len(types)), "batch_readahead": 2}
@@ -499,11 +472,7 @@ def _as_labels(column: Any) -> np.ndarray:
     return np.where(labels == "", inputs.NONE, labels) if labels.dtype.kind in "OU" else labels
 
 
-# ---- columns ----
-
-
 def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
-    """Return the names of columns given by their names or their places."""
     given = checks.require_list(what, given, "a list of names")
     counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
     for one in given:

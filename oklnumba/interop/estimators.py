@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from oklnumba.core.checks import as_plain, require_flag
-from oklnumba.core.inputs import as_label_array, as_rows, find_labels, is_frame
-from oklnumba.core.schema import Schema, encode_labels
+from oklnumba.core.inputs import as_label_array, as_rows, encode_labels, find_labels, is_frame
+from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
@@ -80,7 +80,6 @@ class OnlineEstimator(BaseEstimator):
 
     @contextmanager
     def _undo_on_error(self) -> Iterator[None]:
-        """Restore all attributes if the block raises."""
         before = vars(self).copy()
         try:
             yield
@@ -89,7 +88,6 @@ class OnlineEstimator(BaseEstimator):
             raise
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows in the order in which ``fit`` plays them."""
         if not require_flag("shuffle", self.shuffle):
             return X, y
         order = check_random_state(self.random_state).permutation(len(y))
@@ -248,8 +246,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             classes = np.unique(read_labels(classes, "classes"))
             fault = f"classes are {classes.tolist()}, but"
             if first and len(classes) < 2:
-                cure = "leave them out if new ones may come at any time"
-                raise ValueError(f"{fault} must be all that may ever come, at least two; {cure}")
+                needs = "must be all labels that may ever come, at least two"
+                raise ValueError(f"{fault} {needs}; leave them out if new ones may come")
             if not first and not np.array_equal(classes, self.classes_):
                 before, cure = self.classes_.tolist(), "leave them out, or call fit to start again"
                 raise ValueError(f"{fault} were {before} at the first call; {cure}")
@@ -330,8 +328,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X against the present state, (n,).
 
-        For two classes, (n,): a forecast above 0 means ``classes_[1]``; else (n, K), a score for
-        each class.
+        For two classes, (n,): a forecast above 0 means ``classes_[1]``; else scores, (n, K).
         """
         check_is_fitted(self)
         X = self._validate(X)
@@ -343,9 +340,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Return the classes forecast for the rows of X, shape (n,).
 
         With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, bool of shape
-        (n, K): the forecast, and each class whose probability is above a threshold. The threshold
-        is tracked so that the true class is above it in ``coverage`` of the rounds
-        (docs/intervals.md).
+        (n, K): the forecast, and each class whose probability is above a threshold. It is tracked
+        so that the true class is above it in ``coverage`` of the rounds (docs/intervals.md).
         """
         F = self.decision_function(X)
         forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
@@ -373,8 +369,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         With two classes, under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a
         run, p_t clipped to [0, 1], is at most a quarter of its squared loss: clipping moves
         forecasts to the labels. So regret bounds for the squared loss, divided by 4, hold for Brier
-        scores; for the squared hinge loss too, which is at least the squared loss of the clipped
-        forecast.
+        scores; for the squared hinge loss too, which is at least that of the clipped forecast.
         """
         return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
