@@ -155,8 +155,7 @@ def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> None:
 def append_rows(L: np.ndarray, t: int, b: int) -> int:
     """Turn rows t to t + b of L from those of a matrix into those of its factor.
 
-    Above the diagonal L is neither read nor written. Returns 0, or which of the rows, counted from
-    1, has no positive pivot.
+    Above the diagonal L is neither read nor written. Returns as ``factor_block`` does.
     """
     if b == 1:
         return 0 if cholesky_row(L, t) > 0.0 else 1

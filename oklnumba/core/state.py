@@ -37,8 +37,7 @@ class State(Generic[StateT, WorkT]):
     """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
 
     A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
-    ``_work`` is made again whenever the state grows. ``_fault`` is set before a state changes and
-    cleared after, so an interrupted learner refuses to go on.
+    ``_work`` is made again whenever the state grows. ``_fault`` is set while a state changes.
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
@@ -73,7 +72,6 @@ class State(Generic[StateT, WorkT]):
         return self
 
     def _clear(self) -> None:
-        """Remove everything but the hyper-parameters."""
         others = ("_lock", "_sklearn", "_parent_callback")  # scikit-learn's attributes stay
         for name in list(vars(self)):
             if name.endswith("_") or (name.startswith("_") and not name.startswith(others)):
@@ -93,10 +91,9 @@ class State(Generic[StateT, WorkT]):
         axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
         own = axes - self._SHARES_ROOM.keys()
         rooms = {axis: 0 for axis in own if isinstance(axis, int)}
-        zeros = {
-            name: arrays.make_array(one, self._find_shape(one, rooms))
-            for name, one in self._arrays_declared.items()
-        }
+        zeros = {}
+        for name, one in self._arrays_declared.items():
+            zeros[name] = arrays.make_array(one, self._find_shape(one, rooms))
         if "counts" in zeros:
             self._counts = zeros["counts"]
         self._exchange(arrays.build(self._layout, zeros), rooms)
@@ -127,7 +124,6 @@ class State(Generic[StateT, WorkT]):
             self._exchange(self._grow(rooms), rooms)
 
     def _grow(self, rooms: dict[int, int]) -> StateT:
-        """Return the state with this room."""
         self._settle()
         grown = arrays.list_arrays(self._state)
         for name, one in self._arrays_declared.items():

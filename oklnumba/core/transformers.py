@@ -16,8 +16,7 @@ from oklnumba.core.checks import require_choice, require_list
 class Transformer:
     """Base of feature maps, samplers and the standardizer, which are steps of pipelines.
 
-    A subclass has ``fit``, ``transform`` decorated by ``in_frames``, and ``_names_out(columns)``,
-    which returns the names of the features.
+    A subclass has ``fit``, ``transform`` decorated by ``in_frames``, and ``_names_out(columns)``.
 
     Attributes
     ----------
@@ -69,11 +68,9 @@ class Transformer:
     def _remember_columns(self, X: Any, d: int) -> None:
         """Store the width and the column names of data that passed the checks."""
         self.n_features_in_ = d
-        names = _get_column_names(X)
-        if names is not None:
+        vars(self).pop("feature_names_in_", None)
+        if names := _get_column_names(X):
             self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _compare_columns(self, X: Any) -> None:
         """Raise the errors of scikit-learn if X has other columns than the data of ``fit``."""

@@ -1,7 +1,6 @@
 """Named data sets: find, download, check, scale and permute.
 
-A name always stands for the same numbers: the arrays are compared with originals.toml
-before `load` returns them. Sources, in this order:
+A name stands for the same numbers: `load` compares with originals.toml. Sources, in this order:
 
 1. the folder in the environment variable ``OKLNUMBA_DATA`` (files ``NAME.npz``);
 2. the cache: ``OKLNUMBA_CACHE``, else ``XDG_CACHE_HOME/oklnumba``, else ``~/.cache/oklnumba``;
@@ -9,8 +8,7 @@ before `load` returns them. Sources, in this order:
 4. the public original, which is downloaded, checked and put into the cache; this needs
    ``pip install pooch scikit-learn``.
 
-An archive holds ``X`` (float32, or uint8 if that is exact), ``y`` (int8 labels -1 and +1, or
-float32 targets) and ``n_train``.
+A file holds ``X`` (float32, or uint8 if exact), ``y`` (int8 -1 and +1, or float32) and ``n_train``.
 """
 
 import hashlib
@@ -177,8 +175,7 @@ def load(
 def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np.float64]:
     """Scale linearly so that the smallest value becomes `lo` and the largest `hi`, exactly.
 
-    Each column of a 2-D array is scaled by itself. A constant one becomes 0 if lo <= 0 <= hi, else
-    lo.
+    Each column of a 2-D array by itself. A constant one becomes 0 if lo <= 0 <= hi, else lo.
 
     Examples
     --------
@@ -233,7 +230,6 @@ def _get_cache_folder() -> Path:
 
 
 def _list_places(name: str) -> list[Path]:
-    """Return the files that may hold a set, in order."""
     folders = [_get_cache_folder(), BUNDLED]
     if given := os.environ.get("OKLNUMBA_DATA"):
         folders.insert(0, Path(given).expanduser())

@@ -36,12 +36,10 @@ def to_river(
     Parameters
     ----------
     learner : Learner, optional
-        Gives the hyper-parameters; it is not played itself. None: SelfTuning(), which needs
-        neither scaling nor tuning.
+        Gives the hyper-parameters; it is not played itself. None: SelfTuning().
     task : {"classification", "regression"}
     classes : sequence of at least two labels, optional
-        All labels that the stream may have. None: two if the first label is a bool, else new
-        classes may come at any round.
+        All labels that may come. None: two if the first is a bool, else new ones at any round.
 
     Returns
     -------
@@ -127,9 +125,9 @@ class _Model:
                 self._ignored |= set(new)
                 learner = type(getattr(self._player, "learner", self._player)).__name__
                 checks.warn(
-                    f"ignoring new keys {checks.repr_value(new)}, which {learner} cannot take (any "
-                    "more): give all in the first round, 0 for missing values, or use a linear "
-                    "learner or one on a kernel"
+                    f"ignoring new keys {checks.repr_value(new)}: {learner} accepts no new keys "
+                    "(SelfTuning: after its last restart); give all keys in the first round, 0 for "
+                    "missing values, or use a linear learner or one on a kernel"
                 )
             return self._keys
         # Keys of several types, 1 and "1", are sorted too.
@@ -175,12 +173,10 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Remarks
     -------
     A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
-    A round before the first key is not learned.
-    To linear learners and kernel expansions a key that is learned was 0 in all rounds before.
-    ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768).
-    Learners on features or on a simplex, and ``SelfTuning`` after its last restart, ignore it, with
-    one warning that names it.
-    Errors for values or labels change nothing.
+    A round before the first key is not learned. To linear learners and kernel expansions a key that
+    is learned was 0 before. ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512,
+    2048, 8192 and 32,768); after the last one it ignores it with a warning, as learners on features
+    or on a simplex do. Errors for values or labels change nothing.
 
     Examples
     --------
@@ -214,17 +210,15 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     """A river classifier that plays a learner; ``to_river(learner, classes=classes)``.
 
     If two classes are named, one learner plays them as -1 and +1. Else a ``OneVsRest`` plays the
-    classes so far and one spare class, with which the next new class starts. So forecasts are bit
-    for bit those of a ``OneVsRest`` that knew all classes from the start, restricted to the classes
-    so far.
+    classes so far and one spare class, with which the next new class starts. So forecasts are, to
+    the bit, those of a ``OneVsRest`` that knew all classes from the start, among those so far.
 
     Remarks
     -------
     Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
     are bools, texts, integers or anything hashable, but not fractions.
 
-    Probabilities are those of ``OnlineClassifier.predict_proba``; where a loss has none, a
-    NotImplementedError, as in river.
+    Probabilities are as in ``OnlineClassifier.predict_proba``, or a NotImplementedError.
 
     Examples
     --------
