@@ -230,7 +230,7 @@ def as_label_array(values: Any) -> np.ndarray:
         return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # pandas' have masks too
         return np.where(np.ma.getmaskarray(values), NONE, values.data)
-    if _is_column(values) and hasattr(values, "isna"):
+    if hasattr(values, "isna") and not is_frame(values):  # a column of pandas
         if values.dtype == object or not isinstance(values.dtype, np.dtype):
             return values.to_numpy(dtype=object, na_value=None)
     try:
@@ -296,10 +296,10 @@ def as_floats(values: Any, name: str) -> np.ndarray:
     if is_sparse(values):
         cure = f"{name}.toarray()" + ".ravel()" * (name == "y")
         raise ValueError(f"{name} is sparse, where dense numbers are needed: pass {cure}")
-    if _is_column(values):
-        return column_as_floats(values, name)
     if is_frame(values):
         return _frame_as_floats(values, name)
+    if hasattr(values, "to_numpy"):
+        return column_as_floats(values, name)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
@@ -349,11 +349,6 @@ def are_numbers(texts: Any) -> bool:
 def is_frame(values: Any) -> bool:
     """Say whether a value is a table with named columns: of pandas, polars, Arrow and the like."""
     return hasattr(type(values), "columns")
-
-
-def _is_column(values: Any) -> bool:
-    """Say whether a value is one column of a table, or an Arrow array."""
-    return hasattr(values, "to_numpy") and not is_frame(values)
 
 
 def column_names(frame: Any) -> list[Any]:

@@ -192,7 +192,8 @@ class State(Generic[StateT, WorkT]):
                 fault = f"array {name!r} of this {type(self).__name__} is not finite"
                 raise FloatingPointError(f"{fault}; scale the inputs and labels after reset()")
             if UPPER in marks:
-                part = arrays.pack_triangle(whole, part.shape[-1])
+                rows = arrays.triangle_rows(whole, part.shape[-1])
+                part = np.concatenate([np.empty((*whole.shape[:-2], 0)), *rows], axis=-1)
             contents[name] = part
         return contents | {name: coins.state() for name, coins in self._list_coins().items()}
 
