@@ -7,7 +7,7 @@ of arrays itself; no two arrays of a state have the same name.
 """
 
 import mmap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from math import isqrt, prod
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -178,18 +178,8 @@ def write_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
     shape = *U.shape[:-2], r * (r - 1) // 2
     if value.shape != shape or value.dtype.kind != "f":
         raise ValueError(f"array 'U' has shape {value.shape}; expected {shape}, floats")
-    write_rows(triangle_rows(U, r), value)
-
-
-def lower_rows(L: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of L, (m, m), to the diagonal."""
-    return [L[i, : i + 1] for i in range(len(L))]
-
-
-def write_rows(rows: Iterable[np.ndarray], value: np.ndarray) -> None:
-    """Write rows that stand one after the other along the last axis of ``value``."""
     start = 0
-    for row in rows:
+    for row in triangle_rows(U, r):
         row[...] = value[..., start : start + row.shape[-1]]
         start += row.shape[-1]
 

@@ -187,7 +187,7 @@ class State(Generic[StateT, WorkT]):
         for name, whole in self._list_saved().items():
             marks, part = self._arrays_declared[name].marks, self._cut(name, whole)
             if LOWER in marks:
-                part = np.concatenate([[], *arrays.lower_rows(part)])
+                part = part[np.tri(len(part), dtype=bool)]  # row after row
             if UNBOUNDED not in marks and not np.isfinite(part).all():
                 fault = f"array {name!r} of this {type(self).__name__} is not finite"
                 raise FloatingPointError(f"{fault}; scale the inputs and labels after reset()")
@@ -224,7 +224,7 @@ class State(Generic[StateT, WorkT]):
         if UPPER in declared.marks:
             arrays.write_triangle(array, part.shape[-1], value)
         elif LOWER in declared.marks:
-            arrays.write_rows(arrays.lower_rows(part), value)
+            part[np.tri(len(part), dtype=bool)] = value
         else:
             arrays.write_array(name, declared, part, value)
 
