@@ -209,13 +209,11 @@ class Stream:
 
     def read_texts(self, column: str | int) -> Iterator[str | None]:
         """Yield the values of a column of files as they stand there; None for nulls."""
-        (name,) = _find_columns([column], self._dataset.schema.names, "id")
-        types = _choose_types(self._dataset, self._name, Schema((), {name: ()}))
-        parts = _scan(
-            self._dataset, self._name, types, [name],
-            lambda batch: batch[name].cast("string").to_pylist(),
-        )  # fmt: skip
-        return (text for part in parts for text in part[1])
+        data, name = self._dataset, self._name
+        (one,) = _find_columns([column], data.schema.names, "id")
+        types = _choose_types(data, name, Schema((), {one: ()}))
+        parts = _scan(data, name, types, [one], lambda part: part[one].cast("string"))
+        return (text for where, texts in parts for text in texts.to_pylist())
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
