@@ -155,8 +155,8 @@ class Params:
                 raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
             if inner:
                 nested.setdefault(outer, {})[inner] = value
-        undo: list[tuple[Params, dict[str, Any]]]
-        undo = [(self, {name: getattr(self, name) for name in direct})]
+        objects = self, *self.get_params().values(), *direct.values()
+        undo = [(one, one.get_params(deep=False)) for one in objects if isinstance(one, Params)]
         try:
             for name, value in direct.items():
                 setattr(self, name, value)
@@ -164,7 +164,6 @@ class Params:
                 one = getattr(self, outer)
                 if not isinstance(one, Params):
                     raise ValueError(f"{outer}={repr_short(one)} has no hyper-parameters")
-                undo.append((one, one.get_params(deep=False)))
                 one.set_params(**inner_params)
             self._checked_params()
         except BaseException:
