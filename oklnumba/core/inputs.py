@@ -113,9 +113,10 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
 
 def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: int = 1) -> None:
     if len(shape) != 2:
-        cure = f"np.reshape({name}, (len({name}), -1))"
+        make = f"np.reshape({name}"
+        cure = f"{make}, (len({name}), -1))"
         if len(shape) < 2:
-            cure = f"np.reshape({name}, (1, -1)) (a point), np.reshape({name}, (-1, 1)) (a column)"
+            cure = f"{make}, (1, -1)) for one point, {make}, (-1, 1)) for one feature"
         raise ValueError(f"{name} must be 2-D, one row per round, but has shape {shape}: {cure}")
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")

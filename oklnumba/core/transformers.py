@@ -80,7 +80,7 @@ class Transformer:
         count, width = getattr(self, "n_features_in_", None), _get_width(X)
         if count is not None and width and width != count:
             needs = f"{type(self).__name__} is expecting {count} features as input"
-            raise ValueError(f"X has {width} features, but {needs}; or call fit to start afresh")
+            raise ValueError(f"X has {width} features, but {needs}; call fit to start afresh")
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self._requires_fit or hasattr(self, "n_features_in_")

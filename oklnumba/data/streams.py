@@ -297,7 +297,7 @@ def _find_schema(
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
     if label is None:
-        raise ValueError(f"name the label by label=... (--label): there are {list_names(names)}")
+        raise ValueError(f"name the label, label=... (--label); the columns are {list_names(names)}")
     label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
@@ -401,7 +401,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
         with naming(where):
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
-            raise ValueError(f"{where} has a column {min(twice)!r}, as its folder: {RENAME}")
+            raise ValueError(f"{where} has a column {min(twice)!r}, as its folder has: {RENAME}")
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first
         index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
