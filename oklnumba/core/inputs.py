@@ -281,10 +281,9 @@ def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
     outside = np.abs(y) > bound
     if outside.any():
         row = int(np.argmax(outside))
-        raise ValueError(
-            f"y has {float(y[row])!r} at row {row}, outside [-{name}, {name}] with {name} = "
-            f"{bound!r}, {why}; raise {name} or scale the labels"
-        )
+        fault = f"y has {float(y[row])!r} at row {row}, outside [-{name}, {name}]"
+        cure = f"raise {name} or scale the labels"
+        raise ValueError(f"{fault} with {name} = {bound!r}, {why}; {cure}")
 
 
 # ---- anything to floats ----

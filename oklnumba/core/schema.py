@@ -204,10 +204,8 @@ class Schema:
         if faults:
             hint = suggest(str(unknown[0]), map(str, missing)) if unknown else ""
             if unknown and not missing and what not in ("X", "x"):
-                hint = (
-                    f"leave such columns out (drop={unknown[:1]}, --drop {unknown[0]}) or say that "
-                    f"they are the labels (label={unknown[0]!r}, --label {unknown[0]}); "
-                )
+                hint = f"leave such columns out (drop={unknown[:1]}, --drop {unknown[0]}) or say "
+                hint += f"that they are the labels (label={unknown[0]!r}, --label {unknown[0]}); "
             said, names = " and ".join(faults), list_names(self.needed)
             raise ValueError(f"{what} {said}; {hint}the learner was taught {names}")
 

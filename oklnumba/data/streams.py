@@ -297,7 +297,7 @@ def _find_schema(
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
     if label is None:
-        raise ValueError(f"name the label, label=... (--label); the columns are {list_names(names)}")
+        raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
     label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
