@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oklnumba.components.scaling import Standardizer
-from oklnumba.core.checks import as_float, repr_short, require, require_seed, suggest
+from oklnumba.core import checks
 from oklnumba.core.inputs import as_numbers, cut_blocks
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
@@ -149,10 +149,10 @@ def load(
     spec = _get_spec(name)
     past = isinstance(scale, str) and scale == "past"
     if scale is not None and not past:
-        require(np.shape(scale) == (2,), "scale", scale, "a pair (lo, hi), 'past' or None")
+        checks.require(np.shape(scale) == (2,), "scale", scale, "a pair (lo, hi), 'past' or None")
         scale = _as_range(*scale)
     if permute is not None:
-        permute = require_seed("permute", permute)
+        permute = checks.require_seed("permute", permute)
     X, y = read(name)
     if permute is not None:  # before the cast to float64, where a copy is half as large
         order = np.random.default_rng(permute).permutation(len(y))
@@ -203,8 +203,8 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
 
 
 def _as_range(lo: float, hi: float) -> tuple[float, float]:
-    low, high = as_float(lo), as_float(hi)
-    require(low < high and high - low < np.inf, "the range", (lo, hi), "finite, with lo < hi")
+    low, high = checks.as_float(lo), checks.as_float(hi)
+    checks.require(low < high and high - low < np.inf, "the range", (lo, hi), "finite, lo < hi")
     return low, high
 
 
@@ -213,8 +213,8 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
-        hint, known = suggest(str(name), names()), ", ".join(names())
-        raise ValueError(f"unknown data set {repr_short(name)}; {hint}there are: {known}")
+        hint, known = checks.suggest(str(name), names()), ", ".join(names())
+        raise ValueError(f"unknown data set {checks.repr_short(name)}; {hint}there are: {known}")
     return SPECS[name]
 
 
@@ -283,13 +283,9 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
     if not spec.urls:
         raise FileNotFoundError(f"{missing} No original is public: {how_to_get(name)}")
     by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
-    try:
-        import pooch
-        import sklearn.datasets  # noqa: F401  (or the error would come after the download)
-    except ImportError as err:
-        extra = "pip install pooch scikit-learn"
-        cure = f"Downloading it needs {err.name}: {extra}; or {by_hand}."
-        raise FileNotFoundError(f"{missing} {cure}") from err
+    what = f"{missing} Download it (or {by_hand})"
+    pooch = checks.import_optional("pooch", what)
+    checks.import_optional("sklearn.datasets", what)  # or the error would come after the download
     cache, urls = _get_cache_folder(), " + ".join(spec.urls)
     download = pooch.HTTPDownloader(progressbar=True, chunk_size=2**20, timeout=60)
     try:
