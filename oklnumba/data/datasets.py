@@ -179,8 +179,7 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
     """
     lo, hi = _as_range(lo, hi)
     out = np.array(as_numbers(values, "values"), order="C")
-    if out.ndim not in (1, 2) or out.size == 0:
-        raise ValueError(f"values must be a non-empty 1-D or 2-D array, got shape {out.shape}")
+    checks.require(out.ndim in (1, 2) and out.size > 0, "values", out, "1-D or 2-D, and not empty")
     _rescale(out, lo, hi)
     return out
 
