@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from oklnumba.core.checks import as_plain, require_flag
+from oklnumba.core.checks import as_plain, require, require_flag
 from oklnumba.core.inputs import as_label_array, as_rows, encode_labels, find_labels, is_frame
 from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
@@ -242,13 +242,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = np.unique(read_labels(classes, "classes"))
-            fault = f"classes are {classes.tolist()}, but"
-            if first and len(classes) < 2:
-                needs = "must be all labels that may ever come, at least two"
-                raise ValueError(f"{fault} {needs}; leave them out if new ones may come")
-            if not first and not np.array_equal(classes, self.classes_):
-                before, cure = self.classes_.tolist(), "leave them out, or call fit to start again"
-                raise ValueError(f"{fault} were {before} at the first call; {cure}")
+            known, given = classes if first else self.classes_, classes.tolist()
+            what = "left out, or all labels that may ever come, at least two"
+            require(len(known) > 1 or not first, "classes", given, what)
+            what = f"left out, or {known.tolist()} as at the first call (fit starts again)"
+            require(np.array_equal(classes, known), "classes", given, what)
         with self._undo_on_error():
             rows, labels = self._validate(X, read_labels(y), reset=first)
             if first and classes is None and labels.dtype.kind == "b":
