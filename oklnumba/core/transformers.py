@@ -130,7 +130,7 @@ def _get_column_names(X: Any) -> list[str] | None:
 
 def _get_width(X: Any) -> int | None:
     try:
-        shape = np.shape(X)
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     except ValueError:  # ragged lists
         return None
     return shape[1] if len(shape) == 2 else None
