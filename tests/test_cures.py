@@ -249,8 +249,8 @@ CASES = {
         "play(okl.stream('f.svm'), learner=learner)", "width=3",
         "found = play(okl.stream('f.svm', CURE), learner=learner)",
         "play([[2, 0, 0], [0, 1, 0]], [1, 3], ridge().partial_fit(np.eye(3), [1, 2, 3]))"),
-    "no columns": ("data = FRAME[['y']]", "read(data, label='y')", "needs a column of zeros",
-        "data = data.assign(zero=0)", "play(np.zeros((60, 1)), Y)"),
+    "no columns": ("data = FRAME[['y']]", "read(data, label='y')", "needs a column of ones",
+        "data = data.assign(one=1)", "play(np.ones((60, 1)), Y)"),
     "files with labels and without": ("AB.to_csv('g.csv', index=False)",
         "read(['f.csv', 'g.csv'], label='y')", "in two streams",
         "found = read('f.csv', label='y'); play(okl.stream('g.csv', like=named), "

@@ -391,7 +391,7 @@ TROUBLES = {
     "cut short": (OSError, FAILED),
     "no server": (OSError, FAILED),
     "no folder": (OSError, "failed: .*set OKLNUMBA_CACHE"),
-    "no pooch": (FileNotFoundError, "needs pooch: pip install pooch scikit-learn"),
+    "no pooch": (ImportError, "OKLNUMBA_DATA.*needs pooch, pip install pooch"),
     "stopped": (KeyboardInterrupt, None),
 }
 

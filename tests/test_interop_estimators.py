@@ -474,7 +474,7 @@ BAD_FITS = {
     "unknown label": (lambda: begin(["left", "right"]), "'middle' at row.*all classes"),
     "real labels in pieces": (lambda: classifier().partial_fit(X, F), "continuous"),
     "new one": (lambda: begin(CLASSES).partial_fit(X[:1], ["new"]), "'new' at row 0, which is not"),
-    "other classes": (lambda: begin(CLASSES).partial_fit(X, Y, [0, 1]), "'left'.*leave them out"),
+    "other classes": (lambda: begin(CLASSES).partial_fit(X, Y, [0, 1]), "left out, or .*'left'"),
     "a class": (lambda: classify(Y, okl.KernelAWV), "the class KernelAWV; make an object"),
     "several outputs": (lambda: regress(X, okl.MultiOutput(SQUARED)), "pass its inner learner"),
     "a text": (lambda: regress(X, "PKAWV"), "must be an oklnumba learner.*'PKAWV'"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tests.checks import in_child, refused
 @pytest.fixture(params=[1, 2, 5])
 def cores(request, monkeypatch):
     monkeypatch.setattr(guard, "count_cores", lambda: request.param)
-    monkeypatch.setattr(guard, "_pool", None)
+    monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
     return request.param
 
 
@@ -59,7 +60,7 @@ def test_the_first_error_is_raised(cores):
 def test_where_no_thread_can_start_all_calls_end(monkeypatch):
     """Also calls taken by a thread that found them in the queue, after ``submit`` had failed."""
     monkeypatch.setattr(guard, "count_cores", lambda: 2)
-    monkeypatch.setattr(guard, "_pool", None)
+    monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
     assert run_together([lambda: 1, lambda: 2]) == [1, 2]  # which starts one thread
     is_busy, is_free = threading.Event(), threading.Event()
     occupy = [lambda: is_busy.set() or is_free.wait(10)] * 2

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, dense_blocks, scale_columns
-from oklnumba.core.params import Declaration, Params, field_in, positive, random_seed, required
+from oklnumba.core.params import Params, field_in, field_with, positive, random_seed, required
 from oklnumba.core.state import INTERRUPTED, Coins, State, StateT
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives import dictionary as loops
@@ -276,4 +277,4 @@ def check_sampler(
     return value if named else float(value)
 
 
-sampler_field = Declaration(check_sampler)
+sampler_field = partial(field_with, check_sampler)

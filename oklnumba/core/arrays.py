@@ -172,13 +172,8 @@ def write_array(name: str, declared: Declared, part: np.ndarray, value: Any) -> 
     part[...] = value
 
 
-def pack_triangle(U: np.ndarray, r: int) -> np.ndarray:
-    """Return r columns of U right of the diagonal, row after row."""
-    return np.concatenate([np.empty((*U.shape[:-2], 0)), *triangle_rows(U, r)], axis=-1)
-
-
-def unpack_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
-    """Write what ``pack_triangle`` returned, in any precision, or its first columns."""
+def write_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
+    """Write a packed triangle, in any precision; a smaller one goes into the first columns."""
     r = min((1 + isqrt(1 + 8 * value.shape[-1])) // 2, r)
     shape = *U.shape[:-2], r * (r - 1) // 2
     if value.shape != shape or value.dtype.kind != "f":
@@ -187,19 +182,6 @@ def unpack_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
     for row in triangle_rows(U, r):
         row[...] = value[..., start : start + row.shape[-1]]
         start += row.shape[-1]
-
-
-def lower_rows(L: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of L, (m, m), to the diagonal."""
-    return [L[i, : i + 1] for i in range(len(L))]
-
-
-def write_lower_rows(L: np.ndarray, value: np.ndarray) -> None:
-    """Write rows that stand one after the other."""
-    start = 0
-    for row in lower_rows(L):
-        row[:] = value[start : start + len(row)]
-        start += len(row)
 
 
 # ---- factors U' D U (hot/primitives/factor.py) ----

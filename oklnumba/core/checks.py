@@ -5,7 +5,7 @@ import numbers
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
@@ -125,8 +125,7 @@ require_width = partial(
 require_discount = partial(
     require_within,
     interval="[1e-100, 1]",
-    domain="a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
-    "of a round every h rounds",
+    domain="a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) half in h rounds",
 )
 
 
@@ -172,11 +171,9 @@ def require_different(name: str, values: Any, least: int, what: str) -> list[Any
 
 def require_classes(given: Any) -> tuple[Any, ...]:
     """Return two or more different labels as a tuple, NumPy's values as Python's."""
-    labels = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
     what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
-    listed = isinstance(labels, Sequence) and not isinstance(labels, str)
-    require(listed, "classes", given, what)
-    labels = [as_plain(one) for one in labels]
+    labels = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
+    labels = list(map(as_plain, require_list("classes", labels, what)))
     texts = all(isinstance(one, str) for one in labels)
     same = texts or all(isinstance(one, bool) or number(one) for one in labels)
     require(same, "classes", given, what)
@@ -220,9 +217,7 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
             if isinstance(error, FloatingPointError) and " encountered in " not in str(error):
                 raise  # ours, which says more than NumPy's
             name = function.__qualname__.removesuffix(".__init__")
-            raise FloatingPointError(
-                f"{name} leaves the range of double precision for these arguments; "
-                "scale them to numbers of moderate size"
-            ) from error
+            fault = f"{name} leaves the range of double precision for these arguments"
+            raise FloatingPointError(f"{fault}; scale them to moderate size") from error
 
     return call

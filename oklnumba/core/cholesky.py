@@ -136,9 +136,8 @@ def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
     try:
         larger = np.empty((rows, rows))
     except MemoryError:
-        raise MemoryError(
-            f"a factor of {rows} x {rows} numbers does not fit in memory; {instead}"
-        ) from None
+        fault = f"a factor of {rows} x {rows} numbers does not fit in memory"
+        raise MemoryError(f"{fault}; {instead}") from None
     for start in range(0, t, BLOCK):
         stop = min(start + BLOCK, t)
         larger[start:stop, :stop] = L[start:stop, :stop]
@@ -156,8 +155,7 @@ def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> None:
 def append_rows(L: np.ndarray, t: int, b: int) -> int:
     """Turn rows t to t + b of L from those of a matrix into those of its factor.
 
-    Above the diagonal L is neither read nor written. Returns 0, or which of the rows, counted from
-    1, has no positive pivot.
+    Above the diagonal L is neither read nor written. Returns as ``factor_block`` does.
     """
     if b == 1:
         return 0 if cholesky_row(L, t) > 0.0 else 1

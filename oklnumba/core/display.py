@@ -22,9 +22,7 @@ class Bar(tqdm):
     _lock = threading.RLock()
     monitor_interval = 0
 
-    def __init__(
-        self, items: Iterable[Any] | None = None, disable: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, items: Any = None, disable: bool = False, **options: Any) -> None:
         super().__init__(items, disable=disable or sys.stderr is None, **options)
 
 

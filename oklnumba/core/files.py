@@ -71,10 +71,9 @@ def warn_of_another(path: str | os.PathLike) -> None:
     if seen and os.path.exists(path) and identify(path) != seen:
         with suppress(ValueError):  # of a file that is not ours
             rounds = read_npz(path)[0].get("rounds")
-            warn(
-                f"another process wrote {path}{f' ({rounds} rounds)' if rounds else ''} since this "
-                "one last did; that is replaced now. Let one process learn and save, others load"
-            )
+            wrote = f"another process wrote {path}{f' ({rounds} rounds)' if rounds else ''}"
+            cure = "Let one process learn and save, others load"
+            warn(f"{wrote} since this one last did; that is replaced now. {cure}")
 
 
 def deflates(array: np.ndarray) -> bool:
@@ -93,10 +92,7 @@ def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndar
 
 
 def find_target(path: str | os.PathLike) -> tuple[Path, os.stat_result | None]:
-    """Return the file that a path leads to, and its status if it exists; OSError if no save can be.
-
-    ValueError if it is not a file.
-    """
+    """Return the file that a path leads to, and its status if there is one; or an error."""
     path = Path(os.path.realpath(as_path(path)))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first")
@@ -189,10 +185,8 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
         is_later = meta["format"] > FORMAT
     if not is_ours:
         age, cure = ("a later", "update") if is_later else ("an earlier", "load it by that")
-        raise ValueError(
-            f"{path} was saved by {age} oklnumba, in format {meta['format']}; this one reads "
-            f"format {FORMAT}: {cure} oklnumba"
-        )
+        fault = f"{path} was saved by {age} oklnumba, in format {meta['format']}"
+        raise ValueError(f"{fault}; this one reads format {FORMAT}: {cure} oklnumba")
     _seen[os.path.realpath(path)] = found
     return meta, arrays
 
@@ -214,6 +208,5 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         raise ValueError(f"{path} {error}") from None
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(
-            f"{path} is not a file that oklnumba saved, or it is damaged: {what}"
-        ) from error
+        fault = f"{path} is not a file that oklnumba saved, or it is damaged"
+        raise ValueError(f"{fault}: {what}") from error

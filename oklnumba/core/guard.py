@@ -73,8 +73,6 @@ def count_quota(own: str, root: str) -> int:
     return min(quotas)
 
 
-_pool: ThreadPoolExecutor | None = None  # made when first needed
-_pool_lock = threading.Lock()
 _this = threading.local()  # ``is_inside``: whether this thread is in a call of ``run_together``
 
 
@@ -83,8 +81,7 @@ def _forget_threads() -> None:
 
     An object that such a thread was changing has its fault set, and says that it was interrupted.
     """
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
+    get_pool.cache_clear()
     for owner in list(_locked):
         if owner._lock.acquire(blocking=False):
             owner._lock.release()
@@ -126,13 +123,12 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
 
     helping: list[Future] = []
     try:
-        # After the main thread has ended, or if no thread can start, perhaps with the call in the
-        # queue, ``submit`` fails.
+        # ``submit`` fails after the main thread, or where no thread can start: the call may wait.
         with suppress(RuntimeError):
             for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
                 ticket: Future = Future()
                 helping.append(ticket)
-                _get_pool().submit(copy_context().run, _help, ticket, make_calls)
+                get_pool().submit(copy_context().run, _help, ticket, make_calls)
         make_calls()
     except BaseException as error:  # Ctrl-C: no call begins any more
         errors[-1] = error
@@ -153,12 +149,10 @@ def _help(ticket: Future, make_calls: Callable[[], None]) -> None:
             ticket.set_result(None)
 
 
-def _get_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(count_cores(), "oklnumba")
-        return _pool
+@functools.cache
+def get_pool() -> ThreadPoolExecutor:
+    """Return the threads of this process."""
+    return ThreadPoolExecutor(count_cores(), "oklnumba")
 
 
 # ---- threads of BLAS ----

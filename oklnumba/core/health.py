@@ -11,12 +11,7 @@ import numpy as np
 
 from oklnumba.core.checks import warn
 from oklnumba.core.display import repr_fields
-from oklnumba.hot.primitives.linalg import (
-    solve_lower,
-    solve_lower_transposed,
-    solve_upper,
-    solve_upper_transposed,
-)
+from oklnumba.hot.primitives import linalg
 
 UNIT = 2.0**-53  # relative rounding of one operation
 FEWEST_DIGITS = 6.0  # with fewer ``health`` warns
@@ -53,8 +48,7 @@ class Health(NamedTuple):
     condition : float or None
         Largest over smallest eigenvalue of the matrix that is solved with, by power iterations on
         its factor: at most the truth up to rounding, and, for m rows, at least a ninth of it with
-        probability 1 - 3e-5 sqrt(m) over the start (Dixon 1983). 1 for learners that solve
-        nothing; None before any data.
+        probability 1 - 3e-5 sqrt(m) over the start (Dixon 1983). 1 where nothing is solved.
     digits : float or None
         Decimal digits left of a forecast for inputs like those so far, relative to the largest
         label: -log10 of the rounding of a solve at the present solution. Between
@@ -62,8 +56,7 @@ class Health(NamedTuple):
     weakest : str
         The matrix or member with the fewest digits; "" where nothing is solved.
     recent_loss, loss_before : float or None
-        Of ``Monitored``, as what follows: mean loss of its last ``recent`` rounds, and of all
-        before.
+        Of ``Monitored``, as what follows: mean loss of its last ``recent`` rounds, and before.
     outliers, out_of_range : float or None
         Share of the last labels that are more than 100 median deviations from their median, and of
         the last rows with an input below or above all that came before.
@@ -93,10 +86,8 @@ def summarise(rounds: int, parts: list[Part]) -> Health:
         return Health(rounds)
     worst = min(parts, key=lambda part: part.digits)
     if worst.digits < FEWEST_DIGITS:
-        warn(
-            f"{worst.digits:.1f} of 16 digits are left of the forecasts after {rounds} rounds "
-            f"({worst.matrix}: condition {worst.condition:.2g}); {worst.remedy}"
-        )
+        left = f"{worst.digits:.1f} of 16 digits are left of the forecasts after {rounds} rounds"
+        warn(f"{left} ({worst.matrix}: condition {worst.condition:.2g}); {worst.remedy}")
     return Health(rounds, max(part.condition for part in parts), worst.digits, worst.matrix)
 
 
@@ -126,13 +117,15 @@ class Factored:
     def solve(self, v: np.ndarray) -> np.ndarray:
         """Return the inverse times v."""
         v = v.copy()
-        (solve_lower if self.lower else solve_upper_transposed)(self.factor, v, self.m)
+        solve = linalg.solve_lower if self.lower else linalg.solve_upper_transposed
+        solve(self.factor, v, self.m)
         return self.half_solve(v / self.scales)
 
     def half_solve(self, v: np.ndarray) -> np.ndarray:
         """Return R^-1 v or L'^-1 v."""
         v = v[: self.m].copy()
-        (solve_lower_transposed if self.lower else solve_upper)(self.factor, v, self.m)
+        solve = linalg.solve_lower_transposed if self.lower else linalg.solve_upper
+        solve(self.factor, v, self.m)
         return v
 
 

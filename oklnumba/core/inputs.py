@@ -6,7 +6,7 @@ read column by column. Sparse rows become dense one block at a time.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ FOR_DATES = (
     "hour or the weekday"
 )
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
+BY_DECIMAL = " pass decimal=',' (--decimal ,)"
+BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 LONGEST = 200  # characters of columns in a message
 NONE = np.array(None)
@@ -92,10 +94,8 @@ def as_point(
     array = as_floats(x, name)
     if array.ndim != 1:
         cure = "for many points use predict(X) and partial_fit(X, y)" if array.ndim else "use [x]"
-        raise ValueError(
-            f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
-            + f"; {cure}" * (name == "x")
-        )
+        said = f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
+        raise ValueError(said + f"; {cure}" * (name == "x"))
     _check_shape((1, len(array)), width, name)
     refuse_not_finite(array[None, :], name, x, gaps=schema.gaps if schema else 0)
     point = np.array(array[None, :], order="C")
@@ -113,20 +113,16 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
 
 def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: int = 1) -> None:
     if len(shape) != 2:
-        cure = f"np.reshape({name}, (len({name}), -1))"
+        make = f"np.reshape({name}"
+        cure = f"{make}, (len({name}), -1))"
         if len(shape) < 2:
-            one = f"np.reshape({name}, (1, -1)) for one point"
-            cure = f"{one}, np.reshape({name}, (-1, 1)) for one feature"
-        raise ValueError(
-            f"{name} must be 2-D, one row per round, but has shape {shape}; use {cure}"
-        )
+            cure = f"{make}, (1, -1)) for one point, {make}, (-1, 1)) for one feature"
+        raise ValueError(f"{name} must be 2-D, one row per round, but has shape {shape}: {cure}")
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
     if width is not None and shape[1] != width:
-        raise ValueError(
-            f"{name} has {shape[1]} columns, but the data so far had {width}; "
-            f"pass {width} columns, or start afresh with {shape[1]}"
-        )
+        so_far = f"but the data so far had {width}; pass {width} columns"
+        raise ValueError(f"{name} has {shape[1]} columns, {so_far}")
 
 
 def refuse_not_finite(
@@ -134,8 +130,7 @@ def refuse_not_finite(
 ) -> None:
     """Raise at the first NaN or infinity.
 
-    given : the user's object, or names of columns; row : the number of the first row; gaps : first
-    columns that may have NaN.
+    given : the user's object, or names of columns; row : of the first; gaps : as in as_inputs.
     """
     if gaps:
         array = array.copy()
@@ -194,14 +189,12 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     if kind.startswith("bool"):
         array = 2.0 * array - 1.0
     if classes:
-        outside = (array != 1.0) & (array != -1.0)
+        outside = np.abs(array) != 1.0
         if outside.any():
             row = int(np.argmax(outside))
-            raise ValueError(
-                f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1; "
-                "map the two classes to them (0 and 1 by y = 2 * np.asarray(y) - 1), or, for a "
-                "regression, use a learner with loss='squared'"
-            )
+            fault = f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1"
+            cure = "y = 2 * np.asarray(y) - 1 makes them of 0 and 1"
+            raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 
 
@@ -238,7 +231,7 @@ def as_label_array(values: Any) -> np.ndarray:
         return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # pandas' have masks too
         return np.where(np.ma.getmaskarray(values), NONE, values.data)
-    if _is_column(values) and hasattr(values, "isna"):
+    if hasattr(values, "isna") and not is_frame(values):  # a column of pandas
         if values.dtype == object or not isinstance(values.dtype, np.dtype):
             return values.to_numpy(dtype=object, na_value=None)
     try:
@@ -262,15 +255,35 @@ def find_labels(y: np.ndarray) -> np.ndarray:
     return is_label.any(axis=tuple(range(1, y.ndim)))
 
 
+def encode_labels(
+    labels: np.ndarray, classes: Sequence[Any], name: str = "y", row: int = 0, hint: str = ""
+) -> np.ndarray:
+    """Return labels as a learner takes them, two classes as -1 and +1; ValueError for others.
+
+    A missing one is NaN, or None among several classes. row : the number of the first.
+    """
+    missing = ~find_labels(labels)
+    is_class = np.any([labels == value for value in classes], axis=0) | missing
+    if not is_class.all():
+        at = int(np.argmin(is_class))
+        fault = f"{name} has {labels.tolist()[at]!r} at row {row + at}"
+        raise ValueError(f"{fault}, which is not one of the classes {list(classes)}{hint}")
+    if len(classes) == 2:
+        signs = np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
+        return signs.view(Signs)
+    if missing.any():
+        return np.where(missing, NONE, labels)
+    return labels.astype(np.array(classes).dtype)
+
+
 def refuse_beyond(y: np.ndarray, bound: float, name: str, why: str) -> None:
     """Raise if a label is outside [-bound, bound]; ``name`` is the hyper-parameter of the bound."""
     outside = np.abs(y) > bound
     if outside.any():
         row = int(np.argmax(outside))
-        raise ValueError(
-            f"y has {float(y[row])!r} at row {row}, outside [-{name}, {name}] with {name} = "
-            f"{bound!r}, {why}; raise {name} or scale the labels"
-        )
+        fault = f"y has {float(y[row])!r} at row {row}, outside [-{name}, {name}]"
+        cure = f"raise {name} or scale the labels"
+        raise ValueError(f"{fault} with {name} = {bound!r}, {why}; {cure}")
 
 
 # ---- anything to floats ----
@@ -281,14 +294,12 @@ def as_floats(values: Any, name: str) -> np.ndarray:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     if is_sparse(values):
-        flat = ".ravel()" if name == "y" else ""
-        raise ValueError(
-            f"{name} is sparse, where dense numbers are needed: pass {name}.toarray(){flat}"
-        )
-    if _is_column(values):
-        return column_as_floats(values, name)
+        cure = f"{name}.toarray()" + ".ravel()" * (name == "y")
+        raise ValueError(f"{name} is sparse, where dense numbers are needed: pass {cure}")
     if is_frame(values):
         return _frame_as_floats(values, name)
+    if hasattr(values, "to_numpy"):
+        return column_as_floats(values, name)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
@@ -301,22 +312,17 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{name} must hold real numbers in a rectangular array; {_advise(values, name)}"
-        ) from None
+        cure = _advise(values, name)
+        raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
 
 def _advise(values: Any, name: str) -> str:
-    """Return what to do about values that are not an array of numbers."""
     if values is None:
         return f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
-    if isinstance(values, dict):
-        if name == "x":
-            return "it is a dict, but the learner was taught numbers without names: pass numbers"
-        is_row = not any(map(np.ndim, values.values()))
-        return f"dicts go into a frame, such as pandas.DataFrame({f'[{name}]' if is_row else name})"
-    if isinstance(values, list) and isinstance(values[0], dict):
-        return f"dicts go into a frame, such as pandas.DataFrame({name})"
+    if isinstance(values, dict) and name == "x":
+        return "it is a dict, but the learner was taught numbers without names: pass numbers"
+    if isinstance(values, dict) or isinstance(values, list) and isinstance(values[0], dict):
+        return f"dicts become frames: pandas.DataFrame({name}), of a row pandas.DataFrame([{name}])"
     if hasattr(values, "__next__"):
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
     if are_numbers(values):
@@ -343,11 +349,6 @@ def are_numbers(texts: Any) -> bool:
 def is_frame(values: Any) -> bool:
     """Say whether a value is a table with named columns: of pandas, polars, Arrow and the like."""
     return hasattr(type(values), "columns")
-
-
-def _is_column(values: Any) -> bool:
-    """Say whether a value is one column of a table, or an Arrow array."""
-    return hasattr(values, "to_numpy") and not is_frame(values)
 
 
 def column_names(frame: Any) -> list[Any]:
@@ -408,10 +409,8 @@ def column_as_floats(column: Any, where: str) -> np.ndarray:
 
 
 def _describe(column: Any, dtype: str, where: str) -> str:
-    """Return what a column that does not hold numbers holds, and what to do about it."""
-    advice, values = ENCODE, np.asarray(column)[:LOOK_ROWS].tolist()
-    if where == "y":
-        advice = f"; {FOR_CLASSES}"
+    advice = f"; {FOR_CLASSES}" if where == "y" else ENCODE
+    values = np.asarray(column)[:LOOK_ROWS].tolist()
     if dtype.startswith(("timedelta", "duration")):
         dtype = "durations (their numbers are column.dt.total_seconds())"
     elif dtype.startswith(("date", "timestamp")):
@@ -425,18 +424,14 @@ def _describe(column: Any, dtype: str, where: str) -> str:
         return f"{dtype}, not real numbers{advice}"
     row, text = next(iter((odd or texts).items()))
     plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
+    has_points = any("." in one for one in odd.values())
     if not odd:
         advice = f"; {FOR_TEXTS}"
     elif all(map(THOUSANDS.fullmatch, odd.values())):
-        advice = "; where commas are of thousands okl.stream(pandas.read_csv(path, thousands=','), "
-        advice += "label=...) reads them"
-        if not any("." in one for one in odd.values()):
-            advice += "; where they are decimal pass decimal=',' (--decimal ,)"
+        advice = BY_PANDAS.format("thousands=','")
+        advice += "" if has_points else f"; where commas are decimal{BY_DECIMAL}"
     elif len(plain) == len(odd) and are_numbers(plain):
-        advice = "; pass decimal=',' (--decimal ,)"
-        if any("." in one for one in odd.values()):  # as in 1.234,56
-            advice = "; okl.stream(pandas.read_csv(path, decimal=',', thousands='.'), label=...) "
-            advice += "reads them, with the delimiter as sep="
+        advice = BY_PANDAS.format("decimal=',', thousands='.'") if has_points else f";{BY_DECIMAL}"
     elif 2 * (len(texts) + sum(isinstance(v, int | float) and v == v for v in part)) < len(part):
         advice = f", and nothing in most rows{advice}"
     elif 2 * len(odd) < len(part):
@@ -475,18 +470,15 @@ def count_block_rows(d: int, most: int) -> int:
 def scale_columns(X: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
     """Return X * scales, (n, d), as the metric of a kernel has it; None: X itself."""
     if scales is not None and X.shape[1] != len(scales):
-        raise ValueError(
-            f"X has {X.shape[1]} columns, but the kernel's metric has {len(scales)} scales; give "
-            "okl.Metric one scale for each column"
-        )
+        fault = f"X has {X.shape[1]} columns, but the kernel's metric has {len(scales)} scales"
+        raise ValueError(f"{fault}; give okl.Metric one scale for each column")
     return X if scales is None else X * scales
 
 
 def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of at most ``most`` rows, and these rows of X: views, or dense copies if sparse.
 
-    X comes from ``as_rows``. Dense and sparse rows are cut alike, so that both give the same bits
-    where BLAS takes a block at once.
+    X comes from ``as_rows``. Sparse rows are cut as dense ones, so that BLAS gives the same bits.
     """
     n, d = X.shape
     most = count_block_rows(d, most)

@@ -53,23 +53,13 @@ def field_with(check: Check, default: T, optional: bool = False) -> T:
     return field(default=default, metadata={"check": check, "optional": optional})
 
 
-class Declaration:
-    """``field_with`` of one check: ``lam: float = positive(1.0)``."""
-
-    def __init__(self, check: Check) -> None:
-        self.check = check
-
-    def __call__(self, default: T, optional: bool = False) -> T:
-        """Declare a hyper-parameter."""
-        return field_with(self.check, default, optional)
-
-
-positive = Declaration(checks.require_positive)
-nonnegative = Declaration(checks.require_nonnegative)
-width = Declaration(checks.require_width)  # of a kernel: its square does not overflow
-discount_factor = Declaration(checks.require_discount)
-random_seed = Declaration(checks.require_seed)
-flag = Declaration(checks.require_flag)
+# As in ``lam: float = positive(1.0)``.
+positive = partial(field_with, checks.require_positive)
+nonnegative = partial(field_with, checks.require_nonnegative)
+width = partial(field_with, checks.require_width)  # of a kernel: its square does not overflow
+discount_factor = partial(field_with, checks.require_discount)
+random_seed = partial(field_with, checks.require_seed)
+flag = partial(field_with, checks.require_flag)
 
 
 def field_in(interval: str, default: T) -> T:
@@ -165,8 +155,8 @@ class Params:
                 raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
             if inner:
                 nested.setdefault(outer, {})[inner] = value
-        undo: list[tuple[Params, dict[str, Any]]]
-        undo = [(self, {name: getattr(self, name) for name in direct})]
+        objects = self, *self.get_params().values(), *direct.values()
+        undo = [(one, one.get_params(deep=False)) for one in objects if isinstance(one, Params)]
         try:
             for name, value in direct.items():
                 setattr(self, name, value)
@@ -174,7 +164,6 @@ class Params:
                 one = getattr(self, outer)
                 if not isinstance(one, Params):
                     raise ValueError(f"{outer}={repr_short(one)} has no hyper-parameters")
-                undo.append((one, one.get_params(deep=False)))
                 one.set_params(**inner_params)
             self._checked_params()
         except BaseException:
@@ -241,9 +230,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if checks.as_number(value) is not None:  # a fraction or a decimal
         return float(value)
     raise ValueError(
-        f"cannot save a hyper-parameter that is {repr_type(value)}; "
-        "files hold numbers, strings, arrays, lists and objects of oklnumba; with others, also "
-        "functions that a module defines (no lambda), pickle.dump(learner, file) saves the learner"
+        f"cannot save a hyper-parameter that is {repr_type(value)}, only numbers, texts, arrays, "
+        "lists and objects of oklnumba; pickle.dump(learner, file) saves others too (no lambda)"
     )
 
 

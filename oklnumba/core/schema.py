@@ -1,7 +1,6 @@
 """What a row means: the names of its columns, the values of encoded columns, the classes.
 
-The first rows with names give the schema, by which every later row is read. Arrays have no names
-and are used as they are.
+The first rows with names give the schema, by which every later row is read. Arrays have none.
 """
 
 import re
@@ -101,8 +100,6 @@ class Schema:
         parts += [f"{name}={value!r}" for name, value in told.items() if value is not None]
         return f"Schema({', '.join(parts)})"
 
-    # ---- files ----
-
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON data."""
         return {name: value for name, value in asdict(self).items() if name != "_warned"}
@@ -112,13 +109,10 @@ class Schema:
         """Return what ``to_json`` wrote; None of None."""
         if data is None:
             return None
-        tuples = {name: tuple(v) for name, v in data.items() if isinstance(v, list)}
-        made: dict[str, Any] = {"past": tuple(map(tuple, data.get("past", ())))}
+        plain = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
         for one in ("categories", "dates"):
-            made[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
-        return cls(**data | tuples | made)
-
-    # ---- rows ----
+            plain[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
+        return cls(**plain | {"past": tuple(map(tuple, data.get("past", ())))})
 
     def arrange(self, X: Any) -> Any:
         """Return the columns of X that a row needs, in order: a frame, or numbers by ``stack``.
@@ -127,7 +121,7 @@ class Schema:
         """
         if not (columns := column_names(X)) or not self.needed:
             return X
-        plain = tuple(plain_name(one) for one in columns)
+        plain = tuple(map(str, columns))
         if plain == self.columns and is_frame(X):
             return X
         given = dict(zip(plain, columns, strict=True))
@@ -193,10 +187,10 @@ class Schema:
             if most or len(others) and not rare and name not in self._warned:
                 self._warned.add(name)
                 share = f" in {len(others)} of {rows} rows" * most
+                new, taught = texts[int(others[0])].as_py(), list_names(values)
                 warn(
-                    f"column {name!r} has {texts[int(others[0])].as_py()!r}{share}, which is not "
-                    f"among the values that the learner was taught: {list_names(values)}. Such "
-                    "values count as other: they are 0 in all columns of that name"
+                    f"column {name!r} has {new!r}{share}, which is not among the values that the "
+                    f"learner was taught: {taught}. Such values count as other: 0 in its columns"
                 )
         return hot
 
@@ -210,14 +204,10 @@ class Schema:
         if faults:
             hint = suggest(str(unknown[0]), map(str, missing)) if unknown else ""
             if unknown and not missing and what not in ("X", "x"):
-                hint = (
-                    f"leave such columns out (drop={unknown[:1]}, --drop {unknown[0]}) or say that "
-                    f"they are the labels (label={unknown[0]!r}, --label {unknown[0]}); "
-                )
+                hint = f"leave such columns out (drop={unknown[:1]}, --drop {unknown[0]}) or say "
+                hint += f"that they are the labels (label={unknown[0]!r}, --label {unknown[0]}); "
             said, names = " and ".join(faults), list_names(self.needed)
             raise ValueError(f"{what} {said}; {hint}the learner was taught {names}")
-
-    # ---- labels ----
 
     def as_signs(self, y: Any) -> Any:
         """Return labels as -1 and +1 where there are two classes, which -1 and +1 may stand for."""
@@ -228,41 +218,13 @@ class Schema:
         signs = (values == 1) | (values == -1) | ~find_labels(values)
         if first not in (1, "1", "1.0") and second not in (-1, "-1", "-1.0") and np.all(signs):
             return y
-        return encode_labels(values, classes, hint=", which this learner was taught")
-
-
-def encode_labels(
-    labels: np.ndarray, classes: Sequence[Any], name: str = "y", row: int = 0, hint: str = ""
-) -> np.ndarray:
-    """Return labels as a learner takes them, two classes as -1 and +1; ValueError for others.
-
-    A missing one is NaN, or None among several classes. row : the number of the first.
-    """
-    missing = ~find_labels(labels)
-    is_class = np.any([labels == value for value in classes], axis=0) | missing
-    if not is_class.all():
-        at = int(np.argmin(is_class))
-        raise ValueError(
-            f"{name} has {labels.tolist()[at]!r} at row {row + at}, which is not one of the "
-            f"classes {list(classes)}{hint}"
-        )
-    if len(classes) == 2:
-        signs = np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
-        return signs.view(inputs.Signs)
-    if missing.any():
-        return np.where(missing, NONE, labels)
-    return labels.astype(np.array(classes).dtype)
+        return inputs.encode_labels(values, classes, hint=", which this learner was taught")
 
 
 def schema_of(X: Any) -> Schema | None:
     """Return the schema of a frame, a dict or a series with names; None for anything else."""
-    names = tuple(plain_name(one) for one in column_names(X))
+    names = tuple(map(str, column_names(X)))
     return Schema(names) if names else None
-
-
-def plain_name(name: Any) -> str:
-    """Return the name of a column as a text, which files and JSON have."""
-    return name if type(name) is str else str(name)
 
 
 def is_missing(value: Any) -> bool:
@@ -294,12 +256,10 @@ def as_named_numbers(
     if gaps:
         values = [nan if is_missing(one) else one for one in values]
     for value, name in zip(values, names, strict=True):
-        if gaps and value is nan:
-            continue
         # Most values are floats: the general check is slower.
         if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
             continue
-        if not number(value):
+        if not (number(value) or gaps and value is nan):
             what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"
             raise ValueError(what + cure(value, name))
     return np.array(values, dtype=np.float64)
@@ -358,10 +318,8 @@ def split_dates(values: Any, name: Any, parts: Sequence[str] = HOURLY) -> np.nda
     try:
         times = array.cast(arrow.timestamp("us", zone), safe=False)
     except ValueError as error:
-        raise ValueError(
-            f"column {name!r} has other texts than dates such as {A_DATE} ({error}); dates that "
-            "are written in another way go into a frame, by pandas.to_datetime"
-        ) from error
+        fault = f"column {name!r} has other texts than dates such as {A_DATE} ({error})"
+        raise ValueError(f"{fault}; pandas.to_datetime reads other dates, in a frame") from error
     times = times.to_numpy(zero_copy_only=False)
     days, day = times.astype("M8[D]"), np.timedelta64(1, "D")
     found = {

@@ -37,8 +37,7 @@ class State(Generic[StateT, WorkT]):
     """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
 
     A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
-    ``_work`` is made again whenever the state grows. ``_fault`` is set before a state changes and
-    cleared after, so an interrupted learner refuses to go on.
+    ``_work`` is made again whenever the state grows. ``_fault`` is set while a state changes.
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
@@ -73,7 +72,6 @@ class State(Generic[StateT, WorkT]):
         return self
 
     def _clear(self) -> None:
-        """Remove everything but the hyper-parameters."""
         others = ("_lock", "_sklearn", "_parent_callback")  # scikit-learn's attributes stay
         for name in list(vars(self)):
             if name.endswith("_") or (name.startswith("_") and not name.startswith(others)):
@@ -93,10 +91,9 @@ class State(Generic[StateT, WorkT]):
         axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
         own = axes - self._SHARES_ROOM.keys()
         rooms = {axis: 0 for axis in own if isinstance(axis, int)}
-        zeros = {
-            name: arrays.make_array(one, self._find_shape(one, rooms))
-            for name, one in self._arrays_declared.items()
-        }
+        zeros = {}
+        for name, one in self._arrays_declared.items():
+            zeros[name] = arrays.make_array(one, self._find_shape(one, rooms))
         if "counts" in zeros:
             self._counts = zeros["counts"]
         self._exchange(arrays.build(self._layout, zeros), rooms)
@@ -127,7 +124,6 @@ class State(Generic[StateT, WorkT]):
             self._exchange(self._grow(rooms), rooms)
 
     def _grow(self, rooms: dict[int, int]) -> StateT:
-        """Return the state with this room."""
         self._settle()
         grown = arrays.list_arrays(self._state)
         for name, one in self._arrays_declared.items():
@@ -191,14 +187,13 @@ class State(Generic[StateT, WorkT]):
         for name, whole in self._list_saved().items():
             marks, part = self._arrays_declared[name].marks, self._cut(name, whole)
             if LOWER in marks:
-                part = np.concatenate([[], *arrays.lower_rows(part)])
+                part = part[np.tri(len(part), dtype=bool)]  # row after row
             if UNBOUNDED not in marks and not np.isfinite(part).all():
-                raise FloatingPointError(
-                    f"array {name!r} of this {type(self).__name__} is not finite; scale the inputs "
-                    "and labels, then reset() and start again"
-                )
+                fault = f"array {name!r} of this {type(self).__name__} is not finite"
+                raise FloatingPointError(f"{fault}; scale the inputs and labels after reset()")
             if UPPER in marks:
-                part = arrays.pack_triangle(whole, part.shape[-1])
+                rows = arrays.triangle_rows(whole, part.shape[-1])
+                part = np.concatenate([np.empty((*whole.shape[:-2], 0)), *rows], axis=-1)
             contents[name] = part
         return contents | {name: coins.state() for name, coins in self._list_coins().items()}
 
@@ -227,9 +222,9 @@ class State(Generic[StateT, WorkT]):
     def _write(self, name: str, array: np.ndarray, value: Any) -> None:
         declared, part = self._arrays_declared[name], self._cut(name, array)
         if UPPER in declared.marks:
-            arrays.unpack_triangle(array, part.shape[-1], value)
+            arrays.write_triangle(array, part.shape[-1], value)
         elif LOWER in declared.marks:
-            arrays.write_lower_rows(part, value)
+            part[np.tri(len(part), dtype=bool)] = value
         else:
             arrays.write_array(name, declared, part, value)
 

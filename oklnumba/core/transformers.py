@@ -16,8 +16,7 @@ from oklnumba.core.checks import require_choice, require_list
 class Transformer:
     """Base of feature maps, samplers and the standardizer, which are steps of pipelines.
 
-    A subclass has ``fit``, ``transform`` decorated by ``in_frames``, and ``_names_out(columns)``,
-    which returns the names of the features.
+    A subclass has ``fit``, ``transform`` decorated by ``in_frames``, and ``_names_out(columns)``.
 
     Attributes
     ----------
@@ -49,14 +48,10 @@ class Transformer:
         else:
             columns = require_list("input_features", input_features, "a list of column names")
         if fitted is not None and columns != list(fitted):
-            raise ValueError(
-                f"input_features is not equal to feature_names_in_, {list(fitted)}; leave it out"
-            )
+            raise ValueError(f"input_features is not equal to feature_names_in_, {list(fitted)}")
         if count is not None and len(columns) != count:
-            raise ValueError(
-                f"input_features should have length equal to number of features ({count}), "
-                f"got {len(columns)}"
-            )
+            what = f"have length equal to number of features ({count}), got {len(columns)}"
+            raise ValueError(f"input_features should {what}")
         return np.array(self._names_out(columns), dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -73,11 +68,9 @@ class Transformer:
     def _remember_columns(self, X: Any, d: int) -> None:
         """Store the width and the column names of data that passed the checks."""
         self.n_features_in_ = d
-        names = _get_column_names(X)
-        if names is not None:
+        vars(self).pop("feature_names_in_", None)
+        if names := _get_column_names(X):
             self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _compare_columns(self, X: Any) -> None:
         """Raise the errors of scikit-learn if X has other columns than the data of ``fit``."""
@@ -86,10 +79,8 @@ class Transformer:
             raise ValueError(_describe_difference(names, list(fitted)))
         count, width = getattr(self, "n_features_in_", None), _get_width(X)
         if count is not None and width and width != count:
-            raise ValueError(
-                f"X has {width} features, but {type(self).__name__} is expecting {count} features "
-                f"as input; pass {count} columns, or call fit to start afresh"
-            )
+            needs = f"{type(self).__name__} is expecting {count} features as input"
+            raise ValueError(f"X has {width} features, but {needs}; call fit to start afresh")
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self._requires_fit or hasattr(self, "n_features_in_")

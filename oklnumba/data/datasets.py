@@ -1,7 +1,6 @@
 """Named data sets: find, download, check, scale and permute.
 
-A name always stands for the same numbers: the arrays are compared with originals.toml
-before `load` returns them. Sources, in this order:
+A name stands for the same numbers: `load` compares with originals.toml. Sources, in this order:
 
 1. the folder in the environment variable ``OKLNUMBA_DATA`` (files ``NAME.npz``);
 2. the cache: ``OKLNUMBA_CACHE``, else ``XDG_CACHE_HOME/oklnumba``, else ``~/.cache/oklnumba``;
@@ -9,8 +8,7 @@ before `load` returns them. Sources, in this order:
 4. the public original, which is downloaded, checked and put into the cache; this needs
    ``pip install pooch scikit-learn``.
 
-An archive holds ``X`` (float32, or uint8 if that is exact), ``y`` (int8 labels -1 and +1, or
-float32 targets) and ``n_train``.
+A file holds ``X`` (float32, or uint8 if exact), ``y`` (int8 -1 and +1, or float32) and ``n_train``.
 """
 
 import hashlib
@@ -26,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oklnumba.components.scaling import Standardizer
-from oklnumba.core.checks import as_float, repr_short, require, require_seed, suggest
+from oklnumba.core import checks
 from oklnumba.core.inputs import as_numbers, cut_blocks
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
@@ -124,7 +122,7 @@ def how_to_get(name: str) -> str:
 def load(
     name: str, scale: tuple[float, float] | str | None = (-1, 1), permute: int | None = None
 ) -> Dataset:
-    """Load a data set by name.
+    """Load a data set by name, with new arrays ("higgs" takes 3.8 GB while it loads).
 
     Parameters
     ----------
@@ -140,11 +138,6 @@ def load(
         Seed of a permutation of all rows, train and test rows together. Sets sorted by class
         (cod-rna, w8a, magic04, spambase, svmguide3) need one before an online run.
 
-    Returns
-    -------
-    Dataset
-        Its arrays are new; change them as you like. "higgs" takes 3.8 GB while it loads.
-
     Examples
     --------
     >>> data = okl.datasets.load("mushrooms", scale=(0, 1), permute=0)
@@ -156,10 +149,10 @@ def load(
     spec = _get_spec(name)
     past = isinstance(scale, str) and scale == "past"
     if scale is not None and not past:
-        require(np.shape(scale) == (2,), "scale", scale, "a pair (lo, hi), 'past' or None")
+        checks.require(np.shape(scale) == (2,), "scale", scale, "a pair (lo, hi), 'past' or None")
         scale = _as_range(*scale)
     if permute is not None:
-        permute = require_seed("permute", permute)
+        permute = checks.require_seed("permute", permute)
     X, y = read(name)
     if permute is not None:  # before the cast to float64, where a copy is half as large
         order = np.random.default_rng(permute).permutation(len(y))
@@ -177,8 +170,7 @@ def load(
 def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np.float64]:
     """Scale linearly so that the smallest value becomes `lo` and the largest `hi`, exactly.
 
-    Each column of a 2-D array is scaled by itself. A constant one becomes 0 if lo <= 0 <= hi, else
-    lo.
+    Each column of a 2-D array by itself. A constant one becomes 0 if lo <= 0 <= hi, else lo.
 
     Examples
     --------
@@ -187,8 +179,7 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
     """
     lo, hi = _as_range(lo, hi)
     out = np.array(as_numbers(values, "values"), order="C")
-    if out.ndim not in (1, 2) or out.size == 0:
-        raise ValueError(f"values must be a non-empty 1-D or 2-D array, got shape {out.shape}")
+    checks.require(out.ndim in (1, 2) and out.size > 0, "values", out, "non-empty, 1-D or 2-D")
     _rescale(out, lo, hi)
     return out
 
@@ -211,11 +202,8 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
 
 
 def _as_range(lo: float, hi: float) -> tuple[float, float]:
-    low, high = as_float(lo), as_float(hi)
-    if not (low < high and high - low < np.inf):
-        raise ValueError(
-            f"the range needs finite lo < hi, got lo={repr_short(lo)}, hi={repr_short(hi)}"
-        )
+    low, high = checks.as_float(lo), checks.as_float(hi)
+    checks.require(low < high and high - low < np.inf, "the range", (lo, hi), "finite, lo < hi")
     return low, high
 
 
@@ -224,8 +212,8 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
-        hint, known = suggest(str(name), names()), ", ".join(names())
-        raise ValueError(f"unknown data set {repr_short(name)}; {hint}there are: {known}")
+        hint, known = checks.suggest(str(name), names()), ", ".join(names())
+        raise ValueError(f"unknown data set {checks.repr_short(name)}; {hint}there are: {known}")
     return SPECS[name]
 
 
@@ -236,7 +224,6 @@ def _get_cache_folder() -> Path:
 
 
 def _list_places(name: str) -> list[Path]:
-    """Return the files that may hold a set, in order."""
     folders = [_get_cache_folder(), BUNDLED]
     if given := os.environ.get("OKLNUMBA_DATA"):
         folders.insert(0, Path(given).expanduser())
@@ -256,9 +243,8 @@ def read(name: str) -> tuple[NDArray, NDArray]:
                     X, y = archive["X"], archive["y"]
                 _check_content(spec, X, y)
             except Exception as err:  # a damaged archive can raise nearly anything
-                raise ValueError(
-                    f"{path} is damaged or not this data set ({err}): delete or replace it"
-                ) from err
+                fault = f"{path} is damaged or not this data set ({err})"
+                raise ValueError(f"{fault}: delete or replace it") from err
             return X, y
     folders = ", ".join(str(path.parent) for path in places)
     return _fetch(name, spec, f"data set {name!r} is in none of {folders}.")
@@ -296,14 +282,9 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
     if not spec.urls:
         raise FileNotFoundError(f"{missing} No original is public: {how_to_get(name)}")
     by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
-    try:
-        import pooch
-        import sklearn.datasets  # noqa: F401  (or the error would come after the download)
-    except ImportError as err:
-        extra = "pip install pooch scikit-learn"
-        raise FileNotFoundError(
-            f"{missing} Downloading it needs {err.name}: {extra}; or {by_hand}."
-        ) from err
+    what = f"{missing} Download it (or {by_hand})"
+    pooch = checks.import_optional("pooch", what)
+    checks.import_optional("sklearn.datasets", what)  # or the error would come after the download
     cache, urls = _get_cache_folder(), " + ".join(spec.urls)
     download = pooch.HTTPDownloader(progressbar=True, chunk_size=2**20, timeout=60)
     try:
@@ -317,18 +298,15 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
                 X, y = parse(spec, paths)
                 _check_content(spec, X, y)
             except (ValueError, OSError, EOFError, zlib.error) as err:
-                raise ValueError(
-                    f"{urls} is not the original of {name!r} that this version expects: {err}. "
-                    f"Nothing was stored; try again, or {by_hand}."
-                ) from err
+                fault = f"{urls} is not the original of {name!r} that this version expects: {err}"
+                raise ValueError(f"{fault}. Nothing was stored; try again, or {by_hand}.") from err
             # Compression hardly shrinks measured floats, and slows down every load.
             np.savez(Path(work, "done.npz"), X=X, y=y, n_train=spec.n_train)
             os.replace(Path(work, "done.npz"), cache / f"{name}.npz")
     except OSError as err:
-        raise OSError(
-            f"{missing} The download of {urls} into {cache} failed: {err}. Try again, set "
-            f"OKLNUMBA_CACHE to another folder, or {by_hand}."
-        ) from err
+        fault = f"The download of {urls} into {cache} failed: {err}"
+        cure = f"Try again, set OKLNUMBA_CACHE to another folder, or {by_hand}"
+        raise OSError(f"{missing} {fault}. {cure}.") from err
     return X, y
 
 

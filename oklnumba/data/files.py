@@ -17,10 +17,9 @@ from typing import Any
 
 from oklnumba.core import checks
 
-SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".ipc": "ipc"}
-SUFFIXES |= {".arrow": "ipc", ".feather": "ipc", ".libsvm": "libsvm", ".svm": "libsvm"}
-SUFFIXES |= {".svmlight": "libsvm"}
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
+SUFFIXES = {f".{one}": one for one in FORMATS} | {".pq": "parquet", ".arrow": "ipc"}
+SUFFIXES |= {".feather": "ipc", ".svm": "libsvm", ".svmlight": "libsvm"}
 COMPRESSED = ".gz", ".bz2"
 PACKED = ".zip", ".xz", ".7z", ".zst"
 RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"
@@ -56,19 +55,14 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
                 path = _spool(pipe)
         paths.append(path)
     if "" in kinds or len(kinds) > 1:
-        raise ValueError(
-            f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format; pass format= "
-            f"(--format), one of {', '.join(FORMATS)}"
-        )
+        fault = f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format"
+        raise ValueError(f"{fault}; pass format= (--format), one of {', '.join(FORMATS)}")
     return paths, kinds.pop()
 
 
 def find_path(path: str | os.PathLike) -> Path:
     """Return a path, without ~ unless that is the name of a file."""
-    try:
-        return Path(path) if os.path.exists(path) else Path(path).expanduser()
-    except RuntimeError as error:  # ~user, who is unknown
-        raise FileNotFoundError(f"{path}: {error}") from error
+    return Path(path if os.path.exists(path) else os.path.expanduser(path))
 
 
 def _list_folder(folder: Path) -> list[Path]:
@@ -115,10 +109,8 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
         dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
-        raise ValueError(
-            f"{paths[0]}: the first line holds numbers ({', '.join(names[:4])}, ...), not names; "
-            "pass header=False (--no-header), and label by place, such as label=0"
-        )
+        fault = f"{paths[0]}: the first line holds numbers ({', '.join(names[:4])}, ...), not names"
+        raise ValueError(f"{fault}; pass header=False (--no-header), and places, such as label=0")
     return dataset
 
 
@@ -129,20 +121,18 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     if path.suffix in COMPRESSED:
         return
     if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
-        suffix = COMPRESSED[head[:1] == b"B"]
-        raise ValueError(f"{path} is compressed: its name must end in {suffix}")
+        raise ValueError(f"{path} is packed: its name must end in {COMPRESSED[head[:1] == b'B']}")
     if "encoding" not in reading:
         if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)  # its end may cut a character
         except UnicodeDecodeError:
-            hint = "pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
-            raise ValueError(f"{path} is not UTF-8: {hint}") from None
+            cure = "pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
+            raise ValueError(f"{path} is not UTF-8: {cure}") from None
     first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
     if "delimiter" not in reading and b";" in first and b"," not in first:
-        hint = "pass delimiter=';' (--delimiter ';')"
-        raise ValueError(f"{path} has ';' between its columns: {hint}")
+        raise ValueError(f"{path} has ';' between columns: pass delimiter=';' (--delimiter ';')")
 
 
 _spooled: list[Any] = []  # files that end with the process

@@ -1,7 +1,6 @@
 """Files as pairs (X, y) for ``okl.run``, in blocks of equal size.
 
-pyarrow.dataset reads Parquet, CSV and Arrow IPC files ahead, in its threads; scikit-learn reads
-LIBSVM files.
+pyarrow.dataset reads Parquet, CSV and Arrow files ahead, in its threads; scikit-learn reads LIBSVM.
 """
 
 from __future__ import annotations
@@ -19,17 +18,8 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, is_frame
-from oklnumba.core.schema import (
-    IMPUTE,
-    Schema,
-    as_texts,
-    encode_labels,
-    find_parts,
-    find_values,
-    list_names,
-    plain_name,
-)
+from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, encode_labels, is_frame
+from oklnumba.core.schema import IMPUTE, Schema, as_texts, find_parts, find_values, list_names
 from oklnumba.data.files import FORMATS, RENAME, find_path, list_files, naming, open_dataset
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
@@ -38,6 +28,7 @@ DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
+First = tuple[list[Any], np.ndarray | None]  # columns of texts, and labels
 Pieces = Iterator[tuple[str, Block]]  # the file, some rows of X and their labels
 
 
@@ -52,8 +43,7 @@ def stream(
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
     pyarrow reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
-    files all rows, as a sparse matrix). Each iteration starts from the beginning, so that a
-    checkpoint can replay its past.
+    files all rows, as a sparse matrix). Each iteration starts from the beginning.
 
     Parameters
     ----------
@@ -65,8 +55,7 @@ def stream(
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
         none: their label comes first. A missing label is NaN (None among several classes).
     columns : sequence of str or int, optional
-        Columns of X, in this order; only these are read. None: all but the label, ``drop`` and the
-        index of pandas.
+        Columns of X, in this order; only these are read. None: all but label, ``drop`` and index.
     encode : sequence of str or int
         Columns of texts or categories: after the others X has a column of 0 and 1 for each value in
         the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
@@ -134,7 +123,8 @@ def stream(
         raise ValueError(f"like says how columns are read: leave out {out}")
     if impute is not None:
         checks.require_choice("impute", impute, tuple(IMPUTE))
-    schema = Schema((), impute=impute) if like is None else _find_given_schema(like)
+    schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
+    checks.require(isinstance(schema, Schema), "like", like, "what was taught named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
     if is_frame(source):
@@ -151,19 +141,12 @@ def stream(
         return _load_libsvm(dataset, name, batch, schema)
     if not is_frame(source):
         names, index = dataset.schema.names, _find_index(dataset.schema)
-        first, read = partial(_first_of_files, dataset), partial(_read_table, dataset, name)
+        first, read = partial(_first_of_files, dataset, name), partial(_read_table, dataset, name)
     if like is None:
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
         schema = _match_schema(names, index, schema, label, drop)
     return Stream(name, read, schema, batch, dataset, like is None)
-
-
-def _find_given_schema(like: Any) -> Schema:
-    given: Any = like if isinstance(like, Schema) else getattr(like, "schema", None)
-    what = "a schema, or what was taught named columns"
-    checks.require(given is not None, "like", like, what)
-    return given
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
@@ -226,13 +209,11 @@ class Stream:
 
     def read_texts(self, column: str | int) -> Iterator[str | None]:
         """Yield the values of a column of files as they stand there; None for nulls."""
-        (name,) = _find_columns([column], self._dataset.schema.names, "id")
-        types = _choose_types(self._dataset, self._name, Schema((), {name: ()}))
-        parts = _scan(
-            self._dataset, self._name, types, [name],
-            lambda batch: batch[name].cast("string").to_pylist(),
-        )  # fmt: skip
-        return (text for part in parts for text in part[1])
+        data, name = self._dataset, self._name
+        (one,) = _find_columns([column], data.schema.names, "id")
+        types = _choose_types(data, name, Schema((), {one: ()}))
+        parts = _scan(data, name, types, [one], lambda part: part[one].cast("string"))
+        return (text for where, texts in parts for text in texts.to_pylist())
 
     def labels(self) -> Iterator[np.ndarray]:
         """Yield the labels of some rows at a time, as they are in the files."""
@@ -285,12 +266,9 @@ def _count_rows(d: int) -> int:
 
 
 def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema) -> Stream:
-    """Return the rows of LIBSVM files, which are loaded at once."""
     load = checks.import_optional("sklearn.datasets", "LIBSVM files").load_svmlight_files
-    try:
+    with naming(", ".join(map(str, paths))):
         parts = load([str(path) for path in paths], zero_based=True)
-    except ValueError as error:
-        raise ValueError(f"{', '.join(map(str, paths))}: {error}") from error
     rows, labels = parts[::2], parts[1::2]
     has_zero, columns = any((X.indices == 0).any() for X in rows), rows[0].shape[1]
     from_zero = schema.reading.get("zero_based", has_zero)
@@ -299,10 +277,8 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
     def read(schema: Schema) -> Pieces:
         width, first = schema.reading["width"], int(not schema.reading["zero_based"])
         if columns - first > width or (first and has_zero):
-            raise ValueError(
-                f"{name} has columns {int(not has_zero)} to {columns - 1}, which do not fit "
-                f"width={width}, zero_based={not first}"
-            )
+            found = f"{name} has columns {int(not has_zero)} to {columns - 1}"
+            raise ValueError(f"{found}, which do not fit width={width}, zero_based={not first}")
         more = (0, 0), (0, width + first - columns)
         return (
             (str(path), (np.pad(block[:, first:], more), y[part]))
@@ -321,10 +297,7 @@ def _find_schema(
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
     if label is None:
-        raise ValueError(
-            "name the column of the labels: label=... (--label), the columns are "
-            f"{list_names(names)}"
-        )
+        raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
     label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
@@ -335,69 +308,58 @@ def _find_schema(
     numbers = _leave_out(numbers, drop)
     every = [*numbers, *dates, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
-        raise ValueError(
-            f"columns must be others than the label, each once, not {every[:-1]}; a series without "
-            "inputs needs a column of zeros, or of what is known beforehand, such as the hour"
-        )
+        fault = f"columns must be others than the label, each once, not {every[:-1]}"
+        raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
     texts, labels = first([*encode, *dates], label if classes is None else None)
-    if labels is not None and labels.dtype.kind in "OU":
+    if labels is not None and labels.dtype.kind in "bOU":
         there = labels[inputs.find_labels(labels)].tolist()
-        if there and all(isinstance(one, bool) for one in there):
+        if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
             classes = (False, True)
         elif there and all(isinstance(one, str) for one in there):
             what = "the texts of two classes or more in the first rows"
             found = sorted({*there} - {""})
             classes = tuple(checks.require_different(f"column {label!r}", found, 2, what))
-    elif labels is not None and labels.dtype.kind == "b":
-        classes = (False, True)
     out = _leave_out(names, every)
-    plain, ignored = (tuple(map(plain_name, some)) for some in (numbers, out))
-    categories = {plain_name(one): find_values(texts.pop(0)) for one in encode}
-    parts = {plain_name(one): find_parts(texts.pop(0), one) for one in dates}
+    plain, ignored = (tuple(map(str, some)) for some in (numbers, out))
+    categories = {str(one): find_values(texts.pop(0)) for one in encode}
+    parts = {str(one): find_parts(texts.pop(0), one) for one in dates}
     return replace(
-        given, names=plain, categories=categories, dates=parts, label=plain_name(label),
+        given, names=plain, categories=categories, dates=parts, label=str(label),
         classes=classes, ignored=ignored,
     )  # fmt: skip
 
 
 def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
-    """Return the names but some."""
     out = set(some)
     return [one for one in names if one not in out]
 
 
-def _first_of_frame(
-    frame: Any, encode: list[Any], label: Any
-) -> tuple[list[Any], np.ndarray | None]:
+def _first_of_frame(frame: Any, encode: list[Any], label: Any) -> First:
     """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
     head = _slice(frame, 0, LOOK_ROWS)
     labels = None if label is None else _as_labels(head[label])
     return [as_texts(head[one], one) for one in encode], labels
 
 
-def _first_of_files(
-    dataset: Any, encode: list[str], label: str | None
-) -> tuple[list[Any], np.ndarray | None]:
-    """Return encoded columns of the first rows of files as texts, and the labels, if asked."""
+def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | None) -> First:
+    """Return what ``_first_of_frame`` does, of files."""
     labels = None
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
         head = dataset.scanner(columns=[label]).head(LOOK_ROWS * of_texts)
         labels = _as_labels(head[label])
-    types = _choose_types(dataset, "", Schema((), dict.fromkeys(encode, ())))
-    left, chunks = LOOK_ROWS * bool(encode), []
-
-    def make_texts(batch: Any) -> list[Any]:
-        part = batch.slice(0, left)
-        return [as_texts(part.column(one), one) for one in encode]
-
-    with closing(_scan(dataset, "", types, encode, make_texts)) as parts:
-        while left > 0 and (one := next(parts, None)):
-            chunks.append(one[1])
-            left -= len(one[1][0])
-    join = import_module("pyarrow").chunked_array
-    columns = zip(*chunks, strict=True) if chunks else [[]] * len(encode)
-    return [join(column, "string") for column in columns], labels
+    types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
+    join, rows = import_module("pyarrow").chunked_array, 0
+    texts: dict[str, list[Any]] = {one: [] for one in encode}
+    with closing(_scan(dataset, name, types, encode, lambda batch: batch)) as parts:
+        for where, batch in parts if encode else ():
+            part, rows = batch.slice(0, LOOK_ROWS - rows), rows + len(batch)
+            with naming(where):
+                for one in encode:
+                    texts[one].append(as_texts(part.column(one), one))
+            if rows >= LOOK_ROWS:
+                break
+    return [join(column, "string") for column in texts.values()], labels
 
 
 def _match_schema(
@@ -405,8 +367,8 @@ def _match_schema(
 ) -> Schema:
     """Return a learner's schema with the label and the columns to ignore of another source."""
     if label is not None:
-        schema = replace(schema, label=plain_name(_find_columns([label], names, "label")[0]))
-    out = {*map(plain_name, _find_columns(drop, names, DROP)), *index} - {*schema.needed}
+        schema = replace(schema, label=str(_find_columns([label], names, "label")[0]))
+    out = {*map(str, _find_columns(drop, names, DROP)), *index} - {*schema.needed}
     return replace(schema, ignored=tuple({*schema.ignored, *out}))
 
 
@@ -434,24 +396,21 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     keys_of, label = import_module("pyarrow.dataset").get_partition_keys, schema.label
     wanted, first = {*dataset.schema.names}, None
     for fragment in dataset.get_fragments():
-        where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
+        where = getattr(fragment, "path", None) or name
+        keys = keys_of(fragment.partition_expression)
         with naming(where):
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
-            raise ValueError(
-                f"{where} has a column {min(twice)!r}, and its folder is named by one: {RENAME}"
-            )
+            raise ValueError(f"{where} has a column {min(twice)!r}, as its folder has: {RENAME}")
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first
         index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
         given = [one for one in here if one not in index and (one in wanted or one not in first)]
         schema.refuse_other_names(given, where)
         if (label in here) != (label in wanted):
-            without = "" if label in here else "out"
-            raise ValueError(
-                f"{where} is with{without} the label {label!r}, other than the first file: read "
-                "files with labels and files without in two streams"
-            )
+            out = "" if label in here else "out"
+            cure = "unlike the first file: read the files with labels and without in two streams"
+            raise ValueError(f"{where} is with{out} the label {label!r}, {cure}")
     types = _choose_types(dataset, name, schema)
     plain = {one: one for one in (*schema.needed, *({label} & {*types.names}))}
     return _scan(dataset, name, types, [*plain], partial(_make_rows, plain, schema))
@@ -459,7 +418,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
 
 def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
-    given = {plain_name(one): one for one in inputs.column_names(frame)}
+    given = {str(one): one for one in inputs.column_names(frame)}
     schema.refuse_other_names(given, "a frame")
     numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
     chosen = [given[one] for one in sorted(numbers) if one in given]
@@ -487,13 +446,7 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
     return frame.iloc[start : start + rows] if whole else frame.slice(start, rows)
 
 
-def _name_of(fragment: Any, name: str) -> str:
-    return getattr(fragment, "path", None) or name
-
-
-def _scan(
-    dataset: Any, name: str, types: Any, columns: list[str], make: Callable[[Any], Any]
-) -> Generator[tuple[str, Any], None, None]:
+def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callable) -> Generator:
     """Yield what is made of each batch of rows, file by file, so that errors name the file."""
     kind = _format_of(dataset)
     options: dict[str, Any] = {"batch_size": _count_rows(len(types)), "batch_readahead": 2}
@@ -501,7 +454,7 @@ def _scan(
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     for fragment in dataset.get_fragments():
-        where, here = _name_of(fragment, name), types
+        where, here = getattr(fragment, "path", None) or name, types
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
@@ -517,11 +470,7 @@ def _as_labels(column: Any) -> np.ndarray:
     return np.where(labels == "", inputs.NONE, labels) if labels.dtype.kind in "OU" else labels
 
 
-# ---- columns ----
-
-
 def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
-    """Return the names of columns given by their names or their places."""
     given = checks.require_list(what, given, "a list of names")
     counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
     for one in given:
@@ -530,10 +479,8 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
             one = names[one] if -len(names) <= one < len(names) else one
         if counts[one] != 1:
             hint = checks.suggest(str(one), map(str, {*names} - {one}))
-            raise ValueError(
-                f"{what}: there is {counts[one] or 'no'} column {one!r}; {hint}the columns are "
-                f"{list_names(names)}"
-            )
+            fault, known = f"there is {counts[one] or 'no'} column {one!r}", list_names(names)
+            raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
         found.append(plain[one])  # not NumPy's text
     return found
 

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, shuffle
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from oklnumba.core.checks import as_plain, require_flag
-from oklnumba.core.inputs import as_label_array, as_rows, find_labels, is_frame
-from oklnumba.core.schema import Schema, encode_labels
+from oklnumba.core.checks import as_plain, require, require_flag
+from oklnumba.core.inputs import as_label_array, as_rows, encode_labels, find_labels, is_frame
+from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner, clone_learner
 from oklnumba.learners.intervals import Intervals
@@ -30,6 +30,7 @@ NO_INTERVALS = (
     "return_interval and return_set need tracked errors: fit an estimator with "
     "learner=okl.Intervals(okl.SelfTuning()), or another learner in Intervals"
 )
+REAL_LABELS = {"multi_output": True, "y_numeric": True}
 
 
 class OnlineEstimator(BaseEstimator):
@@ -47,10 +48,8 @@ class OnlineEstimator(BaseEstimator):
         """Set ``learner``, or hyper-parameters of it as ``learner__name``; return self."""
         nested = any(name.startswith("learner__") for name in params)
         if nested and params.get("learner", self.learner) is None:
-            raise ValueError(
-                "learner is None, so its hyper-parameters cannot be set; make the estimator with "
-                f"the learner: {type(self).__name__}(okl.SelfTuning())"
-            )
+            cure = f"begin with {type(self).__name__}(okl.SelfTuning())"
+            raise ValueError(f"learner is None, so its hyper-parameters cannot be set; {cure}")
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
@@ -61,9 +60,8 @@ class OnlineEstimator(BaseEstimator):
     def _clone_learner(self) -> Learner:
         if isinstance(self.learner, OneVsRest | MultiOutput | OnlineToBatch):
             raise ValueError(
-                f"learner is a {type(self.learner).__name__}; pass its inner learner, because "
-                f"{type(self).__name__} handles several classes or labels itself (OnlineToBatch "
-                "has a method fit: use it without estimator)"
+                f"learner is a {type(self.learner).__name__}; pass its inner learner: an estimator "
+                "itself takes several classes or labels (OnlineToBatch has a fit of its own)"
             )
         return SelfTuning() if self.learner is None else clone_learner(self.learner)
 
@@ -82,21 +80,16 @@ class OnlineEstimator(BaseEstimator):
 
     @contextmanager
     def _undo_on_error(self) -> Iterator[None]:
-        """Restore all attributes if the block raises."""
-        attributes = vars(self).copy()
+        before = vars(self).copy()
         try:
             yield
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(attributes)
+            self.__dict__ = before
             raise
 
-    def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows in the order in which ``fit`` plays them."""
-        if not require_flag("shuffle", self.shuffle):
-            return X, y
-        order = check_random_state(self.random_state).permutation(len(y))
-        return X[order], y[order]
+    def _order(self, *data: np.ndarray) -> Any:
+        shuffled = require_flag("shuffle", self.shuffle)
+        return shuffle(*data, random_state=self.random_state) if shuffled else data
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
@@ -138,10 +131,8 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
     player = getattr(estimator, "learner_", None) or estimator._clone_learner()
     loss = player._loss().name
     if loss not in LOSSES and not isinstance(player, OneVsRest):
-        raise AttributeError(
-            f"forecasts under the {loss} loss are not probabilities; use the {' or '.join(LOSSES)} "
-            "loss, or sklearn.calibration.CalibratedClassifierCV"
-        )
+        cure = f"use the {' or '.join(LOSSES)} loss, or sklearn.calibration.CalibratedClassifierCV"
+        raise AttributeError(f"forecasts under the {loss} loss are not probabilities; {cure}")
     return True
 
 
@@ -162,8 +153,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
         if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
             raise ValueError(
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-                "labels must be all texts, all integers or all bools; texts are made by "
-                "np.asarray(y).astype(str)"
+                "labels must be all integers, all bools or all texts, np.asarray(y).astype(str)"
             )
     return labels if not plain or isinstance(plain[0], str) else np.array(plain)
 
@@ -236,10 +226,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
-                raise ValueError(
-                    f"y has 1 class, {classes.tolist()[0]!r} in all rows, but needs two; if others "
-                    "come later use partial_fit(X, y), which accepts new ones"
-                )
+                cure = "if others come later use partial_fit(X, y), which accepts new ones"
+                raise ValueError(f"y has 1 class, {classes.tolist()}, but needs two; {cure}")
             self._play_first(player, classes, *self._order(rows, labels))
             self.learner_._end_fit()
         return self
@@ -254,16 +242,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = np.unique(read_labels(classes, "classes"))
-            if first and len(classes) < 2:
-                raise ValueError(
-                    "classes must be all labels that may ever come, at least two, but they are "
-                    f"{classes.tolist()}; leave them out if new ones may come at any time"
-                )
-            if not first and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes are {classes.tolist()}, but were {self.classes_.tolist()} at the "
-                    "first call; leave them out, or call fit to start again"
-                )
+            known, given = classes if first else self.classes_, classes.tolist()
+            what = "left out, or all labels that may ever come, at least two"
+            require(len(known) > 1 or not first, "classes", given, what)
+            what = f"left out, or {known.tolist()} as at the first call (fit starts again)"
+            require(np.array_equal(classes, known), "classes", given, what)
         with self._undo_on_error():
             rows, labels = self._validate(X, read_labels(y), reset=first)
             if first and classes is None and labels.dtype.kind == "b":
@@ -341,8 +324,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X against the present state, (n,).
 
-        For two classes, (n,): a forecast above 0 means ``classes_[1]``; else (n, K), a score for
-        each class.
+        For two classes, (n,): a forecast above 0 means ``classes_[1]``; else scores, (n, K).
         """
         check_is_fitted(self)
         X = self._validate(X)
@@ -354,9 +336,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """Return the classes forecast for the rows of X, shape (n,).
 
         With ``return_set``, if ``learner`` is an ``Intervals``, also sets of classes, bool of shape
-        (n, K): the forecast, and each class whose probability is above a threshold. The threshold
-        is tracked so that the true class is above it in ``coverage`` of the rounds
-        (docs/intervals.md).
+        (n, K): the forecast, and each class whose probability is above a threshold. It is tracked
+        so that the true class is above it in ``coverage`` of the rounds (docs/intervals.md).
         """
         F = self.decision_function(X)
         forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
@@ -384,8 +365,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         With two classes, under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a
         run, p_t clipped to [0, 1], is at most a quarter of its squared loss: clipping moves
         forecasts to the labels. So regret bounds for the squared loss, divided by 4, hold for Brier
-        scores; for the squared hinge loss too, which is at least the squared loss of the clipped
-        forecast.
+        scores; for the squared hinge loss too, which is at least that of the clipped forecast.
         """
         return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
@@ -432,7 +412,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Play the rows of X with a new learner; return self. y : real labels, (n,) or (n, K)."""
         with self._undo_on_error():
-            self._play(None, *self._order(*self._validate_both(X, y, reset=True)))
+            self._play(None, *self._order(*self._validate(X, y, reset=True, **REAL_LABELS)))
             self.learner_._end_fit()
         return self
 
@@ -440,11 +420,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         """Play more rows, in order; return self. Arguments and errors as in ``fit``."""
         with self._undo_on_error():
             player = getattr(self, "learner_", None)
-            self._play(player, *self._validate_both(X, y, reset=player is None))
+            self._play(player, *self._validate(X, y, reset=player is None, **REAL_LABELS))
         return self
-
-    def _validate_both(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple:
-        return self._validate(X, y, reset=reset, multi_output=True, y_numeric=True)
 
     def _play(self, player: Learner | None, X: np.ndarray, y: np.ndarray) -> Run:
         if player is None:

@@ -31,22 +31,15 @@ def to_river(
     learner: Learner | None = None, *, task: str = "classification",
     classes: Sequence[Hashable] | None = None,
 ) -> RiverClassifier | RiverRegressor:  # fmt: skip
-    """Return a river model that plays a learner: for pipelines, metrics and evaluation there.
+    """Return a model of river (of its mini-batch kind) that plays a learner, for all tools there.
 
     Parameters
     ----------
     learner : Learner, optional
-        Gives the hyper-parameters; it is not played itself. None: SelfTuning(), which needs
-        neither scaling nor tuning.
+        Gives the hyper-parameters; it is not played itself. None: SelfTuning().
     task : {"classification", "regression"}
     classes : sequence of at least two labels, optional
-        All labels that the stream may have. None: two if the first label is a bool, else new
-        classes may come at any round.
-
-    Returns
-    -------
-    RiverClassifier or RiverRegressor
-        A ``river.base.MiniBatchClassifier`` or ``MiniBatchRegressor``.
+        All labels that may come. None: two if the first is a bool, else new ones at any round.
 
     Examples
     --------
@@ -87,7 +80,8 @@ class _Model:
 
     learner: Learner | None
     _player: Any  # a learner; None before the first class
-    _learn: Callable[..., None]
+    _learn_row: Callable[[np.ndarray, Any], None]
+    _learn: Callable[[np.ndarray, Any], None]
     _predict: Callable[[np.ndarray], object]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
@@ -144,13 +138,22 @@ class _Model:
         """Return the columns that the player has learned: in forecasts new ones count as 0."""
         return rows[..., : self._player._width]
 
+    def learn_one(self, x: dict, y: Any, w: int = 1) -> None:
+        """Play a round, w times: inputs by key, and a label."""
+        for _ in range(checks.require_count("w", w, 0)):
+            keys, row = self._make_row(x)
+            if keys:
+                self._learn_row(row, y)
+                self._keys = keys
+
     def learn_many(self, X: Any, y: Any) -> None:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
         if hasattr(y, "columns"):
             raise ValueError(f"y must be a series, but is a frame; use y[{list(y.columns)[0]!r}]")
         keys, rows = self._make_rows(X)
         if len(rows):
-            self._learn(keys, rows, y)
+            self._learn(rows, y)
+            self._keys = keys
 
     def predict_many(self, X: Any) -> Any:
         """Return the forecasts, or classes, for the rows of a frame, as a series of its library."""
@@ -165,12 +168,10 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Remarks
     -------
     A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
-    A round before the first key is not learned.
-    To linear learners and kernel expansions a key that is learned was 0 in all rounds before.
-    ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512, 2048, 8192 and 32,768).
-    Learners on features or on a simplex, and ``SelfTuning`` after its last restart, ignore it, with
-    one warning that names it.
-    Errors for values or labels change nothing.
+    A round before the first key is not learned. To linear learners and kernel expansions a key that
+    is learned was 0 before. ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512,
+    2048, 8192 and 32,768); after the last one it ignores it with a warning, as learners on features
+    or on a simplex do. Errors for values or labels change nothing.
 
     Examples
     --------
@@ -186,17 +187,11 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         self.learner = learner
         self._player = self._clone_learner()
 
-    def learn_one(self, x: dict, y: float, w: int = 1) -> None:
-        """Play a round, w times: inputs by key, and a number."""
-        for _ in range(checks.require_count("w", w, 0)):
-            keys, row = self._make_row(x)
-            if keys:
-                self._player = self._widen(len(row)).learn_one(row, y)
-                self._keys = keys
+    def _learn_row(self, row: np.ndarray, label: Any) -> None:
+        self._player = self._widen(len(row)).learn_one(row, label)
 
-    def _learn(self, keys: Keys, rows: np.ndarray, labels: Any) -> None:
-        self._player = self._widen(len(keys)).partial_fit(rows, labels)
-        self._keys = keys
+    def _learn(self, rows: np.ndarray, labels: Any) -> None:
+        self._player = self._widen(rows.shape[1]).partial_fit(rows, labels)
 
     def _predict(self, rows: np.ndarray) -> np.ndarray:
         return self._player.predict(self._learned(rows))
@@ -210,17 +205,15 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     """A river classifier that plays a learner; ``to_river(learner, classes=classes)``.
 
     If two classes are named, one learner plays them as -1 and +1. Else a ``OneVsRest`` plays the
-    classes so far and one spare class, with which the next new class starts. So forecasts are bit
-    for bit those of a ``OneVsRest`` that knew all classes from the start, restricted to the classes
-    so far.
+    classes so far and one spare class, with which the next new class starts. So forecasts are, to
+    the bit, those of a ``OneVsRest`` that knew all classes from the start, among those so far.
 
     Remarks
     -------
     Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
     are bools, texts, integers or anything hashable, but not fractions.
 
-    Probabilities are those of ``OnlineClassifier.predict_proba``; where a loss has none, a
-    NotImplementedError, as in river.
+    Probabilities are as in ``OnlineClassifier.predict_proba``, or a NotImplementedError.
 
     Examples
     --------
@@ -262,10 +255,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         classes = [False, True] if bools else self._codes
         new = [label for label in dict.fromkeys(labels) if label not in classes]
         if new and (bools or self._fixed):
-            raise ValueError(
-                f"y is {new[0]!r}, which is not one of the classes {list(classes)}; name all "
-                "classes when you make the model: to_river(learner, classes=[...])"
-            )
+            fault = f"y is {new[0]!r}, which is not one of the classes {list(classes)}"
+            raise ValueError(f"{fault}; name all at first: to_river(learner, classes=[...])")
         if bools:
             self._fix_classes([False, True])
         for label in new:
@@ -276,15 +267,17 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
                 self._player._name_spare(code, code + 1)
         return np.array([self._codes[label] for label in labels])
 
-    def _learn(self, keys: Keys, rows: np.ndarray, labels: Iterable[Any]) -> None:
+    def _learn_row(self, row: np.ndarray, label: Any) -> None:
+        self._learn(row[None], [label])
+
+    def _learn(self, rows: np.ndarray, labels: Iterable[Any]) -> None:
         labels = [_as_label(label) for label in labels]
         if len(labels) != len(rows):
             raise ValueError(f"y must have {len(rows)} labels, one per row; it has {len(labels)}")
         codes = self._encode(labels)
         several = isinstance(self._player, OneVsRest)
         codes = codes if several else 2.0 * codes - 1.0
-        self._player = self._widen(len(keys)).partial_fit(rows, codes)
-        self._keys = keys
+        self._player = self._widen(rows.shape[1]).partial_fit(rows, codes)
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K), or (n,) of two that were named."""
@@ -296,8 +289,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
         if self._loss not in LOSSES and not isinstance(self._player, OneVsRest):
             raise NotImplementedError(
-                f"forecasts under the {self._loss} loss are not probabilities; use a learner with "
-                "the squared, squared hinge or logistic loss, or a metric of labels"
+                f"forecasts under the {self._loss} loss are not probabilities; use the "
+                f"{' or '.join(LOSSES)} loss, or a metric of labels"
             )
         if not self._codes:
             return np.zeros((len(rows), 0))
@@ -310,13 +303,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         labels, scores = list(self._codes), self._score(rows)
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)
         return [labels[code] for code in codes]
-
-    def learn_one(self, x: dict, y: Hashable, w: int = 1) -> None:
-        """Play a round, w times: inputs by key, and a label."""
-        for _ in range(checks.require_count("w", w, 0)):
-            keys, row = self._make_row(x)
-            if keys:
-                self._learn(keys, row[None], [y])
 
     def predict_one(self, x: dict) -> Hashable | None:  # type: ignore[override]
         """Return the class forecast; None before the first class."""

@@ -13,6 +13,7 @@ A round, in order:
 import math
 import os
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from oklnumba.core.files import leave_out, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
 from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
-from oklnumba.core.params import Declaration, clone
+from oklnumba.core.params import clone, field_with
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
@@ -342,7 +343,7 @@ class Learner(Engine[StateT, WorkT]):
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
 
 
-loss_field = Declaration(lambda name, value: losses.get(value).name)
+loss_field = partial(field_with, lambda name, value: losses.get(value).name)
 
 
 def check_learner(learner: Any, name: str = "learner") -> Learner:
