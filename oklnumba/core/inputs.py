@@ -318,7 +318,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
 
 def _advise(values: Any, name: str) -> str:
     if values is None:
-        return f"it is None: pass rows, of a series without inputs {name}=np.zeros((n, 1))"
+        return f"it is None: pass rows, of a series without inputs {name}=np.ones((n, 1))"
     if isinstance(values, dict) and name == "x":
         return "it is a dict, but the learner was taught numbers without names: pass numbers"
     if isinstance(values, dict) or isinstance(values, list) and isinstance(values[0], dict):
