@@ -43,24 +43,23 @@ def parse_args(
     """
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=plain)
-    quick = f"a time limit of {quick_limit:g} s; files get the suffix _quick"
-    each = f"time limit for each algorithm (default {limit:g})"
-    kept = "keep each run in this folder, and take from it those that are there"
-    parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help=each)
-    redraw = "draw the csv of the output folder again"
-    parser.add_argument("--redraw", action="store_true", help=redraw)
-    parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR",
-                        help="default: figures/ of the tree")  # fmt: skip
+
+    def add(name: str, text: str = "", **how) -> None:
+        parser.add_argument(f"--{name}", **{"help": text} | how)
+
+    folder, switch = {"type": Path, "metavar": "DIR"}, {"action": "store_true"}
+    add("quick", f"a time limit of {quick_limit:g} s; files get the suffix _quick", **switch)
+    add("limit", f"time limit for each algorithm (default {limit:g})", type=float, metavar="SECONDS")
+    add("redraw", "draw the csv of the output folder again", **switch)
+    add("output", "default: figures/ of the tree", default=FIGURES, **folder)
     if keeps:
-        parser.add_argument("--keep", type=Path, metavar="DIR", help=kept)
+        add("keep", "keep each run in this folder, and take from it those that are there", **folder)
     if own:
-        parser.add_argument("--data", metavar="FILE", help="play this file in place of ours")
-        parser.add_argument("--label", default=-1, help="its column of labels (default: the last)")
-        width = "width of the kernel (default: the median distance of the inputs)"
-        parser.add_argument("--sigma", type=float, help=width)
-    for name, keywords in more.items():
-        parser.add_argument(f"--{name}", **keywords)
+        add("data", "play this file in place of ours", metavar="FILE")
+        add("label", "its column of labels (default: the last)", default=-1)
+        add("sigma", "width of the kernel (default: the median distance of the inputs)", type=float)
+    for name, how in more.items():
+        add(name, **how)
     args = parser.parse_args()
     if args.limit is None:
         args.limit = quick_limit if args.quick else limit
@@ -161,6 +160,18 @@ def timed_run(learner, X, y, limit: float):
         okl.run(learner, X[:64], y[:64])
         okl.run(learner, X[64:600], y[64:600], time_limit=5.0)
         return okl.run(learner.reset(), X, y, time_limit=limit)
+
+
+def sweep(learners, data, permutations, limit: float, **options):
+    """Return the table of ``okl.sweep``; say what was not finished, and stop at an error."""
+    options = {"n_jobs": N_JOBS, "progress": PROGRESS, "time_limit": limit} | options
+    table = okl.sweep(learners, data, permutations, **options)
+    for row in table:
+        if row["error"]:
+            raise SystemExit(f"{row['data']}, {row['learner']}: {row['error']}")
+        if not row["finished"]:
+            print(f"{row['data']}, {row['learner']}: not finished within {limit:g} s")
+    return table
 
 
 def run_in_process(function, *given, **environment: str):

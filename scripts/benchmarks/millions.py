@@ -67,22 +67,22 @@ def families():
     """Return the settings of the learners of the package by name, makers by text."""
     kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
     adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
-    widths, steps = {"kernel__sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
+    widths, steps = {"sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
     decaying = widths | {"eta": (0.1, 0.5), "lam": (0.0, 0.01)}
     found = {
         "OGD, linear": (okl.OGD(schedule="sqrt", **smooth), {"eta": (0.1, 0.3, 1)}),
         "LinearAWV": (okl.LinearAWV(), {"lam": (1.0,)}),
-        "PKAWV, Taylor M=2": (okl.PKAWV(okl.TaylorFeatures(2)), {"features__sigma": (2, 4)}),
+        "PKAWV, Taylor M=2": (okl.PKAWV(okl.TaylorFeatures(2)), {"sigma": (2, 4)}),
         "AdaGrad on Taylor M=3": (okl.WithFeatures(okl.TaylorFeatures(3, sigma=3.0), adagrad),
-                                  {"learner__eta": (0.2, 0.5, 2)}),
-        "PKAWV, Fourier": (okl.PKAWV(okl.FourierFeatures(200)), {"features__sigma": (1, 2, 4)}),
-        "NystromAWV": (okl.NystromAWV(kernel, max_size=200), {"kernel__sigma": (1, 2, 4)}),
-        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), {"sigma": (1, 2)} | steps),
+                                  {"eta": (0.2, 0.5, 2)}),
+        "PKAWV, Fourier": (okl.PKAWV(okl.FourierFeatures(200)), {"sigma": (1, 2, 4)}),
+        "NystromAWV": (okl.NystromAWV(kernel, max_size=200), {"sigma": (1, 2, 4)}),
+        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), widths | steps),
         "NOGD": (okl.NOGD(kernel, budget=200, rank=100, **smooth), widths | steps),
-        "POMDR": (okl.POMDR(kernel), {"kernel__sigma": (1, 2, 4)}),
+        "POMDR": (okl.POMDR(kernel), {"sigma": (1, 2, 4)}),
         "KernelOGD, budget 400": (okl.KernelOGD(kernel, budget=400, **smooth), decaying),
         "BOGD": (okl.BOGD(kernel, **smooth), decaying),
-        "ProsNKONS": (okl.ProsNKONS(kernel), {"kernel__sigma": (4, 6, 8)}),
+        "ProsNKONS": (okl.ProsNKONS(kernel), {"sigma": (4, 6, 8)}),
         SELF: (okl.SelfTuning(), {}),
     }  # fmt: skip
     return {name: combinations(one, Own, **lists) for name, (one, lists) in found.items()}
@@ -96,8 +96,7 @@ def rival_settings(name: str):
     if name.startswith(RIVER):
         return combinations(rivals.river_logistic, Rows, step=(0.01, 0.1))
     kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
-    label, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)
-    return combinations(partial(Batches, kind, size), label=label, sigma=(1, 2), eta=steps)
+    return combinations(partial(Batches, kind, size), sigma=(1, 2), step=(0, 0.3, 1))
 
 
 RIVALS = (

@@ -62,9 +62,9 @@ def methods(d: int) -> dict:
         "OGD, linear": combinations(okl.OGD(schedule="sqrt", **smooth), Own, eta=(0.03, *steps)),
         "FOGD": combinations(okl.FOGD(n_frequencies=200, **smooth), Own, sigma=widths, eta=steps),
         "PKAWV, Taylor": combinations(okl.PKAWV(okl.TaylorFeatures(3)), Own,
-                                            features__sigma=widths, lam=lams),
+                                            sigma=widths, lam=lams),
         "NystromAWV": combinations(okl.NystromAWV(kernel, max_size=200), Own,
-                                   kernel__sigma=widths, lam=lams),
+                                   sigma=widths, lam=lams),
         "SelfTuning": {"": lambda: Own(okl.SelfTuning())},
     }  # fmt: skip
 

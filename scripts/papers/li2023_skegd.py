@@ -48,10 +48,10 @@ def measure(case, args) -> list[dict]:
         ratios = [100.0 * row["mistakes"] for row in found.select(learner=label)]
         if not ratios:  # not finished within the limit
             continue
-        mistakes, deviation = mean_and_sd(ratios)
+        texts = mean_and_sd("mistakes", ratios, ".6g")
         rows.append({
             "dataset": case.name, "sigma": case.sigma, "setting": name, "exponent": exponent,
-            "permutations": len(ratios), "mistakes": mistakes, "mistakes_sd": deviation,
+            "permutations": len(ratios), **{key: float(text) for key, text in texts.items()},
             "published": float(theirs["mistakes"]), "published_sd": float(theirs["mistakes_sd"]),
             "constant": 100.0 * min((y > 0).mean(), (y < 0).mean()),
         })  # fmt: skip
@@ -80,10 +80,7 @@ def draw(rows):
 def main() -> None:
     args, cases = begin(__doc__, CASES)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
-    rows = list(args.rows)
-    for case in () if rows else cases:
-        rows += measure(case, args)
-    table = []
+    rows, table = args.rows or [row for case in cases for row in measure(case, args)], []
     for name, setting in dict.fromkeys((row["dataset"], row["setting"]) for row in rows):
         own = [row for row in rows if (row["dataset"], row["setting"]) == (name, setting)]
         best = min(own, key=lambda row: row["mistakes"])
