@@ -49,7 +49,7 @@ def parse_args(
 
     folder, switch = {"type": Path, "metavar": "DIR"}, {"action": "store_true"}
     add("quick", f"a time limit of {quick_limit:g} s; files get the suffix _quick", **switch)
-    add("limit", f"time limit for each algorithm (default {limit:g})", type=float, metavar="SECONDS")
+    add("limit", f"seconds for each algorithm, at most (default {limit:g})", type=float)
     add("redraw", "draw the csv of the output folder again", **switch)
     add("output", "default: figures/ of the tree", default=FIGURES, **folder)
     if keeps:
