@@ -12,7 +12,7 @@ import oklnumba as okl
 from oklnumba import plots
 from scripts.benchmarks.rivals import VW, Own, Peer, combinations, missing_libraries
 from scripts.common import parse_args, publish
-from scripts.looks import look, name_points
+from scripts.looks import look
 
 ROWS, QUICK_ROWS, TUNE_ROWS, WARM_ROWS = 19_020, 3000, 5000, 1500
 PLAYED, REHEARSED = 0, 1  # permutations
@@ -90,15 +90,14 @@ def load(order: int):
 
 def draw(rows):
     figure, axes = plots.figure(columns=1, row_height=3.6)
-    ax, points = axes[0, 0], []
+    ax, points = axes[0, 0], {}
     for row in rows:
         x, y, theirs = *list(row.values())[:2:-1], row["method"].startswith(VW)
         style = {"color": "0.45", "marker": "s"} if theirs else look(row["method"])
         ax.plot(x, y, **style | {"linestyle": ""})
-        points.append((row["method"].replace(VW, "VW"), x, y, style["color"]))
+        points[row["method"].replace(VW, "VW")] = x, y, style["color"]
     plots.tidy(ax, "CPU time of a round (\N{MICRO SIGN}s)", "mistakes (%)", "magic04", log="x")
-    ax.set_xlim(right=10.0 * ax.get_xlim()[1])  # room for names
-    name_points(ax, points, plots.FONT - 1.0)
+    plots.direct_labels(ax, points, plots.FONT - 1.0)
     return figure
 
 
