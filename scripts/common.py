@@ -25,7 +25,6 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
-from oklnumba import datasets  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -92,9 +91,9 @@ def rows_to_redraw(args) -> list[dict]:
 
 def available(names):
     """Return which data sets are here, and say how to get the others; end the script if none is."""
-    known = {name: name in OWN or datasets.found(name) for name in names}
+    known = {name: name in OWN or okl.datasets.found(name) for name in names}
     for name in (name for name, here in known.items() if not here):
-        print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
+        print(f"{name} is not here and is left out: {okl.datasets.how_to_get(name)}")
         LEFT_OUT.append(name)
     return exit_if_empty([name for name, here in known.items() if here])
 
@@ -114,30 +113,30 @@ def load_own(args) -> str:
     y = np.where(y == values[1], 1.0, -1.0) if signs else y
     name = "your data"
     task = "classification" if signs else "regression"
-    OWN[name] = datasets.Dataset(X, y, name, task, len(y))
+    OWN[name] = okl.datasets.Dataset(X, y, name, task, len(y))
     if args.sigma is None:
-        first = datasets.scale_to(X)[:500]
+        first = okl.datasets.scale_to(X)[:500]
         distances = np.linalg.norm(first[:, None] - first, axis=2)
         args.sigma = float(f"{np.median(distances[distances > 0.0]):.2g}")
     return name
 
 
-def load(name: str, scale=(-1.0, 1.0), permute=None) -> datasets.Dataset:
-    """Return a data set of the package, or the user's, as ``datasets.load``."""
+def load(name: str, scale=(-1.0, 1.0), permute=None) -> okl.datasets.Dataset:
+    """Return a data set of the package, or the user's, as ``okl.datasets.load``."""
     if name not in OWN:
-        return datasets.load(name, scale=scale, permute=permute)
+        return okl.datasets.load(name, scale=scale, permute=permute)
     data = OWN[name]
-    X, y = data.X if scale is None else datasets.scale_to(data.X, *scale), data.y
+    X, y = data.X if scale is None else okl.datasets.scale_to(data.X, *scale), data.y
     if permute is not None:
         order = np.random.default_rng(permute).permutation(len(y))
         X, y = X[order], y[order]
-    return datasets.Dataset(X, y, name, data.task, len(y))
+    return okl.datasets.Dataset(X, y, name, data.task, len(y))
 
 
 def stream(name: str, n=None):
     """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
     data = load(name, permute=0)
-    return np.ascontiguousarray(data.X[:n]), datasets.scale_to(data.y)[:n]
+    return np.ascontiguousarray(data.X[:n]), okl.datasets.scale_to(data.y)[:n]
 
 
 def exit_if_empty(items) -> list:

@@ -2,11 +2,11 @@
 
 from matplotlib.ticker import NullLocator
 
-from oklnumba import plots
+import oklnumba as okl
 
 BOUND, RATE = (0, (4, 2)), (0, (1, 1.5))  # dashes of bounds, and of rates and other closed forms
 THEORY = {"color": "0.4", "linewidth": 1.0}  # of a line that belongs to no algorithm
-BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = plots.COLOURS
+BLACK, VERMILLION, BLUE, GREEN, PINK, ORANGE, SKY = okl.plots.COLOURS
 WINE = "#882255"  # of Paul Tol's muted scheme, which the colour-blind tell apart, too
 LOOKS = {  # of an algorithm in all figures; the first name that a label contains counts
     "FrequentKONS": (SKY, "-", "o"),
@@ -33,7 +33,7 @@ def look(label: str) -> dict:
 def panels(count: int, most: int, **how):
     """Return a figure with ``count`` panels, at most ``most`` in a row, and its axes."""
     columns = min(count, most)
-    figure, axes = plots.figure(-(-count // columns), columns, **how)
+    figure, axes = okl.plots.figure(-(-count // columns), columns, **how)
     for ax in axes.flat[count:]:
         ax.set_visible(False)
     return figure, axes

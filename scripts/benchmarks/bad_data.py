@@ -14,7 +14,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from oklnumba.components import scaling
 from oklnumba.learners.self_tuning import labels, settings
 from scripts.common import cpu_clock, run_script
@@ -185,15 +184,15 @@ def cases(quick: bool):
 
 def draw(rows):
     """Draw wild labels and wild inputs apart: without the rule, labels cost decades."""
-    figure, axes = plots.figure(columns=len(PANELS), row_height=3.2)
+    figure, axes = okl.plots.figure(columns=len(PANELS), row_height=3.2)
     after = [r for r in rows if r["measure"] == AFTER]
     for ax, (title, (name, is_labels)) in zip(axes[0], PANELS.items(), strict=True):
         group = [r for r in after if r["learner"] == name]
         group = [r for r in group if bool(re.match("label|Cauchy", r["what"])) == is_labels]
         names = list(dict.fromkeys(r["what"] for r in group))[::-1]
         for key, label, marker, colour in (
-            ("ratio without the rule", "without the rule", "s", plots.COLOURS[1]),
-            ("ratio", "with the rule", "o", plots.COLOURS[0]),
+            ("ratio without the rule", "without the rule", "s", okl.plots.COLOURS[1]),
+            ("ratio", "with the rule", "o", okl.plots.COLOURS[0]),
         ):
             style = {"color": colour, "markersize": 4.5, "linestyle": "none", "clip_on": False}
             style |= {"markerfacecolor": "none"}
@@ -208,7 +207,7 @@ def draw(rows):
         ax.set_yticks(range(len(names)), names)
         top = max(max(r["ratio"], r["ratio without the rule"]) for r in group)
         ax.set_xlim(0.5 if is_labels else 0.9, 1.2 * min(top, 2.0 * MOST))
-        plots.tidy(ax, "error / clean error", "", title, log="x", small=1.0)
+        okl.plots.tidy(ax, "error / clean error", "", title, log="x", small=1.0)
         ax.grid(False, axis="y")
     return figure
 

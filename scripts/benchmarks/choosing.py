@@ -13,7 +13,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tuned
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
@@ -210,8 +209,8 @@ def draw(rows):
         ax.set(ymargin=0.08, xlim=(0.015, 1e4))
         below = "time of a round in bulk (\N{MICRO SIGN}s)" if ax in axes[-1] else ""
         what, title = here[0]["measure"], f"{name}, d = {here[0]['d']}"
-        plots.tidy(ax, below, what, "", log="x", font=plots.FONT - 1, small=1.0)
-        ax.set_title(title.replace("abrupt drift", "drift"), fontsize=plots.FONT - 0.5)
+        okl.plots.tidy(ax, below, what, "", log="x", font=okl.plots.FONT - 1, small=1.0)
+        ax.set_title(title.replace("abrupt drift", "drift"), fontsize=okl.plots.FONT - 0.5)
     return figure
 
 

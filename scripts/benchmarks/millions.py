@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
 from scripts.common import exit_if_empty, memory_mb, parse_args, publish, read_csv, run_in_process
@@ -172,7 +171,7 @@ GREY = {"color": "0.45", "marker": "X"}  # other libraries
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=1, row_height=4.6)
+    figure, axes = okl.plots.figure(columns=1, row_height=4.6)
     ax, points = axes[0, 0], {}
     floor = [float(row["least"]) for row in rows if row["least"]][-1]
     for name in dict.fromkeys(row["learner"] for row in rows):
@@ -187,9 +186,9 @@ def draw(rows):
     explain(ax, part, marker="o", linestyle="", mfc="white")
     what = f"mistakes above the least possible, {floor:.2f} % (points)"
     title = f"{MADE_UP}: {max(int(row['rounds']) for row in rows) / 10**6:g} million rounds"
-    plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
-    plots.direct_labels(ax, points, plots.FONT - 1.0)
-    plots.shared_legend(figure)
+    okl.plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
+    okl.plots.direct_labels(ax, points, okl.plots.FONT - 1.0)
+    okl.plots.shared_legend(figure)
     return figure
 
 

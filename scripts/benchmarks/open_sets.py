@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, FOREST, LIGHTGBM, MONDRIAN, RIDGE, TREES, TUNED
 from scripts.benchmarks.streams import Stream
@@ -140,7 +139,7 @@ def summarise(rows: list[dict]) -> list[dict]:
 
 def draw(rows: list[dict]):
     """Draw mean ranks; Nemenyi's test tells two players apart if their bars do not overlap."""
-    figure, axes = plots.figure(columns=3, width=10.8, row_height=2.4)
+    figure, axes = okl.plots.figure(columns=3, width=10.8, row_height=2.4)
     for ax, column in zip(axes[0], (WHOLE, HALF, ONCE), strict=True):
         own = [row for row in summarise(rows) if row["errors"] == column]
         own.sort(key=lambda row: row["mean rank"])
@@ -149,7 +148,7 @@ def draw(rows: list[dict]):
             ax.errorbar(row["mean rank"], place, xerr=bar, color=colour, marker="o", markersize=4)
         ax.set_yticks(range(len(own)), [f"{r['who']} ({r['error / ours']:.2f})" for r in own])
         ax.set_ylim(len(own) - 0.5, -0.5)
-        plots.tidy(ax, "mean rank", "", column)
+        okl.plots.tidy(ax, "mean rank", "", column)
     return figure
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
 from scripts.common import run_script
@@ -222,7 +221,7 @@ def measure(args) -> list[dict]:
 
 def draw(rows):
     names = list(dict.fromkeys(r["stream"] for r in rows if r["measure"] == "mistakes (%)"))
-    figure, axes = plots.figure(rows=len(names), columns=2, row_height=2.2)
+    figure, axes = okl.plots.figure(rows=len(names), columns=2, row_height=2.2)
     for name, pair in zip(names, axes, strict=True):
         for ax, key, other, least in zip(
             pair, ("delay", "batch"), ("batch", "delay"), (0, 1), strict=True
@@ -236,7 +235,7 @@ def draw(rows):
             ax.set_xscale("symlog", linthresh=1.0)
             last = name == names[-1]
             what = "delay of labels (rows)" if key == "delay" else "rows in a batch"
-            plots.tidy(ax, what if last else "", "mistakes (%)" if key == "delay" else "", name)
+            okl.plots.tidy(ax, what if last else "", "mistakes (%)" if key == "delay" else "", name)
             ticks = DELAYS if key == "delay" else BATCHES
             ax.set_xticks(ticks, labels=map(str, ticks))
     return figure

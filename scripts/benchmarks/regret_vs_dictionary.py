@@ -11,7 +11,6 @@ import re
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import N_JOBS, PROGRESS, load_own, parse_args, publish
 from scripts.common import load as load_set
 from scripts.looks import explain, look
@@ -119,30 +118,30 @@ def reread(rows, quick: bool):
 
 def draw(tables):
     """Draw two rows of panels, a column for each data set, the legend at the right."""
-    figure, axes = plots.figure(rows=len(SHOWN), columns=len(tables), row_height=2.2)
+    figure, axes = okl.plots.figure(rows=len(SHOWN), columns=len(tables), row_height=2.2)
     for row, (family, labels) in zip(axes, SHOWN.items(), strict=True):
         looks = {label: look(label) | MORE_LOOKS.get(label, {}) for label in labels}
         known = {}
         for i, (ax, (name, table)) in enumerate(zip(row, tables.items(), strict=True)):
             drawn = set(table["learner"][table["error"] == ""])
             shown = [label for label in labels if label in drawn]
-            plots.size_curves(table, shown, ax, "regret", looks, names=False)
+            okl.plots.size_curves(table, shown, ax, "regret", looks, names=False)
             known |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-            ax.set_xlabel("atoms or features" if ax in axes[-1] else "", fontsize=plots.FONT)
+            ax.set_xlabel("atoms or features" if ax in axes[-1] else "", fontsize=okl.plots.FONT)
             loss = "" if i == 1 and "squared" in ax.get_ylabel() else ax.get_ylabel()
             ax.set_ylabel(loss if i < 2 else "")
-            plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
+            okl.plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
             ax.title.set(ha="left", x=0.0)
         known = {label: known[label] for label in labels if label in known}
         row[-1].legend(known.values(), known, loc="upper left", bbox_to_anchor=(1.0, 1.05),
-                       fontsize=plots.FONT - 1.0, frameon=False, handlelength=2.8)  # fmt: skip
+                       fontsize=okl.plots.FONT - 1.0, frameon=False, handlelength=2.8)  # fmt: skip
     explain(axes[0, 0], "the learner's own bound", linestyle=(0, (1, 1.5)), linewidth=0.9)
     explain(axes[0, 0], "bound of Kernel-AWV", linestyle=(0, (4, 2)), linewidth=0.9)
     explain(axes[0, 0], "effective dimension", linestyle="-.", linewidth=0.9)
     explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=3.5)
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles[-4:], names[-4:], loc="outside upper center", ncols=4, frameon=False,
-                  fontsize=plots.FONT - 0.5)  # fmt: skip
+                  fontsize=okl.plots.FONT - 0.5)  # fmt: skip
     return figure
 
 

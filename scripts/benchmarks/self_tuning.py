@@ -14,7 +14,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
@@ -145,10 +144,10 @@ def draw(rows):
     }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
-    figure, axes = plots.figure(columns=2, row_height=1.3 + 0.185 * tallest)
+    figure, axes = okl.plots.figure(columns=2, row_height=1.3 + 0.185 * tallest)
     for ax, group, label in zip(axes[0], groups, kinds.values(), strict=True):
         places = np.arange(len(group))[::-1]
-        ax.axvline(1.0, color=plots.COLOURS[0], linewidth=1.2, label="self-tuning")
+        ax.axvline(1.0, color=okl.plots.COLOURS[0], linewidth=1.2, label="self-tuning")
         explain(ax, f"more than {FARTHEST:g} times", marker=">", linestyle="", mfc="none")
         for row, y in zip(group, places, strict=True):
             for key, (label_of, colour, marker) in looks.items():
@@ -161,8 +160,8 @@ def draw(rows):
                 if x > FARTHEST:
                     x, marker, label_of = FARTHEST, ">", "_"
                 ax.plot([1.0, x], [y, y], color="0.8", linewidth=1.0, zorder=0)
-                ax.plot(x, y, marker, color=plots.COLOURS[colour], label=label_of, markersize=4.5,
-                        linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
+                ax.plot(x, y, marker, color=okl.plots.COLOURS[colour], markersize=4.5,
+                        label=label_of, linestyle="none", mfc="none", clip_on=False)  # fmt: skip
         ax.set_xscale("log")
         low, high = ax.get_xlim()
         ax.set_xlim(min(low, 0.7), max(high, 1.5))
@@ -170,7 +169,7 @@ def draw(rows):
         names = zip((row["stream"] for row in group), values, strict=True)
         ax.set_yticks(places, [f"{name} ({value:.2g})" for name, value in names])
         ax.set_ylim(-0.7, len(group) - 0.3)
-        plots.tidy(ax, label, log="x", font=plots.FONT - 0.5, small=1.0)
+        okl.plots.tidy(ax, label, log="x", font=okl.plots.FONT - 0.5, small=1.0)
         ax.grid(False, axis="y")
     return figure
 

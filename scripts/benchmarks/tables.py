@@ -15,7 +15,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, LIGHTGBM, OFTEN, TUNED
 from scripts.benchmarks.streams import Stream, load_stream
@@ -143,7 +142,7 @@ def draw(rows: list[dict]):
     """Draw the errors of LightGBM and CatBoost over those of SelfTuning."""
     ways = f"from row {FROM[0]} on", f"from row {FROM[1]} on", FOLD
     most = max(sum(row["errors"] == way for row in rows) for way in ways)
-    figure, axes = plots.figure(columns=3, row_height=1.2 + 0.2 * most)
+    figure, axes = okl.plots.figure(columns=3, row_height=1.2 + 0.2 * most)
     looks = {LIGHTGBM: (BLUE, "o"), CATBOOST: (VERMILLION, "s")}
     for ax, way in zip(axes[0], ways, strict=True):
         here = [row for row in reversed(rows) if row["errors"] == way]
@@ -156,7 +155,7 @@ def draw(rows: list[dict]):
                         markerfacecolor="none")  # fmt: skip
         ax.set_yticks(range(len(here)), [f"{row['table']} ({row[OURS]:.3g})" for row in here])
         ax.axvline(1.0, color=BLACK, linewidth=1.0)
-        plots.tidy(ax, f"{way}:\nerror / SelfTuning's", log="x")
+        okl.plots.tidy(ax, f"{way}:\nerror / SelfTuning's", log="x")
         ax.grid(False, axis="y")
     return figure
 

@@ -20,7 +20,6 @@ from scipy.signal import lfilter
 from threadpoolctl import threadpool_limits
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.common import run_script
 from scripts.looks import look
@@ -207,10 +206,10 @@ def draw(rows: list[dict]):
     panels = {}
     for row in rows:
         panels.setdefault(int(row["ahead"]), []).append(row)
-    figure, axes = plots.figure(len(panels), 1, width=6.8, row_height=2.8)
+    figure, axes = okl.plots.figure(len(panels), 1, width=6.8, row_height=2.8)
     for ax, (ahead, some) in zip(axes[:, 0], panels.items(), strict=True):
         draw_panel(ax, some)
-        plots.title(ax, "the next row" if ahead == 1 else f"{ahead} rows ahead")
+        okl.plots.title(ax, "the next row" if ahead == 1 else f"{ahead} rows ahead")
     axes[-1, 0].set_xlabel("root mean squared error / that of the last label")
     return figure
 
@@ -231,7 +230,7 @@ def draw_panel(ax, rows: list[dict]) -> None:
     ax.axvline(1.0, color="0.5", linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(series)), series)
     ax.set_ylim(-0.6, len(series) - 0.4)
-    plots.tidy(ax, "", "", log="x")
+    okl.plots.tidy(ax, "", "", log="x")
     ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 

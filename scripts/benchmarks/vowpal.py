@@ -9,7 +9,6 @@ import tempfile
 import time
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks.rivals import VW, Own, Peer, combinations, missing_libraries
 from scripts.common import parse_args, publish
 from scripts.looks import look
@@ -89,15 +88,15 @@ def load(order: int):
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=1, row_height=3.6)
+    figure, axes = okl.plots.figure(columns=1, row_height=3.6)
     ax, points = axes[0, 0], {}
     for row in rows:
         x, y, theirs = *list(row.values())[:2:-1], row["method"].startswith(VW)
         style = {"color": "0.45", "marker": "s"} if theirs else look(row["method"])
         ax.plot(x, y, **style | {"linestyle": ""})
         points[row["method"].replace(VW, "VW")] = x, y, style["color"]
-    plots.tidy(ax, "CPU time of a round (\N{MICRO SIGN}s)", "mistakes (%)", "magic04", log="x")
-    plots.direct_labels(ax, points, plots.FONT - 1.0)
+    okl.plots.tidy(ax, "CPU time of a round (\N{MICRO SIGN}s)", "mistakes (%)", "magic04", log="x")
+    okl.plots.direct_labels(ax, points, okl.plots.FONT - 1.0)
     return figure
 
 

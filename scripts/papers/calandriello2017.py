@@ -4,7 +4,6 @@ import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import available, parse_args, publish, sweep
 
 C, ALPHA = 1.0, 1.0
@@ -61,7 +60,7 @@ def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float 
     for name in () if numbers else available(SETS):
         numbers += measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
     sets = list(dict.fromkeys(row["dataset"] for row in numbers))
-    fig, axes = plots.figure(rows=panels, columns=len(sets), row_height=row_height)
+    fig, axes = okl.plots.figure(rows=panels, columns=len(sets), row_height=row_height)
     for i, name in enumerate(sets):
         draw(list(axes[:, i]), name, [row for row in numbers if row["dataset"] == name])
         for ax in axes[:, i] if i else ():

@@ -12,7 +12,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, curve_rows, parse_args, publish
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, RATE, SKY, THEORY, explain, use_symlog
 
@@ -173,7 +172,7 @@ PANELS = {
 
 def draw(rows, forms, at):
     labels = dict.fromkeys(row["algorithm"] for row in rows if row["algorithm"] in STYLES)
-    fig, axes = plots.figure(rows=3, columns=2, row_height=2.2)
+    fig, axes = okl.plots.figure(rows=3, columns=2, row_height=2.2)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
         if scale == "symlog":
             use_symlog(ax, 1.0)
@@ -185,14 +184,14 @@ def draw(rows, forms, at):
         for label in labels if part in PARTS else ():
             _, values = collect(rows, "T", part, algorithm=label)
             values = np.where(values > 1e-6, values, 0.0) if scale == "log" else values  # rounding
-            plots.band(ax, at, values, label, STYLES[label])
+            okl.plots.band(ax, at, values, label, STYLES[label])
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
         if scale == "log":  # what is 0 is at the foot
             lines = [np.asarray(line.get_ydata()) for line in ax.lines]
             least = min(y[y > 0.0].min() for y in lines if (y > 0.0).any())
             ax.set(yscale="log", ylim=(0.5 * least, None))
         below = "rounds T" if ax in axes[-1] else ""
-        plots.tidy(ax, below, ylabel, log="xy" if scale == "log" else "x")
+        okl.plots.tidy(ax, below, ylabel, log="xy" if scale == "log" else "x")
     explain(axes[0, 0], "0", marker="v", linestyle="")
     return fig
 
@@ -200,7 +199,7 @@ def draw(rows, forms, at):
 def measure(args):
     """Return the rows of the csv and of the table."""
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
-    at = plots.thin(n, POINTS, first=2)
+    at = okl.plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
     rows, table = [], []
     for label, play in tqdm(algorithms(n, at).items(), disable=None):

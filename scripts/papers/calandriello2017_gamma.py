@@ -12,7 +12,6 @@ import pickle
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, cpu_clock, stream
 from scripts.looks import ORANGE, look
 from scripts.papers.calandriello2017 import ALPHA, SIGMA, C, competitor, play, reproduce, signed_R_D
@@ -128,11 +127,11 @@ def draw(axes, name: str, rows) -> None:
                 ax.axhspan(values.min(), values.max(), color=style["color"], alpha=0.15, lw=0)
         for beta, label in BETAS.items():
             gammas, values = collect(rows, "gamma", key, algorithm=label)
-            plots.band(ax, gammas, values, label, STYLES[beta] | {"markersize": 3})
+            okl.plots.band(ax, gammas, values, label, STYLES[beta] | {"markersize": 3})
         least = min(np.min(line.get_ydata()) for line in ax.lines)  # the theory goes far below
         line = np.median(values[:, -1]) * grid**power
         ax.fill_between(grid, line, color="0.9", lw=0, zorder=0, label="up to 1/gamma; gamma^2")
-        plots.tidy(ax, "gamma" if key == "seconds" else "", ylabel,
+        okl.plots.tidy(ax, "gamma" if key == "seconds" else "", ylabel,
                    name if key == "regret" else "", log="xy")  # fmt: skip
         ax.set_ylim(bottom=0.5 * least)
 

@@ -9,7 +9,6 @@ Time: about 2 minutes; memory about 2 GB.
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, stream
 from scripts.looks import BLACK, BLUE, ORANGE, PINK, use_symlog
 from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce, signed_R_D
@@ -69,10 +68,10 @@ def draw(axes, name: str, rows) -> None:
         ax.axhline(exact, label="KONS", **KONS)
         for label, (_, _, colour, dashes, marker) in VARIANTS.items():
             style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 3}
-            plots.band(ax, *collect(rows, "gamma", part, algorithm=label), label, style)
+            okl.plots.band(ax, *collect(rows, "gamma", part, algorithm=label), label, style)
         title = name if part == "regret" else ""
         below = "gamma" if ax is axes[-1] else ""
-        plots.tidy(ax, below, PARTS[part], title, log="x" if part == "R_D" else "xy")
+        okl.plots.tidy(ax, below, PARTS[part], title, log="x" if part == "R_D" else "xy")
 
 
 if __name__ == "__main__":

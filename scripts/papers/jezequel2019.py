@@ -8,7 +8,6 @@ from math import comb
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts import common
 from scripts.common import collect, curve_rows, load
 from scripts.looks import look
@@ -120,7 +119,7 @@ def averages(run):
 
 def thin_clock(run, points: int):
     """Return the indices of some checkpoints, geometrically spaced."""
-    at = plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
+    at = okl.plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
     return np.unique(np.searchsorted(run.checkpoints, at))
 
 
@@ -135,7 +134,7 @@ def draw(rows, panels):
     """Draw a row of panels for each data set: loss at both scalings of the inputs, and time."""
     known = {row["dataset"] for row in rows}
     names = [panel.name for panel in panels if panel.name in known]
-    figure, axes = plots.figure(rows=len(names), columns=len(SHOWN), row_height=2.4)
+    figure, axes = okl.plots.figure(rows=len(names), columns=len(SHOWN), row_height=2.4)
     for (i, name), (j, (key, scaling)) in product(enumerate(names), enumerate(SHOWN)):
         ax, signs = axes[i, j], load(name).task == "classification"
         unit = 100.0 if signs and key == "average_loss" else 1.0
@@ -152,7 +151,7 @@ def draw(rows, panels):
         title = f"inputs in {scaling}" if key == "average_loss" else "time (s)"
         if name == "casp" and key == "average_loss":
             ax.set_ylim(bottom=0.05)
-        plots.tidy(ax, *texts, f"{name}, {title}", log="xy")
+        okl.plots.tidy(ax, *texts, f"{name}, {title}", log="xy")
     return figure
 
 

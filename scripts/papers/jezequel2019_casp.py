@@ -11,7 +11,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, curve_rows, run_script
 from scripts.looks import look
 from scripts.papers.jezequel2019 import CURVES, Panel, learners, published, stream
@@ -113,10 +112,10 @@ def measure(args) -> list[dict]:
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=2, row_height=3.4)
+    figure, axes = okl.plots.figure(columns=2, row_height=3.4)
     for ax, name in zip(axes[0], PANELS, strict=True):
         draw_panel(ax, name, rows)
-    axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
+    axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=okl.plots.FONT)
     return figure
 
 
@@ -130,7 +129,7 @@ def draw_panel(ax, name: str, rows) -> None:
                     **LOOKS[label])  # fmt: skip
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
-    plots.tidy(ax, "rounds", text=name, log="x")
+    okl.plots.tidy(ax, "rounds", text=name, log="x")
 
 
 def table(rows):

@@ -16,7 +16,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, curve_rows, parse_args, publish
 from scripts.looks import BOUND, look
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, POINTS, published
@@ -127,13 +126,13 @@ def summarise(rows) -> list[dict]:
 def draw(ax, game: Game, rows) -> None:
     for label in SHOWN:
         style = look(label) | {"markersize": 3, "markevery": 13}
-        plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, style)
+        okl.plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, style)
     rounds, bounds = collect(rows, "round", "bound", algorithm=EXACT)
     ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=BOUND,
             linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
     seeds = f"{game.seeds} seed{'s' * (game.seeds > 1)}"
-    plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
+    okl.plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
 
 
 def draw_published(ax) -> None:
@@ -152,7 +151,7 @@ def draw_published(ax) -> None:
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     n = QUICK_ROUNDS if args.quick else ROUNDS
-    fig, axes = plots.figure(columns=3, row_height=4.0)
+    fig, axes = okl.plots.figure(columns=3, row_height=4.0)
     numbers = []
     for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
         rows = [row | {"regret": row[kept]} for row in args.rows for kept in KEPT
@@ -164,9 +163,9 @@ def main() -> None:
         if game.search == "single":
             draw(axes[0, 0], game, rows)
             draw_published(axes[0, 0])
-            plots.title(axes[0, 0], "theirs, and their points")
+            okl.plots.title(axes[0, 0], "theirs, and their points")
         numbers += rows
-    axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=plots.FONT)
+    axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=okl.plots.FONT)
     ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
     by = ["game", "algorithm", "round"]
     columns = [*by, "permutations", "regret", "regret_sd", "bound"]

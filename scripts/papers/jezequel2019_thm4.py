@@ -13,7 +13,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, run_script, timed_run
 from scripts.looks import BLACK, BLUE, GREEN, RATE, explain
 
@@ -59,7 +58,7 @@ def play(d: int, n: int, limit: float) -> dict:
 
 
 def draw(rows):
-    figure, axes = plots.figure(rows=1, columns=2, row_height=2.6)
+    figure, axes = okl.plots.figure(rows=1, columns=2, row_height=2.6)
     left, right = axes.flat
     rows = [row | {"n": float(row["n"])} for row in rows]
     one = min(row["ns / r^2"] for row in rows) / 1e3  # us of an entry of A where r is large
@@ -73,8 +72,8 @@ def draw(rows):
         right.plot(n, share[0], **style)
         right.plot(SIZES[[0, -1]], limit[0, [0, 0]], color=colour, linestyle=RATE)
     explain(left, "stated, constant 1; its limit", linestyle=RATE)
-    plots.tidy(left, "rounds n that the degree is for", "time of a round (µs)", "", log="xy")
-    plots.tidy(right, "rounds n that the degree is for", "r^2 / stated", "", log="xy")
+    okl.plots.tidy(left, "rounds n that the degree is for", "time of a round (µs)", "", log="xy")
+    okl.plots.tidy(right, "rounds n that the degree is for", "r^2 / stated", "", log="xy")
     return figure
 
 

@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts import common
 from scripts.common import publish
 from scripts.looks import BLACK, BLUE
@@ -225,7 +224,7 @@ THEIRS = {"color": BLACK, "marker": "D", "linestyle": "", "markersize": 4, "mfc"
 
 def draw_comparison(cases, rows):
     """Draw mistakes above, seconds below: ours, published, and mistakes at our best width."""
-    figure, axes = plots.figure(rows=2, columns=len(cases), row_height=2.4)
+    figure, axes = okl.plots.figure(rows=2, columns=len(cases), row_height=2.4)
     for column, case in zip(axes.T, cases, strict=True):
         own = {row["algorithm"]: row for row in rows if row["dataset"] == case.name}
         names = [name for name in own if name != RELEASED]
@@ -255,7 +254,7 @@ def draw_comparison(cases, rows):
         ax.set_xticklabels([])
         title = f"{case.name}, sigma = {case.sigma:g}"
         for ax, text, above in zip(column, ("mistakes (%)", "time (s)"), (title, ""), strict=True):
-            plots.tidy(ax, "", text if ax in axes[:, 0] else "", above, log="y", small=1.0)
+            okl.plots.tidy(ax, "", text if ax in axes[:, 0] else "", above, log="y", small=1.0)
             ax.grid(False, axis="x")
     return figure
 
@@ -303,7 +302,7 @@ def measure_widths(table: int, cases, args) -> list[dict]:
 
 
 def draw_widths(rows):
-    figure, axes = plots.figure(rows=1, columns=3, row_height=3.0)
+    figure, axes = okl.plots.figure(rows=1, columns=3, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}{' (tuned)' * bool(row['tuned'])}" for row in rows]
     looks = (
@@ -323,10 +322,10 @@ def draw_widths(rows):
             ax.plot(own, places + above, **look)
         if np.isinf(values).any():
             ax.axvline(top, color="grey", linewidth=0.8, linestyle=":")
-            ax.annotate("infinite", (top, len(rows) - 0.55), fontsize=plots.FONT - 1.5, ha="right",
-                        xytext=(-3, 0), textcoords="offset points")  # fmt: skip
+            ax.annotate("infinite", (top, len(rows) - 0.55), (-3, 0), ha="right",
+                        fontsize=okl.plots.FONT - 1.5, textcoords="offset points")  # fmt: skip
         ax.set_yticks(places, names if ax is axes[0, 0] else [])
         ax.set_ylim(-0.5, len(rows) - 0.3)
         ylabel = "data set, sigma" if ax is axes[0, 0] else ""
-        plots.tidy(ax, label, ylabel, log="x", small=1.0)
+        okl.plots.tidy(ax, label, ylabel, log="x", small=1.0)
     return figure

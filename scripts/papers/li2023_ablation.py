@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from oklnumba.core.params import choice, flag
 from oklnumba.hot.pomdr import DELTA, REMOVALS, SQUARE, pomdr_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE, Out, enter
@@ -161,7 +160,7 @@ def draw(rows):
         first = ax in axes[:, 0]
         ax.set_yticks(range(len(VARIANTS)), list(VARIANTS) if first else [])
         ax.set_ylim(len(VARIANTS) - 0.5, -0.5)
-        plots.tidy(ax, "mistakes (%)", "", name, log="x", small=1.0)
+        okl.plots.tidy(ax, "mistakes (%)", "", name, log="x", small=1.0)
         ax.grid(False, axis="y")
     explain(axes[0, 0], "the paper's rate", marker="o", linestyle="", markersize=3.5)
     explain(axes[0, 0], "rate tuned", marker="o", mfc="white", linestyle="", markersize=3.5)

@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, run_script
 from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, explain
 
@@ -184,7 +183,7 @@ def table(title: str, sizes, measure):
 
 
 def draw(rows):
-    figure, axes = plots.figure(rows=1, columns=3, row_height=2.8)
+    figure, axes = okl.plots.figure(rows=1, columns=3, row_height=2.8)
     labels = "excess hinge risk", "", "excess regularised risk"
     titles = dict.fromkeys(row["panel"] for row in rows)
     for ax, title, label in zip(axes[0], titles, labels, strict=True):
@@ -203,7 +202,7 @@ def draw_panel(ax, rows, ylabel: str) -> None:
     if len(T):
         name = "bounds: POMD, Theorems 2 to 3"
         ax.fill_between(T, low[0], high[0], color=BLUE, alpha=0.2, lw=0, label=name)
-    plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
+    okl.plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 
 def measure(args) -> list[dict]:

@@ -7,7 +7,6 @@ Time: four minutes (--quick: two permutations of the three smallest sets, a minu
 """
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, publish
 from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain, panels
 from scripts.papers.li2023 import CASES, EXPONENTS, begin, data, mean_and_sd, play, published
@@ -71,7 +70,7 @@ def draw(rows):
         ax.axhspan(low, high, color="0.8", lw=0, zorder=0)
         ax.axhline(one["constant"], **THEORY, linestyle=":")
         left, below = ax in axes[:, 0], "step times sqrt(T)" if ax in axes[-1] else ""
-        plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
+        okl.plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
     explain(axes[0, 0], "published", linewidth=4.0, color="0.8")
     explain(axes[0, 0], "constant forecast", **THEORY, linestyle=":")
     return figure
