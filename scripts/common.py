@@ -34,11 +34,13 @@ PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
 
 def parse_args(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool = False, **more
-):
+    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool = False,
+    most: tuple[int, int] | None = None, **more,
+):  # fmt: skip
     """Return the options of a script; limits are in seconds, ``more`` are options of its own.
 
     ``own``: it can play a file of the user's, ``--data FILE --label y``, whose name its files get.
+    ``most``: rows of a set that it plays, and that a quick one plays.
     """
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=plain)
@@ -57,11 +59,17 @@ def parse_args(
         add("data", "play this file in place of ours", metavar="FILE")
         add("label", "its column of labels (default: the last)", default=-1)
         add("sigma", "width of the kernel (default: the median distance of the inputs)", type=float)
+    if most:
+        add("most", "rows of a set, at most", type=int, default=most[0])
     for name, how in more.items():
         add(name, **how)
     args = parser.parse_args()
     if args.limit is None:
         args.limit = quick_limit if args.quick else limit
+    if most and args.quick:
+        args.most = min(args.most, most[1])
+    if most and args.most < most[0]:
+        LEFT_OUT.append("rows")
     if not args.limit > 0:
         parser.error("--limit must be positive")
     args.stem = Path(sys.argv[0]).stem
@@ -72,7 +80,7 @@ def parse_args(
     return args
 
 
-def run_script(doc: str, measure, draw, limits, table=None, options=None, **how) -> None:
+def run_script(doc: str, measure, draw, limits, table=None, options=None, **how) -> list[dict]:
     """Draw the rows that ``measure(args)`` returns; ``table`` makes of them what is printed.
 
     limits, options : of ``parse_args``; how : keywords of ``publish``.
@@ -80,6 +88,7 @@ def run_script(doc: str, measure, draw, limits, table=None, options=None, **how)
     args = parse_args(doc, *limits, **options or {})
     rows = args.rows or measure(args)
     publish(draw(rows), rows, args, table(rows) if table else None, **how)
+    return rows
 
 
 def rows_to_redraw(args) -> list[dict]:
@@ -93,13 +102,17 @@ def available(names):
     """Return which data sets are here, and say how to get the others; end the script if none is."""
     known = {name: name in OWN or okl.datasets.found(name) for name in names}
     for name in (name for name, here in known.items() if not here):
-        print(f"{name} is not here and is left out: {okl.datasets.how_to_get(name)}")
-        LEFT_OUT.append(name)
+        leave_out(f"{name} is not here and is left out: {okl.datasets.how_to_get(name)}")
     return exit_if_empty([name for name, here in known.items() if here])
 
 
 OWN = {}  # the user's data set by its name, of --data
-LEFT_OUT = []  # data sets that are not here: the files of such a run are called partial
+LEFT_OUT = []  # what is not played: the files of such a run are called partial
+
+
+def leave_out(why: str) -> None:
+    print(why)
+    LEFT_OUT.append(why)
 
 
 def load_own(args) -> str:
@@ -234,7 +247,7 @@ def has_marks(axes) -> bool:
     return any(np.isfinite(y).any() for y in values) or any(map(len, others))
 
 
-def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
+def publish(figure, rows, args, table=None, *, legend=0, but=()):
     """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         okl.plots.shared_legend(figure, columns=legend)
@@ -242,8 +255,7 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     empty = [i for i, axes in enumerate(shown, start=1) if not has_marks(axes)]
     if empty:
         raise SystemExit(f"{args.stem}: panels {empty} of {len(shown)} are empty")
-    partial = partial or bool(LEFT_OUT)
-    stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
+    stem = args.stem + ("_quick" if args.quick else "_partial" if LEFT_OUT else "")
     save(figure, args.output / f"{stem}.png")
     if args.rows:
         print(f"drew {stem}.png in {args.output} again")

@@ -16,7 +16,7 @@ import oklnumba as okl
 from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tuned
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import available, load_own, parse_args, publish
+from scripts.common import available, leave_out, load_own, run_script
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, WINE, panels
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
@@ -148,7 +148,7 @@ def error(run, y, first: int) -> float:
     return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
 
 
-def measure(label: str, settings, stream: Stream, rows: int, one: int):
+def play(label: str, settings, stream: Stream, rows: int, one: int):
     """Return the row of a learner on a stream: error, times and memory with the best setting."""
     X, y = scale_by_first_rows(label, stream, rows)
     scores = {}
@@ -214,32 +214,20 @@ def draw(rows):
     return figure
 
 
-def play_all(args):
-    one = QUICK_SINGLE if args.quick else SINGLE
+def measure(args) -> list[dict]:
+    one, found = QUICK_SINGLE if args.quick else SINGLE, []
+    start = time.process_time()
     for stream in streams(args.quick, load_own(args) if args.data else ""):
         rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))
         for label, settings in tqdm(grid(stream, rows).items(), desc=stream.name, disable=None):
-            row = measure(label, settings, stream, rows, one)
-            if row:
-                yield row
-    if not args.data:
-        yield from game(20 if args.quick else GAME_ROUNDS)
-
-
-def main() -> None:
-    args = parse_args(__doc__, limit=600.0, quick_limit=20.0, own=True)
-    start = time.process_time()
-    rows = list(args.rows)
-    for row in () if rows else play_all(args):
-        rows.append(row)
-        if time.process_time() - start > args.limit:
-            print(f"stopped after {args.limit:g} s")
-            break
-    names = {row["stream"] for row in rows}
-    publish(
-        draw(rows), rows, args, legend=3, partial=len(names) < 9 and not args.data, but=("measure",)
-    )
+            row = play(label, settings, stream, rows, one)
+            found += [row] if row else []
+            if time.process_time() - start > args.limit:
+                leave_out(f"stopped after {args.limit:g} s")
+                return found
+    return found if args.data else [*found, *game(20 if args.quick else GAME_ROUNDS)]
 
 
 if __name__ == "__main__":
-    main()
+    options, shown = {"own": True}, {"legend": 3, "but": ("measure",)}
+    run_script(__doc__, measure, draw, (600.0, 20.0), options=options, **shown)

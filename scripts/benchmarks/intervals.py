@@ -5,12 +5,12 @@ Missing: conditional coverage: the width follows time, not the input. Sets need 
 Time: two minutes (--quick: 3000 rounds of each stream).
 """
 
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
 
 import oklnumba as okl
+from scripts.benchmarks.rivals import SKLEARN, missing_libraries
 from scripts.benchmarks.streams import curved, drift, electricity_like, load_stream
 from scripts.common import available, parse_args, publish
 from scripts.looks import BLACK, BLUE, BOUND, VERMILLION, explain
@@ -169,7 +169,7 @@ if __name__ == "__main__":
         if name in played:
             curves[name] = shares
         rows.append(row | {"mean size of a set": "", "right": ""})
-    classifiers = find_spec("sklearn") is not None
-    for stream in (load_stream("magic04", 0), electricity_like()) if classifiers else ():
+    classes = load_stream("magic04", 0), electricity_like()
+    for stream in () if missing_libraries(SKLEARN) else classes:
         rows.append(dict.fromkeys(rows[0], "") | measure_sets(stream, min(n, ROWS)))
-    publish(draw(played, curves), rows, args, legend=4, partial=not classifiers)
+    publish(draw(played, curves), rows, args, legend=4)

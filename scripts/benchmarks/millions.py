@@ -21,7 +21,7 @@ import numpy as np
 import oklnumba as okl
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
-from scripts.common import exit_if_empty, memory_mb, parse_args, publish, read_csv, run_in_process
+from scripts.common import exit_if_empty, memory_mb, read_csv, run_in_process, run_script
 from scripts.looks import explain, look
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
@@ -159,12 +159,16 @@ def play(name: str, quick: bool, limit: float) -> list[dict]:
     return rows
 
 
-def play_all(names, args) -> list[dict]:
-    rows = []
+def measure(args) -> list[dict]:
+    missing = rivals.missing_libraries(SKLEARN, RIVER)
+    names = args.only or (QUICK if args.quick else [*families(), *RIVALS])
+    names = exit_if_empty([name for name in names if not name.startswith(missing)])
+    old = read_csv(args.output / f"{args.stem}{'_quick' * args.quick}.csv") if args.only else []
+    rows = [row for row in old if row["learner"] not in names]
     for name in names:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
         rows += run_in_process(play, name, args.quick, limit)
-    return rows
+    return sorted(rows, key=lambda row: [*families(), *RIVALS].index(row["learner"]))
 
 
 GREY = {"color": "0.45", "marker": "X"}  # other libraries
@@ -192,19 +196,7 @@ def draw(rows):
     return figure
 
 
-def main() -> None:
-    only = {"action": "append", "metavar": "NAME", "help": "play these; others are of the csv"}
-    args = parse_args(__doc__, LIMIT, QUICK_LIMIT, only=only)
-    missing = () if args.rows else rivals.missing_libraries(SKLEARN, RIVER)
-    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    names = [name for name in names if not name.startswith(tuple(missing))]
-    rows = args.rows or play_all(exit_if_empty(names), args)
-    if args.only:
-        old = read_csv(args.output / f"{args.stem}{'_quick' * args.quick}.csv")
-        rows += [row for row in old if row["learner"] not in names]
-        rows.sort(key=lambda row: [*families(), *RIVALS].index(row["learner"]))
-    publish(draw(rows), rows, args, partial=bool(missing), but=("setting",))
-
-
 if __name__ == "__main__":
-    main()
+    only = {"action": "append", "metavar": "NAME", "help": "play these; others are of the csv"}
+    limits = LIMIT, QUICK_LIMIT
+    run_script(__doc__, measure, draw, limits, options={"only": only}, but=("setting",))

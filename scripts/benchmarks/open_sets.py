@@ -26,7 +26,7 @@ import oklnumba as okl
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, FOREST, LIGHTGBM, MONDRIAN, RIDGE, TREES, TUNED
 from scripts.benchmarks.streams import Stream
-from scripts.common import exit_if_empty, parse_args, publish, read_cell, read_csv, write_csv
+from scripts.common import exit_if_empty, read_cell, read_csv, run_script, write_csv
 from scripts.looks import BLACK, BLUE
 
 MOST, QUICK_ROWS = 1000, 300
@@ -170,14 +170,10 @@ def play_all(args) -> list[dict]:
     return [kept[key] for key in jobs]
 
 
-def main() -> None:
-    folders = {"type": Path, "nargs": "+", "metavar": "FOLDER"}
-    args = parse_args(__doc__, 1e9, 1e9, True, most={"type": int, "default": MOST}, data=folders,
-                      processes={"type": int, "default": os.cpu_count()})  # fmt: skip
-    args.most = min(args.most, QUICK_ROWS) if args.quick else args.most
-    rows = list(args.rows) or play_all(args)
-    publish(draw(rows), rows, args, summarise(rows), partial=args.most < MOST)
-
-
 if __name__ == "__main__":
-    main()
+    options = {
+        "keeps": True, "most": (MOST, QUICK_ROWS),
+        "data": {"type": Path, "nargs": "+", "metavar": "FOLDER"},
+        "processes": {"type": int, "default": os.cpu_count()},
+    }  # fmt: skip
+    run_script(__doc__, play_all, draw, (1e9, 1e9), summarise, options)

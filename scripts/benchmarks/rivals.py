@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
-from scripts.common import read_csv, write_csv
+from scripts.common import leave_out, read_csv, write_csv
 
 SKLEARN, RIVER, VW = "scikit-learn", "river", "Vowpal Wabbit"
 LIGHTGBM, CATBOOST = "LightGBM", "CatBoost"
@@ -74,7 +74,7 @@ def missing_libraries(*libraries):
     """Return and print which libraries are not installed."""
     found = tuple(library for library in libraries if find_spec(MODULES[library]) is None)
     for library in found:
-        print(f'{library} is not installed and is left out: pip install -e ".[benchmark]"')
+        leave_out(f'{library} is not installed and is left out: pip install -e ".[benchmark]"')
     return found
 
 

@@ -16,8 +16,8 @@ from tqdm import tqdm
 import oklnumba as okl
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
-from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
-from scripts.common import FIGURES, parse_args, publish, read_cell, read_csv
+from scripts.benchmarks.streams import ROWS, Stream, streams
+from scripts.common import FIGURES, leave_out, read_cell, read_csv, run_script
 from scripts.looks import explain
 
 RIVALS = "self_tuning_rivals"
@@ -214,25 +214,18 @@ def measure(args) -> list[dict]:
     for stream in tqdm(streams(args.most), unit=" stream", disable=None):
         run = play_seeds(stream, args.limit, 1 if args.quick else SEEDS)
         if len(run.losses) < len(stream.y):
-            print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
+            leave_out(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
             continue
         row = summarise(stream, run, others)
         rows.append({k: read_cell(str(v)) for k, v in row.items()})  # as with --redraw
     return rows
 
 
-def main() -> None:
-    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"},
-                      most={"type": int, "default": ROWS})  # fmt: skip
-    if args.quick:
-        args.most = min(args.most, QUICK_ROWS)
-    rows = args.rows or measure(args)
-    here = {row["stream"].split(",")[0] for row in rows}
-    table = okl.Table(rows)[list(SHOWN)]
-    whole = here.issuperset(SETS) and args.most >= ROWS
-    publish(draw(rows), rows, args, table, legend=2, partial=not whole)
-    print(*verdicts(rows), sep="\n")
+def shown(rows: list[dict]) -> okl.Table:
+    return okl.Table(rows)[list(SHOWN)]
 
 
 if __name__ == "__main__":
-    main()
+    options = {"rivals": {"action": "store_true"}, "most": (ROWS, QUICK_ROWS)}
+    rows = run_script(__doc__, measure, draw, (120.0, 20.0), shown, options, legend=2)
+    print(*verdicts(rows), sep="\n")

@@ -10,6 +10,7 @@ Time: five minutes for SelfTuning, with the rivals of tables_rivals.csv; --rival
 
 import time
 from functools import partial
+from itertools import product
 
 import numpy as np
 from tqdm import tqdm
@@ -18,7 +19,7 @@ import oklnumba as okl
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, LIGHTGBM, OFTEN, TUNED
 from scripts.benchmarks.streams import Stream, load_stream
-from scripts.common import available, exit_if_empty, parse_args, publish, read_csv, write_csv
+from scripts.common import available, exit_if_empty, leave_out, read_csv, run_script, write_csv
 from scripts.looks import BLACK, BLUE, VERMILLION
 
 SETS = (
@@ -54,7 +55,7 @@ def play_rows(name: str, who: str, args) -> list[dict]:
             name_of = {LIGHTGBM: OFTEN}.get(who, who)
             forecasts = rivals.play_boosting(name_of, stream, args.limit, n)[1]
         if len(forecasts) < n:
-            print(f"{name}, {who}: not played to its end within {args.limit:g} s, left out")
+            leave_out(f"{name}, {who}: not played to its end within {args.limit:g} s, left out")
             return []
         speeds.append(n / (time.process_time() - start))
         errors.append(error(stream.y, forecasts, stream.kind))
@@ -149,10 +150,8 @@ def draw(rows: list[dict]):
         ax.set_visible(bool(here))
         for place, row in enumerate(here):
             for who, (colour, marker) in looks.items():
-                # Half a point in ten thousand, so that no mistakes have a place.
-                ratio = (row[who] + 0.005) / (row[OURS] + 0.005)
-                ax.plot(ratio, place, marker, color=colour, label=who, linestyle="none",
-                        markerfacecolor="none")  # fmt: skip
+                ax.plot(ratio(row, who), place, marker, color=colour, label=who, linestyle="none",
+                        mfc="none")  # fmt: skip
         ax.set_yticks(range(len(here)), [f"{row['table']} ({row[OURS]:.3g})" for row in here])
         ax.axvline(1.0, color=BLACK, linewidth=1.0)
         okl.plots.tidy(ax, f"{way}:\nerror / SelfTuning's", log="x")
@@ -172,24 +171,21 @@ def measure(args) -> list[dict]:
     return merge(play((OURS,), args) + found, (OURS, LIGHTGBM, CATBOOST))
 
 
-def main() -> None:
-    args = parse_args(__doc__, 300.0, 100.0, most={"type": int, "default": ROWS},
-                      rivals={"action": "store_true"})  # fmt: skip
-    if args.quick:
-        args.most = min(args.most, QUICK_ROWS)
-    rows = args.rows or measure(args)
-    here = {row["table"] for row in rows}
-    whole = here.issuperset(SETS) and args.most == ROWS
-    publish(draw(rows), rows, args, legend=2, partial=not whole)
-    for way in dict.fromkeys(row["errors"] for row in rows):
+def verdicts(rows: list[dict]):
+    for way, who in product(dict.fromkeys(row["errors"] for row in rows), (LIGHTGBM, CATBOOST)):
         group = [row for row in rows if row["errors"] == way]
-        for who in (LIGHTGBM, CATBOOST):
-            ahead = sum(row[OURS] <= row[who] for row in group)
-            ratio = np.exp(np.mean([np.log((row[who] + 0.005) / (row[OURS] + 0.005))
-                                    for row in group]))  # fmt: skip
-            print(f"{way}: at most the errors of {who} on {ahead} of {len(group)} tables, whose "
-                  f"errors are {ratio:.3g} times ours in the mean")  # fmt: skip
+        ahead = sum(row[OURS] <= row[who] for row in group)
+        mean = np.exp(np.mean([np.log(ratio(row, who)) for row in group]))
+        yield (f"{way}: at most the errors of {who} on {ahead} of {len(group)} tables, whose "
+               f"errors are {mean:.3g} times ours in the mean")  # fmt: skip
+
+
+def ratio(row: dict, who: str) -> float:
+    """Return the error over ours, half a point in ten thousand added: no mistakes have a place."""
+    return (row[who] + 0.005) / (row[OURS] + 0.005)
 
 
 if __name__ == "__main__":
-    main()
+    options = {"rivals": {"action": "store_true"}, "most": (ROWS, QUICK_ROWS)}
+    rows = run_script(__doc__, measure, draw, (300.0, 100.0), options=options, legend=2)
+    print(*verdicts(rows), sep="\n")
