@@ -1,8 +1,7 @@
 """Experiments at scale: ten million rounds from a file, sweeps in threads, best functions.
 
 Reproduces: nothing published.
-Missing: arrays of all ten million rows; a million is played from memory, and rounds a second are
-    compared. Dask clusters.
+Missing: arrays of all ten million rows: a million is played from memory. Dask clusters.
 Time: half an hour on two quiet cores; --only N: one of its jobs.
 """
 

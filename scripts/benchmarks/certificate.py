@@ -9,16 +9,8 @@ Time: about three minutes.
 import numpy as np
 
 import oklnumba as okl
-from scripts.common import (
-    collect,
-    curve_rows,
-    load_own,
-    parse_args,
-    publish,
-    rows_to_redraw,
-    stream,
-    timed_run,
-)
+from scripts import common
+from scripts.common import collect, curve_rows, publish, stream, timed_run
 from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, PINK, SKY, VERMILLION, explain, look
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}
@@ -278,15 +270,14 @@ def measure(args):
 
 
 def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=20.0, own=True)
+    args = common.parse_args(__doc__, limit=60.0, quick_limit=20.0, own=True)
     if args.data:
-        name = load_own(args)
         SIGMA.clear()
-        SIGMA[name] = args.sigma
+        SIGMA.update({common.load_own(args): args.sigma})
     numbers, table = (args.rows, None) if args.rows else measure_whole(args.limit)
     publish(draw_whole(numbers), numbers, args, table, legend=4)
     args.stem = args.stem.replace("certificate", "regret_certificate", 1)
-    args.rows = rows_to_redraw(args)
+    args.rows = common.rows_to_redraw(args)
     numbers, table = (args.rows, None) if args.rows else measure(args)
     publish(draw(numbers), numbers, args, table, legend=2)
 

@@ -55,19 +55,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
-    return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
-
-
 def streams(quick: bool, own: str = ""):
     if own:
         yield load_stream(own, 0)
         return
     drifting = {stream.name: stream for stream, _ in drifts()}
     magic = load_stream("magic04", 0)
-    short = first_rows(magic, 4000, "magic04, 4000 rounds")
+    short = magic.first(4000, "magic04, 4000 rounds")
     if quick:
-        yield from (first_rows(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
+        yield from (stream.first(QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
         return
     yield from (short, magic)
     yield from (load_stream(name, 0) for name in available(("mushrooms", "casp", "ijcnn1")))

@@ -1,13 +1,9 @@
 """One, five and ten million rounds of every family, next to scikit-learn and river.
 
-Reproduces: nothing published; mistakes, certificate, seconds and peak memory of each learner, each
-    in a process of its own on one core. Settings are chosen on another draw of the stream.
-Missing: real streams as long; the made-up one has a known least error. Who does not finish within
-    the limit plays a part ("played"), and times are extrapolated.
+Reproduces: nothing published.
+Missing: real streams as long. Who does not finish within the limit plays a part ("played").
 Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): about 15 s.
-    --only SelfTuning --limit 30: its row anew in three minutes, the times of more rounds
-    extrapolated.
-Data: made up, block by block.
+    --only SelfTuning --limit 30: its row anew in three minutes.
 """
 
 import os

@@ -5,7 +5,6 @@ Missing: real electricity prices, which do not come with the package: a stand-in
 Time: 25 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
 """
 
-import os
 import pickle
 import tempfile
 import threading
@@ -17,7 +16,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
-from scripts.common import run_script
+from scripts.common import memory_mb, run_script
 from scripts.looks import look
 
 QUICK_ROUNDS = 3000
@@ -25,8 +24,6 @@ DELAYS, BATCHES = (0, 1, 10, 100), (1, 10, 100, 1000)
 HALF_LIFE = 500
 SELF, LAST = "SelfTuning", "last label"
 SERVICE_ROWS, SINGLE = 10_000, 2000  # rows learned before calls are timed, and timed calls
-
-
 VARIANTS = {  # of the looks
     f"PKAWV, half-life {HALF_LIFE}": {"linestyle": "--", "marker": "s"},
     LAST: {"color": "0.5", "linestyle": "-.", "marker": "."},
@@ -66,8 +63,7 @@ def late_labels(quick: bool):
         streams += [drifting["abrupt drift, curved classification"], load_stream("magic04", 0)]
     settings = [(delay, 1) for delay in DELAYS] + [(0, batch) for batch in BATCHES[1:]]
     for stream in streams:
-        rows = QUICK_ROUNDS if quick else len(stream.y)
-        stream = stream._replace(X=stream.X[:rows], y=stream.y[:rows])
+        stream = stream.first(QUICK_ROUNDS if quick else len(stream.y))
         for label in (*learners(1), LAST):
             for delay, batch in tqdm(settings, desc=f"{stream.name}, {label}", disable=None):
                 learner = None if label == LAST else learners(stream.X.shape[1])[label]
@@ -123,7 +119,7 @@ def service(quick: bool):
         found = {f"{name} (us)": value for name, value in found.items()}
         found["pickle (MB)"] = len(pickle.dumps(learner)) / 2**20
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.npz")
+            path = f"{folder}/model.npz"
             found["save (ms)"] = microseconds(learner.save, [(path,)])[0] / 1e3
             okl.load(path)  # compiles
             found["load (ms)"] = microseconds(okl.load, [(path,)])[0] / 1e3
@@ -132,12 +128,6 @@ def service(quick: bool):
 
 
 # ---- many rounds, one by one ----
-
-
-def memory() -> float:
-    """Return the megabytes of this process (Linux)."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def play_timed(learner, X, y):
@@ -149,7 +139,7 @@ def play_timed(learner, X, y):
         learner.learn_one(X[t], y[t])
         times[t] = 1e3 * (time.thread_time() - start)
         if (t + 1) % (len(y) // 10) == 0:
-            sizes.append(memory())
+            sizes.append(memory_mb("VmRSS"))
     return times, sizes
 
 
@@ -222,12 +212,11 @@ def measure(args) -> list[dict]:
 def draw(rows):
     names = list(dict.fromkeys(r["stream"] for r in rows if r["measure"] == "mistakes (%)"))
     figure, axes = okl.plots.figure(rows=len(names), columns=2, row_height=2.2)
+    panels = ("delay", "batch", 1), ("batch", "delay", 0)  # on the x axis, and the other's value
     for name, pair in zip(names, axes, strict=True):
-        for ax, key, other, least in zip(
-            pair, ("delay", "batch"), ("batch", "delay"), (0, 1), strict=True
-        ):
+        for ax, (key, other, value) in zip(pair, panels, strict=True):
             own = [r for r in rows if r["stream"] == name and r["measure"] == "mistakes (%)"]
-            own = [r for r in own if r[other] == 1 - least and r["learner"] != LAST]
+            own = [r for r in own if r[other] == value and r["learner"] != LAST]
             for label in dict.fromkeys(r["learner"] for r in own):
                 points = [(r[key], float(r["value"])) for r in own if r["learner"] == label]
                 style = look(label) | VARIANTS.get(label, {}) | {"markersize": 4, "linewidth": 1.2}

@@ -1,12 +1,9 @@
 """Regret against dictionary size on a million rows that are played block by block.
 
-Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams,
-    against the best function of the whole RKHS, whose interval is drawn (hatched), beside the bound
-    of pkawv's Proposition 1 on Kernel-AWV, which cannot play as many rows; it is an interval, too.
+Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams.
 Missing: real streams as long; the stream is that of millions.py. One seed, no tuning.
 Time: 27 minutes of CPU time, two of them for the bound (--quick: 5000 rows). --count N for another
     length, --data FILE --label y for a file of your own, which is read block by block.
-Data: made up, block by block.
 """
 
 from functools import partial
@@ -18,7 +15,7 @@ import oklnumba as okl
 from oklnumba.theory.matrix import pivoted_cholesky
 from oklnumba.theory.passes import Rows, as_source
 from scripts.benchmarks.millions import MADE_UP, PLAYED, made_up
-from scripts.common import N_JOBS, cpu_clock, parse_args, publish
+from scripts.common import N_JOBS, cpu_clock, run_script
 from scripts.looks import BLACK, BOUND, look
 
 ROWS, QUICK_ROWS = 10**6, 5000
@@ -123,15 +120,11 @@ def draw(rows):
     return figure
 
 
-def main() -> None:
-    args = parse_args(
-        __doc__, limit=600.0, quick_limit=60.0, keeps=True, own=True,
-        count={"type": int, "metavar": "N", "help": "rows of the made-up stream"},
-    )  # fmt: skip
-    rows = args.rows or measure(args)
-    shown = ["learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
-    publish(draw(rows), rows, args, okl.Table(rows)[shown])
+def table(rows: list[dict]) -> okl.Table:
+    return okl.Table(rows)[["learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]]
 
 
 if __name__ == "__main__":
-    main()
+    count = {"type": int, "metavar": "N", "help": "rows of the made-up stream"}
+    options = {"keeps": True, "own": True, "count": count}
+    run_script(__doc__, measure, draw, (600.0, 60.0), table, options)

@@ -479,18 +479,16 @@ def play_boosting(name: str, stream: Stream, limit: float, rows: int | None = No
     Before the first fit, and while all their labels are of one class, it forecasts as ``plain``.
     CatBoost and tuned LightGBM play as many rows as slow rivals unless told otherwise.
     """
-    if name == TUNED:
-        rows = rows or slow_rows(stream.X.shape[1])
-        return "", refit(name, stream.X[:rows], stream.y[:rows], stream.kind)
-    if name in REFITTED:
-        rows = rows or (slow_rows(stream.X.shape[1]) if name == CATBOOST else None)
-        model = boosting_models(stream.kind, stream.X.shape[1])[name]()
-        refitted = okl.Refit(model, **REFITTED[name])
-        run = okl.run(refitted, stream.X[:rows], stream.y[:rows], time_limit=limit)
-        return "", run.predictions
     (n, d), signs, start = stream.X.shape, stream.kind == "classification", time.process_time()
-    make, forecasts = boosting_models(stream.kind, d)[name], plain(stream, limit)[1]
-    inputs = stream.X
+    if name in (TUNED, CATBOOST):
+        stream = stream.first(rows or slow_rows(d))
+    if name == TUNED:
+        return "", refit(name, stream.X, stream.y, stream.kind)
+    make = boosting_models(stream.kind, d)[name]
+    if name in REFITTED:
+        refitted = okl.Refit(make(), **REFITTED[name])
+        return "", okl.run(refitted, stream.X, stream.y, time_limit=limit).predictions
+    inputs, forecasts = stream.X, plain(stream, limit)[1]
     if name.endswith(WITH_LABEL):
         inputs = np.column_stack([inputs, np.append(0.0, stream.y[:-1])])
     fits = [t for t in (*FIRST_FITS, *range(REFIT, n, REFIT)) if t < n]

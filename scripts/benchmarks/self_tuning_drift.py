@@ -75,7 +75,7 @@ def measure(draws: int, rounds: int):
         for stream, points in drifts(seed):
             if not len(points):
                 continue
-            stream = stream._replace(X=stream.X[:rounds], y=stream.y[:rounds])
+            stream = stream.first(rounds)
             points = points[points <= len(stream.y) - AFTER]
             curves = found.setdefault(stream.name, {})
             for label, pieces in losses(stream, points).items():

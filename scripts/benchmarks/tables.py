@@ -1,7 +1,5 @@
 """SelfTuning and boosting on tables that do not move: row by row, and fitted once.
 
-LightGBM is shown at the better of its defaults and the best of 12 settings, after the fact.
-
 Reproduces: nothing published.
 Missing: nothing; it needs pip install -e ".[benchmark]". A table that the limit ends is left out.
 Time: five minutes for SelfTuning, with the rivals of tables_rivals.csv; --rivals first plays those
@@ -43,8 +41,7 @@ def play_rows(name: str, who: str, args) -> list[dict]:
     """Return the means over a table's permutations of the errors from each of FROM on."""
     errors, speeds = [], []
     for seed in range(1 if args.quick else ORDERS):
-        stream = load_stream(name, seed)
-        stream = stream._replace(X=stream.X[: args.most], y=stream.y[: args.most])
+        stream = load_stream(name, seed).first(args.most)
         start, n = time.process_time(), len(stream.y)
         if who == OURS:
             run = okl.run(okl.SelfTuning(), stream.X, stream.y, time_limit=args.limit)

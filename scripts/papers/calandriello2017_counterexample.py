@@ -1,7 +1,7 @@
 """The same point for ever: why sketches of existing rows have a hard time, regret in its parts.
 
-Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which has
-    words and closed forms. Proposition 1 is checked for every algorithm and T.
+Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), and checks
+    Proposition 1 for every algorithm and T.
 Missing: nothing.
 Time: half a minute; memory about 1 GB.
 """

@@ -1,8 +1,6 @@
 """Sketched-KONS: regret and time against gamma, next to the lines of Theorem 3.
 
 Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states.
-    In place of R_D Pros-N-KONS has a charge of alpha |f|^2 for each restart, and FrequentKONS
-    what its certificate adds for dropped atoms and inputs outside the span.
 Missing: R_G of CON-KONS, whose matrix is carried from span to span.
 Time: about two minutes; memory about 1 GB.
 """

@@ -1,9 +1,7 @@
 """Average loss on casp divided by that of the authors' own run, over ten permutations.
 
-Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019), in numbers, as the
-    authors' repository has it and with the settings of their code.
-Missing: their permutation and seeds, which are not known; theirs is one run, and cuts kernel ridge
-    regression after 2708 rounds.
+Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019), in numbers.
+Missing: their permutation and seeds, which are not known; theirs cuts kernel ridge regression.
 Time: two minutes.
 """
 

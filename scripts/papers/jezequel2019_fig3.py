@@ -1,10 +1,8 @@
 """Regret against a greedy adversary: the game of the authors, and ours.
 
-Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019). Left and middle: the game of the authors'
-    code, with points of their curves; right: ours. A game that would begin after its algorithm's
-    time limit is left out.
+Reproduces: Figure 3 of Jezequel, Gaillard, Rudi (2019). A game that would begin after its
+    algorithm's time limit is left out.
 Missing: values of the paper's own picture (80 rounds); the authors' curves end after 15 to 45.
-    Their "nystrom_vovk" is a second game of Kernel-AWV, so Nystrom-AWV has no values.
 Time: two minutes.
 """
 

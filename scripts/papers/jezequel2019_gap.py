@@ -2,8 +2,6 @@
 
 Reproduces: nothing published; the question after Corollary 8 of Jezequel, Gaillard, Rudi (2019).
 Missing: the worst case. The adversary looks one round ahead; it sees all but the coin of the round.
-    Given inputs are those that it chose against a Nystrom-AWV with other coins: who plays them has
-    coins that the inputs do not know. Its labels answer the forecasts of who plays.
 Time: eleven minutes (--quick: up to 512 rounds, two seeds, some seconds).
 """
 

@@ -1,8 +1,7 @@
 """Exponents of regret and time, measured at growing n next to the stated ones.
 
 Reproduces: Table 1 of Jezequel, Gaillard, Rudi (2019), whose rates are upper bounds.
-Missing: other spectra, and of Sketched-KONS c other than 2 and more than 4096 rounds. Kernel-AWV is
-    ours to add.
+Missing: other spectra, and of Sketched-KONS c other than 2 and more than 4096 rounds.
 Time: about 3 minutes, memory about 1 GB.
 """
 

@@ -1,8 +1,7 @@
 """Time of a round of PKAWV at the degree of Theorem 4, next to the cost that the theorem states.
 
 Reproduces: the last line of Theorem 4 of Jezequel, Gaillard, Rudi (2019), with the constant that
-    its O hides. lam = 1, R = sigma / 2, so that the degree is ceil(2 log n). A round of features
-    depends on n by their number alone, so 1500 rounds at each size are enough.
+    its O hides. A round depends on n by the number of features alone: 1500 rounds are enough.
 Missing: more than 4000 features.
 Time: about ten seconds.
 """

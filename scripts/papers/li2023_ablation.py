@@ -1,9 +1,7 @@
 """Why POMDR wins: its seven data sets with one part of it changed at a time.
 
-Reproduces: nothing published; POMDR of Tables 2 and 4 of Li and Liao (2023), and the same without
-    hints, without ALD, with other ways to remove half of the dictionary, and with other rates.
-Missing: a dictionary without removals, whose time grows with the square of the rounds. Rates after
-    a removal are tuned on another permutation, for all but ALD.
+Reproduces: nothing published; POMDR of Tables 2 and 4 of Li and Liao (2023), and variants of it.
+Missing: a dictionary without removals, whose time grows with the square of the rounds.
 Time: ten minutes (--quick: two permutations of the three smallest sets, a minute).
 """
 

@@ -2,8 +2,7 @@
 
 Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-to-batch conversion
     of POMD, next to the methods that the paper names.
-Missing: Theorem 3's second case, with removals (its bound: errata 62). OSKL's own step: here it is
-    U / sqrt(T), as for the worst case.
+Missing: Theorem 3's second case, with removals (its bound: errata 62), and OSKL's own step.
 Time: two minutes (--quick: up to 512 examples, some seconds).
 """
 

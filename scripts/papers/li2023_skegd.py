@@ -1,7 +1,6 @@
 """SkeGD's mistakes against its step at several settings of its map, and the published values.
 
-Reproduces: SkeGD's values in Tables 2 and 4 of Li and Liao (2023), which are far from ours on some
-    sets: all steps of the paper's grid, with the map of the authors' script and with others.
+Reproduces: SkeGD's values in Tables 2 and 4 of Li and Liao (2023), far from ours on some sets.
 Missing: what would settle it, the authors' settings for each set; only those of one are known.
 Time: four minutes (--quick: two permutations of the three smallest sets, a minute).
 """

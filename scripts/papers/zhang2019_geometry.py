@@ -1,9 +1,7 @@
 """Which geometry suits which comparator: gradient descent, exponentiated gradient, p-norms.
 
 Reproduces: nothing published; what sections 2.3 and 2.5 of Zhang's notes (2019) say in words
-    (Example 7). Left: one coordinate of w counts, inputs are dense signs. Right: all count alike,
-    inputs have one entry. Dashed: B_2 R_2 sqrt(2 T) of gradient descent, 2 B_1 R_inf sqrt(T log d)
-    of exponentiated gradient.
+    (Example 7).
 Missing: nothing.
 Time: about a minute.
 """

@@ -1,7 +1,6 @@
 """CPU time to accuracy eps on regularised logistic loss: FTRL with and without strong convexity.
 
 Reproduces: nothing published; the motivating example of section 3 of Zhang's lecture notes (2019).
-    Rows are drawn from 2,000 points, so F and its minimum are computed exactly.
 Missing: the hinge loss.
 Time: two minutes.
 """
