@@ -294,15 +294,21 @@ def curve_rows(head, columns) -> list[dict]:
     return [head | dict(zip(columns, entry, strict=True)) for entry in entries]
 
 
+def group(rows, *keys: str) -> dict:
+    """Return the rows by their value of a column, or their values of several."""
+    found = {}
+    for row in rows:
+        values = tuple(row[key] for key in keys)
+        found.setdefault(values if len(keys) > 1 else values[0], []).append(row)
+    return found
+
+
 def collect(rows, x: str, *keys: str, **chosen):
     """Return x in the chosen rows, and for each key an array (seeds, values of x).
 
     Where fewer seeds were played (nothing is random), the first stands for the others.
     """
-    found = {}
-    for row in rows:
-        if all(row[k] == v for k, v in chosen.items()):
-            found.setdefault(row[x], []).append(row)
+    found = group([row for row in rows if all(row[k] == v for k, v in chosen.items())], x)
     most = max(map(len, found.values()), default=0)
     whole = [own + own[:1] * (most - len(own)) for own in found.values()]
     values = (np.array([[row[key] for row in own] for own in whole], dtype=float) for key in keys)

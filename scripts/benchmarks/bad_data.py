@@ -16,7 +16,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from oklnumba.components import scaling
 from oklnumba.learners.self_tuning import labels, settings
-from scripts.common import cpu_clock, run_script
+from scripts.common import cpu_clock, group, run_script
 
 N, QUICK_N = 10_000, 2000
 PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
@@ -187,16 +187,16 @@ def draw(rows):
     figure, axes = okl.plots.figure(columns=len(PANELS), row_height=3.2)
     after = [r for r in rows if r["measure"] == AFTER]
     for ax, (title, (name, is_labels)) in zip(axes[0], PANELS.items(), strict=True):
-        group = [r for r in after if r["learner"] == name]
-        group = [r for r in group if bool(re.match("label|Cauchy", r["what"])) == is_labels]
-        names = list(dict.fromkeys(r["what"] for r in group))[::-1]
+        own = [r for r in after if r["learner"] == name]
+        own = [r for r in own if bool(re.match("label|Cauchy", r["what"])) == is_labels]
+        names = list(group(own, "what"))[::-1]
         for key, label, marker, colour in (
             ("ratio without the rule", "without the rule", "s", okl.plots.COLOURS[1]),
             ("ratio", "with the rule", "o", okl.plots.COLOURS[0]),
         ):
             style = {"color": colour, "markersize": 4.5, "linestyle": "none", "clip_on": False}
             style |= {"markerfacecolor": "none"}
-            found = [(r[key], names.index(r["what"])) for r in group]
+            found = [(r[key], names.index(r["what"])) for r in own]
             ends = [(MOST, place) for ratio, place in found if ratio > MOST]
             found = [one for one in found if one[0] <= MOST]
             ax.plot(*zip(*found, strict=True), marker, label=label, **style)
@@ -205,7 +205,7 @@ def draw(rows):
                 ax.plot(*zip(*ends, strict=True), ">", label=text, **style)
         ax.axvline(1.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_yticks(range(len(names)), names)
-        top = max(max(r["ratio"], r["ratio without the rule"]) for r in group)
+        top = max(max(r["ratio"], r["ratio without the rule"]) for r in own)
         ax.set_xlim(0.5 if is_labels else 0.9, 1.2 * min(top, 2.0 * MOST))
         okl.plots.tidy(ax, "error / clean error", "", title, log="x", small=1.0)
         ax.grid(False, axis="y")
@@ -214,13 +214,10 @@ def draw(rows):
 
 def summary(rows) -> list[dict]:
     """Return the largest ratios of each kind of data."""
-    groups = {}
-    for row in rows:
-        groups.setdefault((row["learner"], row["what"]), []).append(row)
     return [
-        {"learner": learner, "what": what, "measure": group[0]["measure"], "cases": len(group)}
-        | {key: f"{max(r[key] for r in group):.4g}" for key in ("ratio without the rule", "ratio")}
-        for (learner, what), group in groups.items()
+        {"learner": learner, "what": what, "measure": own[0]["measure"], "cases": len(own)}
+        | {key: f"{max(r[key] for r in own):.4g}" for key in ("ratio without the rule", "ratio")}
+        for (learner, what), own in group(rows, "learner", "what").items()
     ]
 
 

@@ -174,8 +174,7 @@ def draw(rows):
     figure, axes = okl.plots.figure(columns=1, row_height=4.6)
     ax, points = axes[0, 0], {}
     floor = [float(row["least"]) for row in rows if row["least"]][-1]
-    for name in dict.fromkeys(row["learner"] for row in rows):
-        last = [row for row in rows if row["learner"] == name][-1]
+    for name, last in {row["learner"]: row for row in rows}.items():  # the last one of each
         x, y = float(last["seconds"]), float(last["mistakes"]) - float(last["least"] or floor)
         style = GREY if name in RIVALS else look(name.replace("ProsNKONS", "Pros-N-KONS"))
         style |= {"linestyle": "", "markersize": 4.5}

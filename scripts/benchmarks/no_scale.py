@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import oklnumba as okl
-from scripts.common import available, run_script, stream
+from scripts.common import available, group, run_script, stream
 from scripts.looks import explain
 
 SETS = "casp", "cadata", "parkinsons", "magic04", "mushrooms", "ijcnn1"
@@ -68,13 +68,11 @@ def set_beside(name, learner, tuned, free, X, y, most) -> list[dict]:
 
 def draw(rows: list[dict]):
     figure, axes = okl.plots.figure(row_height=2.9)
-    names = list(dict.fromkeys(row["set"] for row in rows))
     panels = (("PKAWV", "lam", "all lam\nat once"), ("OGD", "eta", "coin\nbetting"))
     for ax, (kind, label, free) in zip(axes[0], panels, strict=True):
         own = [row for row in rows if row["learner"].startswith(kind)]
         last = max(row["lam or eta"] for row in own if row["lam or eta"] != "none")
-        for i, name in enumerate(names):
-            *curve, without = [row for row in own if row["set"] == name]
+        for i, (name, (*curve, without)) in enumerate(group(own, "set").items()):
             style = {"color": okl.plots.COLOURS[i + 1], "marker": "os^DvP"[i]}
             ax.plot([row["lam or eta"] for row in curve], [row["loss / best"] for row in curve],
                     markersize=3.5, label=name, **style)  # fmt: skip

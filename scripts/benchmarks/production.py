@@ -16,7 +16,7 @@ from tqdm import tqdm
 import oklnumba as okl
 from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
-from scripts.common import memory_mb, run_script
+from scripts.common import group, memory_mb, run_script
 from scripts.looks import look
 
 QUICK_ROUNDS = 3000
@@ -210,19 +210,19 @@ def measure(args) -> list[dict]:
 
 
 def draw(rows):
-    names = list(dict.fromkeys(r["stream"] for r in rows if r["measure"] == "mistakes (%)"))
+    drawn = [r for r in rows if r["measure"] == "mistakes (%)" and r["learner"] != LAST]
+    names = group(drawn, "stream")
     figure, axes = okl.plots.figure(rows=len(names), columns=2, row_height=2.2)
     panels = ("delay", "batch", 1), ("batch", "delay", 0)  # on the x axis, and the other's value
-    for name, pair in zip(names, axes, strict=True):
+    for (name, here), pair in zip(names.items(), axes, strict=True):
         for ax, (key, other, value) in zip(pair, panels, strict=True):
-            own = [r for r in rows if r["stream"] == name and r["measure"] == "mistakes (%)"]
-            own = [r for r in own if r[other] == value and r["learner"] != LAST]
-            for label in dict.fromkeys(r["learner"] for r in own):
-                points = [(r[key], float(r["value"])) for r in own if r["learner"] == label]
+            played = group([r for r in here if r[other] == value], "learner")
+            for label, own in played.items():
+                points = [(r[key], float(r["value"])) for r in own]
                 style = look(label) | VARIANTS.get(label, {}) | {"markersize": 4, "linewidth": 1.2}
                 ax.plot(*zip(*points, strict=True), label=label, **style)
             ax.set_xscale("symlog", linthresh=1.0)
-            last = name == names[-1]
+            last = ax in axes[-1]
             what = "delay of labels (rows)" if key == "delay" else "rows in a batch"
             okl.plots.tidy(ax, what if last else "", "mistakes (%)" if key == "delay" else "", name)
             ticks = DELAYS if key == "delay" else BATCHES

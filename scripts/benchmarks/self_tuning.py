@@ -214,7 +214,7 @@ def measure(args) -> list[dict]:
     for stream in tqdm(streams(args.most), unit=" stream", disable=None):
         run = play_seeds(stream, args.limit, 1 if args.quick else SEEDS)
         if len(run.losses) < len(stream.y):
-            leave_out(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
+            leave_out(f"{stream.name}: more than {args.limit:g} s, left out")
             continue
         row = summarise(stream, run, others)
         rows.append({k: read_cell(str(v)) for k, v in row.items()})  # as with --redraw

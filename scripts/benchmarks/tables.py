@@ -14,10 +14,10 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
+from scripts import common
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, LIGHTGBM, OFTEN, TUNED
 from scripts.benchmarks.streams import Stream, load_stream
-from scripts.common import available, exit_if_empty, leave_out, read_csv, run_script, write_csv
 from scripts.looks import BLACK, BLUE, VERMILLION
 
 SETS = (
@@ -52,7 +52,7 @@ def play_rows(name: str, who: str, args) -> list[dict]:
             name_of = {LIGHTGBM: OFTEN}.get(who, who)
             forecasts = rivals.play_boosting(name_of, stream, args.limit, n)[1]
         if len(forecasts) < n:
-            leave_out(f"{name}, {who}: not played to its end within {args.limit:g} s, left out")
+            common.leave_out(f"{name}, {who}: more than {args.limit:g} s, left out")
             return []
         speeds.append(n / (time.process_time() - start))
         errors.append(error(stream.y, forecasts, stream.kind))
@@ -97,9 +97,9 @@ def describe(table: str, way: str, who: str, rows: int, errors: list, speeds: li
 
 def play(who: tuple[str, ...], args, path=None) -> list[dict]:
     """Return what the file has and what it lacks; write it after every table."""
-    found = read_csv(path) if path else []
+    found = common.read_csv(path) if path else []
     done = {(row["table"], row["who"]) for row in found}
-    here = available(SETS)
+    here = common.available(SETS)
     names = (*here[:2], *SKLEARN_SETS[:2]) if args.quick else (*SKLEARN_SETS, *here)
     jobs = [(name, one) for name in names for one in who]
     for name, one in tqdm(jobs, disable=None):
@@ -108,7 +108,7 @@ def play(who: tuple[str, ...], args, path=None) -> list[dict]:
         found += play_rows(name, one, args) if name in here else []
         found.append(play_folds(name, one, args))
         if path:
-            write_csv(path, found)
+            common.write_csv(path, found)
     return found
 
 
@@ -159,21 +159,20 @@ def draw(rows: list[dict]):
 def measure(args) -> list[dict]:
     others, path = (LIGHTGBM, CATBOOST, TUNED), args.output / "tables_rivals.csv"
     if args.quick or args.rivals:
-        exit_if_empty([not rivals.missing_libraries(LIGHTGBM, CATBOOST, rivals.SKLEARN)])
+        common.exit_if_empty([not rivals.missing_libraries(LIGHTGBM, CATBOOST, rivals.SKLEARN)])
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     if args.quick:
         found = play(others, args)
     else:
-        found = play(others, args, path) if args.rivals else read_csv(path)
+        found = play(others, args, path) if args.rivals else common.read_csv(path)
     return merge(play((OURS,), args) + found, (OURS, LIGHTGBM, CATBOOST))
 
 
 def verdicts(rows: list[dict]):
-    for way, who in product(dict.fromkeys(row["errors"] for row in rows), (LIGHTGBM, CATBOOST)):
-        group = [row for row in rows if row["errors"] == way]
-        ahead = sum(row[OURS] <= row[who] for row in group)
-        mean = np.exp(np.mean([np.log(ratio(row, who)) for row in group]))
-        yield (f"{way}: at most the errors of {who} on {ahead} of {len(group)} tables, whose "
+    for (way, own), who in product(common.group(rows, "errors").items(), (LIGHTGBM, CATBOOST)):
+        ahead = sum(row[OURS] <= row[who] for row in own)
+        mean = np.exp(np.mean([np.log(ratio(row, who)) for row in own]))
+        yield (f"{way}: at most the errors of {who} on {ahead} of {len(own)} tables, whose "
                f"errors are {mean:.3g} times ours in the mean")  # fmt: skip
 
 
@@ -184,5 +183,5 @@ def ratio(row: dict, who: str) -> float:
 
 if __name__ == "__main__":
     options = {"rivals": {"action": "store_true"}, "most": (ROWS, QUICK_ROWS)}
-    rows = run_script(__doc__, measure, draw, (300.0, 100.0), options=options, legend=2)
+    rows = common.run_script(__doc__, measure, draw, (300.0, 100.0), options=options, legend=2)
     print(*verdicts(rows), sep="\n")

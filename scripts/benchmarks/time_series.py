@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import oklnumba as okl
 from scripts.benchmarks import rivals
-from scripts.common import run_script
+from scripts.common import group, run_script
 from scripts.looks import look
 
 SKIP = 0.1  # of the rounds, which do not count
@@ -203,9 +203,7 @@ def measure(args) -> list[dict]:
 
 def draw(rows: list[dict]):
     """Return a figure: the error of each player over that of the last label, 1 and 24 ahead."""
-    panels = {}
-    for row in rows:
-        panels.setdefault(int(row["ahead"]), []).append(row)
+    panels = group(rows, "ahead")
     figure, axes = okl.plots.figure(len(panels), 1, width=6.8, row_height=2.8)
     for ax, (ahead, some) in zip(axes[:, 0], panels.items(), strict=True):
         draw_panel(ax, some)
@@ -215,13 +213,11 @@ def draw(rows: list[dict]):
 
 
 def draw_panel(ax, rows: list[dict]) -> None:
-    series = list(dict.fromkeys(row["series"] for row in rows))
-    players = [p for p in dict.fromkeys(row["player"] for row in rows) if p != LAST]
-    for k, player in enumerate(players):
-        at = [(i, row) for i, one in enumerate(series) for row in rows
-              if (row["series"], row["player"]) == (one, player)]  # fmt: skip
-        values = [float(row["error / the last label"]) for _, row in at]
-        places = [i + 0.1 * (k - len(players) / 2) for i, _ in at]
+    series, players = list(group(rows, "series")), group(rows, "player")
+    del players[LAST]
+    for k, (player, own) in enumerate(players.items()):
+        values = [float(row["error / the last label"]) for row in own]
+        places = [series.index(row["series"]) + 0.1 * (k - len(players) / 2) for row in own]
         ours = "SelfTuning" in player or "Linear" in player
         grey = {"color": "0.45", "marker": "s" if "LightGBM" in player else "oooosD<>"[k]}
         style = look(player) if ours else grey

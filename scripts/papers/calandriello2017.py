@@ -4,7 +4,7 @@ import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
-from scripts.common import available, parse_args, publish, sweep
+from scripts.common import available, group, parse_args, publish, sweep
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)  # the curvature of the squared loss
@@ -59,10 +59,10 @@ def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float 
     numbers = list(args.rows)
     for name in () if numbers else available(SETS):
         numbers += measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
-    sets = list(dict.fromkeys(row["dataset"] for row in numbers))
+    sets = group(numbers, "dataset")
     fig, axes = okl.plots.figure(rows=panels, columns=len(sets), row_height=row_height)
-    for i, name in enumerate(sets):
-        draw(list(axes[:, i]), name, [row for row in numbers if row["dataset"] == name])
+    for i, (name, rows) in enumerate(sets.items()):
+        draw(list(axes[:, i]), name, rows)
         for ax in axes[:, i] if i else ():
             ax.set_ylabel("")
     by = ["dataset", "algorithm", "gamma"]

@@ -66,11 +66,9 @@ def published(figure: str):
     rows = [row for row in common.published_rows("jezequel2019") if row["figure"] == figure]
     if not rows:
         raise ValueError(f"published/jezequel2019.csv has no figure {figure!r}")
-    points = sorted((row["curve"], int(row["x"]) + 1, float(row["y"])) for row in rows)
-    return {
-        name: tuple(np.array([p[i] for p in points if p[0] == name]) for i in (1, 2))
-        for name in dict.fromkeys(row["curve"] for row in rows)
-    }
+    points = {name: sorted((int(row["x"]) + 1, float(row["y"])) for row in own)
+              for name, own in common.group(rows, "curve").items()}  # fmt: skip
+    return {name: tuple(map(np.array, zip(*own, strict=True))) for name, own in points.items()}
 
 
 def stream(panel: Panel, scaling, seed: int = SEED):

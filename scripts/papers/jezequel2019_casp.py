@@ -9,7 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.common import collect, curve_rows, run_script
+from scripts.common import collect, curve_rows, group, run_script
 from scripts.looks import look
 from scripts.papers.jezequel2019 import CURVES, Panel, learners, published, stream
 
@@ -132,7 +132,7 @@ def draw_panel(ax, name: str, rows) -> None:
 
 def table(rows):
     out = []
-    for label in dict.fromkeys(row["algorithm"] for row in rows):
+    for label in group(rows, "algorithm"):
         columns = "average_loss", "authors", "size at the end"
         rounds, ours, values, sizes = collect(rows, "round", *columns, algorithm=label)
         row = {"algorithm": label, "size": f"{sizes[:, 0].mean():.0f}"}

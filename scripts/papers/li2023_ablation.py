@@ -13,7 +13,7 @@ import oklnumba as okl
 from oklnumba.core.params import choice, flag
 from oklnumba.hot.pomdr import DELTA, REMOVALS, SQUARE, pomdr_rounds
 from oklnumba.hot.primitives.jit import ATOMS, DONE, Out, enter
-from scripts.common import FIGURES, publish, read_csv
+from scripts.common import FIGURES, group, publish, read_csv
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, THEORY, explain, panels
 from scripts.papers.li2023 import CASES, begin, mean_and_sd, play
 
@@ -112,9 +112,7 @@ def measure(case, args) -> list[dict]:
     if any(run["removals"] for run in found if run["learner"] == AGAIN):  # else no rate matters
         grid = {"rate_scale": RATES}
         found += play(case, args, args.seeds, learners=tuned, measure=count_removals, tune=grid)
-    runs = {}
-    for run in found:
-        runs.setdefault(run["learner"], []).append(run)
+    runs = group(found, "learner")
     ratios = {k: np.array([100.0 * run["mistakes"] for run in own]) for k, own in runs.items()}
     if not np.array_equal(ratios[PAPER], ratios.pop(AGAIN)):
         raise SystemExit(f"{case.name}: removals of this script are not those of POMDR")
@@ -133,18 +131,16 @@ def measure(case, args) -> list[dict]:
 
 def best_others() -> dict:
     """Return the fewest mistakes that another algorithm makes in Tables 2 and 4, by data set."""
-    rows, best = [row for k in (2, 4) for row in read_csv(FIGURES / f"li2023_tab{k}.csv")], {}
-    for row in rows:
-        if row["algorithm"] != PAPER:
-            best.setdefault(row["dataset"], []).append(float(row["mistakes"]))
-    return {name: min(mistakes) for name, mistakes in best.items()}
+    rows = [row for k in (2, 4) for row in read_csv(FIGURES / f"li2023_tab{k}.csv")]
+    others = group([row for row in rows if row["algorithm"] != PAPER], "dataset")
+    return {name: min(float(row["mistakes"]) for row in own) for name, own in others.items()}
 
 
 def draw(rows):
-    names, others = list(dict.fromkeys(row["dataset"] for row in rows)), best_others()
-    figure, axes = panels(len(names), 4, width=7.2, row_height=2.9)
-    for ax, name in zip(axes.flat, names, strict=False):
-        own = {row["variant"]: row for row in rows if row["dataset"] == name}
+    sets, others = group(rows, "dataset"), best_others()
+    figure, axes = panels(len(sets), 4, width=7.2, row_height=2.9)
+    for ax, (name, found) in zip(axes.flat, sets.items(), strict=False):
+        own = {row["variant"]: row for row in found}
         for place, (variant, (colour, _)) in enumerate(VARIANTS.items()):
             for end, aside, fill in (("", -0.12, colour), (TUNED, 0.14, "white")):
                 if row := own.get(variant + end):

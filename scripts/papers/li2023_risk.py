@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.common import collect, run_script
+from scripts.common import collect, group, run_script
 from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, explain
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
@@ -184,9 +184,8 @@ def table(title: str, sizes, measure):
 def draw(rows):
     figure, axes = okl.plots.figure(rows=1, columns=3, row_height=2.8)
     labels = "excess hinge risk", "", "excess regularised risk"
-    titles = dict.fromkeys(row["panel"] for row in rows)
-    for ax, title, label in zip(axes[0], titles, labels, strict=True):
-        draw_panel(ax, [row for row in rows if row["panel"] == title], label)
+    for ax, own, label in zip(axes[0], group(rows, "panel").values(), labels, strict=True):
+        draw_panel(ax, own, label)
     explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=4.5)
     return figure
 

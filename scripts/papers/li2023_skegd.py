@@ -6,7 +6,7 @@ Time: four minutes (--quick: two permutations of the three smallest sets, a minu
 """
 
 import oklnumba as okl
-from scripts.common import collect, publish
+from scripts.common import collect, group, publish
 from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain, panels
 from scripts.papers.li2023 import CASES, EXPONENTS, begin, data, mean_and_sd, play, published
 
@@ -79,8 +79,7 @@ def main() -> None:
     args, cases = begin(__doc__, CASES)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     rows, table = args.rows or [row for case in cases for row in measure(case, args)], []
-    for name, setting in dict.fromkeys((row["dataset"], row["setting"]) for row in rows):
-        own = [row for row in rows if (row["dataset"], row["setting"]) == (name, setting)]
+    for (name, setting), own in group(rows, "dataset", "setting").items():
         best = min(own, key=lambda row: row["mistakes"])
         near = min(own, key=lambda row: abs(row["mistakes"] - row["published"]))
         texts = [f"{row['mistakes']:.2f} at 1e{row['exponent']}" for row in (best, near)]
