@@ -328,12 +328,10 @@ def print_table(rows, *but: str) -> None:
             return "-"
         return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
-    texts = [{k: text(v) for k, v in row.items() if k not in but} for row in rows]
-    widths = {k: max(len(k), *(len(row[k]) for row in texts)) for k in texts[0]}
-    print("  ".join(k.ljust(w) for k, w in widths.items()))
-    for row in texts:
-        cells = (
-            row[k].rjust(w) if row[k][:1].isdigit() or row[k] == "-" else row[k].ljust(w)
-            for k, w in widths.items()
-        )
+    names = [name for name in next(iter(rows)) if name not in but]
+    lines = [names, *([text(row[name]) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.rjust(width) if cell[:1].isdigit() or cell == "-" else cell.ljust(width)
+                 for cell, width in zip(line, widths, strict=True))  # fmt: skip
         print("  ".join(cells).rstrip())

@@ -74,18 +74,15 @@ def bad_labels(n: int, values=LABELS):
     base = clean(n)
     for value in values:
         for where, rounds in places(n):
-            yield base._replace(
-                what=f"label {value:g}", where=where, y=np.where(rounds, value, base.y)
-            )
-    stuck = (np.arange(n) >= n // 4) & (np.arange(n) < n // 4 + STUCK)
-    yield base._replace(
-        what=f"label stuck at {FAR:g}", where=f"{STUCK} rounds", y=np.where(stuck, FAR, base.y)
-    )
+            y = np.where(rounds, value, base.y)
+            yield base._replace(what=f"label {value:g}", where=where, y=y)
+    y = base.y.copy()
+    y[n // 4 : n // 4 + STUCK] = FAR
+    yield base._replace(what=f"label stuck at {FAR:g}", where=f"{STUCK} rounds", y=y)
     f, cauchy = target(base.X), np.random.default_rng(2).standard_cauchy(n)
     for scale in (NOISE, 5.0 * NOISE):
-        yield base._replace(
-            what=f"Cauchy noise, {scale:g}", where="all", y=f + scale * cauchy, truth=f
-        )
+        what, y = f"Cauchy noise, {scale:g}", f + scale * cauchy
+        yield base._replace(what=what, where="all", y=y, truth=f)
 
 
 def bad_inputs(n: int, values=INPUTS):
@@ -196,13 +193,12 @@ def draw(rows):
         ):
             style = {"color": colour, "markersize": 4.5, "linestyle": "none", "clip_on": False}
             style |= {"markerfacecolor": "none"}
-            found = [(r[key], names.index(r["what"])) for r in own]
-            ends = [(MOST, place) for ratio, place in found if ratio > MOST]
-            found = [one for one in found if one[0] <= MOST]
-            ax.plot(*zip(*found, strict=True), marker, label=label, **style)
-            if ends:
+            found = np.array([(r[key], names.index(r["what"])) for r in own])
+            far = found[:, 0] > MOST
+            ax.plot(*found[~far].T, marker, label=label, **style)
+            if far.any():
                 text = "without the rule, a million or more"
-                ax.plot(*zip(*ends, strict=True), ">", label=text, **style)
+                ax.plot(np.full(far.sum(), MOST), found[far, 1], ">", label=text, **style)
         ax.axvline(1.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_yticks(range(len(names)), names)
         top = max(max(r["ratio"], r["ratio without the rule"]) for r in own)

@@ -61,19 +61,18 @@ def games(quick: bool):
 
 
 def learner(label: str, game: Game, seed: int):
-    if label == EXACT:
-        return okl.KernelAWV(KERNEL, lam=LAM)
     if label.startswith("PKAWV"):
         return okl.PKAWV(okl.TaylorFeatures(int(label[-1]), sigma=SIGMA), lam=LAM)
     kors = {"mu": LAM, "beta": 1.0, "eps": 0.5, "sampler": game.sampler, "seed": seed}
-    if label == "Nystrom-AWV":
-        return okl.NystromAWV(KERNEL, lam=LAM, **kors)
-    if label == "FOGD":
-        size = {"n_frequencies": game.frequencies, "eta": 1.0 / sqrt(game.horizon)}
-        return okl.FOGD(loss="squared", sigma=SIGMA, seed=seed, **size)
-    if label == "KONS":
-        return okl.KONS(KERNEL, alpha=LAM)
-    return okl.ProsNKONS(KERNEL, alpha=LAM, restart=label == "Pros-N-KONS", **kors)
+    size = {"n_frequencies": game.frequencies, "eta": 1.0 / sqrt(game.horizon)}
+    return {
+        EXACT: okl.KernelAWV(KERNEL, lam=LAM),
+        "Nystrom-AWV": okl.NystromAWV(KERNEL, lam=LAM, **kors),
+        "FOGD": okl.FOGD(loss="squared", sigma=SIGMA, seed=seed, **size),
+        "KONS": okl.KONS(KERNEL, alpha=LAM),
+        "CON-KONS": okl.ProsNKONS(KERNEL, alpha=LAM, restart=False, **kors),
+        "Pros-N-KONS": okl.ProsNKONS(KERNEL, alpha=LAM, **kors),
+    }[label]
 
 
 def check(game: Game, played):
