@@ -232,12 +232,6 @@ def published_rows(paper: str) -> list[dict]:
     return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
 
 
-def save(figure, path) -> None:
-    """Write a picture; make the folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=200)
-
-
 def has_marks(axes) -> bool:
     """Return whether an axes shows data: a finite value of a curve, or bars, dots, an image."""
     curves = [line for line in axes.lines
@@ -256,7 +250,8 @@ def publish(figure, rows, args, table=None, *, legend=0, but=()):
     if empty:
         raise SystemExit(f"{args.stem}: panels {empty} of {len(shown)} are empty")
     stem = args.stem + ("_quick" if args.quick else "_partial" if LEFT_OUT else "")
-    save(figure, args.output / f"{stem}.png")
+    args.output.mkdir(parents=True, exist_ok=True)
+    figure.savefig(args.output / f"{stem}.png", dpi=200)
     if args.rows:
         print(f"drew {stem}.png in {args.output} again")
         return

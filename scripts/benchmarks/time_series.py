@@ -82,19 +82,14 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     if not rivals.missing_libraries(rivals.LIGHTGBM):
         from lightgbm import LGBMRegressor
 
-        sizes = {"100 trees, rate 0.1": (100, 0.1), "400 trees, rate 0.03": (400, 0.03)}
+        model, fits = partial(LGBMRegressor, verbose=-1, n_jobs=1), (FOUR_WEEKS * day, 7 * day)
         inner["LightGBM on lags"] = {
-            setting: okl.Refit(
-                LGBMRegressor(n_estimators=trees, learning_rate=rate, verbose=-1, n_jobs=1),
-                every=FOUR_WEEKS * day,
-                first=7 * day,
-            )
-            for setting, (trees, rate) in sizes.items()
-        }
+            f"{n} trees, rate {rate}": okl.Refit(
+                model(n_estimators=n, learning_rate=rate), every=fits[0], first=fits[1])
+            for n, rate in ((100, 0.1), (400, 0.03))
+        }  # fmt: skip
     for name, settings in inner.items():
-        models = {
-            k: okl.Horizon(v, steps=AHEAD, season=(day, 7 * day)) for k, v in settings.items()
-        }
+        models = {k: okl.Horizon(v, AHEAD, season=(day, 7 * day)) for k, v in settings.items()}
         yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
 
 
@@ -106,8 +101,8 @@ def own_players(season: int) -> dict[str, okl.Learner]:
     }
 
 
-def river_players(season: int) -> dict[str, list]:
-    """Return, by name, makers of the models of a grid, each with its setting."""
+def river_players(season: int) -> dict[str, dict]:
+    """Return, by name, makers of the models of a grid by their settings."""
     from river import linear_model, optim, preprocessing, time_series
 
     def snarimax(p, d, q, seasonal, step):
@@ -125,12 +120,12 @@ def river_players(season: int) -> dict[str, list]:
     plain = product((None, 0.01, 0.1), (None,), (False,))
     seasonal = product((0.01, 0.1), (0.1, 0.3, 0.6), (False, True))
     smoothed = product((0.1, 0.3, 0.6, 0.9), [*plain, *seasonal])
-    return {
-        "river SNARIMAX": [(one, partial(snarimax, *one)) for one in ar],
-        "river HoltWinters": [
-            ((alpha, *rest), partial(holt_winters, alpha, *rest)) for alpha, rest in smoothed
-        ],
+    grids = {
+        "river SNARIMAX": (snarimax, ar),
+        "river HoltWinters": (holt_winters, ((alpha, *rest) for alpha, rest in smoothed)),
     }
+    return {name: {str(one): partial(make, *one) for one in grid}
+            for name, (make, grid) in grids.items()}  # fmt: skip
 
 
 def play_river(player, y: np.ndarray) -> np.ndarray:
@@ -168,7 +163,7 @@ def list_players(y: np.ndarray, season: int):
             yield name, {k: partial(play_fitted, who, base, y, season) for k, base in bases.items()}
     if not rivals.missing_libraries(rivals.RIVER):
         for name, grid in river_players(season).items():
-            yield name, {str(one): lambda make=make: play_river(make(), y) for one, make in grid}
+            yield name, {k: lambda make=make: play_river(make(), y) for k, make in grid.items()}
 
 
 def play(name: str, y: np.ndarray, season: int, players, ahead: int = 1) -> list[dict]:
