@@ -128,10 +128,8 @@ def merge(found: list[dict], who: tuple[str, ...]) -> list[dict]:
         if len(one) == len(who):
             row = {"table": table, "errors": way, "rows": one[OURS]["rows"]}
             for name in who:
-                numbers = "error", "deviation", "rows/s"
-                error, *rest = (float(one[name][number]) for number in numbers)
-                row |= {name: error}
-                row |= {f"{name}, {k}": v for k, v in zip(numbers[1:], rest, strict=True)}
+                row[name] = float(one[name]["error"])
+                row |= {f"{name}, {k}": float(one[name][k]) for k in ("deviation", "rows/s")}
             out.append(row | {f"{LIGHTGBM} at its best": one[LIGHTGBM]["who"]})
     return out
 

@@ -74,7 +74,7 @@ def make_ahead(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
 
 def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     """Yield each player with its settings, as functions that return forecasts AHEAD rows ahead."""
-    naive = {"a day": -(-AHEAD // day) * day, "a week": 7 * day}
+    naive, days = {"a day": -(-AHEAD // day) * day, "a week": 7 * day}, (day, 7 * day)
     yield LAST, {"": lambda: np.roll(y, AHEAD)}
     yield OF_SEASON, {name: partial(np.roll, y, lag) for name, lag in naive.items()}
     inner = {"Horizon(SelfTuning())": {"": okl.SelfTuning()},
@@ -82,14 +82,14 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     if not rivals.missing_libraries(rivals.LIGHTGBM):
         from lightgbm import LGBMRegressor
 
-        model, fits = partial(LGBMRegressor, verbose=-1, n_jobs=1), (FOUR_WEEKS * day, 7 * day)
+        model = partial(LGBMRegressor, verbose=-1, n_jobs=1)
         inner["LightGBM on lags"] = {
             f"{n} trees, rate {rate}": okl.Refit(
-                model(n_estimators=n, learning_rate=rate), every=fits[0], first=fits[1])
+                model(n_estimators=n, learning_rate=rate), every=FOUR_WEEKS * day, first=7 * day)
             for n, rate in ((100, 0.1), (400, 0.03))
         }  # fmt: skip
     for name, settings in inner.items():
-        models = {k: okl.Horizon(v, AHEAD, season=(day, 7 * day)) for k, v in settings.items()}
+        models = {k: okl.Horizon(v, steps=AHEAD, season=days) for k, v in settings.items()}
         yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
 
 
