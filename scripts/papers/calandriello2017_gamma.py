@@ -44,7 +44,11 @@ def restarted_R_G(kernel, X, y, run) -> float:
 
 
 def parts(learner, run, kernel, data, best, norm: float) -> dict:
-    """Return R_G, R_D, and the charge that stands for R_D (see the top of the script)."""
+    """Return R_G, R_D, and the charge that stands for R_D.
+
+    That is alpha |f|^2 for each restart of Pros-N-KONS, and what the certificate of FrequentKONS
+    adds for dropped atoms and inputs outside the span.
+    """
     X, y = data
     if isinstance(learner, okl.ProsNKONS):
         if not learner.restart:
