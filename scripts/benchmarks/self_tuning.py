@@ -17,7 +17,7 @@ import oklnumba as okl
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
 from scripts.benchmarks.streams import ROWS, Stream, streams
-from scripts.common import FIGURES, group, leave_out, read_cell, read_csv, run_script
+from scripts.common import FIGURES, leave_out, read_cell, read_csv, run_script
 from scripts.looks import explain
 
 RIVALS = "self_tuning_rivals"
@@ -98,9 +98,9 @@ def summarise(stream: Stream, run: Played, others) -> dict:
     measure = "loss" if run.mistakes is None else "mistakes"
     series = run.losses if run.mistakes is None else 100.0 * run.mistakes
     loss, best = run.losses.sum(), run.pieces[:, run.best].sum()
-    by = group([r for r in others if r["stream"] == stream.name], "by")
-    own, boosting = by.pop(rivals.OWN, []), by.pop(rivals.BOOSTING, [])
-    foreign = [r for rows in by.values() for r in rows]
+    here = [r for r in others if r["stream"] == stream.name]
+    own, boosting = ([r for r in here if r["by"] == by] for by in (rivals.OWN, rivals.BOOSTING))
+    foreign = [r for r in here if r["by"] not in (rivals.OWN, rivals.BOOSTING)]
     lightgbm, catboost = ([r for r in boosting if r["learner"] == name]
                           for name in (rivals.OFTEN, rivals.CATBOOST))  # fmt: skip
     out = {
