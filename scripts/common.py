@@ -25,7 +25,6 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 
 import oklnumba as okl  # noqa: E402
-from oklnumba import datasets  # noqa: E402
 
 NO_DATA = 77  # exit status "nothing could be done here", as automake has it for tests
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -35,35 +34,42 @@ PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
 
 def parse_args(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool = False, **more
-):
+    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool = False,
+    most: tuple[int, int] | None = None, **more,
+):  # fmt: skip
     """Return the options of a script; limits are in seconds, ``more`` are options of its own.
 
     ``own``: it can play a file of the user's, ``--data FILE --label y``, whose name its files get.
+    ``most``: rows of a set that it plays, and that a quick one plays.
     """
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=plain)
-    quick = f"a time limit of {quick_limit:g} s; files get the suffix _quick"
-    each = f"time limit for each algorithm (default {limit:g})"
-    kept = "keep each run in this folder, and take from it those that are there"
-    parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help=each)
-    redraw = "draw the csv of the output folder again"
-    parser.add_argument("--redraw", action="store_true", help=redraw)
-    parser.add_argument("--output", type=Path, default=FIGURES, metavar="DIR",
-                        help="default: figures/ of the tree")  # fmt: skip
+
+    def add(name: str, text: str = "", **how) -> None:
+        parser.add_argument(f"--{name}", **{"help": text} | how)
+
+    folder, switch = {"type": Path, "metavar": "DIR"}, {"action": "store_true"}
+    add("quick", f"a time limit of {quick_limit:g} s; files get the suffix _quick", **switch)
+    add("limit", f"seconds for each algorithm, at most (default {limit:g})", type=float)
+    add("redraw", "draw the csv of the output folder again", **switch)
+    add("output", "default: figures/ of the tree", default=FIGURES, **folder)
     if keeps:
-        parser.add_argument("--keep", type=Path, metavar="DIR", help=kept)
+        add("keep", "keep each run in this folder, and take from it those that are there", **folder)
     if own:
-        parser.add_argument("--data", metavar="FILE", help="play this file in place of ours")
-        parser.add_argument("--label", default=-1, help="its column of labels (default: the last)")
-        width = "width of the kernel (default: the median distance of the inputs)"
-        parser.add_argument("--sigma", type=float, help=width)
-    for name, keywords in more.items():
-        parser.add_argument(f"--{name}", **keywords)
+        add("data", "play this file in place of ours", metavar="FILE")
+        add("label", "its column of labels (default: the last)", default=-1)
+        add("sigma", "width of the kernel (default: the median distance of the inputs)", type=float)
+    if most:
+        add("most", "rows of a set, at most", type=int, default=most[0])
+    for name, how in more.items():
+        add(name, **how)
     args = parser.parse_args()
     if args.limit is None:
         args.limit = quick_limit if args.quick else limit
+    if most and args.quick:
+        args.most = min(args.most, most[1])
+    if most and args.most < most[0]:
+        LEFT_OUT.append("rows")
     if not args.limit > 0:
         parser.error("--limit must be positive")
     args.stem = Path(sys.argv[0]).stem
@@ -74,7 +80,7 @@ def parse_args(
     return args
 
 
-def run_script(doc: str, measure, draw, limits, table=None, options=None, **how) -> None:
+def run_script(doc: str, measure, draw, limits, table=None, options=None, **how) -> list[dict]:
     """Draw the rows that ``measure(args)`` returns; ``table`` makes of them what is printed.
 
     limits, options : of ``parse_args``; how : keywords of ``publish``.
@@ -82,6 +88,7 @@ def run_script(doc: str, measure, draw, limits, table=None, options=None, **how)
     args = parse_args(doc, *limits, **options or {})
     rows = args.rows or measure(args)
     publish(draw(rows), rows, args, table(rows) if table else None, **how)
+    return rows
 
 
 def rows_to_redraw(args) -> list[dict]:
@@ -93,15 +100,19 @@ def rows_to_redraw(args) -> list[dict]:
 
 def available(names):
     """Return which data sets are here, and say how to get the others; end the script if none is."""
-    known = {name: name in OWN or datasets.found(name) for name in names}
+    known = {name: name in OWN or okl.datasets.found(name) for name in names}
     for name in (name for name, here in known.items() if not here):
-        print(f"{name} is not here and is left out: {datasets.how_to_get(name)}")
-        LEFT_OUT.append(name)
+        leave_out(f"{name} is not here and is left out: {okl.datasets.how_to_get(name)}")
     return exit_if_empty([name for name, here in known.items() if here])
 
 
 OWN = {}  # the user's data set by its name, of --data
-LEFT_OUT = []  # data sets that are not here: the files of such a run are called partial
+LEFT_OUT = []  # what is not played: the files of such a run are called partial
+
+
+def leave_out(why: str) -> None:
+    print(why)
+    LEFT_OUT.append(why)
 
 
 def load_own(args) -> str:
@@ -115,30 +126,30 @@ def load_own(args) -> str:
     y = np.where(y == values[1], 1.0, -1.0) if signs else y
     name = "your data"
     task = "classification" if signs else "regression"
-    OWN[name] = datasets.Dataset(X, y, name, task, len(y))
+    OWN[name] = okl.datasets.Dataset(X, y, name, task, len(y))
     if args.sigma is None:
-        first = datasets.scale_to(X)[:500]
+        first = okl.datasets.scale_to(X)[:500]
         distances = np.linalg.norm(first[:, None] - first, axis=2)
         args.sigma = float(f"{np.median(distances[distances > 0.0]):.2g}")
     return name
 
 
-def load(name: str, scale=(-1.0, 1.0), permute=None) -> datasets.Dataset:
-    """Return a data set of the package, or the user's, as ``datasets.load``."""
+def load(name: str, scale=(-1.0, 1.0), permute=None) -> okl.datasets.Dataset:
+    """Return a data set of the package, or the user's, as ``okl.datasets.load``."""
     if name not in OWN:
-        return datasets.load(name, scale=scale, permute=permute)
+        return okl.datasets.load(name, scale=scale, permute=permute)
     data = OWN[name]
-    X, y = data.X if scale is None else datasets.scale_to(data.X, *scale), data.y
+    X, y = data.X if scale is None else okl.datasets.scale_to(data.X, *scale), data.y
     if permute is not None:
         order = np.random.default_rng(permute).permutation(len(y))
         X, y = X[order], y[order]
-    return datasets.Dataset(X, y, name, data.task, len(y))
+    return okl.datasets.Dataset(X, y, name, data.task, len(y))
 
 
 def stream(name: str, n=None):
     """Return the first n rows of a permutation: inputs and labels, both scaled to [-1, 1]."""
     data = load(name, permute=0)
-    return np.ascontiguousarray(data.X[:n]), datasets.scale_to(data.y)[:n]
+    return np.ascontiguousarray(data.X[:n]), okl.datasets.scale_to(data.y)[:n]
 
 
 def exit_if_empty(items) -> list:
@@ -161,6 +172,18 @@ def timed_run(learner, X, y, limit: float):
         okl.run(learner, X[:64], y[:64])
         okl.run(learner, X[64:600], y[64:600], time_limit=5.0)
         return okl.run(learner.reset(), X, y, time_limit=limit)
+
+
+def sweep(learners, data, permutations, limit: float, **options):
+    """Return the table of ``okl.sweep``; say what was not finished, and stop at an error."""
+    options = {"n_jobs": N_JOBS, "progress": PROGRESS, "time_limit": limit} | options
+    table = okl.sweep(learners, data, permutations, **options)
+    for row in table:
+        if row["error"]:
+            raise SystemExit(f"{row['data']}, {row['learner']}: {row['error']}")
+        if not row["finished"]:
+            print(f"{row['data']}, {row['learner']}: not finished within {limit:g} s")
+    return table
 
 
 def run_in_process(function, *given, **environment: str):
@@ -209,12 +232,6 @@ def published_rows(paper: str) -> list[dict]:
     return read_csv(Path(__file__).with_name("papers") / "published" / f"{paper}.csv")
 
 
-def save(figure, path) -> None:
-    """Write a picture; make the folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=200)
-
-
 def has_marks(axes) -> bool:
     """Return whether an axes shows data: a finite value of a curve, or bars, dots, an image."""
     curves = [line for line in axes.lines
@@ -224,7 +241,7 @@ def has_marks(axes) -> bool:
     return any(np.isfinite(y).any() for y in values) or any(map(len, others))
 
 
-def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
+def publish(figure, rows, args, table=None, *, legend=0, but=()):
     """Write figure and csv, full ones never over quick or partial; print the table or rows."""
     if legend:
         okl.plots.shared_legend(figure, columns=legend)
@@ -232,9 +249,9 @@ def publish(figure, rows, args, table=None, *, legend=0, partial=False, but=()):
     empty = [i for i, axes in enumerate(shown, start=1) if not has_marks(axes)]
     if empty:
         raise SystemExit(f"{args.stem}: panels {empty} of {len(shown)} are empty")
-    partial = partial or bool(LEFT_OUT)
-    stem = args.stem + ("_quick" if args.quick else "_partial" if partial else "")
-    save(figure, args.output / f"{stem}.png")
+    stem = args.stem + ("_quick" if args.quick else "_partial" if LEFT_OUT else "")
+    args.output.mkdir(parents=True, exist_ok=True)
+    figure.savefig(args.output / f"{stem}.png", dpi=200)
     if args.rows:
         print(f"drew {stem}.png in {args.output} again")
         return
@@ -272,15 +289,21 @@ def curve_rows(head, columns) -> list[dict]:
     return [head | dict(zip(columns, entry, strict=True)) for entry in entries]
 
 
+def group(rows, *keys: str) -> dict:
+    """Return the rows by their value of a column, or their values of several."""
+    found = {}
+    for row in rows:
+        values = tuple(row[key] for key in keys)
+        found.setdefault(values if len(keys) > 1 else values[0], []).append(row)
+    return found
+
+
 def collect(rows, x: str, *keys: str, **chosen):
     """Return x in the chosen rows, and for each key an array (seeds, values of x).
 
     Where fewer seeds were played (nothing is random), the first stands for the others.
     """
-    found = {}
-    for row in rows:
-        if all(row[k] == v for k, v in chosen.items()):
-            found.setdefault(row[x], []).append(row)
+    found = group([row for row in rows if all(row[k] == v for k, v in chosen.items())], x)
     most = max(map(len, found.values()), default=0)
     whole = [own + own[:1] * (most - len(own)) for own in found.values()]
     values = (np.array([[row[key] for row in own] for own in whole], dtype=float) for key in keys)
@@ -300,12 +323,10 @@ def print_table(rows, *but: str) -> None:
             return "-"
         return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
-    texts = [{k: text(v) for k, v in row.items() if k not in but} for row in rows]
-    widths = {k: max(len(k), *(len(row[k]) for row in texts)) for k in texts[0]}
-    print("  ".join(k.ljust(w) for k, w in widths.items()))
-    for row in texts:
-        cells = (
-            row[k].rjust(w) if row[k][:1].isdigit() or row[k] == "-" else row[k].ljust(w)
-            for k, w in widths.items()
-        )
+    names = [name for name in next(iter(rows)) if name not in but]
+    lines = [names, *([text(row[name]) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.rjust(width) if cell[:1].isdigit() or cell == "-" else cell.ljust(width)
+                 for cell, width in zip(line, widths, strict=True))  # fmt: skip
         print("  ".join(cells).rstrip())

@@ -14,10 +14,9 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from oklnumba.components import scaling
 from oklnumba.learners.self_tuning import labels, settings
-from scripts.common import cpu_clock, run_script
+from scripts.common import cpu_clock, group, run_script
 
 N, QUICK_N = 10_000, 2000
 PLACES = 0, 50, 500, 2500, 6000  # rounds of one wild value
@@ -75,18 +74,15 @@ def bad_labels(n: int, values=LABELS):
     base = clean(n)
     for value in values:
         for where, rounds in places(n):
-            yield base._replace(
-                what=f"label {value:g}", where=where, y=np.where(rounds, value, base.y)
-            )
-    stuck = (np.arange(n) >= n // 4) & (np.arange(n) < n // 4 + STUCK)
-    yield base._replace(
-        what=f"label stuck at {FAR:g}", where=f"{STUCK} rounds", y=np.where(stuck, FAR, base.y)
-    )
+            y = np.where(rounds, value, base.y)
+            yield base._replace(what=f"label {value:g}", where=where, y=y)
+    y = base.y.copy()
+    y[n // 4 : n // 4 + STUCK] = FAR
+    yield base._replace(what=f"label stuck at {FAR:g}", where=f"{STUCK} rounds", y=y)
     f, cauchy = target(base.X), np.random.default_rng(2).standard_cauchy(n)
     for scale in (NOISE, 5.0 * NOISE):
-        yield base._replace(
-            what=f"Cauchy noise, {scale:g}", where="all", y=f + scale * cauchy, truth=f
-        )
+        what, y = f"Cauchy noise, {scale:g}", f + scale * cauchy
+        yield base._replace(what=what, where="all", y=y, truth=f)
 
 
 def bad_inputs(n: int, values=INPUTS):
@@ -185,43 +181,39 @@ def cases(quick: bool):
 
 def draw(rows):
     """Draw wild labels and wild inputs apart: without the rule, labels cost decades."""
-    figure, axes = plots.figure(columns=len(PANELS), row_height=3.2)
+    figure, axes = okl.plots.figure(columns=len(PANELS), row_height=3.2)
     after = [r for r in rows if r["measure"] == AFTER]
     for ax, (title, (name, is_labels)) in zip(axes[0], PANELS.items(), strict=True):
-        group = [r for r in after if r["learner"] == name]
-        group = [r for r in group if bool(re.match("label|Cauchy", r["what"])) == is_labels]
-        names = list(dict.fromkeys(r["what"] for r in group))[::-1]
+        own = [r for r in after if r["learner"] == name]
+        own = [r for r in own if bool(re.match("label|Cauchy", r["what"])) == is_labels]
+        names = list(group(own, "what"))[::-1]
         for key, label, marker, colour in (
-            ("ratio without the rule", "without the rule", "s", plots.COLOURS[1]),
-            ("ratio", "with the rule", "o", plots.COLOURS[0]),
+            ("ratio without the rule", "without the rule", "s", okl.plots.COLOURS[1]),
+            ("ratio", "with the rule", "o", okl.plots.COLOURS[0]),
         ):
             style = {"color": colour, "markersize": 4.5, "linestyle": "none", "clip_on": False}
             style |= {"markerfacecolor": "none"}
-            found = [(r[key], names.index(r["what"])) for r in group]
-            ends = [(MOST, place) for ratio, place in found if ratio > MOST]
-            found = [one for one in found if one[0] <= MOST]
-            ax.plot(*zip(*found, strict=True), marker, label=label, **style)
-            if ends:
+            found = np.array([(r[key], names.index(r["what"])) for r in own])
+            far = found[:, 0] > MOST
+            ax.plot(*found[~far].T, marker, label=label, **style)
+            if far.any():
                 text = "without the rule, a million or more"
-                ax.plot(*zip(*ends, strict=True), ">", label=text, **style)
+                ax.plot(np.full(far.sum(), MOST), found[far, 1], ">", label=text, **style)
         ax.axvline(1.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_yticks(range(len(names)), names)
-        top = max(max(r["ratio"], r["ratio without the rule"]) for r in group)
+        top = max(max(r["ratio"], r["ratio without the rule"]) for r in own)
         ax.set_xlim(0.5 if is_labels else 0.9, 1.2 * min(top, 2.0 * MOST))
-        plots.tidy(ax, "error / clean error", "", title, log="x", small=1.0)
+        okl.plots.tidy(ax, "error / clean error", "", title, log="x", small=1.0)
         ax.grid(False, axis="y")
     return figure
 
 
 def summary(rows) -> list[dict]:
     """Return the largest ratios of each kind of data."""
-    groups = {}
-    for row in rows:
-        groups.setdefault((row["learner"], row["what"]), []).append(row)
     return [
-        {"learner": learner, "what": what, "measure": group[0]["measure"], "cases": len(group)}
-        | {key: f"{max(r[key] for r in group):.4g}" for key in ("ratio without the rule", "ratio")}
-        for (learner, what), group in groups.items()
+        {"learner": learner, "what": what, "measure": own[0]["measure"], "cases": len(own)}
+        | {key: f"{max(r[key] for r in own):.4g}" for key in ("ratio without the rule", "ratio")}
+        for (learner, what), own in group(rows, "learner", "what").items()
     ]
 
 

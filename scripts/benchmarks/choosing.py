@@ -13,11 +13,10 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tuned
 from scripts.benchmarks.streams import Stream, drifts, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
-from scripts.common import available, load_own, parse_args, publish
+from scripts.common import available, leave_out, load_own, run_script
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, WINE, panels
 
 CHOOSING_ROWS, QUICK_ROUNDS = 2000, 1200
@@ -25,11 +24,14 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the kernel, times the square root of d
 LAMS, STEPS = (0.01, 0.1, 1.0), (0.01, 0.1, 1.0, 10.0)
 ALPHAS = (0.1, 1.0, 10.0)
 LINEAR_STEPS = (0.001, 0.01, 0.1)
-HALF_LIFE = 500  # fixed: the first rows cannot tell how the later ones will drift
+FORGET = {"discount": 2.0 ** (-1.0 / 500)}  # fixed: first rows cannot tell how later ones drift
 FREQUENCIES, ATOMS, MOST_MONOMIALS = 200, 300, 600
 MOST_EXACT = 5000  # rounds of learners whose memory grows with n^2
 SINGLE, QUICK_SINGLE = 100, 20  # rounds played one at a time, three times
 GAME, GAME_ROUNDS, GAME_INPUTS = "greedy adversary", 80, 5
+PLAYERS = ("SelfTuning", "KernelAWV", "KernelRidge", "PKAWV, Taylor", "PKAWV, Fourier",
+           "NystromAWV", "NystromAWV, ridge", "FrequentKONS", "FOGD", "NOGD")  # fmt: skip
+TAYLOR = okl.TaylorFeatures(2)
 NOT_DRAWN = "magic04, 4000 rounds", "mushrooms", GAME
 DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
 SELF = "SelfTuning"
@@ -56,19 +58,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def first_rows(stream: Stream, rows: int, name: str = "") -> Stream:
-    return stream._replace(name=name or stream.name, X=stream.X[:rows], y=stream.y[:rows])
-
-
 def streams(quick: bool, own: str = ""):
     if own:
         yield load_stream(own, 0)
         return
     drifting = {stream.name: stream for stream, _ in drifts()}
     magic = load_stream("magic04", 0)
-    short = first_rows(magic, 4000, "magic04, 4000 rounds")
+    short = magic.first(4000, "magic04, 4000 rounds")
     if quick:
-        yield from (first_rows(stream, QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
+        yield from (stream.first(QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
         return
     yield from (short, magic)
     yield from (load_stream(name, 0) for name in available(("mushrooms", "casp", "ijcnn1")))
@@ -81,38 +79,42 @@ def streams(quick: bool, own: str = ""):
     yield from (drifting[name] for name in DRIFTS)
 
 
-def grid(stream: Stream, rows: int):
-    (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
-    sigmas = [width * d**0.5 for width in WIDTHS]
-    forget = {"discount": 2.0 ** (-1.0 / HALF_LIFE)}
-    loss, smooth = ({"loss": name if signs else "squared"} for name in ("hinge", "logistic"))
-    fourier, taylor = okl.FourierFeatures(FREQUENCIES), okl.TaylorFeatures(2)
-    # It asks for a bound on the labels, which is taken to be known.
-    C = np.abs(scale_by_first_rows("FrequentKONS", stream, rows)[1]).max()
-    ridge = {
+def ridge_learners(kernel) -> dict:
+    fourier, atoms = okl.FourierFeatures(FREQUENCIES), {"max_size": ATOMS}
+    return {
         "PKAWV, Fourier": okl.PKAWV(fourier),
-        "PKAWV, Fourier, half-life 500": okl.PKAWV(fourier, **forget),
-        "NystromAWV": okl.NystromAWV(kernel, max_size=ATOMS),
-        "NystromAWV, ridge": okl.NystromAWV(kernel, max_size=ATOMS, forecaster="ridge"),
-        "PKAWV, Taylor": okl.PKAWV(taylor),
+        "PKAWV, Fourier, half-life 500": okl.PKAWV(fourier, **FORGET),
+        "NystromAWV": okl.NystromAWV(kernel, **atoms),
+        "NystromAWV, ridge": okl.NystromAWV(kernel, forecaster="ridge", **atoms),
+        "PKAWV, Taylor": okl.PKAWV(TAYLOR),
         "KernelAWV": okl.KernelAWV(kernel),
         "KernelRidge": okl.KernelRidge(kernel),
     }
-    frequent = {"FrequentKONS": okl.FrequentKONS(kernel, C=1.0 if signs else float(C))}
-    gradient = {"FOGD": okl.FOGD(n_frequencies=FREQUENCIES, **loss),
-                "NOGD": okl.NOGD(kernel, budget=ATOMS, **loss)}  # fmt: skip
-    linear = {"LinearAWV": okl.LinearAWV(), "LinearAWV, half-life 500": okl.LinearAWV(**forget)}
+
+
+def gradient_learners(kernel, loss: str) -> dict:
+    return {"FOGD": okl.FOGD(n_frequencies=FREQUENCIES, loss=loss),
+            "NOGD": okl.NOGD(kernel, budget=ATOMS, loss=loss)}  # fmt: skip
+
+
+def grid(stream: Stream, rows: int):
+    (n, d), signs, kernel = stream.X.shape, stream.kind != "regression", okl.Gaussian()
+    loss, smooth = ("hinge", "logistic") if signs else ("squared", "squared")
+    sigmas = [width * d**0.5 for width in WIDTHS]
+    # It asks for a bound on the labels, which is taken to be known.
+    C = 1.0 if signs else float(np.abs(scale_by_first_rows("NOGD", stream, rows)[1]).max())
+    linear = {"LinearAWV": okl.LinearAWV(), "LinearAWV, half-life 500": okl.LinearAWV(**FORGET)}
     found = {
         SELF: {"": okl.SelfTuning},
-        **tuned(ridge, sigma=sigmas, lam=LAMS),
-        **tuned(frequent, sigma=sigmas, alpha=ALPHAS),
-        **tuned(gradient, sigma=sigmas, eta=STEPS),
+        **tuned(ridge_learners(kernel), sigma=sigmas, lam=LAMS),
+        **tuned({"FrequentKONS": okl.FrequentKONS(kernel, C=C)}, sigma=sigmas, alpha=ALPHAS),
+        **tuned(gradient_learners(kernel, loss), sigma=sigmas, eta=STEPS),
         **tuned({"POMDR": okl.POMDR(kernel, budget=ATOMS, horizon=n)}, sigma=sigmas),
         **tuned(linear, lam=LAMS),
-        **tuned({"OGD": okl.OGD(**smooth)}, eta=LINEAR_STEPS),
+        **tuned({"OGD": okl.OGD(loss=smooth)}, eta=LINEAR_STEPS),
     }
     absent = {
-        "PKAWV, Taylor": taylor.size(d) > MOST_MONOMIALS,
+        "PKAWV, Taylor": TAYLOR.size(d) > MOST_MONOMIALS,
         "KernelAWV": n > MOST_EXACT,
         "KernelRidge": n > MOST_EXACT,
         "POMDR": not signs,
@@ -149,7 +151,7 @@ def error(run, y, first: int) -> float:
     return float(np.square(run.predictions - y)[first:].mean() / y[first:].var())
 
 
-def measure(label: str, settings, stream: Stream, rows: int, one: int):
+def play(label: str, settings, stream: Stream, rows: int, one: int):
     """Return the row of a learner on a stream: error, times and memory with the best setting."""
     X, y = scale_by_first_rows(label, stream, rows)
     scores = {}
@@ -174,20 +176,10 @@ def measure(label: str, settings, stream: Stream, rows: int, one: int):
 
 def game(rounds: int):
     kernel, d = okl.Gaussian(1.0), GAME_INPUTS
-    learners = {
-        SELF: okl.SelfTuning(),
-        "KernelAWV": okl.KernelAWV(kernel),
-        "KernelRidge": okl.KernelRidge(kernel),
-        "PKAWV, Taylor": okl.PKAWV(okl.TaylorFeatures(2)),
-        "PKAWV, Fourier": okl.PKAWV(okl.FourierFeatures(FREQUENCIES)),
-        "NystromAWV": okl.NystromAWV(kernel),
-        "NystromAWV, ridge": okl.NystromAWV(kernel, forecaster="ridge"),
-        "FrequentKONS": okl.FrequentKONS(kernel),
-        "FOGD": okl.FOGD(loss="squared", n_frequencies=FREQUENCIES),
-        "NOGD": okl.NOGD(kernel, loss="squared", budget=ATOMS),
-    }
-    for label, learner in learners.items():
-        played = okl.adversary.greedy(learner, kernel, rounds, d)
+    learners = {SELF: okl.SelfTuning(), "FrequentKONS": okl.FrequentKONS(kernel)}
+    learners |= ridge_learners(kernel) | gradient_learners(kernel, "squared")
+    for label in PLAYERS:
+        played = okl.adversary.greedy(learners[label], kernel, rounds, d)
         penalty = "alpha" if "KONS" in label else "lam"
         setting = f"sigma=1 {penalty}=1" if group(label) == "second" else ""
         head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
@@ -210,37 +202,25 @@ def draw(rows):
         ax.set(ymargin=0.08, xlim=(0.015, 1e4))
         below = "time of a round in bulk (\N{MICRO SIGN}s)" if ax in axes[-1] else ""
         what, title = here[0]["measure"], f"{name}, d = {here[0]['d']}"
-        plots.tidy(ax, below, what, "", log="x", font=plots.FONT - 1, small=1.0)
-        ax.set_title(title.replace("abrupt drift", "drift"), fontsize=plots.FONT - 0.5)
+        okl.plots.tidy(ax, below, what, "", log="x", font=okl.plots.FONT - 1, small=1.0)
+        ax.set_title(title.replace("abrupt drift", "drift"), fontsize=okl.plots.FONT - 0.5)
     return figure
 
 
-def play_all(args):
-    one = QUICK_SINGLE if args.quick else SINGLE
+def measure(args) -> list[dict]:
+    one, found = QUICK_SINGLE if args.quick else SINGLE, []
+    start = time.process_time()
     for stream in streams(args.quick, load_own(args) if args.data else ""):
         rows = min(CHOOSING_ROWS, len(stream.y) // (8 if args.quick else 4))
         for label, settings in tqdm(grid(stream, rows).items(), desc=stream.name, disable=None):
-            row = measure(label, settings, stream, rows, one)
-            if row:
-                yield row
-    if not args.data:
-        yield from game(20 if args.quick else GAME_ROUNDS)
-
-
-def main() -> None:
-    args = parse_args(__doc__, limit=600.0, quick_limit=20.0, own=True)
-    start = time.process_time()
-    rows = list(args.rows)
-    for row in () if rows else play_all(args):
-        rows.append(row)
-        if time.process_time() - start > args.limit:
-            print(f"stopped after {args.limit:g} s")
-            break
-    names = {row["stream"] for row in rows}
-    publish(
-        draw(rows), rows, args, legend=3, partial=len(names) < 9 and not args.data, but=("measure",)
-    )
+            row = play(label, settings, stream, rows, one)
+            found += [row] if row else []
+            if time.process_time() - start > args.limit:
+                leave_out(f"stopped after {args.limit:g} s")
+                return found
+    return found if args.data else [*found, *game(20 if args.quick else GAME_ROUNDS)]
 
 
 if __name__ == "__main__":
-    main()
+    options, shown = {"own": True}, {"legend": 3, "but": ("measure",)}
+    run_script(__doc__, measure, draw, (600.0, 20.0), options=options, **shown)

@@ -5,13 +5,12 @@ Missing: conditional coverage: the width follows time, not the input. Sets need 
 Time: two minutes (--quick: 3000 rounds of each stream).
 """
 
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
+from scripts.benchmarks.rivals import SKLEARN, missing_libraries
 from scripts.benchmarks.streams import curved, drift, electricity_like, load_stream
 from scripts.common import available, parse_args, publish
 from scripts.looks import BLACK, BLUE, BOUND, VERMILLION, explain
@@ -127,7 +126,7 @@ def measure_sets(stream, n: int) -> dict:
 
 
 def draw(played, curves):
-    figure, axes = plots.figure(rows=2, row_height=2.7)
+    figure, axes = okl.plots.figure(rows=2, row_height=2.7)
     grid = np.linspace(0.0, 1.0, 500)
     for i, ax in enumerate(axes[0]):
         on_grid = {
@@ -142,7 +141,7 @@ def draw(played, curves):
     for ax, text in zip(axes[0], titles, strict=True):
         ax.axhline(COVERAGE, color=BLACK, linewidth=0.8, linestyle=BOUND, label="asked: 0.9")
         ax.set_ylim(0.5, 1.0)
-        plots.tidy(ax, "share of the stream", f"share inside, last {WINDOW} rounds", text)
+        okl.plots.tidy(ax, "share of the stream", f"share inside, last {WINDOW} rounds", text)
     one = played[CHANGES]
     errors = np.abs(one.y - one.predictions)
     axes[1, 0].plot(errors, ",", color="0.6", rasterized=True)
@@ -150,10 +149,10 @@ def draw(played, curves):
     axes[1, 0].plot(0.5 * np.diff(one.intervals, axis=1), color=BLUE, linewidth=1.0,
                     label="half-width")  # fmt: skip
     axes[1, 0].set_ylim(1e-3, 1e2)
-    plots.tidy(axes[1, 0], "rounds", "half-width and errors", CHANGES, log="y")
+    okl.plots.tidy(axes[1, 0], "rounds", "half-width and errors", CHANGES, log="y")
     if PICTURE in played:
-        plots.intervals(played[PICTURE].run, played[PICTURE].y, axes[1, 1], last=100)
-        plots.title(axes[1, 1], f"{PICTURE}: the last 100")
+        okl.plots.intervals(played[PICTURE].run, played[PICTURE].y, axes[1, 1], last=100)
+        okl.plots.title(axes[1, 1], f"{PICTURE}: the last 100")
     return figure
 
 
@@ -170,7 +169,7 @@ if __name__ == "__main__":
         if name in played:
             curves[name] = shares
         rows.append(row | {"mean size of a set": "", "right": ""})
-    classifiers = find_spec("sklearn") is not None
-    for stream in (load_stream("magic04", 0), electricity_like()) if classifiers else ():
+    classes = load_stream("magic04", 0), electricity_like()
+    for stream in () if missing_libraries(SKLEARN) else classes:
         rows.append(dict.fromkeys(rows[0], "") | measure_sets(stream, min(n, ROWS)))
-    publish(draw(played, curves), rows, args, legend=4, partial=not classifiers)
+    publish(draw(played, curves), rows, args, legend=4)

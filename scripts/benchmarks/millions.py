@@ -1,13 +1,9 @@
 """One, five and ten million rounds of every family, next to scikit-learn and river.
 
-Reproduces: nothing published; mistakes, certificate, seconds and peak memory of each learner, each
-    in a process of its own on one core. Settings are chosen on another draw of the stream.
-Missing: real streams as long; the made-up one has a known least error. Who does not finish within
-    the limit plays a part ("played"), and times are extrapolated.
+Reproduces: nothing published.
+Missing: real streams as long. Who does not finish within the limit plays a part ("played").
 Time: about 40 minutes of CPU time; --quick (six learners, 200,000 rounds): about 15 s.
-    --only SelfTuning --limit 30: its row anew in three minutes, the times of more rounds
-    extrapolated.
-Data: made up, block by block.
+    --only SelfTuning --limit 30: its row anew in three minutes.
 """
 
 import os
@@ -19,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
-from scripts.common import exit_if_empty, memory_mb, parse_args, publish, read_csv, run_in_process
-from scripts.looks import explain, look, name_points
+from scripts.common import exit_if_empty, memory_mb, read_csv, run_in_process, run_script
+from scripts.looks import explain, look
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
@@ -67,22 +62,22 @@ def families():
     """Return the settings of the learners of the package by name, makers by text."""
     kernel, smooth = okl.Gaussian(), {"loss": "logistic"}
     adagrad = okl.AdaptiveFTRL("adagrad", **smooth)
-    widths, steps = {"kernel__sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
+    widths, steps = {"sigma": (1, 2)}, {"eta": (0.3, 1, 3)}
     decaying = widths | {"eta": (0.1, 0.5), "lam": (0.0, 0.01)}
     found = {
         "OGD, linear": (okl.OGD(schedule="sqrt", **smooth), {"eta": (0.1, 0.3, 1)}),
         "LinearAWV": (okl.LinearAWV(), {"lam": (1.0,)}),
-        "PKAWV, Taylor M=2": (okl.PKAWV(okl.TaylorFeatures(2)), {"features__sigma": (2, 4)}),
+        "PKAWV, Taylor M=2": (okl.PKAWV(okl.TaylorFeatures(2)), {"sigma": (2, 4)}),
         "AdaGrad on Taylor M=3": (okl.WithFeatures(okl.TaylorFeatures(3, sigma=3.0), adagrad),
-                                  {"learner__eta": (0.2, 0.5, 2)}),
-        "PKAWV, Fourier": (okl.PKAWV(okl.FourierFeatures(200)), {"features__sigma": (1, 2, 4)}),
-        "NystromAWV": (okl.NystromAWV(kernel, max_size=200), {"kernel__sigma": (1, 2, 4)}),
-        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), {"sigma": (1, 2)} | steps),
+                                  {"eta": (0.2, 0.5, 2)}),
+        "PKAWV, Fourier": (okl.PKAWV(okl.FourierFeatures(200)), {"sigma": (1, 2, 4)}),
+        "NystromAWV": (okl.NystromAWV(kernel, max_size=200), {"sigma": (1, 2, 4)}),
+        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), widths | steps),
         "NOGD": (okl.NOGD(kernel, budget=200, rank=100, **smooth), widths | steps),
-        "POMDR": (okl.POMDR(kernel), {"kernel__sigma": (1, 2, 4)}),
+        "POMDR": (okl.POMDR(kernel), {"sigma": (1, 2, 4)}),
         "KernelOGD, budget 400": (okl.KernelOGD(kernel, budget=400, **smooth), decaying),
         "BOGD": (okl.BOGD(kernel, **smooth), decaying),
-        "ProsNKONS": (okl.ProsNKONS(kernel), {"kernel__sigma": (4, 6, 8)}),
+        "ProsNKONS": (okl.ProsNKONS(kernel), {"sigma": (4, 6, 8)}),
         SELF: (okl.SelfTuning(), {}),
     }  # fmt: skip
     return {name: combinations(one, Own, **lists) for name, (one, lists) in found.items()}
@@ -96,8 +91,7 @@ def rival_settings(name: str):
     if name.startswith(RIVER):
         return combinations(rivals.river_logistic, Rows, step=(0.01, 0.1))
     kind, size = ("Nystroem", 200) if "Nystroem" in name else ("RBFSampler", 400)
-    label, steps = "sigma = {sigma:g}, step = {eta:g}", (0, 0.3, 1)
-    return combinations(partial(Batches, kind, size), label=label, sigma=(1, 2), eta=steps)
+    return combinations(partial(Batches, kind, size), sigma=(1, 2), step=(0, 0.3, 1))
 
 
 RIVALS = (
@@ -161,53 +155,43 @@ def play(name: str, quick: bool, limit: float) -> list[dict]:
     return rows
 
 
-def play_all(names, args) -> list[dict]:
-    rows = []
+def measure(args) -> list[dict]:
+    missing = rivals.missing_libraries(SKLEARN, RIVER)
+    names = args.only or (QUICK if args.quick else [*families(), *RIVALS])
+    names = exit_if_empty([name for name in names if not name.startswith(missing)])
+    old = read_csv(args.output / f"{args.stem}{'_quick' * args.quick}.csv") if args.only else []
+    rows = [row for row in old if row["learner"] not in names]
     for name in names:
         limit = args.limit * SHARES.get(name.split(",")[0], 1.0)
         rows += run_in_process(play, name, args.quick, limit)
-    return rows
+    return sorted(rows, key=lambda row: [*families(), *RIVALS].index(row["learner"]))
 
 
 GREY = {"color": "0.45", "marker": "X"}  # other libraries
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=1, row_height=4.6)
-    ax, points = axes[0, 0], []
+    figure, axes = okl.plots.figure(columns=1, row_height=4.6)
+    ax, points = axes[0, 0], {}
     floor = [float(row["least"]) for row in rows if row["least"]][-1]
-    for name in dict.fromkeys(row["learner"] for row in rows):
-        last = [row for row in rows if row["learner"] == name][-1]
+    for name, last in {row["learner"]: row for row in rows}.items():  # the last one of each
         x, y = float(last["seconds"]), float(last["mistakes"]) - float(last["least"] or floor)
         style = GREY if name in RIVALS else look(name.replace("ProsNKONS", "Pros-N-KONS"))
         style |= {"linestyle": "", "markersize": 4.5}
         whole = int(last["played"]) == int(last["rounds"])
         ax.plot(x, y, **style, mfc=style["color"] if whole else "white")
-        points.append((name, x, y, style["color"]))
+        points[name] = x, y, style["color"]
     part = "open: a part was played, time extrapolated"
     explain(ax, part, marker="o", linestyle="", mfc="white")
     what = f"mistakes above the least possible, {floor:.2f} % (points)"
     title = f"{MADE_UP}: {max(int(row['rounds']) for row in rows) / 10**6:g} million rounds"
-    plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
-    ax.set_xlim(right=20.0 * ax.get_xlim()[1])  # room for names
-    plots.shared_legend(figure, columns=4)  # which moves the axes
-    name_points(ax, sorted(points, key=lambda point: -point[1]), plots.FONT - 1.0)
+    okl.plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
+    okl.plots.direct_labels(ax, points, okl.plots.FONT - 1.0)
+    okl.plots.shared_legend(figure)
     return figure
 
 
-def main() -> None:
-    only = {"action": "append", "metavar": "NAME", "help": "play these; others are of the csv"}
-    args = parse_args(__doc__, LIMIT, QUICK_LIMIT, only=only)
-    missing = () if args.rows else rivals.missing_libraries(SKLEARN, RIVER)
-    names = args.only or (list(QUICK) if args.quick else [*families(), *RIVALS])
-    names = [name for name in names if not name.startswith(tuple(missing))]
-    rows = args.rows or play_all(exit_if_empty(names), args)
-    if args.only:
-        old = read_csv(args.output / f"{args.stem}{'_quick' * args.quick}.csv")
-        rows += [row for row in old if row["learner"] not in names]
-        rows.sort(key=lambda row: [*families(), *RIVALS].index(row["learner"]))
-    publish(draw(rows), rows, args, partial=bool(missing), but=("setting",))
-
-
 if __name__ == "__main__":
-    main()
+    only = {"action": "append", "metavar": "NAME", "help": "play these; others are of the csv"}
+    limits = LIMIT, QUICK_LIMIT
+    run_script(__doc__, measure, draw, limits, options={"only": only}, but=("setting",))

@@ -10,8 +10,7 @@ import time
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import available, run_script, stream
+from scripts.common import available, group, run_script, stream
 from scripts.looks import explain
 
 SETS = "casp", "cadata", "parkinsons", "magic04", "mushrooms", "ijcnn1"
@@ -68,22 +67,20 @@ def set_beside(name, learner, tuned, free, X, y, most) -> list[dict]:
 
 
 def draw(rows: list[dict]):
-    figure, axes = plots.figure(row_height=2.9)
-    names = list(dict.fromkeys(row["set"] for row in rows))
+    figure, axes = okl.plots.figure(row_height=2.9)
     panels = (("PKAWV", "lam", "all lam\nat once"), ("OGD", "eta", "coin\nbetting"))
     for ax, (kind, label, free) in zip(axes[0], panels, strict=True):
         own = [row for row in rows if row["learner"].startswith(kind)]
         last = max(row["lam or eta"] for row in own if row["lam or eta"] != "none")
-        for i, name in enumerate(names):
-            *curve, without = [row for row in own if row["set"] == name]
-            style = {"color": plots.COLOURS[i + 1], "marker": "os^DvP"[i]}
+        for i, (name, (*curve, without)) in enumerate(group(own, "set").items()):
+            style = {"color": okl.plots.COLOURS[i + 1], "marker": "os^DvP"[i]}
             ax.plot([row["lam or eta"] for row in curve], [row["loss / best"] for row in curve],
                     markersize=3.5, label=name, **style)  # fmt: skip
             ax.plot(last * 4.0 ** (1.7 + 0.55 * i), without["loss / best"], markersize=5.5,
                     markeredgecolor="black", linestyle="", **style)  # fmt: skip
         ax.axvspan(last * 4.0, last * 4.0**5.2, color="0.94", lw=0, zorder=0)
         ax.text(last * 4.0**3.1, 0.94 * TOP, free, ha="center", va="top", fontsize=8)
-        plots.tidy(ax, label, f"loss / that of the best {label}", log="xy")
+        okl.plots.tidy(ax, label, f"loss / that of the best {label}", log="xy")
         ax.set(ylim=(0.9, TOP), xlim=(min(LAMS) / 2.0, last * 4.0**5.2))
         ax.set_xticks([tick for tick in ax.get_xticks() if min(LAMS) / 2.0 < tick <= last])
         ax.xaxis.set_major_formatter("{x:g}")

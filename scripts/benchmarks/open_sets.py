@@ -23,11 +23,10 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, FOREST, LIGHTGBM, MONDRIAN, RIDGE, TREES, TUNED
 from scripts.benchmarks.streams import Stream
-from scripts.common import exit_if_empty, parse_args, publish, read_cell, read_csv, write_csv
+from scripts.common import exit_if_empty, read_cell, read_csv, run_script, write_csv
 from scripts.looks import BLACK, BLUE
 
 MOST, QUICK_ROWS = 1000, 300
@@ -140,7 +139,7 @@ def summarise(rows: list[dict]) -> list[dict]:
 
 def draw(rows: list[dict]):
     """Draw mean ranks; Nemenyi's test tells two players apart if their bars do not overlap."""
-    figure, axes = plots.figure(columns=3, width=10.8, row_height=2.4)
+    figure, axes = okl.plots.figure(columns=3, width=10.8, row_height=2.4)
     for ax, column in zip(axes[0], (WHOLE, HALF, ONCE), strict=True):
         own = [row for row in summarise(rows) if row["errors"] == column]
         own.sort(key=lambda row: row["mean rank"])
@@ -149,7 +148,7 @@ def draw(rows: list[dict]):
             ax.errorbar(row["mean rank"], place, xerr=bar, color=colour, marker="o", markersize=4)
         ax.set_yticks(range(len(own)), [f"{r['who']} ({r['error / ours']:.2f})" for r in own])
         ax.set_ylim(len(own) - 0.5, -0.5)
-        plots.tidy(ax, "mean rank", "", column)
+        okl.plots.tidy(ax, "mean rank", "", column)
     return figure
 
 
@@ -171,14 +170,10 @@ def play_all(args) -> list[dict]:
     return [kept[key] for key in jobs]
 
 
-def main() -> None:
-    folders = {"type": Path, "nargs": "+", "metavar": "FOLDER"}
-    args = parse_args(__doc__, 1e9, 1e9, True, most={"type": int, "default": MOST}, data=folders,
-                      processes={"type": int, "default": os.cpu_count()})  # fmt: skip
-    args.most = min(args.most, QUICK_ROWS) if args.quick else args.most
-    rows = list(args.rows) or play_all(args)
-    publish(draw(rows), rows, args, summarise(rows), partial=args.most < MOST)
-
-
 if __name__ == "__main__":
-    main()
+    options = {
+        "keeps": True, "most": (MOST, QUICK_ROWS),
+        "data": {"type": Path, "nargs": "+", "metavar": "FOLDER"},
+        "processes": {"type": int, "default": os.cpu_count()},
+    }  # fmt: skip
+    run_script(__doc__, play_all, draw, (1e9, 1e9), summarise, options)

@@ -5,57 +5,48 @@ Missing: real electricity prices, which do not come with the package: a stand-in
 Time: 25 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
 """
 
-import os
 import pickle
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.benchmarks.streams import ELECTRICITY, drifts, electricity_like, load_stream
+from scripts.benchmarks.streams import ELECTRICITY, Stream, drifts, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
-from scripts.common import run_script
+from scripts.common import group, memory_mb, run_script
 from scripts.looks import look
 
 QUICK_ROUNDS = 3000
 DELAYS, BATCHES = (0, 1, 10, 100), (1, 10, 100, 1000)
 HALF_LIFE = 500
-SELF, LAST = "SelfTuning", "last label"
+SELF, FORGETS, LAST = "SelfTuning", f"PKAWV, half-life {HALF_LIFE}", "last label"
 SERVICE_ROWS, SINGLE = 10_000, 2000  # rows learned before calls are timed, and timed calls
 
 
-VARIANTS = {  # of the looks
-    f"PKAWV, half-life {HALF_LIFE}": {"linestyle": "--", "marker": "s"},
-    LAST: {"color": "0.5", "linestyle": "-.", "marker": "."},
-}
-
-
 def learners(d: int):
-    features = okl.FourierFeatures(200, sigma=d**0.5)
+    awv = partial(okl.PKAWV, okl.FourierFeatures(200, sigma=d**0.5), lam=0.1)
     return {
         SELF: okl.SelfTuning(),
-        "PKAWV": okl.Standardized(okl.PKAWV(features, lam=0.1)),
-        f"PKAWV, half-life {HALF_LIFE}": okl.Standardized(
-            okl.PKAWV(features, lam=0.1, discount=2.0 ** (-1.0 / HALF_LIFE))
-        ),
+        "PKAWV": okl.Standardized(awv()),
+        FORGETS: okl.Standardized(awv(discount=2.0 ** (-1.0 / HALF_LIFE))),
     }
 
 
 # ---- labels that come late ----
 
 
-def mistakes(label: str, learner, stream, delay: int, batch: int) -> float:
+def mistakes(label: str, stream: Stream, delay: int, batch: int) -> float:
     """Return the mistakes of a run in per cent."""
     X, y = stream.X, stream.y
     if label == LAST:
-        rounds = np.arange(len(y))
-        last = rounds // batch * batch - delay - 1
+        last = np.arange(len(y)) // batch * batch - delay - 1
         return 100.0 * np.mean(y[last.clip(0)] * (last >= 0) != y)
-    late = {"delay": delay, "batch": batch}
+    learner, late = learners(X.shape[1])[label], {"delay": delay, "batch": batch}
     return 100.0 * okl.run(learner, X, y, record="none", **late).mistake_rate
 
 
@@ -67,12 +58,10 @@ def late_labels(quick: bool):
         streams += [drifting["abrupt drift, curved classification"], load_stream("magic04", 0)]
     settings = [(delay, 1) for delay in DELAYS] + [(0, batch) for batch in BATCHES[1:]]
     for stream in streams:
-        rows = QUICK_ROUNDS if quick else len(stream.y)
-        stream = stream._replace(X=stream.X[:rows], y=stream.y[:rows])
+        stream = stream.first(QUICK_ROUNDS if quick else len(stream.y))
         for label in (*learners(1), LAST):
             for delay, batch in tqdm(settings, desc=f"{stream.name}, {label}", disable=None):
-                learner = None if label == LAST else learners(stream.X.shape[1])[label]
-                found = mistakes(label, learner, stream, delay, batch)
+                found = mistakes(label, stream, delay, batch)
                 yield row("mistakes (%)", stream.name, label, found, delay, batch)
 
 
@@ -124,7 +113,7 @@ def service(quick: bool):
         found = {f"{name} (us)": value for name, value in found.items()}
         found["pickle (MB)"] = len(pickle.dumps(learner)) / 2**20
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.npz")
+            path = f"{folder}/model.npz"
             found["save (ms)"] = microseconds(learner.save, [(path,)])[0] / 1e3
             okl.load(path)  # compiles
             found["load (ms)"] = microseconds(okl.load, [(path,)])[0] / 1e3
@@ -133,12 +122,6 @@ def service(quick: bool):
 
 
 # ---- many rounds, one by one ----
-
-
-def memory() -> float:
-    """Return the megabytes of this process (Linux)."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def play_timed(learner, X, y):
@@ -150,7 +133,7 @@ def play_timed(learner, X, y):
         learner.learn_one(X[t], y[t])
         times[t] = 1e3 * (time.thread_time() - start)
         if (t + 1) % (len(y) // 10) == 0:
-            sizes.append(memory())
+            sizes.append(memory_mb("VmRSS"))
     return times, sizes
 
 
@@ -193,23 +176,19 @@ def side_by_side(quick: bool, readers: int = 7):
             learner.predict_one(x)
             waits.append((*start, time.perf_counter() - start[0], time.process_time() - start[1]))
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(readers)]
-    for one in threads:
-        one.start()
-    for t in range(n):
-        learner.learn_one(stream.X[t], stream.y[t])
-    ended.set()
-    for one in threads:
-        one.join()
+    with ThreadPoolExecutor(readers) as pool:
+        for seed in range(readers):
+            pool.submit(read, seed)
+        for t in range(n):
+            learner.learn_one(stream.X[t], stream.y[t])
+        ended.set()
     found = np.array(waits)
     for clock, name in enumerate(("clock", "CPU")):
         seconds = (found[:, clock] - found[:, clock].min()).astype(int)
         own = [1e3 * np.median(found[seconds == one, 2 + clock]) for one in np.unique(seconds)]
         for what, value in (("median", np.median(own)), ("longest", max(own))):
-            measured = (
-                f"forecast in eight threads, {n} rounds, {what} of medians by {name} second (ms)"
-            )
-            yield row(measured, ELECTRICITY, SELF, value)
+            medians = f"{what} of medians by {name} second (ms)"
+            yield row(f"forecast in eight threads, {n} rounds, {medians}", ELECTRICITY, SELF, value)
 
 
 def measure(args) -> list[dict]:
@@ -221,22 +200,22 @@ def measure(args) -> list[dict]:
 
 
 def draw(rows):
-    names = list(dict.fromkeys(r["stream"] for r in rows if r["measure"] == "mistakes (%)"))
-    figure, axes = plots.figure(rows=len(names), columns=2, row_height=2.2)
-    for name, pair in zip(names, axes, strict=True):
-        for ax, key, other, least in zip(
-            pair, ("delay", "batch"), ("batch", "delay"), (0, 1), strict=True
-        ):
-            own = [r for r in rows if r["stream"] == name and r["measure"] == "mistakes (%)"]
-            own = [r for r in own if r[other] == 1 - least and r["learner"] != LAST]
-            for label in dict.fromkeys(r["learner"] for r in own):
-                points = [(r[key], float(r["value"])) for r in own if r["learner"] == label]
-                style = look(label) | VARIANTS.get(label, {}) | {"markersize": 4, "linewidth": 1.2}
+    drawn = [r for r in rows if r["measure"] == "mistakes (%)" and r["learner"] != LAST]
+    names = group(drawn, "stream")
+    figure, axes = okl.plots.figure(rows=len(names), columns=2, row_height=2.2)
+    panels = ("delay", "batch", 1), ("batch", "delay", 0)  # on the x axis, and the other's value
+    for (name, here), pair in zip(names.items(), axes, strict=True):
+        for ax, (key, other, value) in zip(pair, panels, strict=True):
+            played = group([r for r in here if r[other] == value], "learner")
+            for label, own in played.items():
+                points = [(r[key], float(r["value"])) for r in own]
+                style = look(label) | {"markersize": 4, "linewidth": 1.2}
+                style |= {"linestyle": "--", "marker": "s"} if label == FORGETS else {}
                 ax.plot(*zip(*points, strict=True), label=label, **style)
             ax.set_xscale("symlog", linthresh=1.0)
-            last = name == names[-1]
+            last = ax in axes[-1]
             what = "delay of labels (rows)" if key == "delay" else "rows in a batch"
-            plots.tidy(ax, what if last else "", "mistakes (%)" if key == "delay" else "", name)
+            okl.plots.tidy(ax, what if last else "", "mistakes (%)" if key == "delay" else "", name)
             ticks = DELAYS if key == "delay" else BATCHES
             ax.set_xticks(ticks, labels=map(str, ticks))
     return figure

@@ -1,12 +1,9 @@
 """Regret against dictionary size on a million rows that are played block by block.
 
-Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams,
-    against the best function of the whole RKHS, whose interval is drawn (hatched), beside the bound
-    of pkawv's Proposition 1 on Kernel-AWV, which cannot play as many rows; it is an interval, too.
+Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams.
 Missing: real streams as long; the stream is that of millions.py. One seed, no tuning.
 Time: 27 minutes of CPU time, two of them for the bound (--quick: 5000 rows). --count N for another
     length, --data FILE --label y for a file of your own, which is read block by block.
-Data: made up, block by block.
 """
 
 from functools import partial
@@ -15,11 +12,10 @@ from itertools import islice
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots, theory
 from oklnumba.theory.matrix import pivoted_cholesky
 from oklnumba.theory.passes import Rows, as_source
 from scripts.benchmarks.millions import MADE_UP, PLAYED, made_up
-from scripts.common import N_JOBS, cpu_clock, parse_args, publish
+from scripts.common import N_JOBS, cpu_clock, run_script
 from scripts.looks import BLACK, BOUND, look
 
 ROWS, QUICK_ROWS = 10**6, 5000
@@ -66,7 +62,7 @@ def awv_bound(kernel, data, lam: float) -> tuple[float, float]:
     """Return bounds on max y^2 log det(I + K / lam), by landmarks far from each other's span."""
     rows = Rows(as_source(data), classes=False)
     chosen = pivoted_cholesky(kernel, rows.candidates, most=LANDMARKS, seed=0)[1]
-    meter = theory.Meter(okl.NystromFeatures(rows.candidates[chosen], kernel), lam, kernel)
+    meter = okl.theory.Meter(okl.NystromFeatures(rows.candidates[chosen], kernel), lam, kernel)
     for X, y in rows.blocks():
         meter.partial_fit(X, y)
     reading, largest = meter.read(), float(np.square(rows.y).max())
@@ -105,7 +101,7 @@ def draw(rows):
         about["interval"][place] = row["lower"], row["upper"]
     table = okl.Table([row | {"error": "", "setting": i} for i, row in enumerate(rows)], about)
     names = {loss: list(dict.fromkeys(table.select(loss=loss)["learner"])) for loss in LAM}
-    figure, axes = plots.figure(columns=2, width=7.2, row_height=3.0)
+    figure, axes = okl.plots.figure(columns=2, width=7.2, row_height=3.0)
     looks = {name: look(LOOKS.get(name, name)) for own in names.values() for name in own}
     for ax, (loss, own) in zip(axes[0], names.items(), strict=True):
         one = next(row for row in rows if row["loss"] == loss)
@@ -114,25 +110,21 @@ def draw(rows):
             ax.set_yscale("log")
             ax.axhspan(low, high, color=BLACK, alpha=0.25, lw=0)
             ax.axhline(high, color=BLACK, linewidth=0.9, linestyle=BOUND)
-            text = {"fontsize": plots.FONT - 1.0, "va": "bottom", "ha": "left"}
+            text = {"fontsize": okl.plots.FONT - 1.0, "va": "bottom", "ha": "left"}
             ax.text(0.02, high, "Kernel-AWV, bound", transform=ax.get_yaxis_transform(), **text)
-        plots.size_curves(table, own, ax, "regret", looks)
+        okl.plots.size_curves(table, own, ax, "regret", looks)
         ax.set_xlabel("atoms or features")
         lower, upper = about["interval"][f"{rows[0]['data']}, {loss}"]
         known = f"best function known to {100 * (upper - lower) / upper:.2g} %"
-        plots.title(ax, f"{rows[0]['data']}, {rows[0]['n']:,} rows\n{known}")
+        okl.plots.title(ax, f"{rows[0]['data']}, {rows[0]['n']:,} rows\n{known}")
     return figure
 
 
-def main() -> None:
-    args = parse_args(
-        __doc__, limit=600.0, quick_limit=60.0, keeps=True, own=True,
-        count={"type": int, "metavar": "N", "help": "rows of the made-up stream"},
-    )  # fmt: skip
-    rows = args.rows or measure(args)
-    shown = ["learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
-    publish(draw(rows), rows, args, okl.Table(rows)[shown])
+def table(rows: list[dict]) -> okl.Table:
+    return okl.Table(rows)[["learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]]
 
 
 if __name__ == "__main__":
-    main()
+    count = {"type": int, "metavar": "N", "help": "rows of the made-up stream"}
+    options = {"keeps": True, "own": True, "count": count}
+    run_script(__doc__, measure, draw, (600.0, 60.0), table, options)

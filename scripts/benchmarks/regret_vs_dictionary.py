@@ -11,10 +11,8 @@ import re
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import N_JOBS, PROGRESS, load_own, parse_args, publish
-from scripts.common import load as load_set
-from scripts.looks import explain, look
+from scripts import common
+from scripts.looks import BOUND, RATE, explain, look
 
 ROUNDS, QUICK_ROUNDS = 4000, 400
 SEEDS, QUICK_SEEDS = 5, 1
@@ -85,7 +83,7 @@ def learners(kernel, center, T: int, signs: bool = True):
 
 def load(name: str, quick: bool):
     """Return inputs, labels, kernel, and whether the labels are signs."""
-    data, T = load_set(name, permute=0), QUICK_ROUNDS if quick else ROUNDS
+    data, T = common.load(name, permute=0), QUICK_ROUNDS if quick else ROUNDS
     signs = data.task == "classification"
     y = data.y if signs else okl.datasets.scale_to(data.y)
     return data.X[:T], y[:T], okl.Gaussian(SIGMAS[name]), signs
@@ -95,8 +93,8 @@ def measure(name: str, args):
     X, y, kernel, signs = load(name, args.quick)
     found = okl.regret_vs_size(
         learners(kernel, X.mean(axis=0), len(y), signs), X, y, kernel, LAM,
-        QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES, permute=True, n_jobs=N_JOBS,
-        path=args.keep, progress=PROGRESS, time_limit=args.limit,
+        QUICK_SEEDS if args.quick else SEEDS, sizes=SIZES, permute=True, n_jobs=common.N_JOBS,
+        path=args.keep, progress=common.PROGRESS, time_limit=args.limit,
     )  # fmt: skip
     for error in {row["error"] for row in found if row["error"]}:
         print(f"{name}, left out: {error}")
@@ -106,7 +104,7 @@ def measure(name: str, args):
 def reread(rows, quick: bool):
     """Return the tables from the rows of the csv, and what theory says of each data set."""
     tables = {}
-    for name in SIGMAS:
+    for name in SIGMAS if rows else ():
         X, y, kernel, _ = load(name, quick)
         own = [row | {"error": "", "setting": re.sub(r"seed=\d+", "", row["parameters"])}
                for row in rows if row["data"] == name]  # fmt: skip
@@ -119,47 +117,43 @@ def reread(rows, quick: bool):
 
 def draw(tables):
     """Draw two rows of panels, a column for each data set, the legend at the right."""
-    figure, axes = plots.figure(rows=len(SHOWN), columns=len(tables), row_height=2.2)
+    figure, axes = okl.plots.figure(rows=len(SHOWN), columns=len(tables), row_height=2.2)
     for row, (family, labels) in zip(axes, SHOWN.items(), strict=True):
         looks = {label: look(label) | MORE_LOOKS.get(label, {}) for label in labels}
         known = {}
         for i, (ax, (name, table)) in enumerate(zip(row, tables.items(), strict=True)):
             drawn = set(table["learner"][table["error"] == ""])
             shown = [label for label in labels if label in drawn]
-            plots.size_curves(table, shown, ax, "regret", looks, names=False)
+            okl.plots.size_curves(table, shown, ax, "regret", looks, names=False)
             known |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-            ax.set_xlabel("atoms or features" if ax in axes[-1] else "", fontsize=plots.FONT)
+            ax.set_xlabel("atoms or features" if ax in axes[-1] else "", fontsize=okl.plots.FONT)
             loss = "" if i == 1 and "squared" in ax.get_ylabel() else ax.get_ylabel()
             ax.set_ylabel(loss if i < 2 else "")
-            plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
+            okl.plots.title(ax, f"{family}\n{name}" if i == 0 else f"\n{name}")
             ax.title.set(ha="left", x=0.0)
         known = {label: known[label] for label in labels if label in known}
         row[-1].legend(known.values(), known, loc="upper left", bbox_to_anchor=(1.0, 1.05),
-                       fontsize=plots.FONT - 1.0, frameon=False, handlelength=2.8)  # fmt: skip
-    explain(axes[0, 0], "the learner's own bound", linestyle=(0, (1, 1.5)), linewidth=0.9)
-    explain(axes[0, 0], "bound of Kernel-AWV", linestyle=(0, (4, 2)), linewidth=0.9)
-    explain(axes[0, 0], "effective dimension", linestyle="-.", linewidth=0.9)
+                       fontsize=okl.plots.FONT - 1.0, frameon=False, handlelength=2.8)  # fmt: skip
+    for name, dashes in (("the learner's own bound", RATE), ("bound of Kernel-AWV", BOUND),
+                         ("effective dimension", "-.")):  # fmt: skip
+        explain(axes[0, 0], name, linestyle=dashes, linewidth=0.9)
     explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=3.5)
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles[-4:], names[-4:], loc="outside upper center", ncols=4, frameon=False,
-                  fontsize=plots.FONT - 0.5)  # fmt: skip
+                  fontsize=okl.plots.FONT - 0.5)  # fmt: skip
     return figure
 
 
 def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True, own=True)
+    args = common.parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True, own=True)
     if args.data:
-        name = load_own(args)
         SIGMAS.clear()
-        SIGMAS[name] = args.sigma
-    if args.rows:
-        tables = reread(args.rows, args.quick)
-    else:
-        tables = {name: measure(name, args) for name in SIGMAS}
+        SIGMAS.update({common.load_own(args): args.sigma})
+    tables = reread(args.rows, args.quick) or {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
     shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
     numbers = [{name: row[name] for name in COLUMNS} for row in rows]
-    publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])
+    common.publish(draw(tables), numbers, args, okl.Table(rows).mean()[shown])
 
 
 if __name__ == "__main__":

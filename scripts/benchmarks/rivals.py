@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, streams_of_group
-from scripts.common import read_csv, write_csv
+from scripts.common import leave_out, read_csv, write_csv
 
 SKLEARN, RIVER, VW = "scikit-learn", "river", "Vowpal Wabbit"
 LIGHTGBM, CATBOOST = "LightGBM", "CatBoost"
@@ -28,45 +28,36 @@ MODULES = {
 }  # fmt: skip
 
 
-def combinations(make, wrap=None, label="", **lists):
-    """Return a dict from a label to a maker, for every combination of the lists.
+def combinations(make, wrap=None, between=", ", form="{} = {:.4g}", **lists) -> dict:
+    """Return makers by texts such as "sigma = 1, lam = 0.1", for every combination of the lists.
 
-    make : a function of these arguments, or a learner whose hyper-parameters they are.
-    label : a format; "" stands for "name = value, ...".
+    make : a function of these arguments, whose result is wrapped, or a learner whose
+        hyper-parameters they are, by the last part of their names.
+    lists : values, or a dict of them by texts.
     """
+    names = list(lists)
     if hasattr(make, "set_params"):
-        learner, make = make, lambda **given: make_anew(learner, given)
+        full = {name.split("__")[-1]: name for name in make.get_params()}
+        make, names = partial(make_anew, make), [full[name] for name in lists]
+    texts = [values if isinstance(values, dict) else {form.format(name, v): v for v in values}
+             for name, values in lists.items()]  # fmt: skip
     found = {}
-    for values in product(*lists.values()):
-        given = dict(zip(lists, values, strict=True))
-        short = {name.split("__")[-1]: value for name, value in given.items()}
-        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in short.items()}
-        text = label.format(**short) or ", ".join(f"{k} = {v}" for k, v in shown.items())
+    for chosen in product(*(one.items() for one in texts)):
+        given = {name: value for name, (_, value) in zip(names, chosen, strict=True)}
         one = partial(make, **given)
-        found[text] = one if wrap is None else lambda one=one: wrap(one())
+        text = between.join(text for text, _ in chosen)
+        found[text] = (lambda one=one: wrap(one())) if wrap else one
     return found
+
+
+def make_anew(learner, **given):
+    return copy.deepcopy(learner).set_params(**given)
 
 
 def tuned(learners: dict, **lists) -> dict:
-    """Return the makers of each learner by settings such as "sigma=1 lam=0.1".
-
-    lists : values by the last part of a name, or a dict of them by texts; a step is an eta.
-    """
-    texts = [values if isinstance(values, dict) else {f"{v:.3g}": v for v in values}
-             for values in lists.values()]  # fmt: skip
-    found = {}
-    for family, learner in learners.items():
-        full = {name.split("__")[-1]: name for name in learner.get_params()}
-        names = [full[{"step": "eta"}.get(name, name)] for name in lists]
-        for chosen in product(*(one.items() for one in texts)):
-            setting = " ".join(f"{k}={text}" for k, (text, _) in zip(lists, chosen, strict=True))
-            given = dict(zip(names, (value for _, value in chosen), strict=True))
-            found.setdefault(family, {})[setting] = partial(make_anew, learner, given)
-    return found
-
-
-def make_anew(learner, given: dict):
-    return copy.deepcopy(learner).set_params(**given)
+    """Return the makers of each learner by settings such as "sigma=1 lam=0.1"."""
+    return {family: combinations(learner, None, " ", "{}={:.3g}", **lists)
+            for family, learner in learners.items()}  # fmt: skip
 
 
 def run_unless_overflow(learner, X, y):
@@ -83,7 +74,7 @@ def missing_libraries(*libraries):
     """Return and print which libraries are not installed."""
     found = tuple(library for library in libraries if find_spec(MODULES[library]) is None)
     for library in found:
-        print(f'{library} is not installed and is left out: pip install -e ".[benchmark]"')
+        leave_out(f'{library} is not installed and is left out: pip install -e ".[benchmark]"')
     return found
 
 
@@ -115,14 +106,14 @@ class Own(Peer):
 class Batches(Peer):
     """Logistic SGDClassifier of scikit-learn on features: forecasts a batch, then learns it."""
 
-    def __init__(self, kind: str, size: int, sigma: float, eta: float):
+    def __init__(self, kind: str, size: int, sigma: float, step: float):
         from sklearn import kernel_approximation
         from sklearn.linear_model import SGDClassifier
 
         make, self.size, self.fitted = getattr(kernel_approximation, kind), size, False
         self.features = make(gamma=0.5 / sigma**2, n_components=size, random_state=0)
-        step = {"learning_rate": "constant", "eta0": eta} if eta else {}  # 0: its own schedule
-        self.model = SGDClassifier(random_state=0, loss="log_loss", alpha=1e-6, **step)
+        fixed = {"learning_rate": "constant", "eta0": step} if step else {}  # 0: its own schedule
+        self.model = SGDClassifier(random_state=0, loss="log_loss", alpha=1e-6, **fixed)
 
     def play(self, X, y) -> int:
         if not self.fitted:
@@ -181,19 +172,19 @@ def grids(kind: str, d: int, T: int) -> dict:
     """Return, by family and setting, makers of learners that play T rounds."""
     signs, kernel, taylor = kind == "classification", okl.Gaussian(), okl.TaylorFeatures(2)
     loss, atoms = {"loss": "hinge" if signs else "squared"}, {"budget": BUDGET}
-    steps = {f"1e{exponent}/sqrt(T)": 10.0**exponent / T**0.5 for exponent in EXPONENTS}
+    steps = {f"step=1e{exponent}/sqrt(T)": 10.0**exponent / T**0.5 for exponent in EXPONENTS}
     nystrom = {f"NystromAWV, {how}": okl.NystromAWV(kernel, max_size=BUDGET, forecaster=how)
                for how in ("awv", "ridge")}  # fmt: skip
     found = {
         **tuned({"LinearAWV": okl.LinearAWV(), "LinearRidge": okl.LinearRidge()}, lam=LAMS),
-        **tuned({"OGD": okl.OGD(**loss), "OGD, logistic": okl.OGD(loss="logistic")}, step=steps),
+        **tuned({"OGD": okl.OGD(**loss), "OGD, logistic": okl.OGD(loss="logistic")}, eta=steps),
         **tuned({"POMDR": okl.POMDR(kernel, horizon=T)}, sigma=SIGMAS),
         **tuned({"PKAWV, Fourier": okl.PKAWV(okl.FourierFeatures(FREQUENCIES)),
                  "PKAWV, Taylor": okl.PKAWV(taylor), **nystrom}, sigma=SIGMAS, lam=LAMS),
         **tuned({"FOGD": okl.FOGD(n_frequencies=FREQUENCIES, **loss),
                  "NOGD": okl.NOGD(kernel, rank=RANK, **atoms, **loss),
                  "KernelOGD": okl.KernelOGD(kernel, **atoms, **loss),
-                 "BOGD": okl.BOGD(kernel, **atoms, **loss)}, sigma=SIGMAS, step=steps),
+                 "BOGD": okl.BOGD(kernel, **atoms, **loss)}, sigma=SIGMAS, eta=steps),
     }  # fmt: skip
     absent = set() if signs else HINGE_ONLY
     if taylor.size(d) > MOST_MONOMIALS:
@@ -488,18 +479,16 @@ def play_boosting(name: str, stream: Stream, limit: float, rows: int | None = No
     Before the first fit, and while all their labels are of one class, it forecasts as ``plain``.
     CatBoost and tuned LightGBM play as many rows as slow rivals unless told otherwise.
     """
-    if name == TUNED:
-        rows = rows or slow_rows(stream.X.shape[1])
-        return "", refit(name, stream.X[:rows], stream.y[:rows], stream.kind)
-    if name in REFITTED:
-        rows = rows or (slow_rows(stream.X.shape[1]) if name == CATBOOST else None)
-        model = boosting_models(stream.kind, stream.X.shape[1])[name]()
-        refitted = okl.Refit(model, **REFITTED[name])
-        run = okl.run(refitted, stream.X[:rows], stream.y[:rows], time_limit=limit)
-        return "", run.predictions
     (n, d), signs, start = stream.X.shape, stream.kind == "classification", time.process_time()
-    make, forecasts = boosting_models(stream.kind, d)[name], plain(stream, limit)[1]
-    inputs = stream.X
+    if name in (TUNED, CATBOOST):
+        stream = stream.first(rows or slow_rows(d))
+    if name == TUNED:
+        return "", refit(name, stream.X, stream.y, stream.kind)
+    make = boosting_models(stream.kind, d)[name]
+    if name in REFITTED:
+        refitted = okl.Refit(make(), **REFITTED[name])
+        return "", okl.run(refitted, stream.X, stream.y, time_limit=limit).predictions
+    inputs, forecasts = stream.X, plain(stream, limit)[1]
     if name.endswith(WITH_LABEL):
         inputs = np.column_stack([inputs, np.append(0.0, stream.y[:-1])])
     fits = [t for t in (*FIRST_FITS, *range(REFIT, n, REFIT)) if t < n]

@@ -14,11 +14,10 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import missing_libraries
-from scripts.benchmarks.streams import ROWS, SETS, Stream, streams
-from scripts.common import FIGURES, parse_args, publish, read_cell, read_csv
+from scripts.benchmarks.streams import ROWS, Stream, streams
+from scripts.common import FIGURES, leave_out, read_cell, read_csv, run_script
 from scripts.looks import explain
 
 RIVALS = "self_tuning_rivals"
@@ -60,10 +59,8 @@ def play(stream: Stream, every=None, limit=None, seed: int = 0):
     members = [str(member) for member in learner.members]
     found = [t if len(t) == len(members) else np.full(len(members), o)
              for t, o in zip(totals, own, strict=True)]  # fmt: skip
-    mistakes = None
-    if stream.kind == "classification":
-        mistakes = np.concatenate([run.mistakes for run in runs])
-    losses = np.concatenate([run.losses for run in runs])
+    signs, losses = stream.kind == "classification", np.concatenate([run.losses for run in runs])
+    mistakes = np.concatenate([run.mistakes for run in runs]) if signs else None
     return Played(losses, mistakes, seconds, members, np.diff(found, axis=0, prepend=0.0))
 
 
@@ -102,18 +99,17 @@ def summarise(stream: Stream, run: Played, others) -> dict:
     series = run.losses if run.mistakes is None else 100.0 * run.mistakes
     loss, best = run.losses.sum(), run.pieces[:, run.best].sum()
     here = [r for r in others if r["stream"] == stream.name]
-    own = [r for r in here if r["by"] == rivals.OWN]
-    boosting = [r for r in here if r["by"] == rivals.BOOSTING]
+    own, boosting = ([r for r in here if r["by"] == by] for by in (rivals.OWN, rivals.BOOSTING))
+    foreign = [r for r in here if r["by"] not in (rivals.OWN, rivals.BOOSTING)]
     lightgbm, catboost = ([r for r in boosting if r["learner"] == name]
                           for name in (rivals.OFTEN, rivals.CATBOOST))  # fmt: skip
-    foreign = [r for r in here if r["by"] not in (rivals.OWN, rivals.BOOSTING)]
     out = {
         "stream": stream.name, "kind": stream.kind, "n": n, "d": d, "loss": loss / n,
         "best member": run.members[run.best], "its loss": best / n, "ratio": f"{loss / best:.4f}",
         "measure": "mean squared loss" if run.mistakes is None else "mistakes (%)",
         "scale": stream.y.var() if run.mistakes is None else 1, "self-tuning": series.mean(),
     }  # fmt: skip
-    for label, group, where in (
+    for label, those, where in (
         ("tuned by hand", own, n),
         ("rival", foreign, n),
         ("tuned by hand at horizon", own, rows),
@@ -123,7 +119,7 @@ def summarise(stream: Stream, run: Played, others) -> dict:
         ("LightGBM", lightgbm, n),
         ("CatBoost at horizon", catboost, rows),
     ):
-        found = rivals.find_best(group, column(where), measure)
+        found = rivals.find_best(those, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
         out[f"{label}, name"] = describe(found) if found else ""
     out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
@@ -145,12 +141,12 @@ def draw(rows):
     }
     groups = [[row for row in rows if row["kind"] == kind] for kind in kinds]
     tallest = max(map(len, groups))
-    figure, axes = plots.figure(columns=2, row_height=1.3 + 0.185 * tallest)
-    for ax, group, label in zip(axes[0], groups, kinds.values(), strict=True):
-        places = np.arange(len(group))[::-1]
-        ax.axvline(1.0, color=plots.COLOURS[0], linewidth=1.2, label="self-tuning")
+    figure, axes = okl.plots.figure(columns=2, row_height=1.3 + 0.185 * tallest)
+    for ax, own, label in zip(axes[0], groups, kinds.values(), strict=True):
+        places = np.arange(len(own))[::-1]
+        ax.axvline(1.0, color=okl.plots.COLOURS[0], linewidth=1.2, label="self-tuning")
         explain(ax, f"more than {FARTHEST:g} times", marker=">", linestyle="", mfc="none")
-        for row, y in zip(group, places, strict=True):
+        for row, y in zip(own, places, strict=True):
             for key, (label_of, colour, marker) in looks.items():
                 if not row[key]:
                     continue
@@ -161,16 +157,16 @@ def draw(rows):
                 if x > FARTHEST:
                     x, marker, label_of = FARTHEST, ">", "_"
                 ax.plot([1.0, x], [y, y], color="0.8", linewidth=1.0, zorder=0)
-                ax.plot(x, y, marker, color=plots.COLOURS[colour], label=label_of, markersize=4.5,
-                        linestyle="none", markerfacecolor="none", clip_on=False)  # fmt: skip
+                ax.plot(x, y, marker, color=okl.plots.COLOURS[colour], markersize=4.5,
+                        label=label_of, linestyle="none", mfc="none", clip_on=False)  # fmt: skip
         ax.set_xscale("log")
         low, high = ax.get_xlim()
         ax.set_xlim(min(low, 0.7), max(high, 1.5))
-        values = (float(row["self-tuning at horizon"]) / float(row["scale"]) for row in group)
-        names = zip((row["stream"] for row in group), values, strict=True)
+        values = (float(row["self-tuning at horizon"]) / float(row["scale"]) for row in own)
+        names = zip((row["stream"] for row in own), values, strict=True)
         ax.set_yticks(places, [f"{name} ({value:.2g})" for name, value in names])
-        ax.set_ylim(-0.7, len(group) - 0.3)
-        plots.tidy(ax, label, log="x", font=plots.FONT - 0.5, small=1.0)
+        ax.set_ylim(-0.7, len(own) - 0.3)
+        okl.plots.tidy(ax, label, log="x", font=okl.plots.FONT - 0.5, small=1.0)
         ax.grid(False, axis="y")
     return figure
 
@@ -215,25 +211,18 @@ def measure(args) -> list[dict]:
     for stream in tqdm(streams(args.most), unit=" stream", disable=None):
         run = play_seeds(stream, args.limit, 1 if args.quick else SEEDS)
         if len(run.losses) < len(stream.y):
-            print(f"{stream.name}: not played to its end within {args.limit:g} s, left out")
+            leave_out(f"{stream.name}: more than {args.limit:g} s, left out")
             continue
         row = summarise(stream, run, others)
         rows.append({k: read_cell(str(v)) for k, v in row.items()})  # as with --redraw
     return rows
 
 
-def main() -> None:
-    args = parse_args(__doc__, 120.0, 20.0, rivals={"action": "store_true"},
-                      most={"type": int, "default": ROWS})  # fmt: skip
-    if args.quick:
-        args.most = min(args.most, QUICK_ROWS)
-    rows = args.rows or measure(args)
-    here = {row["stream"].split(",")[0] for row in rows}
-    table = okl.Table(rows)[list(SHOWN)]
-    whole = here.issuperset(SETS) and args.most >= ROWS
-    publish(draw(rows), rows, args, table, legend=2, partial=not whole)
-    print(*verdicts(rows), sep="\n")
+def shown(rows: list[dict]) -> okl.Table:
+    return okl.Table(rows)[list(SHOWN)]
 
 
 if __name__ == "__main__":
-    main()
+    options = {"rivals": {"action": "store_true"}, "most": (ROWS, QUICK_ROWS)}
+    rows = run_script(__doc__, measure, draw, (120.0, 20.0), shown, options, legend=2)
+    print(*verdicts(rows), sep="\n")

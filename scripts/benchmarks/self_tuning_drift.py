@@ -9,7 +9,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks.rivals import standardise_online
 from scripts.benchmarks.self_tuning import play
 from scripts.benchmarks.streams import DRIFT_ROUNDS, GAPS, Stream, drifts
@@ -76,7 +75,7 @@ def measure(draws: int, rounds: int):
         for stream, points in drifts(seed):
             if not len(points):
                 continue
-            stream = stream._replace(X=stream.X[:rounds], y=stream.y[:rounds])
+            stream = stream.first(rounds)
             points = points[points <= len(stream.y) - AFTER]
             curves = found.setdefault(stream.name, {})
             for label, pieces in losses(stream, points).items():
@@ -105,7 +104,7 @@ def rows_of(found) -> list[dict]:
 
 
 def draw(found):
-    figure, axes = plots.figure(rows=2, columns=2, row_height=2.3)
+    figure, axes = okl.plots.figure(rows=2, columns=2, row_height=2.3)
     at = np.arange(-BEFORE + WINDOW, AFTER + 1, EVERY)
     for ax, (name, curves) in zip(axes.flat, found.items(), strict=True):
         for label, parts in curves.items():
@@ -118,7 +117,7 @@ def draw(found):
         ax.axvline(0, color="0.7", linewidth=0.8)
         ax.set_ylim(0, None)
         place = ax.get_subplotspec()
-        plots.tidy(ax, "rounds since the change" if place.is_last_row() else "",
+        okl.plots.tidy(ax, "rounds since the change" if place.is_last_row() else "",
              "squared loss / variance of y" if place.is_first_col() else "", name)  # fmt: skip
     return figure
 

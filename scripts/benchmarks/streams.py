@@ -34,6 +34,10 @@ class Stream(NamedTuple):
     y: np.ndarray
     kind: str
 
+    def first(self, rows: int, name: str = ""):
+        """Return the first rows, under another name if one is given."""
+        return Stream(name or self.name, self.X[:rows], self.y[:rows], self.kind)
+
 
 def load_stream(name: str, seed=None) -> Stream:
     data = load(name, scale=None, permute=seed)
@@ -41,7 +45,7 @@ def load_stream(name: str, seed=None) -> Stream:
 
 
 def streams_of_set(name: str):
-    yield load_stream(name)._replace(name=f"{name}, file order")
+    yield load_stream(name).first(ROWS, f"{name}, file order")
     _, X, y, kind = load_stream(name, PERMUTATION)
     yield Stream(f"{name}, permuted", X, y, kind)
     if name in SORTED:
@@ -161,4 +165,4 @@ def streams(rows: int = ROWS):
     """Yield the first rows of all streams, those made up first, then those of the data sets."""
     for group in groups():
         for stream in streams_of_group(group):
-            yield stream._replace(X=stream.X[:rows], y=stream.y[:rows])
+            yield stream.first(rows)

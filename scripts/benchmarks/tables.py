@@ -1,7 +1,5 @@
 """SelfTuning and boosting on tables that do not move: row by row, and fitted once.
 
-LightGBM is shown at the better of its defaults and the best of 12 settings, after the fact.
-
 Reproduces: nothing published.
 Missing: nothing; it needs pip install -e ".[benchmark]". A table that the limit ends is left out.
 Time: five minutes for SelfTuning, with the rivals of tables_rivals.csv; --rivals first plays those
@@ -10,16 +8,16 @@ Time: five minutes for SelfTuning, with the rivals of tables_rivals.csv; --rival
 
 import time
 from functools import partial
+from itertools import product
 
 import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
+from scripts import common
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import CATBOOST, LIGHTGBM, OFTEN, TUNED
 from scripts.benchmarks.streams import Stream, load_stream
-from scripts.common import available, exit_if_empty, parse_args, publish, read_csv, write_csv
 from scripts.looks import BLACK, BLUE, VERMILLION
 
 SETS = (
@@ -43,8 +41,7 @@ def play_rows(name: str, who: str, args) -> list[dict]:
     """Return the means over a table's permutations of the errors from each of FROM on."""
     errors, speeds = [], []
     for seed in range(1 if args.quick else ORDERS):
-        stream = load_stream(name, seed)
-        stream = stream._replace(X=stream.X[: args.most], y=stream.y[: args.most])
+        stream = load_stream(name, seed).first(args.most)
         start, n = time.process_time(), len(stream.y)
         if who == OURS:
             run = okl.run(okl.SelfTuning(), stream.X, stream.y, time_limit=args.limit)
@@ -55,7 +52,7 @@ def play_rows(name: str, who: str, args) -> list[dict]:
             name_of = {LIGHTGBM: OFTEN}.get(who, who)
             forecasts = rivals.play_boosting(name_of, stream, args.limit, n)[1]
         if len(forecasts) < n:
-            print(f"{name}, {who}: not played to its end within {args.limit:g} s, left out")
+            common.leave_out(f"{name}, {who}: more than {args.limit:g} s, left out")
             return []
         speeds.append(n / (time.process_time() - start))
         errors.append(error(stream.y, forecasts, stream.kind))
@@ -100,9 +97,9 @@ def describe(table: str, way: str, who: str, rows: int, errors: list, speeds: li
 
 def play(who: tuple[str, ...], args, path=None) -> list[dict]:
     """Return what the file has and what it lacks; write it after every table."""
-    found = read_csv(path) if path else []
+    found = common.read_csv(path) if path else []
     done = {(row["table"], row["who"]) for row in found}
-    here = available(SETS)
+    here = common.available(SETS)
     names = (*here[:2], *SKLEARN_SETS[:2]) if args.quick else (*SKLEARN_SETS, *here)
     jobs = [(name, one) for name in names for one in who]
     for name, one in tqdm(jobs, disable=None):
@@ -111,7 +108,7 @@ def play(who: tuple[str, ...], args, path=None) -> list[dict]:
         found += play_rows(name, one, args) if name in here else []
         found.append(play_folds(name, one, args))
         if path:
-            write_csv(path, found)
+            common.write_csv(path, found)
     return found
 
 
@@ -131,10 +128,8 @@ def merge(found: list[dict], who: tuple[str, ...]) -> list[dict]:
         if len(one) == len(who):
             row = {"table": table, "errors": way, "rows": one[OURS]["rows"]}
             for name in who:
-                numbers = "error", "deviation", "rows/s"
-                error, *rest = (float(one[name][number]) for number in numbers)
-                row |= {name: error}
-                row |= {f"{name}, {k}": v for k, v in zip(numbers[1:], rest, strict=True)}
+                row[name] = float(one[name]["error"])
+                row |= {f"{name}, {k}": float(one[name][k]) for k in ("deviation", "rows/s")}
             out.append(row | {f"{LIGHTGBM} at its best": one[LIGHTGBM]["who"]})
     return out
 
@@ -143,20 +138,18 @@ def draw(rows: list[dict]):
     """Draw the errors of LightGBM and CatBoost over those of SelfTuning."""
     ways = f"from row {FROM[0]} on", f"from row {FROM[1]} on", FOLD
     most = max(sum(row["errors"] == way for row in rows) for way in ways)
-    figure, axes = plots.figure(columns=3, row_height=1.2 + 0.2 * most)
+    figure, axes = okl.plots.figure(columns=3, row_height=1.2 + 0.2 * most)
     looks = {LIGHTGBM: (BLUE, "o"), CATBOOST: (VERMILLION, "s")}
     for ax, way in zip(axes[0], ways, strict=True):
         here = [row for row in reversed(rows) if row["errors"] == way]
         ax.set_visible(bool(here))
         for place, row in enumerate(here):
             for who, (colour, marker) in looks.items():
-                # Half a point in ten thousand, so that no mistakes have a place.
-                ratio = (row[who] + 0.005) / (row[OURS] + 0.005)
-                ax.plot(ratio, place, marker, color=colour, label=who, linestyle="none",
-                        markerfacecolor="none")  # fmt: skip
+                ax.plot(ratio(row, who), place, marker, color=colour, label=who, linestyle="none",
+                        mfc="none")  # fmt: skip
         ax.set_yticks(range(len(here)), [f"{row['table']} ({row[OURS]:.3g})" for row in here])
         ax.axvline(1.0, color=BLACK, linewidth=1.0)
-        plots.tidy(ax, f"{way}:\nerror / SelfTuning's", log="x")
+        okl.plots.tidy(ax, f"{way}:\nerror / SelfTuning's", log="x")
         ax.grid(False, axis="y")
     return figure
 
@@ -164,33 +157,29 @@ def draw(rows: list[dict]):
 def measure(args) -> list[dict]:
     others, path = (LIGHTGBM, CATBOOST, TUNED), args.output / "tables_rivals.csv"
     if args.quick or args.rivals:
-        exit_if_empty([not rivals.missing_libraries(LIGHTGBM, CATBOOST, rivals.SKLEARN)])
+        common.exit_if_empty([not rivals.missing_libraries(LIGHTGBM, CATBOOST, rivals.SKLEARN)])
     okl.run(okl.SelfTuning(), np.ones((600, 2)), np.ones(600))  # compiles
     if args.quick:
         found = play(others, args)
     else:
-        found = play(others, args, path) if args.rivals else read_csv(path)
+        found = play(others, args, path) if args.rivals else common.read_csv(path)
     return merge(play((OURS,), args) + found, (OURS, LIGHTGBM, CATBOOST))
 
 
-def main() -> None:
-    args = parse_args(__doc__, 300.0, 100.0, most={"type": int, "default": ROWS},
-                      rivals={"action": "store_true"})  # fmt: skip
-    if args.quick:
-        args.most = min(args.most, QUICK_ROWS)
-    rows = args.rows or measure(args)
-    here = {row["table"] for row in rows}
-    whole = here.issuperset(SETS) and args.most == ROWS
-    publish(draw(rows), rows, args, legend=2, partial=not whole)
-    for way in dict.fromkeys(row["errors"] for row in rows):
-        group = [row for row in rows if row["errors"] == way]
-        for who in (LIGHTGBM, CATBOOST):
-            ahead = sum(row[OURS] <= row[who] for row in group)
-            ratio = np.exp(np.mean([np.log((row[who] + 0.005) / (row[OURS] + 0.005))
-                                    for row in group]))  # fmt: skip
-            print(f"{way}: at most the errors of {who} on {ahead} of {len(group)} tables, whose "
-                  f"errors are {ratio:.3g} times ours in the mean")  # fmt: skip
+def verdicts(rows: list[dict]):
+    for (way, own), who in product(common.group(rows, "errors").items(), (LIGHTGBM, CATBOOST)):
+        ahead = sum(row[OURS] <= row[who] for row in own)
+        mean = np.exp(np.mean([np.log(ratio(row, who)) for row in own]))
+        yield (f"{way}: at most the errors of {who} on {ahead} of {len(own)} tables, whose "
+               f"errors are {mean:.3g} times ours in the mean")  # fmt: skip
+
+
+def ratio(row: dict, who: str) -> float:
+    """Return the error over ours, half a point in ten thousand added: no mistakes have a place."""
+    return (row[who] + 0.005) / (row[OURS] + 0.005)
 
 
 if __name__ == "__main__":
-    main()
+    options = {"rivals": {"action": "store_true"}, "most": (ROWS, QUICK_ROWS)}
+    rows = common.run_script(__doc__, measure, draw, (300.0, 100.0), options=options, legend=2)
+    print(*verdicts(rows), sep="\n")

@@ -20,9 +20,8 @@ from scipy.signal import lfilter
 from threadpoolctl import threadpool_limits
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks import rivals
-from scripts.common import run_script
+from scripts.common import group, run_script
 from scripts.looks import look
 
 SKIP = 0.1  # of the rounds, which do not count
@@ -75,7 +74,7 @@ def make_ahead(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
 
 def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     """Yield each player with its settings, as functions that return forecasts AHEAD rows ahead."""
-    naive = {"a day": -(-AHEAD // day) * day, "a week": 7 * day}
+    naive, days = {"a day": -(-AHEAD // day) * day, "a week": 7 * day}, (day, 7 * day)
     yield LAST, {"": lambda: np.roll(y, AHEAD)}
     yield OF_SEASON, {name: partial(np.roll, y, lag) for name, lag in naive.items()}
     inner = {"Horizon(SelfTuning())": {"": okl.SelfTuning()},
@@ -83,19 +82,14 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     if not rivals.missing_libraries(rivals.LIGHTGBM):
         from lightgbm import LGBMRegressor
 
-        sizes = {"100 trees, rate 0.1": (100, 0.1), "400 trees, rate 0.03": (400, 0.03)}
+        model = partial(LGBMRegressor, verbose=-1, n_jobs=1)
         inner["LightGBM on lags"] = {
-            setting: okl.Refit(
-                LGBMRegressor(n_estimators=trees, learning_rate=rate, verbose=-1, n_jobs=1),
-                every=FOUR_WEEKS * day,
-                first=7 * day,
-            )
-            for setting, (trees, rate) in sizes.items()
-        }
+            f"{n} trees, rate {rate}": okl.Refit(
+                model(n_estimators=n, learning_rate=rate), every=FOUR_WEEKS * day, first=7 * day)
+            for n, rate in ((100, 0.1), (400, 0.03))
+        }  # fmt: skip
     for name, settings in inner.items():
-        models = {
-            k: okl.Horizon(v, steps=AHEAD, season=(day, 7 * day)) for k, v in settings.items()
-        }
+        models = {k: okl.Horizon(v, steps=AHEAD, season=days) for k, v in settings.items()}
         yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
 
 
@@ -107,8 +101,8 @@ def own_players(season: int) -> dict[str, okl.Learner]:
     }
 
 
-def river_players(season: int) -> dict[str, list]:
-    """Return, by name, makers of the models of a grid, each with its setting."""
+def river_players(season: int) -> dict[str, dict]:
+    """Return, by name, makers of the models of a grid by their settings."""
     from river import linear_model, optim, preprocessing, time_series
 
     def snarimax(p, d, q, seasonal, step):
@@ -126,12 +120,12 @@ def river_players(season: int) -> dict[str, list]:
     plain = product((None, 0.01, 0.1), (None,), (False,))
     seasonal = product((0.01, 0.1), (0.1, 0.3, 0.6), (False, True))
     smoothed = product((0.1, 0.3, 0.6, 0.9), [*plain, *seasonal])
-    return {
-        "river SNARIMAX": [(one, partial(snarimax, *one)) for one in ar],
-        "river HoltWinters": [
-            ((alpha, *rest), partial(holt_winters, alpha, *rest)) for alpha, rest in smoothed
-        ],
+    grids = {
+        "river SNARIMAX": (snarimax, ar),
+        "river HoltWinters": (holt_winters, ((alpha, *rest) for alpha, rest in smoothed)),
     }
+    return {name: {str(one): partial(make, *one) for one in grid}
+            for name, (make, grid) in grids.items()}  # fmt: skip
 
 
 def play_river(player, y: np.ndarray) -> np.ndarray:
@@ -169,7 +163,7 @@ def list_players(y: np.ndarray, season: int):
             yield name, {k: partial(play_fitted, who, base, y, season) for k, base in bases.items()}
     if not rivals.missing_libraries(rivals.RIVER):
         for name, grid in river_players(season).items():
-            yield name, {str(one): lambda make=make: play_river(make(), y) for one, make in grid}
+            yield name, {k: lambda make=make: play_river(make(), y) for k, make in grid.items()}
 
 
 def play(name: str, y: np.ndarray, season: int, players, ahead: int = 1) -> list[dict]:
@@ -204,25 +198,21 @@ def measure(args) -> list[dict]:
 
 def draw(rows: list[dict]):
     """Return a figure: the error of each player over that of the last label, 1 and 24 ahead."""
-    panels = {}
-    for row in rows:
-        panels.setdefault(int(row["ahead"]), []).append(row)
-    figure, axes = plots.figure(len(panels), 1, width=6.8, row_height=2.8)
+    panels = group(rows, "ahead")
+    figure, axes = okl.plots.figure(len(panels), 1, width=6.8, row_height=2.8)
     for ax, (ahead, some) in zip(axes[:, 0], panels.items(), strict=True):
         draw_panel(ax, some)
-        plots.title(ax, "the next row" if ahead == 1 else f"{ahead} rows ahead")
+        okl.plots.title(ax, "the next row" if ahead == 1 else f"{ahead} rows ahead")
     axes[-1, 0].set_xlabel("root mean squared error / that of the last label")
     return figure
 
 
 def draw_panel(ax, rows: list[dict]) -> None:
-    series = list(dict.fromkeys(row["series"] for row in rows))
-    players = [p for p in dict.fromkeys(row["player"] for row in rows) if p != LAST]
-    for k, player in enumerate(players):
-        at = [(i, row) for i, one in enumerate(series) for row in rows
-              if (row["series"], row["player"]) == (one, player)]  # fmt: skip
-        values = [float(row["error / the last label"]) for _, row in at]
-        places = [i + 0.1 * (k - len(players) / 2) for i, _ in at]
+    series, players = list(group(rows, "series")), group(rows, "player")
+    del players[LAST]
+    for k, (player, own) in enumerate(players.items()):
+        values = [float(row["error / the last label"]) for row in own]
+        places = [series.index(row["series"]) + 0.1 * (k - len(players) / 2) for row in own]
         ours = "SelfTuning" in player or "Linear" in player
         grey = {"color": "0.45", "marker": "s" if "LightGBM" in player else "oooosD<>"[k]}
         style = look(player) if ours else grey
@@ -231,7 +221,7 @@ def draw_panel(ax, rows: list[dict]) -> None:
     ax.axvline(1.0, color="0.5", linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(series)), series)
     ax.set_ylim(-0.6, len(series) - 0.4)
-    plots.tidy(ax, "", "", log="x")
+    okl.plots.tidy(ax, "", "", log="x")
     ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 

@@ -9,10 +9,9 @@ import tempfile
 import time
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.benchmarks.rivals import VW, Own, Peer, combinations, missing_libraries
-from scripts.common import parse_args, publish
-from scripts.looks import look, name_points
+from scripts.common import run_script
+from scripts.looks import look
 
 ROWS, QUICK_ROWS, TUNE_ROWS, WARM_ROWS = 19_020, 3000, 5000, 1500
 PLAYED, REHEARSED = 0, 1  # permutations
@@ -44,32 +43,33 @@ class Wabbit(Peer):
 
 def methods(d: int) -> dict:
     """Return makers of each method by setting; widths are in proportion to sqrt(d)."""
-    kernel, smooth, steps = okl.Gaussian(), {"loss": "logistic"}, (0.3, 1.0, 3.0)
-    widths, lams = [d**0.5 / 4, d**0.5 / 2, d**0.5], (0.01, 0.1)
-
-    def wabbit(options: str, **lists):
-        return combinations(options.format, Wabbit, **lists)
-
-    rates = {"rate": (0.1, 0.5, 2.0, 8.0)}
-    sgd, gammas = "--loss_function logistic -l {rate}", [0.5 / width**2 for width in widths]
+    widths, lams, steps = [d**0.5 / 4, d**0.5 / 2, d**0.5], (0.01, 0.1), (0.3, 1.0, 3.0)
+    rates, smooth = {"rate": (0.1, 0.5, 2.0, 8.0)}, {"loss": "logistic"}
+    kernel_svm = {"gamma": [0.5 / width**2 for width in widths], "l2": (1e-3, 1e-4)}
+    sgd = "--loss_function logistic -l {rate}"
+    theirs = {
+        "linear": (sgd, rates),
+        "quadratic": (f"--interactions :: {sgd}", rates),
+        "cubic": (f"--interactions ::: {sgd}", rates),
+        "neural net": (f"--nn 30 {sgd}", rates),
+        "kernel SVM": ("--ksvm --kernel rbf --bandwidth {gamma} --l2 {l2}", kernel_svm),
+    }
+    nystrom, sigmas = okl.NystromAWV(okl.Gaussian(), max_size=200), {"sigma": widths}
+    ours = {
+        "OGD, linear": (okl.OGD(schedule="sqrt", **smooth), {"eta": (0.03, *steps)}),
+        "FOGD": (okl.FOGD(n_frequencies=200, **smooth), sigmas | {"eta": steps}),
+        "PKAWV, Taylor": (okl.PKAWV(okl.TaylorFeatures(3)), sigmas | {"lam": lams}),
+        "NystromAWV": (nystrom, sigmas | {"lam": lams}),
+        "SelfTuning": (okl.SelfTuning(), {}),
+    }
     return {
-        f"{VW}, linear": wabbit(sgd, **rates),
-        f"{VW}, quadratic": wabbit(f"--interactions :: {sgd}", **rates),
-        f"{VW}, cubic": wabbit(f"--interactions ::: {sgd}", **rates),
-        f"{VW}, neural net": wabbit(f"--nn 30 {sgd}", **rates),
-        f"{VW}, kernel SVM": wabbit("--ksvm --kernel rbf --bandwidth {gamma} --l2 {l2}",
-                                    gamma=gammas, l2=(1e-3, 1e-4)),
-        "OGD, linear": combinations(okl.OGD(schedule="sqrt", **smooth), Own, eta=(0.03, *steps)),
-        "FOGD": combinations(okl.FOGD(n_frequencies=200, **smooth), Own, sigma=widths, eta=steps),
-        "PKAWV, Taylor": combinations(okl.PKAWV(okl.TaylorFeatures(3)), Own,
-                                            features__sigma=widths, lam=lams),
-        "NystromAWV": combinations(okl.NystromAWV(kernel, max_size=200), Own,
-                                   kernel__sigma=widths, lam=lams),
-        "SelfTuning": {"": lambda: Own(okl.SelfTuning())},
+        **{f"{VW}, {name}": combinations(options.format, Wabbit, **lists)
+           for name, (options, lists) in theirs.items()},
+        **{name: combinations(one, Own, **lists) for name, (one, lists) in ours.items()},
     }  # fmt: skip
 
 
-def measure(name: str, settings: dict, n: int) -> dict:
+def play(name: str, settings: dict, n: int) -> dict:
     """Return mistakes and CPU time of a method, with the setting that another order chose."""
     (X, y), (V, z) = (load(order) for order in (PLAYED, REHEARSED))
     rows = min(n, TUNE_ROWS)
@@ -89,26 +89,22 @@ def load(order: int):
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=1, row_height=3.6)
-    ax, points = axes[0, 0], []
+    figure, axes = okl.plots.figure(columns=1, row_height=3.6)
+    ax, points = axes[0, 0], {}
     for row in rows:
         x, y, theirs = *list(row.values())[:2:-1], row["method"].startswith(VW)
         style = {"color": "0.45", "marker": "s"} if theirs else look(row["method"])
         ax.plot(x, y, **style | {"linestyle": ""})
-        points.append((row["method"].replace(VW, "VW"), x, y, style["color"]))
-    plots.tidy(ax, "CPU time of a round (\N{MICRO SIGN}s)", "mistakes (%)", "magic04", log="x")
-    ax.set_xlim(right=10.0 * ax.get_xlim()[1])  # room for names
-    name_points(ax, points, plots.FONT - 1.0)
+        points[row["method"].replace(VW, "VW")] = x, y, style["color"]
+    okl.plots.tidy(ax, "CPU time of a round (\N{MICRO SIGN}s)", "mistakes (%)", "magic04", log="x")
+    okl.plots.direct_labels(ax, points, okl.plots.FONT - 1.0)
     return figure
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=20.0)
-    missing, n = () if args.rows else missing_libraries(VW), QUICK_ROWS if args.quick else ROWS
-    chosen = {name: one for name, one in methods(10).items() if not name.startswith(missing)}
-    rows = args.rows or [measure(*one, n) for one in chosen.items()]
-    publish(draw(rows), rows, args, partial=bool(missing))
+def measure(args) -> list[dict]:
+    missing, n = missing_libraries(VW), QUICK_ROWS if args.quick else ROWS
+    return [play(*one, n) for one in methods(10).items() if not one[0].startswith(missing)]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (300.0, 20.0))

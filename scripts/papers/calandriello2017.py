@@ -4,8 +4,7 @@ import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import N_JOBS, PROGRESS, available, parse_args, publish
+from scripts.common import available, group, parse_args, publish, sweep
 
 C, ALPHA = 1.0, 1.0
 SIGMA = 1.0 / (8.0 * C**2)  # the curvature of the squared loss
@@ -48,17 +47,10 @@ def signed_R_D(learner, run, y, best):
 def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
     """Return what a sweep has of each job (label, gamma or None, seed, learner), in their order."""
     lines = {f"{label}, gamma = {gamma}, seed {seed}": one for label, gamma, seed, one in jobs}
-    table = okl.sweep(lines, {name: data}, 0, measure=measure, time_limit=args.limit,
-                      progress=PROGRESS, **{"n_jobs": N_JOBS} | options)  # fmt: skip
-    rows = []
-    for (label, gamma, seed, _), row in zip(jobs, table, strict=True):
-        if row["error"] or not row["finished"]:
-            why = row["error"] or f"it needs more than {args.limit} s"
-            print(f"{name}, {row['learner']}: left out, {why}")
-            continue
-        head = {"dataset": name, "algorithm": label, "gamma": gamma, "seed": seed}
-        rows.append(row | head)
-    return rows
+    table = sweep(lines, {name: data}, 0, args.limit, measure=measure, **options)
+    heads = [{"dataset": name, "algorithm": label, "gamma": gamma, "seed": seed}
+             for label, gamma, seed, _ in jobs]  # fmt: skip
+    return [row | head for row, head in zip(table, heads, strict=True) if row["finished"]]
 
 
 def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float = 1.9) -> None:
@@ -67,10 +59,10 @@ def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float 
     numbers = list(args.rows)
     for name in () if numbers else available(SETS):
         numbers += measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
-    sets = list(dict.fromkeys(row["dataset"] for row in numbers))
-    fig, axes = plots.figure(rows=panels, columns=len(sets), row_height=row_height)
-    for i, name in enumerate(sets):
-        draw(list(axes[:, i]), name, [row for row in numbers if row["dataset"] == name])
+    sets = group(numbers, "dataset")
+    fig, axes = okl.plots.figure(rows=panels, columns=len(sets), row_height=row_height)
+    for i, (name, rows) in enumerate(sets.items()):
+        draw(list(axes[:, i]), name, rows)
         for ax in axes[:, i] if i else ():
             ax.set_ylabel("")
     by = ["dataset", "algorithm", "gamma"]

@@ -1,7 +1,7 @@
 """The same point for ever: why sketches of existing rows have a hard time, regret in its parts.
 
-Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), which has
-    words and closed forms. Proposition 1 is checked for every algorithm and T.
+Reproduces: the counterexample of section 6 of Calandriello, Lazaric, Valko (2017, ICML), and checks
+    Proposition 1 for every algorithm and T.
 Missing: nothing.
 Time: half a minute; memory about 1 GB.
 """
@@ -12,12 +12,10 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.common import collect, curve_rows, group, parse_args, publish
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, RATE, SKY, THEORY, explain, use_symlog
+from scripts.papers.calandriello2017 import ALPHA, SIGMA, C
 
-C, ALPHA = 1.0, 1.0
-SIGMA = 1.0 / (8.0 * C**2)
 PHI = np.array([0.6, 0.0, 0.8])  # the point of Frequent Directions, of norm 1
 ROUNDS, QUICK_ROUNDS = 10_000, 1500
 SEEDS, QUICK_SEEDS = 10, 3
@@ -143,9 +141,9 @@ def closed_forms(R_G, at):
     """Return bounds on R_G: as printed, with gradient 2C, and Lemma 3's log(A_T/alpha)/sigma."""
     determinant = -np.cumsum(np.log1p(-SIGMA * np.diff(R_G, prepend=0.0))) / SIGMA
     t = np.arange(1, at[-1] + 1)
-    printed = np.cumsum(C**2 / (C**2 * SIGMA * t + ALPHA))[at - 1]
-    corrected = np.cumsum(4 * C**2 / (4 * C**2 * SIGMA * t + ALPHA))[at - 1]
-    return dict(zip(FORMS, (printed, corrected, determinant[at - 1]), strict=True))
+    printed, corrected = (np.cumsum(g / (g * SIGMA * t + ALPHA)) for g in (C**2, 4 * C**2))
+    curves = printed, corrected, determinant
+    return {form: curve[at - 1] for form, curve in zip(FORMS, curves, strict=True)}
 
 
 FORMS = {
@@ -171,28 +169,29 @@ PANELS = {
 }
 
 
-def draw(rows, forms, at):
-    labels = dict.fromkeys(row["algorithm"] for row in rows if row["algorithm"] in STYLES)
-    fig, axes = plots.figure(rows=3, columns=2, row_height=2.2)
+def draw(rows):
+    labels = [label for label in group(rows, "algorithm") if label in STYLES]
+    at, exact = collect(rows, "T", "R_G", algorithm="KONS")
+    fig, axes = okl.plots.figure(rows=3, columns=2, row_height=2.2)
     for ax, (part, (ylabel, scale)) in zip(axes.flat, PANELS.items(), strict=True):
         if scale == "symlog":
             use_symlog(ax, 1.0)
         if part == "forms":
-            for label, values in forms.items():
-                exact = collect(rows, "T", "R_G", algorithm="KONS")[1][0]
-                ax.plot(at, values / exact, label=label, **FORMS[label])
+            for label, style in FORMS.items():
+                form = collect(rows, "T", "R_G", algorithm=label)[1][0]
+                ax.plot(at, form / exact[0], label=label, **style)
             ax.axhline(1.0, color=BLACK, linewidth=1.3)
         for label in labels if part in PARTS else ():
             _, values = collect(rows, "T", part, algorithm=label)
             values = np.where(values > 1e-6, values, 0.0) if scale == "log" else values  # rounding
-            plots.band(ax, at, values, label, STYLES[label])
+            okl.plots.band(ax, at, values, label, STYLES[label])
         ax.set_xlim(0.8 * at[0], 1.25 * at[-1])
         if scale == "log":  # what is 0 is at the foot
             lines = [np.asarray(line.get_ydata()) for line in ax.lines]
             least = min(y[y > 0.0].min() for y in lines if (y > 0.0).any())
             ax.set(yscale="log", ylim=(0.5 * least, None))
         below = "rounds T" if ax in axes[-1] else ""
-        plots.tidy(ax, below, ylabel, log="xy" if scale == "log" else "x")
+        okl.plots.tidy(ax, below, ylabel, log="xy" if scale == "log" else "x")
     explain(axes[0, 0], "0", marker="v", linestyle="")
     return fig
 
@@ -200,7 +199,7 @@ def draw(rows, forms, at):
 def measure(args):
     """Return the rows of the csv and of the table."""
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
-    at = plots.thin(n, POINTS, first=2)
+    at = okl.plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
     rows, table = [], []
     for label, play in tqdm(algorithms(n, at).items(), disable=None):
@@ -226,9 +225,7 @@ def measure(args):
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     rows, table = (args.rows, None) if args.rows else measure(args)
-    at = np.unique([row["T"] for row in rows])
-    forms = {label: collect(rows, "T", "R_G", algorithm=label)[1][0] for label in FORMS}
-    publish(draw(rows, forms, at), rows, args, table, legend=2)
+    publish(draw(rows), rows, args, table, legend=2)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """Sketched-KONS: regret and time against gamma, next to the lines of Theorem 3.
 
 Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states.
-    In place of R_D Pros-N-KONS has a charge of alpha |f|^2 for each restart, and FrequentKONS
-    what its certificate adds for dropped atoms and inputs outside the span.
 Missing: R_G of CON-KONS, whose matrix is carried from span to span.
 Time: about two minutes; memory about 1 GB.
 """
 
 import pickle
+from itertools import product
 
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, cpu_clock, stream
 from scripts.looks import ORANGE, look
 from scripts.papers.calandriello2017 import ALPHA, SIGMA, C, competitor, play, reproduce, signed_R_D
@@ -21,13 +19,13 @@ GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
 # KORS with the beta of practice, and one so small that nearly all coins have probability gamma.
 BETAS = {1.0: "Sketched-KONS, beta = 1", 0.01: "Sketched-KONS, beta = 0.01 (gamma alone)"}
-STYLES = dict(zip(BETAS, (look("Sketched-KONS"), {"color": ORANGE, "marker": "o", "mfc": "white"}),
-                  strict=True))  # fmt: skip
+STYLES = {1.0: look("Sketched-KONS"), 0.01: {"color": ORANGE, "marker": "o", "mfc": "white"}}
 FREQUENT = {100: "FrequentKONS, 100 atoms", 400: "FrequentKONS, 400 atoms"}  # rank: a quarter
 REFERENCES = {label: look(label) | {"marker": ""}
               for label in ("KONS", "CON-KONS", "Pros-N-KONS", FREQUENT[100])}  # fmt: skip
 PANELS = {"regret": (-1, "regret"), "seconds": (2, "time (s)")}  # power of gamma, axis
-COSTS = ("seconds", "round_us", "bytes", "sketch", "restarts", "R_G", "R_D", "charge")
+COLUMNS = ("dataset", "algorithm", "gamma", "seed", "regret", "own bound", "Theorem 3", "seconds",
+           "round_us", "bytes", "sketch", "restarts", "R_G", "R_D", "charge")  # fmt: skip
 
 
 def restarted_R_G(kernel, X, y, run) -> float:
@@ -46,13 +44,17 @@ def restarted_R_G(kernel, X, y, run) -> float:
 
 
 def parts(learner, run, kernel, data, best, norm: float) -> dict:
-    """Return R_G, R_D, and the charge that stands for R_D (see the top of the script)."""
+    """Return R_G, R_D, and the charge that stands for R_D.
+
+    That is alpha |f|^2 for each restart of Pros-N-KONS, and what the certificate of FrequentKONS
+    adds for dropped atoms and inputs outside the span.
+    """
     X, y = data
     if isinstance(learner, okl.ProsNKONS):
+        if not learner.restart:
+            return {"R_G": None, "R_D": None, "charge": None}
         charged = ALPHA * norm**2 * learner.restarts
-        restart = learner.restart
-        return {"R_G": restarted_R_G(kernel, X, y, run) if restart else None,
-                "R_D": None, "charge": charged if restart else None}  # fmt: skip
+        return {"R_G": restarted_R_G(kernel, X, y, run), "R_D": None, "charge": charged}
     if isinstance(learner, okl.FrequentKONS):
         charged = 2.0 * learner.regret_bound(norm) - ALPHA * norm**2 - learner.R_G
         return {"R_G": learner.R_G, "R_D": None, "charge": charged}
@@ -72,21 +74,17 @@ def costs(learner, run) -> dict:
 
 
 def jobs(kernel, args):
-    seeds, common = args.seeds, {"C": C, "alpha": ALPHA}
-    out = [("KONS", None, 0, okl.KONS(kernel, **common))]
+    common = {"C": C, "alpha": ALPHA}
+    yield "KONS", None, 0, okl.KONS(kernel, **common)
     for size, label in FREQUENT.items():
-        learner = okl.FrequentKONS(kernel, budget=size, rank=size // 4, **common)
-        out.append((label, None, 0, learner))
-    for seed in seeds:
+        yield label, None, 0, okl.FrequentKONS(kernel, budget=size, rank=size // 4, **common)
+    for seed in args.seeds:
         for label, restart in (("Pros-N-KONS", True), ("CON-KONS", False)):
-            learner = okl.ProsNKONS(kernel, restart=restart, seed=seed, **common)
-            out.append((label, None, seed, learner))
-    for beta, label in BETAS.items():
-        for gamma in QUICK_GAMMAS if args.quick else GAMMAS:
-            for seed in seeds if gamma < 1.0 else (0,):  # every coin is heads
-                learner = okl.SketchedKONS(kernel, gamma=gamma, beta=beta, seed=seed, **common)
-                out.append((label, gamma, seed, learner))
-    return out
+            yield label, None, seed, okl.ProsNKONS(kernel, restart=restart, seed=seed, **common)
+    for (beta, label), gamma in product(BETAS.items(), QUICK_GAMMAS if args.quick else GAMMAS):
+        for seed in args.seeds if gamma < 1.0 else (0,):  # every coin is heads
+            coins = {"gamma": gamma, "beta": beta, "seed": seed}
+            yield label, gamma, seed, okl.SketchedKONS(kernel, **coins, **common)
 
 
 def measure(name: str, sigma: float, n: int, args) -> list[dict]:
@@ -97,7 +95,7 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     dimension = okl.theory.sketched_kons_bound(kernel, X, 1.0, C=C, alpha=ALPHA)
     rows = []
     with cpu_clock():
-        played = play(name, (X, y), jobs(kernel, args), args,
+        played = play(name, (X, y), [*jobs(kernel, args)], args,
                       lambda learner, run: costs(learner, run)
                       | parts(learner, run, kernel, (X, y), values, norm), n_jobs=1)  # fmt: skip
     for run in played:
@@ -112,9 +110,8 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
             own = (ALPHA * norm**2 + run["R_G"] + more) / 2.0
         if own is not None and not regret <= min(own, theorem or own):
             raise SystemExit(f"{name}, {run['algorithm']}: the regret exceeds its bound")
-        head = {k: run[k] for k in ("dataset", "algorithm", "gamma", "seed")}
-        cost = {k: run[k] for k in COSTS}
-        rows.append(head | {"regret": regret, "own bound": own, "Theorem 3": theorem} | cost)
+        found = run | {"regret": regret, "own bound": own, "Theorem 3": theorem}
+        rows.append({key: found[key] for key in COLUMNS})
     return rows
 
 
@@ -128,11 +125,11 @@ def draw(axes, name: str, rows) -> None:
                 ax.axhspan(values.min(), values.max(), color=style["color"], alpha=0.15, lw=0)
         for beta, label in BETAS.items():
             gammas, values = collect(rows, "gamma", key, algorithm=label)
-            plots.band(ax, gammas, values, label, STYLES[beta] | {"markersize": 3})
+            okl.plots.band(ax, gammas, values, label, STYLES[beta] | {"markersize": 3})
         least = min(np.min(line.get_ydata()) for line in ax.lines)  # the theory goes far below
         line = np.median(values[:, -1]) * grid**power
         ax.fill_between(grid, line, color="0.9", lw=0, zorder=0, label="up to 1/gamma; gamma^2")
-        plots.tidy(ax, "gamma" if key == "seconds" else "", ylabel,
+        okl.plots.tidy(ax, "gamma" if key == "seconds" else "", ylabel,
                    name if key == "regret" else "", log="xy")  # fmt: skip
         ax.set_ylim(bottom=0.5 * least)
 

@@ -11,7 +11,6 @@ import scipy.linalg
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, parse_args, publish, stream
 from scripts.looks import BLUE, BOUND, GREEN, PINK, RATE, THEORY, explain
 from scripts.papers.calandriello2017 import BUNDLED
@@ -129,7 +128,7 @@ def draw(axes, name: str, rows) -> None:
         x, size = collect(rows, "d_onl", "size", part="size", mode=mode)
         axes[0].plot(np.tile(x, len(size)), size.ravel(), **style | {"linestyle": "none"})
         asked, measured = collect(rows, "requested", "measured", part="accuracy", mode=mode)
-        plots.band(axes[1], asked, measured, label, style)
+        okl.plots.band(axes[1], asked, measured, label, style)
     span = np.array([x.min(), x.max()])
     rho = (1.0 + EPS) / (1.0 - EPS)
     size_bound = "bound on the size, beta = 1"
@@ -138,11 +137,11 @@ def draw(axes, name: str, rows) -> None:
     for sampler, (text, style) in SAMPLERS.items():
         own = {"part": "samplers", "sampler": sampler}
         _, size, gap = collect(rows, "setting", "size", "gap", **own)
-        plots.band(axes[2], np.median(size, axis=0), gap, text, style)
+        okl.plots.band(axes[2], np.median(size, axis=0), gap, text, style)
     enough = 1.0 / (1.0 - EPS)  # of a dictionary with measured eps <= EPS
     axes[2].axhline(enough, label="1 / (1 - eps) at eps = 0.5", linestyle="-.", **THEORY)
     for ax, text, title in zip(axes, AXES, (name, "", ""), strict=True):
-        plots.tidy(ax, *text, title, log="xy")
+        okl.plots.tidy(ax, *text, title, log="xy")
 
 
 def check(name: str, rows) -> None:
@@ -174,7 +173,7 @@ def measure(quick: bool) -> list[dict]:
 def main() -> None:
     args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
     numbers = args.rows or measure(args.quick)
-    fig, axes = plots.figure(rows=3, columns=len(BUNDLED), row_height=1.9)
+    fig, axes = okl.plots.figure(rows=3, columns=len(BUNDLED), row_height=1.9)
     for column, name in zip(axes.T, BUNDLED, strict=True):
         draw(list(column), name, [row for row in numbers if row["dataset"] == name])
     explain(axes[0, 0], "0", marker="v", linestyle="", markersize=3.5)

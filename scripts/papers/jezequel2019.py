@@ -8,19 +8,8 @@ from math import comb
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import (
-    PROGRESS,
-    available,
-    collect,
-    cpu_clock,
-    curve_rows,
-    load,
-    load_own,
-    parse_args,
-    publish,
-    published_rows,
-)
+from scripts import common
+from scripts.common import collect, curve_rows, load
 from scripts.looks import look
 
 DEGREES = (2, 3, 4)
@@ -74,14 +63,12 @@ def published(figure: str):
     They are read off the pictures that github.com/Remjez/kernel-online-learning holds at commit
     8049e64. The pictures' axis counts rounds from 0, these rounds count from 1.
     """
-    rows = [row for row in published_rows("jezequel2019") if row["figure"] == figure]
+    rows = [row for row in common.published_rows("jezequel2019") if row["figure"] == figure]
     if not rows:
         raise ValueError(f"published/jezequel2019.csv has no figure {figure!r}")
-    points = sorted((row["curve"], int(row["x"]) + 1, float(row["y"])) for row in rows)
-    return {
-        name: tuple(np.array([p[i] for p in points if p[0] == name]) for i in (1, 2))
-        for name in dict.fromkeys(row["curve"] for row in rows)
-    }
+    points = {name: sorted((int(row["x"]) + 1, float(row["y"])) for row in own)
+              for name, own in common.group(rows, "curve").items()}  # fmt: skip
+    return {name: tuple(map(np.array, zip(*own, strict=True))) for name, own in points.items()}
 
 
 def stream(panel: Panel, scaling, seed: int = SEED):
@@ -130,7 +117,7 @@ def averages(run):
 
 def thin_clock(run, points: int):
     """Return the indices of some checkpoints, geometrically spaced."""
-    at = plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
+    at = okl.plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
     return np.unique(np.searchsorted(run.checkpoints, at))
 
 
@@ -145,7 +132,7 @@ def draw(rows, panels):
     """Draw a row of panels for each data set: loss at both scalings of the inputs, and time."""
     known = {row["dataset"] for row in rows}
     names = [panel.name for panel in panels if panel.name in known]
-    figure, axes = plots.figure(rows=len(names), columns=len(SHOWN), row_height=2.4)
+    figure, axes = okl.plots.figure(rows=len(names), columns=len(SHOWN), row_height=2.4)
     for (i, name), (j, (key, scaling)) in product(enumerate(names), enumerate(SHOWN)):
         ax, signs = axes[i, j], load(name).task == "classification"
         unit = 100.0 if signs and key == "average_loss" else 1.0
@@ -162,7 +149,7 @@ def draw(rows, panels):
         title = f"inputs in {scaling}" if key == "average_loss" else "time (s)"
         if name == "casp" and key == "average_loss":
             ax.set_ylim(bottom=0.05)
-        plots.tidy(ax, *texts, f"{name}, {title}", log="xy")
+        okl.plots.tidy(ax, *texts, f"{name}, {title}", log="xy")
     return figure
 
 
@@ -181,15 +168,13 @@ def timed(lines, name: str, X, y, args):
             return {"run": run, "captured": ""}
         return {"run": run, "captured": f"{learner.features.captured(X[:HEAD]).mean():.4f}"}
 
-    with warnings.catch_warnings(record=True) as caught, cpu_clock():
+    with warnings.catch_warnings(record=True) as caught, common.cpu_clock():
         warnings.simplefilter("always")
-        table = okl.sweep(lines, {name: (X, y)}, 0, measure=measure, path=args.keep,
-                          time_limit=args.limit, n_jobs=1, progress=PROGRESS)  # fmt: skip
+        table = common.sweep(
+            lines, {name: (X, y)}, 0, args.limit, measure=measure, path=args.keep, n_jobs=1
+        )
     for text in dict.fromkeys(str(one.message) for one in caught):
         print(f"note: {name}: {text}")
-    for row in table:
-        if row["error"]:
-            raise SystemExit(f"{name}, {row['learner']}: {row['error']}")
     return list(table)
 
 
@@ -201,19 +186,17 @@ def play(panel: Panel, scaling: str, args):
 
 
 def reproduce(doc, panels, also=None) -> None:
-    args = parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True, own=True)
+    args = common.parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True, own=True)
     if args.data:
-        panels, also = [Panel(load_own(args), args.sigma)], None
+        panels, also = [Panel(common.load_own(args), args.sigma)], None
     numbers, table = list(args.rows), []
-    here = {row["dataset"] for row in numbers} or {*available(panel.name for panel in panels)}
-    if not numbers:
-        for panel, scaling in [(p, s) for p in panels if p.name in here for s in SCALINGS]:
-            played, n = play(panel, scaling, args)
-            for one in played:
-                head = {"dataset": panel.name, "scaling": scaling, "algorithm": one["learner"]}
-                head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
-                numbers += csv_rows(head, one["run"], one["n"] == n)
-                table.append(numbers[-1])
-        numbers += also(args) if also else []
-    figure = draw(numbers, panels)
-    publish(figure, numbers, args, table, legend=3)
+    here = () if numbers else common.available(panel.name for panel in panels)
+    for panel, scaling in product([panel for panel in panels if panel.name in here], SCALINGS):
+        played, n = play(panel, scaling, args)
+        for one in played:
+            head = {"dataset": panel.name, "scaling": scaling, "algorithm": one["learner"]}
+            head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
+            numbers += csv_rows(head, one["run"], one["n"] == n)
+            table.append(numbers[-1])
+    numbers += also(args) if also and here else []
+    common.publish(draw(numbers, panels), numbers, args, table, legend=3)

@@ -1,9 +1,7 @@
 """Average loss on casp divided by that of the authors' own run, over ten permutations.
 
-Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019), in numbers, as the
-    authors' repository has it and with the settings of their code.
-Missing: their permutation and seeds, which are not known; theirs is one run, and cuts kernel ridge
-    regression after 2708 rounds.
+Reproduces: the upper left panel of Figure 4 of Jezequel, Gaillard, Rudi (2019), in numbers.
+Missing: their permutation and seeds, which are not known; theirs cuts kernel ridge regression.
 Time: two minutes.
 """
 
@@ -11,8 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import collect, curve_rows, run_script
+from scripts.common import collect, curve_rows, group, run_script
 from scripts.looks import look
 from scripts.papers.jezequel2019 import CURVES, Panel, learners, published, stream
 
@@ -113,10 +110,10 @@ def measure(args) -> list[dict]:
 
 
 def draw(rows):
-    figure, axes = plots.figure(columns=2, row_height=3.4)
+    figure, axes = okl.plots.figure(columns=2, row_height=3.4)
     for ax, name in zip(axes[0], PANELS, strict=True):
         draw_panel(ax, name, rows)
-    axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=plots.FONT)
+    axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=okl.plots.FONT)
     return figure
 
 
@@ -130,12 +127,12 @@ def draw_panel(ax, name: str, rows) -> None:
                     **LOOKS[label])  # fmt: skip
     ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
                label=f"reading error of theirs, {READING} %")  # fmt: skip
-    plots.tidy(ax, "rounds", text=name, log="x")
+    okl.plots.tidy(ax, "rounds", text=name, log="x")
 
 
 def table(rows):
     out = []
-    for label in dict.fromkeys(row["algorithm"] for row in rows):
+    for label in group(rows, "algorithm"):
         columns = "average_loss", "authors", "size at the end"
         rounds, ours, values, sizes = collect(rows, "round", *columns, algorithm=label)
         row = {"algorithm": label, "size": f"{sizes[:, 0].mean():.0f}"}

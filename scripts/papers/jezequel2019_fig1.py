@@ -11,7 +11,6 @@ from math import sqrt
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import curve_rows, parse_args, publish
 from scripts.looks import BLUE, GREEN, ORANGE, VERMILLION
 
@@ -68,7 +67,7 @@ def check(gamma: float, found):
 
 def main() -> None:
     args = parse_args(__doc__, limit=10.0, quick_limit=8.0)
-    fig, axes = plots.figure(columns=3, row_height=3.6)
+    fig, axes = okl.plots.figure(columns=3, row_height=3.6)
     numbers, table = [], []
     for ax, gamma in zip(axes[0], GAMMAS, strict=True):
         found, at = okl.theory.rates(gamma, POINTS), marks(gamma)
@@ -91,10 +90,10 @@ def main() -> None:
         ax.set_yticks(list(y.values()), [_fraction(k) for k in y])
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.04))
         title = f"$\\gamma$ = {GAMMAS[gamma].replace('sqrt(2)', '√2')}"
-        plots.tidy(ax, "a: the dictionary has $n^a$ atoms", text=title, small=0.0)
+        okl.plots.tidy(ax, "a: the dictionary has $n^a$ atoms", text=title, small=0.0)
         curves = {name: found[name][::20] for name in ("a", *NAMES, AS_PUBLISHED)}
         numbers += curve_rows({"gamma": gamma}, curves)
-    axes[0, 0].set_ylabel("b: the regret is of order $n^b$", fontsize=plots.FONT)
+    axes[0, 0].set_ylabel("b: the regret is of order $n^b$", fontsize=okl.plots.FONT)
     publish(fig, numbers, args, table, legend=3)
 
 

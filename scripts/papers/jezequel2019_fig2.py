@@ -3,8 +3,7 @@
 Reproduces: as jezequel2019_fig4.py, the share of mistakes; and M = 2 on a million rows of SUSY.
 Missing: values of the paper, whose figure is a picture only. Without the full SUSY 30,000 of its
     rows stand for it, and made-up rows for the million. No centred basis of M = 4 on SUSY.
-Time: at most 5 minutes of CPU time for each algorithm, half an hour in all, more with the full
-    SUSY; 5 GB of memory, 8 GB with the full SUSY; --quick: about 4 minutes.
+Time: half an hour, 5 GB of memory, 8 GB with the full SUSY; --quick: about 4 minutes.
 """
 
 import numpy as np

@@ -1,9 +1,7 @@
 """Figure 4 of Jezequel, Gaillard, Rudi (2019): average loss and time on casp and ijcnn1.
 
-Reproduces: the whole figure under the paper's limit of 300 s (of CPU time).
-Missing: values of the paper's own picture; the authors' repository has casp with 600 s. The limit
-    cuts kernel ridge regression, M = 4 on ijcnn1 (14,950 features), and Nystrom and Pros-N-KONS
-    there with inputs in [-1, 1]. The permutation is ours; jezequel2019_casp.py has others.
+Reproduces: the whole figure under the paper's limit of 300 s (of CPU time), which cuts some curves.
+Missing: values of the paper's own picture. One permutation, ours; jezequel2019_casp.py has more.
 Time: at most 5 minutes for each algorithm, an hour in all, 5 GB of memory; --quick: 4 minutes.
 """
 

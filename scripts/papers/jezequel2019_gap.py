@@ -2,8 +2,6 @@
 
 Reproduces: nothing published; the question after Corollary 8 of Jezequel, Gaillard, Rudi (2019).
 Missing: the worst case. The adversary looks one round ahead; it sees all but the coin of the round.
-    Given inputs are those that it chose against a Nystrom-AWV with other coins: who plays them has
-    coins that the inputs do not know. Its labels answer the forecasts of who plays.
 Time: eleven minutes (--quick: up to 512 rounds, two seeds, some seconds).
 """
 
@@ -15,7 +13,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots, theory
 from scripts.common import collect, fit_exponent, run_script
 from scripts.looks import BOUND, look
 
@@ -86,7 +83,7 @@ def play(learner, lam: float, n: int, given=None):
         if learner:
             learner.learn_one(GRID[points[t]], labels[t])
     if learner and n <= CHECKED:  # what rounds add is the regret
-        best = theory.comparator(KERNEL, GRID[points], labels, lam)
+        best = okl.theory.comparator(KERNEL, GRID[points], labels, lam)
         with warnings.catch_warnings(action="ignore"):  # the adversary repeats its labels
             losses = okl.run(learner.reset(), GRID[points], labels, loss="squared").losses.sum()
         if not np.isclose(losses - best.loss - lam * best.norm**2, regret, rtol=1e-6):
@@ -173,7 +170,7 @@ def summary(rows):
 
 
 def draw(rows):
-    figure, (axes,) = plots.figure(columns=2, row_height=3.0)
+    figure, (axes,) = okl.plots.figure(columns=2, row_height=3.0)
     fine, n = np.linspace(min(POWERS), max(POWERS), 200), max(row["n"] for row in rows)
     for revealed, label in ((True, REVEALED), (False, KNOWN)):
         name = "7, inputs revealed" if revealed else "8, inputs known"
@@ -185,10 +182,10 @@ def draw(rows):
         axes[0].errorbar(POWERS, found[:, 0], 2.0 * found[:, 1], label=label, linewidth=1.2,
                          markersize=4, capsize=2, **style)  # fmt: skip
         m, regret = collect(common, "m", "regret", algorithm=label, n=n)
-        plots.band(axes[1], m, regret, "", style | {"markersize": 4}, np.mean)
-    plots.tidy(axes[0], "a: dictionaries of $n^a$ atoms", "b: regret grows as $n^b$")
+        okl.plots.band(axes[1], m, regret, "", style | {"markersize": 4}, np.mean)
+    okl.plots.tidy(axes[0], "a: dictionaries of $n^a$ atoms", "b: regret grows as $n^b$")
     text = f"atoms m, at n = {n:,}"
-    plots.tidy(axes[1], text, "regret (sum of squared losses)", log="xy")
+    okl.plots.tidy(axes[1], text, "regret (sum of squared losses)", log="xy")
     return figure
 
 

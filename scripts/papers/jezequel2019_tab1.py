@@ -1,8 +1,7 @@
 """Exponents of regret and time, measured at growing n next to the stated ones.
 
 Reproduces: Table 1 of Jezequel, Gaillard, Rudi (2019), whose rates are upper bounds.
-Missing: other spectra, and of Sketched-KONS c other than 2 and more than 4096 rounds. Kernel-AWV is
-    ours to add.
+Missing: other spectra, and of Sketched-KONS c other than 2 and more than 4096 rounds.
 Time: about 3 minutes, memory about 1 GB.
 """
 
@@ -15,7 +14,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, cpu_clock, fit_exponent, parse_args, publish
 from scripts.looks import THEORY, explain, look
 
@@ -200,7 +198,7 @@ def draw(axes, setting: Setting, found) -> None:
         style = THEORY | {"linestyle": "--", "marker": "x"} if label == BOUND else look(label)
         stated = STATED | {"color": style["color"]}
         style |= {"linewidth": width, "markersize": 3.5}
-        plots.band(axes[0], n, regret, label, style, np.mean)
+        okl.plots.band(axes[0], n, regret, label, style, np.mean)
         half = len(n) // 2
         rate = (np.log(n) if logs else n) ** setting.regret[label]
         rate = rate if logs else rate * np.log(n)
@@ -213,14 +211,14 @@ def draw(axes, setting: Setting, found) -> None:
             axes[1].plot(n[-1], us[half] * grown, **stated)
     name = setting.name + (f", $\\gamma$ = {setting.gamma:.2f}" if setting.gamma else "")
     for ax, text, title in zip(axes, PANELS, (name, ""), strict=True):
-        plots.tidy(ax, "" if title else "rounds n", text, title, log="xy")
+        okl.plots.tidy(ax, "" if title else "rounds n", text, title, log="xy")
 
 
 def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=8.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     settings = [gaussian(1), gaussian(2), matern(sizes[-3])]
-    fig, axes = plots.figure(rows=2, columns=len(settings), row_height=2.4)
+    fig, axes = okl.plots.figure(rows=2, columns=len(settings), row_height=2.4)
     table, numbers = [], []
     for i, setting in enumerate(settings):
         found = [row for row in args.rows if row["kernel"] == setting.name]

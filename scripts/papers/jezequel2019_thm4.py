@@ -1,8 +1,7 @@
 """Time of a round of PKAWV at the degree of Theorem 4, next to the cost that the theorem states.
 
 Reproduces: the last line of Theorem 4 of Jezequel, Gaillard, Rudi (2019), with the constant that
-    its O hides. lam = 1, R = sigma / 2, so that the degree is ceil(2 log n). A round of features
-    depends on n by their number alone, so 1500 rounds at each size are enough.
+    its O hides. A round depends on n by the number of features alone: 1500 rounds are enough.
 Missing: more than 4000 features.
 Time: about ten seconds.
 """
@@ -13,7 +12,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, run_script, timed_run
 from scripts.looks import BLACK, BLUE, GREEN, RATE, explain
 
@@ -59,7 +57,7 @@ def play(d: int, n: int, limit: float) -> dict:
 
 
 def draw(rows):
-    figure, axes = plots.figure(rows=1, columns=2, row_height=2.6)
+    figure, axes = okl.plots.figure(rows=1, columns=2, row_height=2.6)
     left, right = axes.flat
     rows = [row | {"n": float(row["n"])} for row in rows]
     one = min(row["ns / r^2"] for row in rows) / 1e3  # us of an entry of A where r is large
@@ -73,8 +71,8 @@ def draw(rows):
         right.plot(n, share[0], **style)
         right.plot(SIZES[[0, -1]], limit[0, [0, 0]], color=colour, linestyle=RATE)
     explain(left, "stated, constant 1; its limit", linestyle=RATE)
-    plots.tidy(left, "rounds n that the degree is for", "time of a round (µs)", "", log="xy")
-    plots.tidy(right, "rounds n that the degree is for", "r^2 / stated", "", log="xy")
+    okl.plots.tidy(left, "rounds n that the degree is for", "time of a round (µs)", "", log="xy")
+    okl.plots.tidy(right, "rounds n that the degree is for", "r^2 / stated", "", log="xy")
     return figure
 
 

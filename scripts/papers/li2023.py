@@ -8,19 +8,8 @@ from itertools import product
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import (
-    N_JOBS,
-    PROGRESS,
-    available,
-    cpu_clock,
-    exit_if_empty,
-    load,
-    load_own,
-    parse_args,
-    publish,
-    published_rows,
-)
+from scripts import common
+from scripts.common import publish
 from scripts.looks import BLACK, BLUE
 
 PERMUTATIONS, QUICK_PERMUTATIONS = 10, 2
@@ -69,14 +58,14 @@ CASES = (MAGIC04, W8A, MUSHROOMS, MNIST12, A9A, IJCNN1, susy())  # of Tables 2 a
 def published(table: int, case: Case):
     """Return what a table of the paper has of a case, by algorithm."""
     where = str(table), case.name.removesuffix("30k"), f"{case.sigma:g}"
-    return {row["algorithm"]: row for row in published_rows("li2023")
+    return {row["algorithm"]: row for row in common.published_rows("li2023")
             if (row["table"], row["dataset"], row["sigma"]) == where}  # fmt: skip
 
 
 @cache
 def data(case: Case):
     """Return inputs, scaled as in the files of the paper's authors, and labels."""
-    loaded = load(case.name, scale=case.scale)
+    loaded = common.load(case.name, scale=case.scale)
     if case.name == "mnist12":  # the paper's 12,700 rows, pixels in [0, 1]
         return loaded.X[: loaded.n_train] / 255.0, loaded.y[: loaded.n_train]
     if case.rows:
@@ -110,14 +99,10 @@ def learners(case: Case):
 
 def play(case: Case, args, seeds, **options):
     """Play a case; ``options`` are those of ``okl.sweep``."""
-    options = {"learners": learners(case), "n_jobs": N_JOBS} | options
-    found = okl.sweep(data={case.name: data(case)}, permutations=seeds, time_limit=args.limit,
-                      kernel=okl.Gaussian(case.sigma), progress=PROGRESS, **options)  # fmt: skip
-    for row in found:
-        if row["error"]:
-            raise SystemExit(f"{case.name}, {row['learner']}: {row['error']}")
-        if not row["finished"]:
-            print(f"{case.name}, {row['learner']}: not finished within {args.limit:g} s")
+    options = {"learners": learners(case), "kernel": okl.Gaussian(case.sigma)} | options
+    found = common.sweep(
+        data={case.name: data(case)}, permutations=seeds, limit=args.limit, **options
+    )
     return found.select(finished=True)
 
 
@@ -172,13 +157,14 @@ def nogd_as_released(X, y, sigma: float):
 
 def begin(doc: str, cases):
     """Return the options, and the cases whose data is here (small ones if quick)."""
-    args = parse_args(doc, LIMIT, QUICK_LIMIT, own=True)
+    args = common.parse_args(doc, LIMIT, QUICK_LIMIT, own=True)
     if args.data:
-        cases = [Case(load_own(args), args.sigma, 2 / 3, scale=(-1.0, 1.0))]
-    names = {row["dataset"] for row in args.rows} or available(case.name for case in cases)
+        cases = [Case(common.load_own(args), args.sigma, 2 / 3, scale=(-1.0, 1.0))]
+    names = {row["dataset"] for row in args.rows} or common.available(case.name for case in cases)
     here = [case for case in cases if case.name in names]
     if args.quick and not args.rows:
-        here = exit_if_empty([case for case in here if len(data(case)[1]) <= QUICK_ROWS])
+        small = [case for case in here if len(data(case)[1]) <= QUICK_ROWS]
+        here = common.exit_if_empty(small)
     args.seeds = range(QUICK_PERMUTATIONS if args.quick else PERMUTATIONS)
     for case in here:
         if case.instead_of:
@@ -186,16 +172,19 @@ def begin(doc: str, cases):
     return args, here
 
 
-def mean_and_sd(values):
-    """Return mean and deviation (that of a sample, as R's sd)."""
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def mean_and_sd(name: str, values, form: str = ".3f", sd_form: str = "") -> dict:
+    """Return texts of mean and deviation (that of a sample, as R's sd), empty without values."""
+    if not len(values):
+        return {name: "", f"{name}_sd": ""}
+    sd = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return {name: f"{np.mean(values):{form}}", f"{name}_sd": f"{sd:{sd_form or form}}"}
 
 
 def compare(doc, table: int, cases) -> None:
     args, cases = begin(doc, cases)
     rows = list(args.rows)
     for case in () if rows else cases:
-        with cpu_clock():  # one at a time, steps tuned on another permutation
+        with common.cpu_clock():  # one at a time, steps tuned on another permutation
             results = play(case, args, args.seeds, tune={"exponent": EXPONENTS}, n_jobs=1)
         chosen = {row["learner"]: row["chosen"] for row in results if row["chosen"]}
         exponents = {name: int(text.removeprefix("exponent=")) for name, text in chosen.items()}
@@ -210,27 +199,20 @@ def compare(doc, table: int, cases) -> None:
                 ratios = [100.0 * nogd_as_released(*xy, case.sigma).mean() for xy in streams]
             if not ratios:
                 continue
-            mistakes = mean_and_sd(ratios)
-            seconds = mean_and_sd([row["seconds"] for row in runs] or [np.nan])
             theirs = published(table, case).get("NOGD" if released else algorithm)
             theirs = theirs or dict.fromkeys(("mistakes", "mistakes_sd", "seconds"), "")
             step = f"1e{2 if released else exponents.get(algorithm)}/sqrt(T)"
             tuned = tuned_runs.select(learner=algorithm)
-            sigma, exponent = best[algorithm] if len(tuned) else (None, None)
-            again = mean_and_sd(100.0 * tuned["mistakes"]) if len(tuned) else None
+            sigma, exponent = best[algorithm] if len(tuned) else ("", None)
             rows.append({
                 "dataset": case.name, "sigma": case.sigma, "algorithm": algorithm,
                 "step": "" if algorithm == "POMDR" else step, "permutations": len(ratios),
-                "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
-                "mistakes_published": theirs["mistakes"],
+                **mean_and_sd("mistakes", ratios), "mistakes_published": theirs["mistakes"],
                 "mistakes_sd_published": theirs["mistakes_sd"],
-                "seconds": "" if released else f"{seconds[0]:.4g}",
-                "seconds_sd": "" if released else f"{seconds[1]:.2g}",
-                "seconds_published": theirs["seconds"],
-                "tuned_sigma": f"{sigma:g}" if again else "",
+                **mean_and_sd("seconds", [row["seconds"] for row in runs], ".4g", ".2g"),
+                "seconds_published": theirs["seconds"], "tuned_sigma": sigma,
                 "tuned_step": "" if exponent is None else f"1e{exponent}/sqrt(T)",
-                "mistakes_tuned": f"{again[0]:.3f}" if again else "",
-                "mistakes_tuned_sd": f"{again[1]:.3f}" if again else "",
+                **mean_and_sd("mistakes_tuned", [100.0 * row["mistakes"] for row in tuned]),
             })  # fmt: skip
     publish(draw_comparison(cases, rows), rows, args, legend=3, but=("sigma", "permutations"))
 
@@ -242,7 +224,7 @@ THEIRS = {"color": BLACK, "marker": "D", "linestyle": "", "markersize": 4, "mfc"
 
 def draw_comparison(cases, rows):
     """Draw mistakes above, seconds below: ours, published, and mistakes at our best width."""
-    figure, axes = plots.figure(rows=2, columns=len(cases), row_height=2.4)
+    figure, axes = okl.plots.figure(rows=2, columns=len(cases), row_height=2.4)
     for column, case in zip(axes.T, cases, strict=True):
         own = {row["algorithm"]: row for row in rows if row["dataset"] == case.name}
         names = [name for name in own if name != RELEASED]
@@ -272,7 +254,7 @@ def draw_comparison(cases, rows):
         ax.set_xticklabels([])
         title = f"{case.name}, sigma = {case.sigma:g}"
         for ax, text, above in zip(column, ("mistakes (%)", "time (s)"), (title, ""), strict=True):
-            plots.tidy(ax, "", text if ax in axes[:, 0] else "", above, log="y", small=1.0)
+            okl.plots.tidy(ax, "", text if ax in axes[:, 0] else "", above, log="y", small=1.0)
             ax.grid(False, axis="x")
     return figure
 
@@ -301,27 +283,26 @@ def measure_widths(table: int, cases, args) -> list[dict]:
         runs = play(case, args, args.seeds, learners=only, measure=read_diary)
         if not len(runs):
             continue
-        mistakes, alignment = mean_and_sd(100.0 * runs["mistakes"]), mean_and_sd(runs["alignment"])
         switches = [row["switch_round"] for row in runs if row["switch_round"] is not None]
-        settled = mean_and_sd(switches) if len(switches) > len(runs) / 2 else (np.inf, 0.0)
+        settled = switches if len(switches) > len(runs) / 2 else [np.inf]
         nothing = dict.fromkeys(("mistakes", "alignment", "t_bar"), "")
         theirs = published(table, case).get("POMDR", nothing)
         exact = okl.theory.kernel_alignment(okl.Gaussian(case.sigma), *permute(case, 0))
         rows.append({
             "dataset": case.name, "sigma": case.sigma,
             "tuned": "tuned" if tuned[case.name] == case.sigma else "", "permutations": len(runs),
-            "mistakes": f"{mistakes[0]:.3f}", "mistakes_sd": f"{mistakes[1]:.3f}",
-            "mistakes_published": theirs["mistakes"], "sum_delta": f"{alignment[0]:.1f}",
-            "sum_delta_sd": f"{alignment[1]:.1f}", "A_T_published": theirs["alignment"],
-            "A_T_exact": f"{exact:.1f}", "t_bar": f"{settled[0]:.0f}",
-            "t_bar_sd": f"{settled[1]:.0f}", "switched": f"{len(switches)}/{len(runs)}",
+            **mean_and_sd("mistakes", 100.0 * runs["mistakes"]),
+            "mistakes_published": theirs["mistakes"],
+            **mean_and_sd("sum_delta", runs["alignment"], ".1f"),
+            "A_T_published": theirs["alignment"], "A_T_exact": f"{exact:.1f}",
+            **mean_and_sd("t_bar", settled, ".0f"), "switched": f"{len(switches)}/{len(runs)}",
             "t_bar_published": theirs["t_bar"], "size": f"{runs['size'].mean():.0f}",
         })  # fmt: skip
     return rows
 
 
 def draw_widths(rows):
-    figure, axes = plots.figure(rows=1, columns=3, row_height=3.0)
+    figure, axes = okl.plots.figure(rows=1, columns=3, row_height=3.0)
     places = np.arange(len(rows))
     names = [f"{row['dataset']}, {row['sigma']:g}{' (tuned)' * bool(row['tuned'])}" for row in rows]
     looks = (
@@ -341,10 +322,10 @@ def draw_widths(rows):
             ax.plot(own, places + above, **look)
         if np.isinf(values).any():
             ax.axvline(top, color="grey", linewidth=0.8, linestyle=":")
-            ax.annotate("infinite", (top, len(rows) - 0.55), fontsize=plots.FONT - 1.5, ha="right",
-                        xytext=(-3, 0), textcoords="offset points")  # fmt: skip
+            ax.annotate("infinite", (top, len(rows) - 0.55), (-3, 0), ha="right",
+                        fontsize=okl.plots.FONT - 1.5, textcoords="offset points")  # fmt: skip
         ax.set_yticks(places, names if ax is axes[0, 0] else [])
         ax.set_ylim(-0.5, len(rows) - 0.3)
         ylabel = "data set, sigma" if ax is axes[0, 0] else ""
-        plots.tidy(ax, label, ylabel, log="x", small=1.0)
+        okl.plots.tidy(ax, label, ylabel, log="x", small=1.0)
     return figure

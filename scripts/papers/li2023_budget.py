@@ -12,7 +12,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, run_script
 from scripts.looks import BOUND, GREEN, RATE, THEORY, VERMILLION, look
 
@@ -65,7 +64,7 @@ def measure(args) -> list[dict]:
 
 
 def draw(rows):
-    figure, axes = plots.figure(rows=2, columns=2, row_height=2.4)
+    figure, axes = okl.plots.figure(rows=2, columns=2, row_height=2.4)
     for (name, *_), ax in zip(PANELS, axes.flat, strict=True):
         for key, (label, style) in LINES.items():
             T, values = collect(rows, "T", key, panel=name)
@@ -73,7 +72,7 @@ def draw(rows):
         ax.set_ylim(3, 4 * max(row["T"] for row in rows))
         place = ax.get_subplotspec()
         below, left = "T (rounds)" * place.is_last_row(), "atoms" * place.is_first_col()
-        plots.tidy(ax, below, left, name, log="xy", small=1.0)
+        okl.plots.tidy(ax, below, left, name, log="xy", small=1.0)
         ax.set_xticks(T, [str(t) for t in T])
     return figure
 

@@ -2,8 +2,7 @@
 
 Reproduces: nothing drawn in the paper; Theorem 3 of Li and Liao (2023), online-to-batch conversion
     of POMD, next to the methods that the paper names.
-Missing: Theorem 3's second case, with removals (its bound: errata 62). OSKL's own step: here it is
-    U / sqrt(T), as for the worst case.
+Missing: Theorem 3's second case, with removals (its bound: errata 62), and OSKL's own step.
 Time: two minutes (--quick: up to 512 examples, some seconds).
 """
 
@@ -14,8 +13,7 @@ from scipy.optimize import minimize
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import collect, run_script
+from scripts.common import collect, group, run_script
 from scripts.looks import BLACK, BLUE, BOUND, GREEN, ORANGE, explain
 
 SIZES, QUICK_SIZES = [2**k for k in range(5, 13)], [2**k for k in range(5, 10)]
@@ -184,11 +182,10 @@ def table(title: str, sizes, measure):
 
 
 def draw(rows):
-    figure, axes = plots.figure(rows=1, columns=3, row_height=2.8)
+    figure, axes = okl.plots.figure(rows=1, columns=3, row_height=2.8)
     labels = "excess hinge risk", "", "excess regularised risk"
-    titles = dict.fromkeys(row["panel"] for row in rows)
-    for ax, title, label in zip(axes[0], titles, labels, strict=True):
-        draw_panel(ax, [row for row in rows if row["panel"] == title], label)
+    for ax, own, label in zip(axes[0], group(rows, "panel").values(), labels, strict=True):
+        draw_panel(ax, own, label)
     explain(axes[0, 0], "0 or below", marker="v", linestyle="", markersize=4.5)
     return figure
 
@@ -203,7 +200,7 @@ def draw_panel(ax, rows, ylabel: str) -> None:
     if len(T):
         name = "bounds: POMD, Theorems 2 to 3"
         ax.fill_between(T, low[0], high[0], color=BLUE, alpha=0.2, lw=0, label=name)
-    plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
+    okl.plots.tidy(ax, "examples T", ylabel, rows[0]["panel"], log="xy")
 
 
 def measure(args) -> list[dict]:

@@ -1,14 +1,12 @@
 """SkeGD's mistakes against its step at several settings of its map, and the published values.
 
-Reproduces: SkeGD's values in Tables 2 and 4 of Li and Liao (2023), which are far from ours on some
-    sets: all steps of the paper's grid, with the map of the authors' script and with others.
+Reproduces: SkeGD's values in Tables 2 and 4 of Li and Liao (2023), far from ours on some sets.
 Missing: what would settle it, the authors' settings for each set; only those of one are known.
 Time: four minutes (--quick: two permutations of the three smallest sets, a minute).
 """
 
 import oklnumba as okl
-from oklnumba import plots
-from scripts.common import collect, publish
+from scripts.common import collect, group, publish
 from scripts.looks import BLACK, BLUE, ORANGE, PINK, SKY, THEORY, explain, panels
 from scripts.papers.li2023 import CASES, EXPONENTS, begin, data, mean_and_sd, play, published
 
@@ -48,10 +46,10 @@ def measure(case, args) -> list[dict]:
         ratios = [100.0 * row["mistakes"] for row in found.select(learner=label)]
         if not ratios:  # not finished within the limit
             continue
-        mistakes, deviation = mean_and_sd(ratios)
+        texts = mean_and_sd("mistakes", ratios, ".6g")
         rows.append({
             "dataset": case.name, "sigma": case.sigma, "setting": name, "exponent": exponent,
-            "permutations": len(ratios), "mistakes": mistakes, "mistakes_sd": deviation,
+            "permutations": len(ratios), **{key: float(text) for key, text in texts.items()},
             "published": float(theirs["mistakes"]), "published_sd": float(theirs["mistakes_sd"]),
             "constant": 100.0 * min((y > 0).mean(), (y < 0).mean()),
         })  # fmt: skip
@@ -71,7 +69,7 @@ def draw(rows):
         ax.axhspan(low, high, color="0.8", lw=0, zorder=0)
         ax.axhline(one["constant"], **THEORY, linestyle=":")
         left, below = ax in axes[:, 0], "step times sqrt(T)" if ax in axes[-1] else ""
-        plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
+        okl.plots.tidy(ax, below, "mistakes (%)" if left else "", name, log="xy", small=1.0)
     explain(axes[0, 0], "published", linewidth=4.0, color="0.8")
     explain(axes[0, 0], "constant forecast", **THEORY, linestyle=":")
     return figure
@@ -80,12 +78,8 @@ def draw(rows):
 def main() -> None:
     args, cases = begin(__doc__, CASES)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
-    rows = list(args.rows)
-    for case in () if rows else cases:
-        rows += measure(case, args)
-    table = []
-    for name, setting in dict.fromkeys((row["dataset"], row["setting"]) for row in rows):
-        own = [row for row in rows if (row["dataset"], row["setting"]) == (name, setting)]
+    rows, table = args.rows or [row for case in cases for row in measure(case, args)], []
+    for (name, setting), own in group(rows, "dataset", "setting").items():
         best = min(own, key=lambda row: row["mistakes"])
         near = min(own, key=lambda row: abs(row["mistakes"] - row["published"]))
         texts = [f"{row['mistakes']:.2f} at 1e{row['exponent']}" for row in (best, near)]

@@ -12,7 +12,6 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, fit_exponent, parse_args, publish
 from scripts.looks import BOUND, RATE, THEORY, look
 from scripts.papers.jezequel2019_tab1 import play
@@ -167,8 +166,8 @@ def draw(axes, setting: Setting, found, labels) -> None:
     for panel, label, values, dashes in (*guides, (1, "T", sizes, BOUND)):
         line = 0.7 * least[panel] * values / values[0]
         axes[panel].plot(sizes, line, label=f"as {label}", linestyle=dashes, **THEORY)
-    plots.tidy(axes[0], "", labels[0], setting.name, log="xy")
-    plots.tidy(axes[1], "rounds T", labels[1], log="xy")
+    okl.plots.tidy(axes[0], "", labels[0], setting.name, log="xy")
+    okl.plots.tidy(axes[1], "rounds T", labels[1], log="xy")
     for ax in axes:
         ax.set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
 
@@ -177,7 +176,7 @@ def main() -> None:
     args = parse_args(__doc__, limit=60.0, quick_limit=20.0)
     sizes, seeds = (QUICK_SIZES, QUICK_SEEDS) if args.quick else (SIZES, SEEDS)
     every = settings()
-    fig, axes = plots.figure(rows=2, columns=len(SHOWN), row_height=2.5)
+    fig, axes = okl.plots.figure(rows=2, columns=len(SHOWN), row_height=2.5)
     table, numbers = [], []
     for setting in every:
         found = [row for row in args.rows if row["stream"] == setting.name]

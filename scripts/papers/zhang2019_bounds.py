@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots, theory
 from scripts.common import collect, curve_rows, run_script
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, explain, use_symlog
 
@@ -32,7 +31,7 @@ class Panel(NamedTuple):
 
 
 P, SQRT2 = 1.2, sqrt(2.0)
-ALPHA = theory.exp_concave_rate(1.0, 1.0, 2.0)
+ALPHA = okl.theory.exp_concave_rate(1.0, 1.0, 2.0)
 
 
 def step(kind: str, n: int) -> float:
@@ -42,29 +41,30 @@ def step(kind: str, n: int) -> float:
 
 
 def adaptive(title: str, kind: str) -> Panel:
+    bound = okl.theory.adaptive_ftrl_bound
     return Panel(title, lambda _: okl.AdaptiveFTRL(kind, eta=1.0),
-                 lambda g, w, _: theory.adaptive_ftrl_bound(g, w, kind, 1.0), "ball")  # fmt: skip
+                 lambda g, w, _: bound(g, w, kind, 1.0), "ball")  # fmt: skip
 
 
 PANELS = [
-    Panel("OGD", lambda eta: okl.OGD(eta), theory.ogd_bound, "ball"),
-    Panel("LazyOGD", lambda eta: okl.LazyOGD(eta), theory.ogd_bound, "ball"),
+    Panel("OGD", lambda eta: okl.OGD(eta), okl.theory.ogd_bound, "ball"),
+    Panel("LazyOGD", lambda eta: okl.LazyOGD(eta), okl.theory.ogd_bound, "ball"),
     Panel(f"PNorm, p = {P}", lambda eta: okl.PNorm(eta, p=P),
-          lambda g, w, eta: theory.p_norm_bound(g, w, eta, P), "p"),
-    Panel("Hedge", lambda eta: okl.Hedge(eta), theory.exponentiated_gradient_bound, "simplex"),
+          lambda g, w, eta: okl.theory.p_norm_bound(g, w, eta, P), "p"),
+    Panel("Hedge", lambda eta: okl.Hedge(eta), okl.theory.exponentiated_gradient_bound, "simplex"),
     adaptive("FTRL, steps 1/sqrt(t)", "sqrt"),
     adaptive("FTRL, by lengths", "gradient"),
     Panel("OGD, by lengths", lambda _: okl.OGD(SQRT2, schedule="gradient", radius=1.0),
-          lambda g, w, _: theory.gradient_steps_bound(g, w, SQRT2, 1.0), "ball"),
+          lambda g, w, _: okl.theory.gradient_steps_bound(g, w, SQRT2, 1.0), "ball"),
     adaptive("AdaGrad, diagonal", "adagrad"),
     adaptive("AdaGrad, full", "adagrad_full"),
     Panel("StronglyConvex", lambda _: okl.StronglyConvexFTRL(LAM),
-          lambda g, w, _: theory.strongly_convex_bound(g, w, LAM), "strong"),
+          lambda g, w, _: okl.theory.strongly_convex_bound(g, w, LAM), "strong"),
     Panel("OGD, 1 / (lam t)", lambda _: okl.OGD(schedule="strong", lam=LAM),
-          lambda g, w, _: theory.ogd_strong_bound(g, LAM), "strong"),
+          lambda g, w, _: okl.theory.ogd_strong_bound(g, LAM), "strong"),
     Panel("ExpConcave, simplex",
           lambda _: okl.ExpConcaveFTRL(ALPHA, lipschitz=2.0, domain="simplex"),
-          lambda g, w, _: theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
+          lambda g, w, _: okl.theory.exp_concave_bound(g, w, ALPHA, 2.0), "exp-concave"),
 ]  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def play_mistakes(name: str, stream: str, n: int, rounds):
         wrong[t] = labels[worst] * (X[t] @ learner.w) <= 0
         learner.learn_one(X[t], labels[worst])
     y = np.sign(X @ truth)
-    bound = theory.winnow_bound if sparse else theory.perceptron_bound
+    bound = okl.theory.winnow_bound if sparse else okl.theory.perceptron_bound
     return [(t, float(wrong[:t].sum()), bound(X[:t], y[:t], truth / margin, 0.5)) for t in rounds]
 
 
@@ -166,7 +166,7 @@ LOOKS = ((BLACK, "-", "o"), (ORANGE, "-", "s"), (BLUE, "-", "^"))  # of STREAMS
 
 
 def draw(rows):
-    fig, axes = plots.figure(rows=2, columns=3, row_height=1.9)
+    fig, axes = okl.plots.figure(rows=2, columns=3, row_height=1.9)
     for ax, name in zip(axes.flat, SHOWN, strict=True):
         lowest = 0.0
         for stream, (colour, dashes, marker) in zip(STREAMS, LOOKS, strict=True):
@@ -180,7 +180,7 @@ def draw(rows):
         use_symlog(ax, 1.0)
         ax.set_ylim(bottom=lowest)
         ylabel = "mistakes" if name == "Perceptron" else "regret" if ax in axes[:, 0] else ""
-        plots.tidy(ax, "rounds" if ax in axes[1] else "", ylabel, name, log="x", small=1.0)
+        okl.plots.tidy(ax, "rounds" if ax in axes[1] else "", ylabel, name, log="x", small=1.0)
     explain(axes[0, 0], "measured", linestyle="-")
     explain(axes[0, 0], "bound", linestyle=BOUND, linewidth=0.9)
     return fig
@@ -188,7 +188,7 @@ def draw(rows):
 
 def measure(args) -> list[dict]:
     n = 300 if args.quick else 5000
-    rounds, numbers = plots.thin(n, points=25), []
+    rounds, numbers = okl.plots.thin(n, points=25), []
     plays = [(panel.title, panel) for panel in PANELS] + [("Perceptron", None), ("Winnow", None)]
     for name, panel in plays:
         for stream in STREAMS:

@@ -1,9 +1,7 @@
 """Which geometry suits which comparator: gradient descent, exponentiated gradient, p-norms.
 
 Reproduces: nothing published; what sections 2.3 and 2.5 of Zhang's notes (2019) say in words
-    (Example 7). Left: one coordinate of w counts, inputs are dense signs. Right: all count alike,
-    inputs have one entry. Dashed: B_2 R_2 sqrt(2 T) of gradient descent, 2 B_1 R_inf sqrt(T log d)
-    of exponentiated gradient.
+    (Example 7).
 Missing: nothing.
 Time: about a minute.
 """
@@ -13,7 +11,6 @@ from math import log, sqrt
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, run_script
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, explain
 
@@ -91,7 +88,7 @@ def measure(args) -> list[dict]:
 
 
 def draw(rows):
-    fig, axes = plots.figure(columns=2, row_height=3.2)
+    fig, axes = okl.plots.figure(columns=2, row_height=3.2)
     for ax, (comparator, title) in zip(axes[0], TITLES.items(), strict=True):
         for label, style in LOOKS.items():
             own = {"comparator": comparator, "learner": label}
@@ -101,7 +98,7 @@ def draw(rows):
             if np.isfinite(limits).any():
                 ax.plot(d, limits[0], **style | {"linewidth": 0.9, "linestyle": BOUND})
         left = f"regret after {rows[0]['rounds']:,} rounds" if ax is axes[0, 0] else ""
-        plots.tidy(ax, "coordinates d", left, title, log="xy", small=1.0)
+        okl.plots.tidy(ax, "coordinates d", left, title, log="xy", small=1.0)
         ax.set_xticks(d[::2], [str(width) for width in d[::2]])
     explain(axes[0, 0], "bound (OGD, EG)", linestyle=BOUND, linewidth=0.9)
     return fig

@@ -1,7 +1,6 @@
 """CPU time to accuracy eps on regularised logistic loss: FTRL with and without strong convexity.
 
 Reproduces: nothing published; the motivating example of section 3 of Zhang's lecture notes (2019).
-    Rows are drawn from 2,000 points, so F and its minimum are computed exactly.
 Missing: the hinge loss.
 Time: two minutes.
 """
@@ -14,7 +13,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import oklnumba as okl
-from oklnumba import plots
 from scripts.common import collect, run_script
 from scripts.looks import BLACK, BLUE, ORANGE
 
@@ -76,7 +74,7 @@ def curves(rows, name: str):
 
 
 def draw(rows):
-    fig, ((ax,),) = plots.figure(columns=1, row_height=2.6)
+    fig, ((ax,),) = okl.plots.figure(columns=1, row_height=2.6)
     for name, colour in zip(LEARNERS, (BLUE, ORANGE, BLACK), strict=True):
         style = {"color": colour, "markersize": 3, "linewidth": 1.1}
         _, found = curves(rows, name)
@@ -86,7 +84,7 @@ def draw(rows):
             ax.plot(eps[0], seconds[0], "--", label=f"{name} of the theory", **style)
         label = f"{name}, tuned" if len(found) > 1 else name
         ax.plot(eps[best], seconds[best], "o-", label=label, **style)
-    plots.tidy(ax, "eps: F at the mean point - min F", "CPU seconds", log="xy")
+    okl.plots.tidy(ax, "eps: F at the mean point - min F", "CPU seconds", log="xy")
     return fig
 
 

@@ -14,7 +14,6 @@ import matplotlib
 import numpy as np
 
 import oklnumba as okl
-from oklnumba import oco, plots, theory
 from scripts.common import curve_rows, parse_args, publish
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, VERMILLION, explain, use_symlog
 
@@ -60,7 +59,7 @@ def learners(game):
     eta = sqrt(log(game.d) / game.rounds) / ratio
     return {
         THEOREM: okl.ExpConcaveFTRL(
-            theory.exp_concave_rate(1.0, 1.0, lipschitz), lipschitz=lipschitz, domain="simplex"
+            okl.theory.exp_concave_rate(1.0, 1.0, lipschitz), lipschitz=lipschitz, domain="simplex"
         ),
         BOLD: okl.ExpConcaveFTRL(0.5, lipschitz=1.0, domain="simplex"),
         EG: okl.ExponentiatedGradient(eta),
@@ -69,8 +68,8 @@ def learners(game):
 
 def bound(learner, gradients, w) -> float:
     if isinstance(learner, okl.ExpConcaveFTRL):
-        return theory.exp_concave_bound(gradients, w, learner.alpha_tilde, learner.lipschitz)
-    return theory.exponentiated_gradient_bound(gradients, w, learner.eta)
+        return okl.theory.exp_concave_bound(gradients, w, learner.alpha_tilde, learner.lipschitz)
+    return okl.theory.exponentiated_gradient_bound(gradients, w, learner.eta)
 
 
 def main() -> None:
@@ -78,21 +77,21 @@ def main() -> None:
     n = 60 if args.quick else 1500
     relatives, names = stocks()
     games = {
-        "cash and a stock that\ndoubles and halves": oco.Portfolio(cover(min(n, 120))),
-        "8 simulated stocks": oco.Portfolio(simulated(n)),
-        f"{len(names)} real assets, monthly\n1990 to 2022": oco.Portfolio(relatives[:n]),
+        "cash and a stock that\ndoubles and halves": okl.oco.Portfolio(cover(min(n, 120))),
+        "8 simulated stocks": okl.oco.Portfolio(simulated(n)),
+        f"{len(names)} real assets, monthly\n1990 to 2022": okl.oco.Portfolio(relatives[:n]),
     }
-    fig, axes = plots.figure(rows=2, columns=3, row_height=2.6)
+    fig, axes = okl.plots.figure(rows=2, columns=3, row_height=2.6)
     numbers, table = [], []
     for (title, game), column in zip(games.items(), axes.T, strict=True):
         name, best = title.replace("\n", " "), game.best()
-        marks, points = (plots.thin(game.rounds, points=count) for count in (25, 60))
+        marks, points = (okl.plots.thin(game.rounds, points=count) for count in (25, 60))
         single = np.exp(np.log(game.relatives).sum(axis=0)).max()
         uniform = np.full(game.d, 1 / game.d)
         curves = {BEST: game.losses(best), "uniform rebalanced": game.losses(uniform)}
         bounds = {}
         for label, learner in learners(game).items():
-            run = oco.play(learner, game)
+            run = okl.oco.play(learner, game)
             curves[label] = run.losses
             if label != BOLD:
                 bounds[label] = [bound(learner, run.gradients[:t], best) for t in marks]
@@ -111,8 +110,8 @@ def main() -> None:
             last = bounds[label][-1] if label in bounds else None
             table.append(numbers[-1] | {"bound": last, "best single asset": single})
         use_symlog(column[1], 1.0)
-        plots.tidy(column[0], "", "wealth (start = 1)", title, log="y", small=1.0)
-        plots.tidy(column[1], "rounds", "regret in log wealth", small=1.0)
+        okl.plots.tidy(column[0], "", "wealth (start = 1)", title, log="y", small=1.0)
+        okl.plots.tidy(column[1], "rounds", "regret in log wealth", small=1.0)
     for ax in axes[:, 1:].flat:
         ax.set_ylabel("")
     explain(axes[1, 0], "bound (for the two with one)", linestyle=BOUND, linewidth=0.9)
