@@ -18,7 +18,7 @@ import oklnumba as okl
 from scripts.benchmarks import rivals
 from scripts.benchmarks.rivals import RIVER, SKLEARN, Batches, Own, Rows, combinations
 from scripts.common import exit_if_empty, memory_mb, read_csv, run_in_process, run_script
-from scripts.looks import explain, look
+from scripts.looks import explain, look, name_points
 
 ROUNDS, QUICK_ROUNDS = (10**6, 5 * 10**6, 10**7), (50_000, 100_000, 200_000)
 LIMIT, QUICK_LIMIT = 200.0, 0.4  # CPU seconds for a learner
@@ -172,7 +172,7 @@ GREY = {"color": "0.45", "marker": "X"}  # other libraries
 
 def draw(rows):
     figure, axes = okl.plots.figure(columns=1, row_height=4.6)
-    ax, points = axes[0, 0], {}
+    ax, points = axes[0, 0], []
     floor = [float(row["least"]) for row in rows if row["least"]][-1]
     for name, last in {row["learner"]: row for row in rows}.items():  # the last one of each
         x, y = float(last["seconds"]), float(last["mistakes"]) - float(last["least"] or floor)
@@ -180,14 +180,15 @@ def draw(rows):
         style |= {"linestyle": "", "markersize": 4.5}
         whole = int(last["played"]) == int(last["rounds"])
         ax.plot(x, y, **style, mfc=style["color"] if whole else "white")
-        points[name] = x, y, style["color"]
+        points.append((name, x, y, style["color"]))
     part = "open: a part was played, time extrapolated"
     explain(ax, part, marker="o", linestyle="", mfc="white")
     what = f"mistakes above the least possible, {floor:.2f} % (points)"
     title = f"{MADE_UP}: {max(int(row['rounds']) for row in rows) / 10**6:g} million rounds"
     okl.plots.tidy(ax, "CPU seconds in the learner, one core", what, title, log="xy")
-    okl.plots.direct_labels(ax, points, okl.plots.FONT - 1.0)
-    okl.plots.shared_legend(figure)
+    ax.set_xlim(right=20.0 * ax.get_xlim()[1])  # room for names
+    okl.plots.shared_legend(figure, columns=4)  # which moves the axes
+    name_points(ax, sorted(points, key=lambda point: -point[1]), okl.plots.FONT - 1.0)
     return figure
 
 

@@ -11,7 +11,7 @@ import time
 import oklnumba as okl
 from scripts.benchmarks.rivals import VW, Own, Peer, combinations, missing_libraries
 from scripts.common import run_script
-from scripts.looks import look
+from scripts.looks import look, name_points
 
 ROWS, QUICK_ROWS, TUNE_ROWS, WARM_ROWS = 19_020, 3000, 5000, 1500
 PLAYED, REHEARSED = 0, 1  # permutations
@@ -90,14 +90,15 @@ def load(order: int):
 
 def draw(rows):
     figure, axes = okl.plots.figure(columns=1, row_height=3.6)
-    ax, points = axes[0, 0], {}
+    ax, points = axes[0, 0], []
     for row in rows:
         x, y, theirs = *list(row.values())[:2:-1], row["method"].startswith(VW)
         style = {"color": "0.45", "marker": "s"} if theirs else look(row["method"])
         ax.plot(x, y, **style | {"linestyle": ""})
-        points[row["method"].replace(VW, "VW")] = x, y, style["color"]
+        points.append((row["method"].replace(VW, "VW"), x, y, style["color"]))
     okl.plots.tidy(ax, "CPU time of a round (\N{MICRO SIGN}s)", "mistakes (%)", "magic04", log="x")
-    okl.plots.direct_labels(ax, points, okl.plots.FONT - 1.0)
+    ax.set_xlim(right=10.0 * ax.get_xlim()[1])  # room for names
+    name_points(ax, points, okl.plots.FONT - 1.0)
     return figure
 
 
