@@ -327,9 +327,13 @@ def by_pieces(learner, y):
         learner.partial_fit(A[start : start + 3], y[start : start + 3])
 
 
+def cut(y, at=5, X=A):
+    return [(X[:at], y[:at]), (X[at:], y[at:])]
+
+
 def by_one_class_first(learner, y):
     order = np.argsort(y, kind="stable")
-    okl.run(learner, [(A[order[:10]], y[order[:10]]), (A[order[10:]], y[order[10:]])])
+    okl.run(learner, cut(y[order], 10, A[order]))
 
 
 ENTRIES = {
@@ -338,13 +342,9 @@ ENTRIES = {
     "one class first": by_one_class_first,
     "at once": lambda learner, y: learner.partial_fit(A, y),
     "run": lambda learner, y: okl.run(learner, A, y),
-    "late": lambda learner, y: okl.run(learner, [(A[:5], y[:5]), (A[5:], y[5:])], delay=7),
+    "late": lambda learner, y: okl.run(learner, cut(y), delay=7),
 }
 every_entry = pytest.mark.parametrize("play", ENTRIES.values(), ids=ENTRIES)
-
-
-def by_pairs(learner, y):
-    okl.run(learner, [(A[:5], y[:5]), (A[5:], y[5:])], labels="optional")
 
 
 def by_the_command_line(learner, y):  # or by hand: rows and labels of a stream
@@ -357,7 +357,8 @@ def by_the_command_line(learner, y):  # or by hand: rows and labels of a stream
 
 TWO_CLASSES = (1, 2), (1, 0), (1, -1), (-1, 1), (0, 1), (True, False), (False, True), ("no", "yes")
 TWO_CLASSES += (1.5, 1.0), ("1", "0")
-LATER = ENTRIES | {"optional": by_pairs, "rows of a stream": by_the_command_line}
+LATER = ENTRIES | {"rows of a stream": by_the_command_line}
+LATER["optional"] = lambda learner, y: okl.run(learner, cut(y), labels="optional")
 
 
 @pytest.mark.parametrize("play", LATER.values(), ids=LATER)
@@ -413,16 +414,13 @@ def test_bool_labels_of_any_kind_are_classes(hold):
     assert battery.contents(learner) == battery.contents(plain)
 
 
-MASKED = np.ma.array(np.where(SIGNS > 0, 1.0, -1.0), mask=np.arange(80) % 4 == 0)
-
-
-def make_classes():
-    return okl.OneVsRest(okl.LinearRidge(), [-1, 1])
+MASKED = np.ma.array(SIGNS, mask=np.arange(80) % 4 == 0)
 
 
 def test_masked_labels_are_missing_or_refused():
     gaps = np.where(MASKED.mask, np.nan, SIGNS)
-    learner, plain, classes = okl.LinearRidge(), okl.LinearRidge(), make_classes()
+    classes, other = (okl.OneVsRest(okl.LinearRidge(), [-1, 1]) for _ in range(2))
+    learner, plain = okl.LinearRidge(), okl.LinearRidge()
     run = okl.run(learner, A, MASKED, labels="optional")
     assert_array_equal(run.predictions, okl.run(plain, A, gaps, labels="optional").predictions)
     okl.run(classes, A, MASKED, labels="optional")
@@ -430,7 +428,7 @@ def test_masked_labels_are_missing_or_refused():
     masked, labels = np.ma.array(A, mask=A > 2), okl.interop.OnlineClassifier()
     for call, words in (
         (lambda: classes.partial_fit(A, MASKED), "None at row 0"),
-        (lambda: make_classes().partial_fit(masked, SIGNS), "masked"),
+        (lambda: other.partial_fit(masked, SIGNS), "masked"),
         (lambda: learner.partial_fit(A, MASKED), "has masked entries"),
         (lambda: labels.fit(A, MASKED), "^y has no label at row 0"),
         (lambda: labels.fit(masked, SIGNS), "masked"),
@@ -610,12 +608,11 @@ def test_a_libsvm_file_that_starts_elsewhere(tmp_path):
 
 @every_format
 def test_a_missing_label_passes_as_one(kind, tmp_path):
-    for label, filled in ((np.where(np.arange(80) % 4 > 0, Y, np.nan), "real"), (
-        np.where(np.arange(80) % 4 > 0, np.where(Y > 0, "hot", "cold"), None), "text",
-    )):  # fmt: skip
+    there, texts = np.arange(80) % 4 > 0, np.where(Y > 0, "hot", "cold")
+    for label, numbers in ((np.where(there, Y, np.nan), Y), (np.where(there, texts, None), SIGNS)):
         data = okl.stream(written(FRAME.assign(y=label), tmp_path / f"a.{kind}"), label="y")
         run = okl.run(okl.LinearRidge(), data, labels="optional")
-        y = np.where(np.arange(80) % 4 > 0, Y if filled == "real" else SIGNS, np.nan)
+        y = np.where(there, numbers, np.nan)
         expected = okl.run(okl.LinearRidge(), A[:, :2], y, labels="optional")
         assert_array_equal(run.predictions, expected.predictions)
         refused("y has nan at row 0", okl.run, okl.LinearRidge(), data)
@@ -659,17 +656,11 @@ def test_a_csv_as_a_spreadsheet_writes_it(tmp_path, capsys):
 PLAIN = "a,b,y\n1,2,3\n4,5,6\n"
 
 
-@pytest.mark.parametrize(
-    "name, content, message",
-    [
-        ("x.csv", PLAIN + "x,5,6\n4,3,2\n", "'x' in row 2, among numbers"),
-        ("x.csv.zip", "PK", "is packed as .zip: unpack it"),
-    ],
-)
-def test_a_file_that_is_not_read_says_why(name, content, message, tmp_path):
-    """Other ones are read in test_cures.py."""
-    (tmp_path / name).write_text(content)
-    refused(message, okl.stream, tmp_path / name, label="y")
+def test_a_file_that_is_not_read_says_why(tmp_path):  # others are in test_cures.py
+    (tmp_path / "x.csv").write_text(PLAIN + "x,5,6\n4,3,2\n")
+    refused("'x' in row 2, among numbers", okl.stream, tmp_path / "x.csv", label="y")
+    (tmp_path / "x.csv.zip").write_text("PK")
+    refused("is packed as .zip: unpack it", okl.stream, tmp_path / "x.csv.zip", label="y")
 
 
 def test_pipes_patterns_and_names_of_files(tmp_path, monkeypatch):
@@ -691,15 +682,13 @@ def test_pipes_patterns_and_names_of_files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("source", ["csv", "parquet", "arrow", "pandas", "polars", "frame"])
 def test_large_integers_are_rounded_alike(source, tmp_path):
     frame = pd.DataFrame({"id": [2**60 + 1, 2**53 + 1, -(2**62) + 3], "y": [1.0, 2.0, 3.0]})
-    if source in WRITERS:
-        found = together(okl.stream(written(frame, tmp_path / f"a.{source}"), label="y"))[0]
-    elif source == "frame":
-        found = together(okl.stream(frame, label="y"))[0]
-    else:
+    if source in ("pandas", "polars"):
         learner = okl.LinearRidge().partial_fit(FRAMES[source](frame[["id"]]), frame.y)
         assert learner.predict_one({"id": 2**53 + 1}) == learner.predict_one([float(2**53 + 1)])
-        return
-    assert_array_equal(found[:, 0], frame.id.to_numpy(float))
+    else:
+        held = frame if source == "frame" else written(frame, tmp_path / f"a.{source}")
+        found = together(okl.stream(held, label="y"))[0]
+        assert_array_equal(found[:, 0], frame.id.to_numpy(float))
 
 
 def test_the_model_of_an_estimator_knows_names_and_classes(tmp_path):
