@@ -28,8 +28,6 @@ from tests.battery import (
 )
 from tests.checks import COMPILED
 
-# ---- forecasts ----
-
 
 @every_learner
 def test_before_any_data_every_forecast_is_zero(cls, tmp_path):
@@ -107,8 +105,6 @@ def test_a_forecast_never_depends_on_its_own_or_a_later_label(case):
             assert (changed.predictions[t + 1 :] != run.predictions[t + 1 :]).any()
 
 
-# ---- the same however it is cut, and whatever holds the data ----
-
 # Whose last digits depend on where their stream is cut: they take blocks by BLAS (okl.run says so).
 BY_BLOCKS = okl.KernelAWV, okl.KONS, okl.OnlineNewtonStep, okl.ExpConcaveFTRL, okl.Experts
 
@@ -149,9 +145,6 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another_state(cls):
         assert states[0] != states[1]
 
 
-# ---- certificates ----
-
-
 @pytest.mark.parametrize("case", CERTIFIED)
 @pytest.mark.parametrize("name", ["random", *HARD])
 @far_from_the_origin
@@ -167,9 +160,6 @@ def test_regret_is_below_its_bound_at_every_round(case, name):
     assert np.isfinite(run.certificate.comparator).all()
     assert (run.certificate.comparator >= -1e-9).all()
     assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
-
-
-# ---- controls ----
 
 
 def test_the_battery_would_see_a_learner_that_is_wrong():

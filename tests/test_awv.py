@@ -54,9 +54,6 @@ def test_known_inputs_is_pkawv_on_the_span_of_a_kors_dictionary():
     assert okl.PKAWV.known_inputs(kernel, X, discount=0.9).discount == 0.9
 
 
-# ---- exactness of the bulk calls ----
-
-
 @pytest.mark.parametrize("bad", [0, 1, 2, 3, 7, 13, 16])
 def test_awv_rounds_say_in_which_round_a_forecast_is_not_finite(bad):
     rng = np.random.default_rng(18)
@@ -358,9 +355,6 @@ def test_half_the_bound_of_the_discounted_certificate_is_exceeded():
     assert run.certificate.regret[-1] > run.certificate.bound[-1] / 2
 
 
-# ---- silence ----
-
-
 @pytest.mark.skipif(not COMPILED, reason="10^5 rounds")
 @pytest.mark.parametrize("lam, discount", [(1.0, 0.5), (1e-6, 0.5), (1e-6, 0.99), (1.0, 1e-100)])
 def test_long_silence_neither_underflows_nor_overflows(lam, discount):
@@ -380,9 +374,6 @@ def test_long_silence_neither_underflows_nor_overflows(lam, discount):
     bare = Factor(r, lam, discount=discount)
     bare.forgetting = bare.forgetting._replace(inv_floor=np.inf)
     assert bare.play(Z, y)[1] == NOT_FINITE
-
-
-# ---- several labels a round ----
 
 
 @pytest.mark.skipif(not COMPILED, reason="bits of compiled code")

@@ -68,9 +68,6 @@ def small(monkeypatch):
     monkeypatch.setattr(inputs, "BLOCK_BYTES", 1)
 
 
-# ---- the same bits ----
-
-
 @pytest.mark.slow
 @far_from_the_origin
 @every_learner
@@ -134,9 +131,6 @@ def test_the_captured_share_of_sparse_rows(small):
     assert_array_equal(features.captured(SPARSE), features.captured(DENSE))
 
 
-# ---- memory ----
-
-
 def test_all_rows_are_never_dense_at_once():
     n, d = 20_000, 500
     X = sp.random_array((n, d), density=0.01, format="csr", random_state=np.random.default_rng(0))
@@ -156,9 +150,6 @@ def test_all_rows_are_never_dense_at_once():
         peak, _ = peak_of(call)
         assert peak < 0.35 * dense
     assert peak_of(lambda: learner.predict(X.toarray()))[0] > dense  # the measure measures
-
-
-# ---- what is refused ----
 
 
 def with_number(value, dtype=float):

@@ -271,8 +271,6 @@ def test_machine_code_in_the_package_is_taken_unless_something_differs(copy):
     assert forecast(copy, **NOWHERE) == ([2.0 * one for one in first], (0, 1))
 
 
-# ---- the same bits from a process that compiles and from one that loads ----
-
 PLAY = """
 import hashlib, io, json, logging
 said = io.StringIO()

@@ -95,9 +95,6 @@ def test_a_long_stream_has_a_dictionary_of_its_own(monkeypatch):
     assert hinge.upper - hinge.lower < 1e-2 * hinge.upper
 
 
-# ---- products and roots of kernel matrices ----
-
-
 @pytest.mark.parametrize("n", [1, 2, 511, 512, 513, 1100])
 def test_products_without_a_matrix(n):
     rng = np.random.default_rng(0)

@@ -286,9 +286,6 @@ def test_how_to_get_says_what_to_do(name):
         assert how.endswith(datasets.SPECS[name].advice)
 
 
-# --- damaged archives -----------------------------------------------------------------------------
-
-
 def flip(content):
     at = len(content) // 4
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]

@@ -119,9 +119,6 @@ def test_one_matrix_of_all_pairs_is_enough(function, monkeypatch):
     assert 600 * 600 * 8 < peak_of(lambda: function(many))[0] < 1.1 * 600 * 600 * 8
 
 
-# ---- the meter ----
-
-
 @pytest.mark.parametrize("features", [okl.TaylorFeatures(3, sigma=0.9), okl.FourierFeatures(20)])
 def test_the_meter_measures_the_kernel_of_its_features(features):
     F = features.transform(X)

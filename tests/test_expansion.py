@@ -9,9 +9,6 @@ from tests import test_saving as saving
 from tests.checks import COMPILED
 from tests.streams import KERNEL, classes
 
-# ---- what the battery tests, with budgets that are full ----
-
-
 FULL = {
     "KernelOGD": lambda: okl.KernelOGD(KERNEL, budget=15, radius=1.0, lam=0.01),
     "BOGD": lambda: okl.BOGD(KERNEL, budget=15, gamma=1.5),

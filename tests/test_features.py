@@ -82,8 +82,6 @@ def test_fourier_features_of_phases_beyond_the_fast_range():
     np.testing.assert_allclose(out, expected.astype(float), rtol=0, atol=1e-15)
 
 
-# ---- any basis with its Gram matrix (pkawv eq. 37) ----
-
 TAYLOR = okl.TaylorFeatures(2, sigma=0.9)
 MIX = np.random.default_rng(0).standard_normal((TAYLOR.size(2),) * 2)  # of its functions
 BASES = {

@@ -492,9 +492,6 @@ def test_columns_that_are_named_by_numbers(names, tmp_path):
             assert one.predict_one(row) == pytest.approx(expected[3])
 
 
-# ---- time is linear in columns ----
-
-
 def wide(d, folder):
     """Return what is timed with d columns, by name."""
     frame = pd.DataFrame(np.zeros((2, d)), columns=[f"c{k}" for k in range(d)]).assign(y=[1.0, 2.0])

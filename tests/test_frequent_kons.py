@@ -74,9 +74,6 @@ def competitors(F, y, C, rng):
     yield np.zeros(F.shape[1])
 
 
-# ---- the fast version is the definition ----
-
-
 STREAMS = [("squared", kind) for kind in ("uniform", "clustered", "repeated", "sorted", "moving")]
 STREAMS += [("logistic", "uniform"), ("squared_hinge", "repeated")]
 SIZES = [(4, 8, 1e-3, None), (20, 12, 1e-2, 0.3), (2, 5, 0.05, None), (6, 40, 1e-3, 1.0)]

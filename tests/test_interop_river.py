@@ -406,9 +406,6 @@ def test_columns_of_frames_come_and_go(library):
     assert pickle.dumps(many) == before
 
 
-# ---- in river's pipelines ----
-
-
 def shop(n=300):
     """Return rounds of a shop: a price that may be missing, a kind, a text; and what is paid."""
     rng = np.random.default_rng(0)

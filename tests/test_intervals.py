@@ -279,9 +279,6 @@ def test_sets_need_intervals_and_probabilities():
         refused(r"okl.Intervals\(.* squared", model.predict, X, return_set=True)
 
 
-# ---- pictures ----
-
-
 def test_the_picture_has_the_last_intervals_and_marks_labels_outside():
     X, y = stream(n=400)
     run = okl.run(okl.Intervals(okl.LinearAWV()), X, y)

@@ -108,9 +108,6 @@ def test_half_the_bound_is_exceeded_where_each_direction_is_new_again():
     assert (regret > bound / 2).all()
 
 
-# ---- a space that grows ----
-
-
 def grown(kind, n=120):
     """Return inputs, labels of a function that moves, and the kernel."""
     rng = np.random.default_rng(5)

@@ -190,9 +190,6 @@ def test_pkawv_has_the_better_rate_below_root_two_minus_one(gamma, better):
     assert (pkawv < sketched).all() if better else (pkawv > sketched).all()
 
 
-# ---- every bound on streams of every kind ----
-
-
 @pytest.mark.filterwarnings("ignore:the labels are")  # two whole numbers
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)

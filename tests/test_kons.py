@@ -76,9 +76,6 @@ def test_labels_beyond_C_are_for_losses_whose_slope_does_not_grow():
         okl.KONS(okl.Gaussian(1.0), schedule="sqrt").partial_fit(X, far_y)
 
 
-# ---- the stop ----
-
-
 @pytest.mark.parametrize("make", [okl.KONS, okl.SketchedKONS])
 @pytest.mark.parametrize(
     ("loss", "C", "schedule"),
@@ -121,9 +118,6 @@ def test_after_a_small_newton_decrement_nothing_is_learned(make, loss, C, schedu
     assert not learner.reset().stopped
 
 
-# ---- Sketched-KONS ----
-
-
 # Each setting with each sampling, and each sampling with all of two spaces and two levels.
 @pytest.mark.parametrize(
     ("loss", "C", "eta", "must_happen", "sampling", "space", "gamma", "beta", "alpha"),
@@ -162,9 +156,6 @@ def test_sketched_kons_equals_the_explicit_form_with_its_coins(
         assert_happened(steps, must_happen)
 
 
-# ---- Pros-N-KONS and CON-KONS ----
-
-
 KERNELS = {
     **{name: SPACES[name][0] for name in SPACES},
     "Laplacian, norm 1": okl.Laplacian(0.7, norm=1),
@@ -198,9 +189,6 @@ def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, restart):
     assert (np.abs(expected) == C).sum() > 2  # projections
     np.testing.assert_allclose(run.predictions, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(one_by_one(other, X, y), expected, rtol=0, atol=1e-9)
-
-
-# ---- all learners that use curvature ----
 
 
 LIFTED = okl.WithFeatures(okl.TaylorFeatures(), okl.OnlineNewtonStep(C=0.5))

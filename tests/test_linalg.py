@@ -133,8 +133,6 @@ def test_a_score_without_digits_is_nan():
     assert math.isnan(kors_probability(JoiningRule(1.0, 1.0, 0.5), np.ones(1), C, k, 1.0, b, 1))
 
 
-# ---- exp, sine and cosine ----
-
 MANY = 200_000 if COMPILED else 20_000  # points of a dense grid
 
 

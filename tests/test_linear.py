@@ -169,9 +169,6 @@ def test_the_sketch_loses_no_more_than_frequent_directions_may(directions):
     assert (lost[-1] > 1e-3 * total) == (directions > rank)
 
 
-# ---- two faces, one learner ----
-
-
 def two_faced(loss):
     """Return every learner with both faces, with a loss for the other face."""
     found = []
@@ -208,9 +205,6 @@ def test_the_learner_face_plays_the_game_on_the_gradients_of_its_losses(learner,
     assert_allclose(game.w, learner.w, rtol=1e-9, atol=1e-11)
     assert run.predictions[0] == 0.0 and run.loss == loss
     assert (game.rounds, game.size) == (60, D) == (learner.rounds, learner.size)
-
-
-# ---- named learners on features are compositions ----
 
 
 @pytest.mark.parametrize(

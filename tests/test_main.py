@@ -431,9 +431,6 @@ def test_a_program_without_a_console(monkeypatch, table, tmp_path):
     sys.stdout.close()  # which leads to nowhere
 
 
-# ---- text to objects ----
-
-
 def test_values_and_learners_of_texts():
     made = spelling.parse_learner("PKAWV(TaylorFeatures(2, sigma=0.5), lam=1e-3)", ["lam=2"])
     assert repr(made) == repr(okl.PKAWV(okl.TaylorFeatures(2, sigma=0.5), lam=2))
@@ -503,9 +500,6 @@ def test_a_stop_from_outside_ends_with_the_table_so_far(number, tmp_path, folder
     assert child.communicate(timeout=60)[1].endswith("interrupted\n")
     assert child.returncode == INTERRUPTED
     assert okl.load(model).rounds == rounds + len(output.read_text().splitlines()[1:])
-
-
-# ---- the demo ----
 
 
 def test_the_demo_says_what_its_run_says(capsys, demo_data, tmp_path):

@@ -189,8 +189,6 @@ def test_one_vs_rest_is_saved_with_classes_of_any_kind(kind, learner, tmp_path):
     assert okl.load(tmp_path / "b.npz").predict(X)[0] == y[0]
 
 
-# ---- runs that diverge ----
-
 LOWER = {"loss": "squared", "eta": 9.0}
 SMALL = {"budget": 20, "columns": 9, "rank": 5, "sketch": 8}
 STEPS = {

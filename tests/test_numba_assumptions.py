@@ -173,8 +173,6 @@ print(json.dumps([{n: len(s) for n, s in signatures().items()}, loaded]))
     assert loaded == []
 
 
-# ---- plain numba.njit in place of compiler.py ----
-
 PLAY = """
 import json, sys, numba
 tested, numba.__version__ = numba.__version__, VERSION or numba.__version__

@@ -126,9 +126,6 @@ def test_wrong_kernels_say_what_is_wrong():
             okl.KernelAWV(kernel).partial_fit(X, Y)
 
 
-# ---- the indices of a matrix ----
-
-
 def test_features_samplers_and_comparators():
     sampler = okl.KORS(MATRIX, alpha=0.1).partial_fit(ROWS)
     twin = okl.KORS(TWIN, alpha=0.1).partial_fit(VECTORS)

@@ -107,9 +107,6 @@ def test_repr_is_one_readable_line(cls):
     assert repr(learner.partial_fit(*stream(learner, 40))) == shown
 
 
-# ---- what a learner was made of may change ----
-
-
 POINTS = stream(make(okl.POMDR), 60)
 LANDMARKS = POINTS[0][:5]
 

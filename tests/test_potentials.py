@@ -89,9 +89,6 @@ def test_points_outside_the_domain_are_refused():
         refused(why, call)
 
 
-# ---- games ----
-
-
 def test_portfolio_against_a_search_over_the_simplex():
     rng = np.random.default_rng(0)
     relatives = np.exp(0.05 * rng.standard_normal((200, 3)))

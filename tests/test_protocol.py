@@ -37,9 +37,6 @@ def test_what_a_run_records(cls):
     assert_allclose(other.losses, abs(y - run.predictions), rtol=1e-14)
 
 
-# ---- a run as a frame ----
-
-
 @every_learner
 def test_frame_of_a_run(cls):
     run, _ = plain(cls)

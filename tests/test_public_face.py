@@ -20,9 +20,6 @@ MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory
 NAMEDTUPLES = {"_asdict", "_fields", "_make", "_replace"}  # public, whatever their first letter
 
 
-# ---- oklnumba and its modules ----
-
-
 def test_only_these_modules_are_public():
     assert [name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))] == MODULES
 
@@ -91,9 +88,6 @@ def test_types_go_into_the_wheel():
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["oklnumba"]
 
 
-# ---- the table of classes, papers and scripts ----
-
-
 def rows_of(name):
     """Return the cells of the rows of a page whose first cell has a class."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
@@ -138,9 +132,6 @@ def test_readme_has_ten_rows_of_the_table():
         for name in names_in(row[0]):
             paper, part = row[1].removesuffix(" (lecture notes)"), PAPERS[name]
             assert paper in part or part.startswith(paper.removesuffix(" and others"))
-
-
-# ---- the scripts are users ----
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS.values(), *TESTS], ids=lambda path: path.name)

@@ -132,9 +132,6 @@ def test_the_clock_of_a_long_run_is_thinned(monkeypatch):
     assert len(okl.run(make(okl.PKAWV), X, y, every=1).checkpoints) == N
 
 
-# ---- checkpoints ----
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("record", ["all", 7, 40, "none"])
 @pytest.mark.parametrize("resume", [False, True])

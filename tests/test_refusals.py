@@ -237,9 +237,6 @@ def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
         assert np.isfinite(forecasts).all()
 
 
-# ---- numerical trouble ----
-
-
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
 @every_member  # Horizon forecasts rounds later
 @pytest.mark.parametrize("size", [1e100, 1e308])

@@ -127,9 +127,6 @@ def test_kors_refuses_to_go_on_after_numerical_trouble():
     assert dictionary(sampler.fit(X)) == dictionary(okl.KORS(okl.Polynomial(3)).fit(X))
 
 
-# ---- the definitions ----
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_kors_equals_its_definition(kernel):
     X, k = smooth(150)[0], naive.kernel_function(kernel)

@@ -168,9 +168,6 @@ def test_numbers_at_the_edge_of_double_precision():
     assert np.isfinite(got).all()
 
 
-# ---- any learner behind it plays what it gives ----
-
-
 def raw(learner, n=120):
     """Return inputs on scales that no learner is made for, and labels."""
     rng = np.random.default_rng(1)

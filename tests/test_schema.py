@@ -158,9 +158,6 @@ def test_columns_that_are_left_out_of_the_next_file(tmp_path):
             assert okl.run(model, stream).rounds == 60
 
 
-# ---- text labels ----
-
-
 def test_text_labels_keep_their_signs(tmp_path):
     first = pd.DataFrame({"a": [-1.0, 1.0] * 50, "state": ["mild", "hot"] * 50})
     model = okl.LinearRidge()
@@ -699,9 +696,6 @@ def test_the_model_of_an_estimator_knows_names_and_classes(tmp_path):
     assert learner.schema.names == ("a", "b") and learner.schema.classes == ("cold", "hot")
     assert_array_equal(learner.predict(frame[["b", "a"]]), model.decision_function(frame))
     assert okl.interop.OnlineRegressor().fit(A, Y).learner_.schema is None
-
-
-# ---- labels of any size ----
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e70])

@@ -223,9 +223,6 @@ def test_bad_arguments_are_refused(arguments, message):
         refused("must be", lambda: okl.regret_vs_size(okl.FOGD(), X, Y, kernel, {"hinge": lam}))
 
 
-# ---- tuning ----
-
-
 def test_settings_are_chosen_on_a_permutation_of_their_own():
     steps = [0.03, 0.3, 3.0, 30.0]
     table = okl.sweep(

@@ -257,9 +257,6 @@ def test_output_in_frames(name):
             assert made(name).transform(FRAME).shape == plain.shape
 
 
-# ---- in pipelines ----
-
-
 def test_streams_and_learners_ignore_the_output_of_scikit_learn():
     with sklearn.config_context(transform_output="pandas"):
         learner = okl.Standardized(okl.LinearAWV()).partial_fit(X, Y)

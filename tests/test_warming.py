@@ -25,9 +25,6 @@ def played(monkeypatch):
     return found
 
 
-# ---- who is warmed up ----
-
-
 def test_every_learner_has_examples():
     for name in warming.warmable():
         made = list(warming.examples(name))
@@ -71,9 +68,6 @@ def test_rounds_are_made_up_as_the_learner_takes_them():
         assert (learner.rounds, repr(learner)) == (0, shown)
 
 
-# ---- where it is kept ----
-
-
 def test_it_warns_where_what_it_compiles_cannot_be_kept(played, monkeypatch, capsys):
     for module in ("oklnumba.protocol.warming", "oklnumba.command.parser"):
         monkeypatch.setattr(f"{module}.cache_folder", lambda: None)
@@ -84,8 +78,6 @@ def test_it_warns_where_what_it_compiles_cannot_be_kept(played, monkeypatch, cap
     assert main(["warm-up", "OGD"]) == 2
     assert "set NUMBA_CACHE_DIR" in capsys.readouterr().err
 
-
-# ---- nothing is compiled afterwards ----
 
 # All learners, with their defaults on data of each layout and dtype and with hyper-parameters of
 # each type of number; then the loops that were compiled, and those with another signature than
@@ -144,9 +136,6 @@ def test_after_it_no_learner_compiles_anything():
 def test_from_a_wheel_no_learner_compiles_anything():
     nowhere = {"NUMBA_CACHE_DIR": "/dev/null/none", "NUMBA_CACHE_LOCATOR_CLASSES": None}
     assert python(PLAY.replace("WARM", "False"), **nowhere)[0] == []
-
-
-# ---- the command ----
 
 
 def test_the_command_takes_names_and_calls(played, capsys):
