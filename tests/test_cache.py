@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import llvmlite.binding as llvm
 import numba
@@ -21,6 +22,7 @@ if COMPILED and not jit.PLAIN:
     from oklnumba.hot.primitives import cache
 
 pytestmark = needs_own_compiler
+KILLED = Mock(side_effect=KeyboardInterrupt)
 
 
 # ---- where numba keeps its cache, and the stamp it compares ----
@@ -34,10 +36,6 @@ def doubled(decorator=jit.hot):
         return 2.0 * x
 
     return double
-
-
-def killed(*_):
-    raise KeyboardInterrupt
 
 
 def hits_and_misses(function):
@@ -58,7 +56,7 @@ def test_after_an_edit_old_machine_code_is_not_loaded(empty_cache, monkeypatch):
     monkeypatch.setattr(cache, "stamp_of", lambda path: "of an edited file")
     # Numba writes the index, then the file it names: a process may be killed in between.
     with monkeypatch.context() as patch:
-        patch.setattr(caching.IndexDataCacheFile, "_save_data", killed)
+        patch.setattr(caching.IndexDataCacheFile, "_save_data", KILLED)
         with pytest.raises(KeyboardInterrupt):
             doubled()(2.0)
     again, later = doubled(), doubled()
@@ -84,7 +82,7 @@ def test_a_class_of_old_machine_code_may_be_gone(empty_cache, monkeypatch, is_ki
     monkeypatch.setattr(cache, "stamp_of", lambda path: "of an edited file")
     if is_killed:  # the new index names old machine code
         with monkeypatch.context() as patch:
-            patch.setattr(caching.IndexDataCacheFile, "_save_data", killed)
+            patch.setattr(caching.IndexDataCacheFile, "_save_data", KILLED)
             with pytest.raises(KeyboardInterrupt):
                 summed()((1.0, 2.0))
     monkeypatch.delattr(sys.modules[__name__], "Pair")
@@ -134,14 +132,9 @@ def test_damaged_files_are_compiled_again(suffix, empty_cache, caplog):
 
 
 def test_a_full_disk_and_a_limit_on_threads_cost_time_only(empty_cache, monkeypatch, caplog):
-    def fail(*_):
-        raise OSError("no space left on device")
-
-    def no_thread(self):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(caching.IndexDataCacheFile, "_save_data", fail)
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    full, no_thread = OSError("no space left on device"), RuntimeError("can't start new thread")
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_save_data", Mock(side_effect=full))
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=no_thread))
     cache._say_that_nothing_is_stored.cache_clear()
     assert [doubled()(2.0), doubled()(2.0)] == [4.0, 4.0]
     assert len(caplog.messages) == 1 and "set NUMBA_CACHE_DIR" in caplog.messages[0]

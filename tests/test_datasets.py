@@ -12,6 +12,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -378,10 +379,6 @@ def test_wrong_content_leaves_nothing(home, add, server, wrong):
     assert left_in_cache(home) == []
 
 
-def stop(*args):
-    raise KeyboardInterrupt
-
-
 FAILED = "(?s)is in none of .*/toy.txt .*failed: .*OKLNUMBA_DATA"
 TROUBLES = {
     "no such file": (OSError, FAILED),
@@ -405,7 +402,7 @@ def test_failed_download_leaves_nothing(home, add, server, monkeypatch, trouble)
     elif trouble == "no pooch":
         monkeypatch.setitem(sys.modules, "pooch", None)
     elif trouble == "stopped":
-        monkeypatch.setattr(datasets, "parse", stop)
+        monkeypatch.setattr(datasets, "parse", Mock(side_effect=KeyboardInterrupt))
     url = "http://127.0.0.1:1/" if trouble == "no server" else server.url  # nothing listens there
     add("toy", toy_spec(urls=(url + "toy.txt",)))
     error, message = TROUBLES[trouble]

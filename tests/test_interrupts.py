@@ -5,6 +5,7 @@ import multiprocessing
 import signal
 import sys
 import threading
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -84,12 +85,9 @@ def test_sigterm_ends_a_run_with_a_checkpoint(monkeypatch, tmp_path, checkpoint)
 
 
 def test_after_a_memory_error_in_a_round_the_learner_asks_for_reset(monkeypatch):
-    def fail(*shape):
-        raise MemoryError
-
     learner = okl.KernelOGD(okl.Gaussian(1.0), loss="absolute").partial_fit(X[:60], Y[:60])
     with monkeypatch.context() as patched:
-        patched.setattr(arrays, "aligned_zeros", fail)
+        patched.setattr(arrays, "aligned_zeros", Mock(side_effect=MemoryError))
         with pytest.raises(MemoryError):
             learner.partial_fit(X, Y)
     for call in (
@@ -109,12 +107,8 @@ def test_signals_of_a_program_that_embeds_python_are_left_alone(
     getsignal, error, monkeypatch, tmp_path
 ):
     """Handlers in C are None, and cannot be given back; in a thread of C none can be set."""
-
-    def fail(*_):
-        raise error
-
     monkeypatch.setattr(signal, "getsignal", getsignal or (lambda number: None))
-    monkeypatch.setattr(signal, "signal", fail)
+    monkeypatch.setattr(signal, "signal", Mock(side_effect=error))
     assert okl.run(make(okl.PKAWV), X, Y, checkpoint=tmp_path / "run.npz").finished
 
 
@@ -182,11 +176,7 @@ def test_kill_while_saving_leaves_the_old_file_or_the_new(cls, tmp_path):
 
 def test_a_run_killed_before_its_first_checkpoint_says_that_it_begins_anew(tmp_path, monkeypatch):
     path, play = tmp_path / "run.npz", okl.PKAWV._play
-
-    def fail(self, *args):
-        raise OSError("killed")
-
-    monkeypatch.setattr(okl.PKAWV, "_play", fail)
+    monkeypatch.setattr(okl.PKAWV, "_play", Mock(side_effect=OSError("killed")))
     with pytest.raises(OSError, match="killed"):
         okl.run(make(okl.PKAWV), X, Y, checkpoint=path)
     monkeypatch.setattr(okl.PKAWV, "_play", play)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -407,11 +408,7 @@ def test_a_broken_pipe_and_an_interrupt_end_without_a_traceback(monkeypatch, cap
         (BrokenPipeError, 0, ""),
         (KeyboardInterrupt, INTERRUPTED, "interrupted\n"),
     ):
-
-        def fail(error=error):
-            raise error
-
-        monkeypatch.setattr(okl.datasets, "names", fail)
+        monkeypatch.setattr(okl.datasets, "names", Mock(side_effect=error))
         assert main(["data", "list"]) == status
         assert capfd.readouterr().err == told
 

@@ -2,6 +2,7 @@
 
 import gc
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -88,13 +89,9 @@ def test_no_round_goes_on_from_a_forecast_that_was_interrupted(monkeypatch):
     rng = np.random.default_rng(2)
     X, y = rng.uniform(-1, 1, (200, 3)), rng.choice([-1.0, 1.0], 200)
     kept, other = (okl.SelfTuning(budget=8).partial_fit(X, y) for _ in range(2))
-
-    def stop(*arguments, **named):
-        raise KeyboardInterrupt
-
     kept.predict_one(X[1])
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Group, "calls", stop)
+        patched.setattr(Group, "calls", Mock(side_effect=KeyboardInterrupt))
         kept.predict_one(X[0])
     kept.learn_one(X[0], 1.0)
     other.learn_one(X[0], 1.0)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from functools import cache
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -68,15 +68,13 @@ def test_where_no_thread_can_start_all_calls_end(monkeypatch):
     other.start()
     is_busy.wait(10)
 
-    def fail(self):
-        raise RuntimeError("can't start new thread")
-
     def first():
         is_free.set()
         time.sleep(0.3)
         return 1
 
-    monkeypatch.setattr(threading.Thread, "start", fail)
+    error = RuntimeError("can't start new thread")
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=error))
     assert run_together([first, lambda: time.sleep(0.6) or 2]) == [1, 2]
     other.join(10)
 
