@@ -393,8 +393,7 @@ def test_weights_need_a_round_and_a_loss_is_that_of_the_learners():
     hinge = [okl.FOGD(), okl.FOGD(eta=1.0)]
     run = okl.run(okl.Experts(hinge, kind="hedge"), X, np.where(y > 0, 1.0, -1.0))
     assert run.loss == "hinge" and run.mistakes is not None
-    with pytest.raises(ValueError, match="weights"):
-        _ = okl.Experts(hinge, kind="hedge").weights
+    refused("weights", lambda: okl.Experts(hinge, kind="hedge").weights)
 
 
 # ---- threads ----

@@ -11,6 +11,7 @@ import time
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import oklnumba as okl
@@ -36,11 +37,8 @@ def folder(tmp_path_factory):
         "number": signal_,
         "three": np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.4, 0.4])],
     }
-    names = ["first", "second", "third", *labels]
-    lines = [",".join(names)]
-    for i in range(N):
-        lines.append(",".join([*map(repr, X[i].tolist()), *(str(v[i]) for v in labels.values())]))
-    (folder / "all.csv").write_text("\n".join(lines) + "\n")
+    frame = pd.DataFrame(X, columns=["first", "second", "third"]).assign(**labels)
+    frame.to_csv(folder / "all.csv", index=False)
     np.savez(folder / "xy.npz", X=X, y=labels["signs"])
     rows = [
         f"{y} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x))
@@ -112,48 +110,30 @@ def test_labels_tell_the_task_and_two_of_any_kind_are_the_same_run(
     assert "two classes" not in words or found == played("signs")[0]
 
 
-@pytest.mark.parametrize("label", ["signs", "number", "three"])
-def test_optional_labels_are_those_of_a_run(capsys, table, tmp_path, label):
-    names = [*INPUTS[1].split(","), label]
-    data = okl.stream(table, label=label, columns=names[:-1])
-    X, y = (np.concatenate(part) for part in zip(*data, strict=True))
-    texts = y.astype(str)
-    gaps = y.astype(object)
-    texts[::3], gaps[::3] = "", None
-    path = tmp_path / "gaps.csv"
-    rows = np.column_stack([X.astype(str), texts])
-    path.write_text("\n".join(map(",".join, [names, *rows.tolist()])) + "\n")
-    out = said(capsys, "run", str(path), "--label", label, *FAST, "--labels", "optional")
-    learner = okl.OneVsRest(okl.LinearAWV(), data.classes) if data.classes else okl.LinearAWV()
-    run = okl.run(learner, X, gaps, labels="optional")
-    labelled = int(run.labelled[-1])
-    assert f"rounds    {len(y)}, {labelled} with a label\n" in out and labelled < len(y)
-    what = f"loss      {run.mean_loss:.6g} (" if run.mistakes is None else ""
-    assert what in out and "regret" not in out
-    if run.mistakes is not None:
-        assert f"mistakes  {100 * run.mistake_rate:.4g} % ({run.mistakes.sum()})" in out
-
-
-@pytest.mark.parametrize("label, classes", [("x", False), ("yes", True), ("abc", True)])
-@pytest.mark.parametrize("gap", [slice(64, None), slice(0, 64)], ids=["last", "first"])
-def test_pieces_may_have_no_label_at_all(capsys, tmp_path, label, classes, gap):
+@pytest.mark.parametrize("label", ["x", "signs", "yes", "abc"])
+@pytest.mark.parametrize("gap", [slice(64, None), slice(0, 64), slice(0, None, 3)], ids=str)
+def test_optional_labels_are_those_of_a_run_and_pieces_may_have_none(capsys, tmp_path, label, gap):
     """Rows that come after the labels are there to be forecast; a piece of them is not a class."""
     x = np.random.default_rng(0).uniform(-1, 1, 128)
-    kinds = {
-        "x": x,
-        "yes": np.where(x > 0, "yes", "no"),
-        "abc": np.array([*"abc"])[(2 + 2 * x).astype(int) % 3],
-    }
-    y = kinds[label].astype(str).astype(object)
-    y[gap] = ""
-    path = tmp_path / "gaps.csv"
-    path.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
+    yes, abc = np.where(x > 0, "yes", "no"), np.array([*"abc"])[(2 + 2 * x).astype(int) % 3]
+    signs, kinds = np.sign(x), {"x": (x, x), "abc": (abc, abc)}
+    texts, labels = (kinds | {"signs": (signs, signs), "yes": (yes, signs)})[label]
+    texts, labels = texts.astype(object), labels.astype(object)
+    texts[gap] = labels[gap] = None
+    path, learner = tmp_path / "gaps.csv", okl.LinearAWV()
+    pd.DataFrame({"x": x, "y": texts}).to_csv(path, index=False)
     options = "run", str(path), "--label", "y", *FAST, "--labels", "optional"
     out = said(capsys, *options)
-    assert "rounds    128, 64 with a label\n" in out and ("mistakes" in out) == classes
-    if gap.start == 0:
-        out = said(capsys, *options, "--rows", "60")
-        assert "rounds    60, 0 with a label\ntime" in out
+    learner = okl.OneVsRest(learner, [*"abc"]) if label == "abc" else learner
+    run = okl.run(learner, x[:, None], labels, labels="optional")
+    wrong, there = run.mistakes, int(run.labelled[-1])
+    what = f"loss      {run.mean_loss:.6g} ("
+    if wrong is not None:
+        what = f"mistakes  {100 * run.mistake_rate:.4g} % ({wrong.sum()})"
+    assert f"rounds    128, {there} with a label\n" in out and 0 < there < 128
+    assert what in out and ("mistakes" in out) == (label != "x") and "regret" not in out
+    if gap == slice(0, 64):
+        assert "rounds    60, 0 with a label\ntime" in said(capsys, *options, "--rows", "60")
 
 
 # ---- the table and the summary ----
@@ -265,17 +245,14 @@ def test_compare_is_sorted_and_counts_right(capsys, table):
     named = [part for name in names for part in ("--learner", name)]
     out = said(capsys, "compare", table, "--label", "text", *INPUTS, *named)
     lines = out.split("rounds\n", 1)[1].splitlines()
-    assert [line.split("  ")[0] for line in lines[3:]] == [
-        "always the commonest class",
-        "the last label",
-    ]
+    always = ["always the commonest class", "the last label"]
+    assert [line.split("  ")[0] for line in lines[3:]] == always
     errors = [float(line[len(max(names, key=len)) :].split()[0]) for line in lines[:3]]
     assert errors == sorted(errors) and errors[0] < errors[2]
     alone = said(capsys, "run", table, "--label", "text", *INPUTS, *FAST)
     mistakes = re.search(r"mistakes  (\S+) %", alone)[1]
-    balanced, log_loss, auc = re.search(
-        r"balanced accuracy (\S+) %, log loss (\S+), AUC (\S+)", alone
-    ).groups()
+    found = r"balanced accuracy (\S+) %, log loss (\S+), AUC (\S+)"
+    balanced, log_loss, auc = re.search(found, alone).groups()
     mine = next(line for line in lines if line.startswith("LinearAWV "))
     assert mine.split()[1:5] == [log_loss, mistakes, balanced, auc]
     rules = re.search(r"commonest class: (\S+) %, the last label: (\S+) %", alone).groups()
@@ -512,9 +489,8 @@ def test_the_demo_says_what_its_run_says(capsys, demo_data, tmp_path):
     commonest = 100.0 - max(np.mean(data.y == 1), np.mean(data.y == -1)) * 100.0
     values = 100.0 * np.mean(run.predictions * data.y <= 0), commonest
     assert re.findall(r"([\d.]+) %", out) == [f"{value:.1f}" for value in values]
-    assert re.findall(r"\d\.\d{3}\b", out.split("regret ")[1]) == [
-        f"{value:.3f}" for value in (best, loss, loss - best, most - best)
-    ]
+    values = [f"{value:.3f}" for value in (best, loss, loss - best, most - best)]
+    assert re.findall(r"\d\.\d{3}\b", out.split("regret ")[1]) == values
     assert "600 rows" in out and f"suits     {learner.leader}:\n" in out
 
 
@@ -539,11 +515,8 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys, dem
     few += [f"{i},2026-01-02,{'ab'[i % 2]},{i},{'yn'[i % 5 % 2]}" for i in range(200)]
     for name in ("day1", "day6", "today"):
         (tmp_path / f"{name}.csv").write_text("\n".join(few))
-    (tmp_path / "points.csv").write_text(
-        "\n".join(
-            ",".join(line.split(",")[:4]) for line in (folder / "all.csv").read_text().split()
-        ).replace("text", "y", 1)
-    )
+    points = pd.read_csv(folder / "all.csv").iloc[:, :4].rename(columns={"text": "y"})
+    points.to_csv(tmp_path / "points.csv", index=False)
     for line in commands:
         words = shlex.split(line, comments=True)
         assert words[0] == "oklnumba", line
@@ -583,6 +556,5 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     how = "--label", "day", "--steps", "3", "--task", "classification"
     three = said(capsys, "run", str(path), *how, status=2)
     assert "--steps is for numbers and two classes, but there are 7" in three
-    assert "needs learner; write it as in Horizon(SelfTuning())" in said(
-        capsys, "run", *table, "--learner", "Horizon", status=2
-    )
+    alone = said(capsys, "run", *table, "--learner", "Horizon", status=2)
+    assert "needs learner; write it as in Horizon(SelfTuning())" in alone
