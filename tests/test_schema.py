@@ -109,19 +109,6 @@ def test_frames_and_rows_mean_the_same(hold, tmp_path):
     assert_allclose(model.predict(ENCODED), other.predict(ENCODED), rtol=1e-9)
 
 
-def test_values_in_any_type(tmp_path):
-    codes = pd.DataFrame({"code": [1, 2, 3] * 20, "y": [1.0, 5.0, 2.0] * 20})
-    model = make()
-    okl.run(model, okl.stream(written(codes, tmp_path / "a.parquet"), label="y", encode=["code"]))
-    expected = model.predict(np.eye(3))
-    for kind in (float, "category", str, "Int64", object):
-        assert_array_equal(model.predict(codes[["code"]].astype(kind))[:3], expected)
-    for row in ({"code": 2}, {"code": "2"}, {"code": np.int64(2)}, {"code": 2.0}):
-        assert model.predict_one(row) == expected[1]
-    (found, _), *_ = okl.stream(written(codes, tmp_path / "b.csv"), like=model)
-    assert_array_equal(found[:3], np.eye(3))
-
-
 def test_a_checkpoint_keeps_the_categories_of_a_log_that_grows(tmp_path):
     towns = np.array([f"t{k:03}" for k in RNG.permutation(100)])
     log = pd.DataFrame({"town": np.tile(towns, 3), "y": np.tile(np.arange(100.0), 3)})
@@ -134,17 +121,6 @@ def test_a_checkpoint_keeps_the_categories_of_a_log_that_grows(tmp_path):
     run = okl.run(again, okl.stream(path, label="y", encode=["town"]), checkpoint=file)
     assert again.schema == model.schema and run.rounds == 700
     assert np.abs(run.losses[200:300]).max() < 1.0  # each town is forecast as it was learned
-
-
-def test_one_warning_of_new_values(tmp_path):
-    model = train(tmp_path)
-    row = {"price": 0.5, "town": "Bern"}
-    with other_town():
-        model.predict_one(row)
-    with warnings.catch_warnings(action="error"):
-        assert model.predict_one(row) == model.predict_one([0.5, 0, 0, 0])
-        model.learn_one(row | {"town": None}, 1.0)
-        model.predict(DAY6)
 
 
 def test_columns_that_are_left_out_of_the_next_file(tmp_path):

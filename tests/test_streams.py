@@ -116,21 +116,6 @@ def test_a_csv_file_without_names_as_susy_is(tmp_path):
     refused(r"SUSY.csv: the first line holds numbers.*header=False", okl.stream, path, label=0)
 
 
-def test_any_number_becomes_a_double(tmp_path):
-    table = pa.table(
-        {
-            "small": pa.array(X[:, 0], pa.float32()),
-            "whole": pa.array(np.arange(ROWS), pa.int16()),
-            "bool": pa.array(y > 0),
-            "y": pa.array(np.arange(ROWS) % 3, pa.uint8()),
-        }
-    )
-    expected = np.column_stack([X[:, 0], np.arange(ROWS), y > 0])
-    for name in ("points.parquet", "points.arrow"):
-        path, _ = written(tmp_path, name, table)
-        assert_rows(okl.stream(path, label="y"), expected, np.arange(ROWS) % 3)
-
-
 def test_whole_numbers_at_first_and_fractions_later_in_a_csv_file(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("a,y\n" + "1,2\n" * 400_000 + "0.5,0.25\n")  # beyond the part types come from
