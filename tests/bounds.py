@@ -125,16 +125,6 @@ def pkawv_certificate(s):
     return run.losses.sum() - (s.y @ s.y - b @ np.linalg.solve(A, b)), run.certificate.bound[-1]
 
 
-def proposition_2(s):
-    """The log det of Proposition 1 itself."""
-    return s.log_dets[-1], theory.log_det_bound(s.kernel, s.X, s.lam)
-
-
-def theorem_3_fixed(s):
-    """PKAWV on features that do not depend on the stream."""
-    return theorem_3(s, fixed_features(s.kernel, s.X.shape[1], s.seed))
-
-
 def theorem_3_landmarks(s):
     """PKAWV on some of the stream's own points."""
     rng = np.random.default_rng(s.seed)
@@ -289,18 +279,17 @@ def theorem_1(loss, make=okl.KONS):
     return measure
 
 
-def sketched(kernel, loss, C, alpha):
-    return okl.SketchedKONS(kernel, loss=loss, C=C, alpha=alpha, gamma=1.0)
-
-
-def without_curvature(kernel, loss, C, alpha):
-    return okl.KONS(kernel, loss=loss, C=C, alpha=alpha, schedule="sqrt")
-
-
+sketched = functools.partial(okl.SketchedKONS, gamma=1.0)
+without_curvature = functools.partial(okl.KONS, schedule="sqrt")
 BOUNDS = {
     "Proposition 1 (Kernel-AWV)": proposition_1,
-    "Proposition 2 (log det)": proposition_2,
-    "Theorem 3 (PKAWV, fixed features)": theorem_3_fixed,
+    "Proposition 2 (log det)": lambda s: (
+        s.log_dets[-1],
+        theory.log_det_bound(s.kernel, s.X, s.lam),
+    ),
+    "Theorem 3 (PKAWV, fixed features)": lambda s: theorem_3(
+        s, fixed_features(s.kernel, s.X.shape[1], s.seed)
+    ),
     "Theorem 3 (PKAWV, the stream's own points)": theorem_3_landmarks,
     "Theorem 4 (PKAWV, Taylor)": theorem_4,
     "certificate (Kernel-AWV)": kernel_certificate,

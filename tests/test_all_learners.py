@@ -8,24 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from tests.battery import (
-    CERTIFIED,
-    HARD,
-    ON_HARD_STREAMS,
-    assert_close_run,
-    assert_same_run,
-    by_hand,
-    contents,
-    every_learner,
-    every_state,
-    every_variant,
-    far_from_the_origin,
-    hard_stream,
-    make,
-    plain,
-    rounds,
-    stream,
-)
+from tests import battery
+from tests.battery import CERTIFIED, by_hand, contents, every_learner, make, plain, rounds, stream
 from tests.checks import COMPILED
 
 
@@ -43,12 +27,12 @@ def test_before_any_data_every_forecast_is_zero(cls, tmp_path):
     assert run.predictions[0] == 0.0
 
 
-@pytest.mark.parametrize(("case", "name"), ON_HARD_STREAMS)
-@far_from_the_origin
+@pytest.mark.parametrize(("case", "name"), battery.ON_HARD_STREAMS)
+@battery.far_from_the_origin
 def test_hard_streams_give_finite_forecasts_in_bulk_and_by_hand(case, name):
     n = 140 if COMPILED else 40
     learner, other = make(case), make(case)
-    X, y = hard_stream(name, learner, n)
+    X, y = battery.hard_stream(name, learner, n)
     run = okl.run(learner, X, y)
     assert run.finished and run.rounds == n == learner.rounds
     assert np.isfinite(run.predictions).all() and np.isfinite(run.losses).all()
@@ -89,7 +73,7 @@ def test_inputs_are_neither_changed_nor_kept(cls):
     assert contents(learner) == contents(twin)
 
 
-@every_state
+@battery.every_state
 def test_a_forecast_never_depends_on_its_own_or_a_later_label(case):
     n = rounds(case)
     run, _ = plain(case, n)
@@ -109,7 +93,7 @@ def test_a_forecast_never_depends_on_its_own_or_a_later_label(case):
 BY_BLOCKS = okl.KernelAWV, okl.KONS, okl.OnlineNewtonStep, okl.ExpConcaveFTRL, okl.Experts
 
 
-@every_variant
+@battery.every_variant
 def test_a_run_is_the_loop_written_by_hand(case):
     run, _ = plain(case, rounds(case))
     learner = make(case)
@@ -118,7 +102,7 @@ def test_a_run_is_the_loop_written_by_hand(case):
     assert_array_equal(sizes, run.sizes)
 
 
-@every_variant
+@battery.every_variant
 def test_run_over_chunks(case):
     n, cuts = 160, [1, 2, 70, 71, 159]
     expected, state = plain(case, n)
@@ -127,7 +111,7 @@ def test_run_over_chunks(case):
     run = okl.run(learner, zip(X, y, strict=True))
     assert run.finished and learner.rounds == n
     assert isinstance(learner, BY_BLOCKS) or contents(learner) == state
-    assert_close_run(run, expected)
+    battery.assert_close_run(run, expected)
     assert_array_equal(run.mistakes, expected.mistakes)
     assert_allclose(run.losses, expected.losses, rtol=1e-8, atol=1e-12)
 
@@ -136,7 +120,7 @@ def test_run_over_chunks(case):
 def test_the_same_seed_gives_the_same_run_and_another_seed_another_state(cls):
     run, after = plain(cls)
     again = make(cls)
-    assert_same_run(okl.run(again, *stream(again)), run)
+    battery.assert_same_run(okl.run(again, *stream(again)), run)
     assert contents(again) == after
     if "seed" in again.__signature__.parameters:
         other = make(cls, seed=12345)
@@ -146,12 +130,12 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another_state(cls):
 
 
 @pytest.mark.parametrize("case", CERTIFIED)
-@pytest.mark.parametrize("name", ["random", *HARD])
-@far_from_the_origin
+@pytest.mark.parametrize("name", ["random", *battery.HARD])
+@battery.far_from_the_origin
 def test_regret_is_below_its_bound_at_every_round(case, name):
     n = 300 if COMPILED else 60
     learner = make(case)
-    X, y = stream(learner, n, seed=3) if name == "random" else hard_stream(name, learner, n)
+    X, y = stream(learner, n, seed=3) if name == "random" else battery.hard_stream(name, learner, n)
     run = okl.run(learner, X, y)
     discount = getattr(learner, "discount", 1.0)
     sums = itertools.accumulate((y - run.predictions) ** 2, lambda s, loss: discount * s + loss)

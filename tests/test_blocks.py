@@ -7,13 +7,7 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core import inputs
-from tests.battery import (
-    assert_same_run,
-    contents,
-    every_learner,
-    far_from_the_origin,
-    make,
-)
+from tests.battery import assert_same_run, contents, every_learner, far_from_the_origin, make
 from tests.checks import peak_of, refused
 
 N, D = 300, 7

@@ -35,12 +35,8 @@ def name_process(learner, run):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=True, **how) as made, distributed.Client(made):
         yield
 
 
@@ -80,6 +76,5 @@ def test_a_cluster_gives_the_table_of_one_process(cluster):
     assert os.getpid() not in set(there["process"])
     for name in ("mean_loss", "mistakes", "regret", "size", "total_loss"):
         np.testing.assert_array_equal(np.array(there[name], float), np.array(here[name], float))
-    np.testing.assert_allclose(
-        np.array(sizes_there["regret"], float), np.array(sizes_here["regret"], float), rtol=1e-9
-    )
+    there, here = (np.array(one["regret"], float) for one in (sizes_there, sizes_here))
+    np.testing.assert_allclose(there, here, rtol=1e-9)

@@ -13,17 +13,8 @@ from oklnumba import losses, theory
 from oklnumba.components import features
 from oklnumba.core import guard
 from oklnumba.core.arrays import aligned_zeros
-from oklnumba.hot.experts import (
-    AGGREGATING,
-    PEAK,
-    POTENTIAL,
-    TALLY,
-    Aggregates,
-    Aggregation,
-    ExpertsState,
-    expert_forecast,
-    experts_rounds,
-)
+from oklnumba.hot import experts as loops
+from oklnumba.hot.experts import AGGREGATING, PEAK, POTENTIAL, expert_forecast
 from oklnumba.hot.primitives.features import taylor_block
 from oklnumba.hot.primitives.jit import DONE
 from oklnumba.learners import experts
@@ -91,11 +82,11 @@ def test_mlpoly_is_that_of_the_definition(loss):
 def aggregated(F, y, B, kind, loss="squared", share=0.0):
     """Return the aggregate's forecasts of given experts."""
     B = experts.loops.LEARNED if B is None else float(B)
-    rule = Aggregation(experts.KINDS[kind], losses.get(loss).code, B, share)
+    rule = loops.Aggregation(experts.KINDS[kind], losses.get(loss).code, B, share)
     totals, squares, weights = (aligned_zeros(F.shape[1]) for _ in range(3))
-    out = Aggregates(np.empty(len(y)), np.empty(len(y)))
-    state = ExpertsState(totals, squares, np.zeros(TALLY))
-    assert experts_rounds(F, y, True, rule, 0, state, weights, out) == (len(y), DONE)
+    out = loops.Aggregates(np.empty(len(y)), np.empty(len(y)))
+    state = loops.ExpertsState(totals, squares, np.zeros(loops.TALLY))
+    assert loops.experts_rounds(F, y, True, rule, 0, state, weights, out) == (len(y), DONE)
     return out.forecasts
 
 

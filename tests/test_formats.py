@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import decimal
-import gzip
 import re
 import time
 import warnings
@@ -47,14 +46,6 @@ def hold(rows):
     return frame.astype(TYPES).assign(x=np.arange(len(frame)) / 4, y=np.arange(len(frame)) % 3.0)
 
 
-def write_gz(frame, path):
-    path.write_bytes(gzip.compress(frame.to_csv(index=False).encode()))
-
-
-def write_arrow_csv(frame, path):
-    pyarrow.csv.write_csv(pa.Table.from_pandas(frame.astype({"group": str})), path)
-
-
 def write_folder(frame, path):
     path.mkdir(exist_ok=True)
     half = len(frame) // 2
@@ -66,9 +57,11 @@ def write_folder(frame, path):
 
 FILES = {
     "pandas.csv": lambda frame, path: frame.to_csv(path, index=False),
-    "arrow.csv": write_arrow_csv,
+    "arrow.csv": lambda frame, path: pyarrow.csv.write_csv(
+        pa.Table.from_pandas(frame.astype({"group": str})), path
+    ),
     "polars.csv": lambda frame, path: pl.from_pandas(frame).write_csv(path),
-    "packed.csv.gz": write_gz,
+    "packed.csv.gz": lambda frame, path: frame.to_csv(path, index=False),
     "table.parquet": lambda frame, path: frame.to_parquet(path),
     "table.feather": lambda frame, path: pyarrow.feather.write_feather(frame, path),
     "folder": write_folder,

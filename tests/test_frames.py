@@ -23,15 +23,12 @@ from tests.checks import refused
 PATH = Path(tempfile.mkdtemp()) / "mapped.npy"
 NAMES = ["length", "width", "colour"]
 N = 150
+make = partial(okl.PKAWV, okl.TaylorFeatures(2))
 RNG = np.random.default_rng(0)
 QUARTERS = RNG.integers(-8, 9, (N, 3)) / 8.0  # exact in every float type
 COUNTS = RNG.integers(0, 4, (N, 3)).astype(float)  # exact in every number type
 BITS = RNG.integers(0, 2, (N, 3)).astype(float)
 SIGNS = np.where(QUARTERS[:, 0] * QUARTERS[:, 1] > 0.1, 1.0, -1.0)
-
-
-def make():
-    return okl.PKAWV(okl.TaylorFeatures(2))
 
 
 def contents(learner):

@@ -1,5 +1,7 @@
 """PKAWV whose degree grows: after a growth it is PKAWV of the larger degree from the start."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,10 +15,7 @@ from tests.streams import smooth
 
 SIGMA = 0.9
 CENTER = [0.1, -0.2]
-
-
-def features(degree):
-    return okl.TaylorFeatures(degree, sigma=SIGMA, center=CENTER)
+features = partial(okl.TaylorFeatures, sigma=SIGMA, center=CENTER)
 
 
 def grown(**params):

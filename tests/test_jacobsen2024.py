@@ -16,18 +16,12 @@ def moving(kind, n=240, r=3):
     """Return features and the comparators w_t from which the labels come."""
     rng = np.random.default_rng(11)
     Z, t = rng.uniform(-1, 1, (n, r)), np.arange(n)[:, None]
-    w = np.ones((n, r))
-    if kind == "abrupt":
-        w = np.where(t // 60 % 2 == 0, 1.0, -1.0) * w
-    if kind == "slow":
-        w = np.cos(2 * np.pi * t / n + np.arange(r))
-    if kind == "sorted":
-        Z = Z[np.argsort(Z[:, 0])]
-    if kind == "repeated":
-        Z = Z[rng.integers(0, 4, n)]
     if kind == "silent":
         Z[20:200, 1:] = 0.0
-    return Z, w
+    orders = {"sorted": np.argsort(Z[:, 0]), "repeated": rng.integers(0, 4, n)}
+    abrupt, slow = np.where(t // 60 % 2 == 0, 1.0, -1.0), np.cos(2 * np.pi * t / n + np.arange(r))
+    w = np.ones((n, r)) * {"abrupt": abrupt, "slow": slow}.get(kind, 1.0)
+    return Z[orders.get(kind, np.arange(n))], w
 
 
 def comparators(Z, y, w):

@@ -8,15 +8,8 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import theory
-from tests.bounds import (
-    KINDS,
-    STREAMS,
-    greedy_stream,
-    largest_gap,
-    proposition_1,
-    theorem_3,
-    tightest,
-)
+from tests import bounds
+from tests.bounds import KINDS, STREAMS, greedy_stream, largest_gap, proposition_1, theorem_3
 from tests.checks import COMPILED, one_by_one, refused
 from tests.reference import naive
 from tests.streams import KERNEL, K, X, Y, inputs
@@ -194,7 +187,7 @@ def test_pkawv_has_the_better_rate_below_root_two_minus_one(gamma, better):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_algorithm_exceeds_its_bound(kind):
-    tested, ratios = tightest(kind, STREAMS)
+    tested, ratios = bounds.tightest(kind, STREAMS)
     if COMPILED:
         assert all(count >= STREAMS // 10 for count in tested.values()), tested
         for name, (_, last) in ratios.items():  # the streams are hard: half of it is exceeded

@@ -5,20 +5,10 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import clone
+from tests import streams
 from tests.checks import COMPILED, one_by_one, refused
 from tests.reference import naive
-from tests.streams import (
-    NAMES,
-    SCHEDULED,
-    SETTINGS,
-    SPACES,
-    assert_happened,
-    draws,
-    explicit,
-    newton_stream,
-    sequence,
-    step,
-)
+from tests.streams import SETTINGS, SPACES, assert_happened, draws, explicit, newton_stream, step
 
 FLAT = ("hinge", "squared_hinge", "epsilon_insensitive")
 
@@ -47,7 +37,7 @@ def assert_equals(learner, run, steps, loss):
     )
 
 
-@pytest.mark.parametrize(("schedule", *NAMES), SCHEDULED)
+@pytest.mark.parametrize(("schedule", *streams.NAMES), streams.SCHEDULED)
 @pytest.mark.parametrize(("space", "alpha"), [("linear", 0.1), ("polynomial", 1e-3)])
 def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, must_happen, alpha):
     kernel, features = SPACES[space]
@@ -56,8 +46,8 @@ def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, mus
     learner = okl.KONS(kernel, **params)
     run = okl.run(learner, X, y)
     single = one_by_one(okl.KONS(kernel, **params), X, y)
-    np.testing.assert_allclose(single, run.predictions, rtol=0, atol=1e-9)
-    eta = eta if schedule == "constant" else sequence(loss, C, eta, len(X))
+    assert_allclose(single, run.predictions, rtol=0, atol=1e-9)
+    eta = eta if schedule == "constant" else streams.sequence(loss, C, eta, len(X))
     steps = explicit(features, X, y, loss, C, alpha, eta)
     assert_equals(learner, run, steps, loss)
     assert_happened(steps, must_happen)
@@ -88,7 +78,7 @@ def test_after_a_small_newton_decrement_nothing_is_learned(make, loss, C, schedu
     y = C * rng.uniform(-1, 1, n) if loss == "squared" else rng.choice([-1.0, 1.0], n)
     params = {"loss": loss, "C": C, "alpha": 0.1, "schedule": schedule}
     params |= {} if make is okl.KONS else {"gamma": 0.3, "beta": 0.1, "seed": 5}
-    eta = sequence(loss, C, None, n) if schedule == "sqrt" else step(loss, C, None)
+    eta = streams.sequence(loss, C, None, n) if schedule == "sqrt" else step(loss, C, None)
     coins = draws([5, 0], n), draws([5, 1], n)
 
     def expected(stop):

@@ -8,18 +8,11 @@ import pytest
 import scipy.linalg
 
 from oklnumba.hot.primitives import linalg
+from oklnumba.hot.primitives import rows as loops
 from oklnumba.hot.primitives.dictionary import JoiningRule, kors_probability
 from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos
 from oklnumba.hot.primitives.features import fourier_block
-from oklnumba.hot.primitives.rows import (
-    LAPLACIAN,
-    LINEAR,
-    distance_block,
-    kernel_block,
-    kernel_diags,
-    kernel_row,
-    sign_sums,
-)
+from oklnumba.hot.primitives.rows import LAPLACIAN, LINEAR, distance_block, kernel_row
 from tests.checks import COMPILED, SIZES, poisoned, untouched, with_poison
 from tests.reference import naive
 from tests.streams import KERNELS
@@ -36,13 +29,13 @@ def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
         atoms = poisoned(d, cap)
         atoms[:, :m] = Z.T
         rows = poisoned(len(X), cap)
-        kernel_block(coded, X, atoms, m, rows)
+        loops.kernel_block(coded, X, atoms, m, rows)
         assert untouched(rows[:, m:])
         expected = k(X, Z)
         assert np.isfinite(rows[:, :m]).all()
         np.testing.assert_allclose(rows[:, :m], expected, rtol=1e-13, atol=1e-13)
         diag = poisoned(len(X))
-        kernel_diags(coded, X, diag)
+        loops.kernel_diags(coded, X, diag)
         np.testing.assert_allclose(diag, np.diag(k(X, X)), rtol=1e-13)
 
 
@@ -52,7 +45,7 @@ def test_sums_of_signs_follow_their_formula():
     for d, m in itertools.product((1, 3), SIZES):
         X, Z = rng.integers(0, 4, (5, d)).astype(float), rng.integers(0, 4, (m, d)).astype(float)
         W, out = rng.standard_normal((5, m)), poisoned(5, d)
-        sign_sums(X, np.ascontiguousarray(Z.T), W, out)
+        loops.sign_sums(X, np.ascontiguousarray(Z.T), W, out)
         expected = np.einsum("tj,tji->ti", W, np.sign(X[:, None] - Z))
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
 

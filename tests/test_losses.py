@@ -7,15 +7,8 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses
-from oklnumba.hot.primitives.losses import (
-    ABSOLUTE,
-    HINGE,
-    LOGISTIC,
-    SQUARED_HINGE,
-    loss_derivative,
-    loss_value,
-    loss_values,
-)
+from oklnumba.hot.primitives import losses as loops
+from oklnumba.hot.primitives.losses import loss_derivative, loss_value, loss_values
 from tests.reference import naive
 
 EVERY = [*losses.LOSSES.values(), losses.get("quantile(0.9)")]
@@ -80,11 +73,11 @@ def test_lipschitz_is_the_largest_slope(loss, C):
 
 
 def test_loss_derivative_is_zero_at_a_kink():
-    assert loss_derivative(ABSOLUTE, 0.3, 0.3) == 0.0
+    assert loss_derivative(loops.ABSOLUTE, 0.3, 0.3) == 0.0
     for y in (-1.0, 1.0):
-        assert loss_derivative(HINGE, y, y) == 0.0
-        assert loss_derivative(HINGE, y * np.nextafter(1.0, 0.0), y) == -y
-        assert loss_derivative(SQUARED_HINGE, y, y) == 0.0
+        assert loss_derivative(loops.HINGE, y, y) == 0.0
+        assert loss_derivative(loops.HINGE, y * np.nextafter(1.0, 0.0), y) == -y
+        assert loss_derivative(loops.SQUARED_HINGE, y, y) == 0.0
 
 
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
@@ -109,8 +102,8 @@ def test_logistic_loss_far_out(margin):
     value, slope = loss_value, loss_derivative
     with np.errstate(under="ignore"):
         tail = math.log1p(math.exp(-margin))
-        assert value(LOGISTIC, margin, 1.0) == pytest.approx(tail, rel=1e-14)
-        assert value(LOGISTIC, margin, -1.0) == pytest.approx(margin + tail, rel=1e-14)
+        assert value(loops.LOGISTIC, margin, 1.0) == pytest.approx(tail, rel=1e-14)
+        assert value(loops.LOGISTIC, margin, -1.0) == pytest.approx(margin + tail, rel=1e-14)
         share = math.exp(-margin) / (1 + math.exp(-margin))
-        assert slope(LOGISTIC, margin, 1.0) == pytest.approx(-share, rel=1e-14)
-        assert slope(LOGISTIC, margin, -1.0) == pytest.approx(1 - share, rel=1e-14)
+        assert slope(loops.LOGISTIC, margin, 1.0) == pytest.approx(-share, rel=1e-14)
+        assert slope(loops.LOGISTIC, margin, -1.0) == pytest.approx(1 - share, rel=1e-14)

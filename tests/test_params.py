@@ -10,15 +10,8 @@ from sklearn.base import clone
 
 import oklnumba as okl
 from oklnumba.core.params import Params
-from tests.battery import (
-    assert_same_run,
-    contents,
-    every_learner,
-    every_variant,
-    make,
-    plain,
-    stream,
-)
+from tests import battery
+from tests.battery import assert_same_run, contents, every_learner, every_variant, make, stream
 from tests.checks import refused
 
 
@@ -31,7 +24,7 @@ def test_clone_has_the_hyper_parameters_and_no_data(cls):
     assert type(twin) is cls and repr(twin) == repr(learner)
     assert (twin.rounds, twin.size, twin.predict_one(X[0])) == (0, 0, 0.0)
     assert contents(twin) == contents(make(cls))
-    assert_same_run(okl.run(twin, X, y), plain(cls, 90)[0])
+    assert_same_run(okl.run(twin, X, y), battery.plain(cls, 90)[0])
     assert learner.rounds == 90
 
 

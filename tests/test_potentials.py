@@ -7,13 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.components.potentials import (
-    check_simplex,
-    dual_exponent,
-    euclidean,
-    negative_entropy,
-    squared_p_norm,
-)
+from oklnumba.components import potentials
+from oklnumba.components.potentials import dual_exponent, euclidean, negative_entropy
 from oklnumba.experiments.games import LeastSquares, Portfolio, play
 from tests.checks import COMPILED, refused
 from tests.reference import naive_linear
@@ -22,8 +17,8 @@ from tests.streams import D, game_gradients, linear_stream, played
 LEARNERS = {  # whose points the mirror maps are
     euclidean(0.7): okl.OGD(0.7),
     euclidean(2.0, radius=1.5): okl.LazyOGD(2.0, radius=1.5),
-    squared_p_norm(0.5, 1.3): okl.PNorm(0.5, p=1.3),
-    squared_p_norm(1.0, 2.0): okl.PNorm(1.0, p=2.0),
+    potentials.squared_p_norm(0.5, 1.3): okl.PNorm(0.5, p=1.3),
+    potentials.squared_p_norm(1.0, 2.0): okl.PNorm(1.0, p=2.0),
     negative_entropy(0.8): okl.Hedge(0.8),
     negative_entropy(0.3, scale=4.0): okl.Hedge(0.3, scale=4.0),
 }
@@ -74,7 +69,7 @@ def test_points_outside_the_domain_are_refused():
     for bad, why in (([0.5, 0.6], "sums to 1.1"), ([-0.1, 1.1], "-0.1 at column 0"),
                      ([np.nan, 1.0], "nan"), ([[0.5, 0.5]], "shape")):  # fmt: skip
         calls = [entropy.value, lambda w: game.loss(0, w), game.losses,
-                 lambda w: game.gradient(0, w), check_simplex]  # fmt: skip
+                 lambda w: game.gradient(0, w), potentials.check_simplex]  # fmt: skip
         for call in calls:
             refused(why, call, bad)
     for call, why in [
@@ -82,7 +77,7 @@ def test_points_outside_the_domain_are_refused():
         (lambda: Portfolio([[1.0, 0.0]]), "relatives must be numbers > 0"),
         (lambda: game.wealth([[0.5, 0.5, 0.0]]), "points"),
         (lambda: euclidean(eta=0.0), "eta must be"),
-        (lambda: squared_p_norm(1.0, 1.0), "p must be"),
+        (lambda: potentials.squared_p_norm(1.0, 1.0), "p must be"),
         (lambda: negative_entropy(scale=-1.0), "scale must be"),
         (lambda: dual_exponent(0.5), "p must be"),
     ]:

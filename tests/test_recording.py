@@ -12,18 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.protocol import recording
-from tests.battery import (
-    LEARNERS,
-    N,
-    assert_same_run,
-    contents,
-    every_learner,
-    in_pieces,
-    make,
-    plain,
-    proofs,
-    stream,
-)
+from tests import battery
+from tests.battery import LEARNERS, N, assert_same_run, contents, in_pieces, make, plain, stream
 from tests.checks import refused
 
 
@@ -50,7 +40,7 @@ def assert_rounds_of(run, whole, record):
     else:
         assert run.mistake_sums is None and run.mistake_rate is None
     if whole.certificate is not None:
-        for name, values in proofs(whole.certificate).items():
+        for name, values in battery.proofs(whole.certificate).items():
             assert_array_equal(getattr(run.certificate, name), values[at], err_msg=name)
     assert run.mean_loss == pytest.approx(whole.mean_loss, rel=1e-13)
     settled = whole.losses[32:].mean()
@@ -180,7 +170,7 @@ def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
     refused("resume", lambda: okl.run(make(okl.PKAWV), X, y, resume=True))
 
 
-@every_learner
+@battery.every_learner
 def test_what_a_run_records(cls):
     run, _ = plain(cls)
     learner = make(cls)
@@ -205,7 +195,7 @@ def test_what_a_run_records(cls):
     assert_allclose(other.losses, abs(y - run.predictions), rtol=1e-14)
 
 
-@every_learner
+@battery.every_learner
 def test_frame_of_a_run(cls):
     run, _ = plain(cls)
     frame = run.to_frame()

@@ -10,23 +10,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from tests.battery import (
-    BAD_ARRAYS,
-    BAD_X,
-    LEARNERS,
-    WIDTHS,
-    assert_same_run,
-    bad_values,
-    contents,
-    domain,
-    every_learner,
-    every_member,
-    far_from_the_origin,
-    make,
-    plain,
-    stream,
-    with_value,
-)
+from tests import battery
+from tests.battery import BAD_ARRAYS, BAD_X, LEARNERS, assert_same_run, contents, make, stream
 from tests.checks import COMPILED, refused
 
 # ---- bad input ----
@@ -58,9 +43,9 @@ CALLS = {
 
 def bad_calls(learner, X, y, with_widths):
     """Yield what is wrong, the argument that the message must name, and the call."""
-    widths = WIDTHS if with_widths else {}
+    widths = battery.WIDTHS if with_widths else {}
     signs = OUTSIDE if learner._loss().classes else []
-    bad_y = BAD_Y | {f"label {value}": with_value(value) for value in signs}
+    bad_y = BAD_Y | {f"label {value}": battery.with_value(value) for value in signs}
     for call, play in CALLS.items():
         for name, bad in (BAD_X | widths).items():
             if (call, name) in EMPTY:
@@ -116,7 +101,7 @@ def test_bad_input_is_refused_by_every_call_and_changes_nothing(cls, rounds):
     assert contents(learner) == contents(twin)
 
 
-@every_learner
+@battery.every_learner
 def test_a_bad_pair_ends_a_stream_after_the_good_ones(cls):
     twin = make(cls)
     X, y = stream(twin, 90)
@@ -141,7 +126,10 @@ def hyper_parameters(positive=False):
     for cls in LEARNERS:
         learner = make(cls)
         for name in learner.get_params():
-            if not positive or domain(*part_of(learner, name))[1].get("interval") == "(0, inf)":
+            if (
+                not positive
+                or battery.domain(*part_of(learner, name))[1].get("interval") == "(0, inf)"
+            ):
                 yield pytest.param(cls, name, id=f"{cls.__name__}-{name}")
 
 
@@ -152,7 +140,7 @@ def test_a_hyper_parameter_out_of_range_is_refused_wherever_it_is_given(cls, nam
     part, last = part_of(learner, name)
     params, own, problems = learner.get_params(), part.get_params(deep=False), []
     attributes = set(vars(learner))
-    for bad in bad_values(part, last):
+    for bad in battery.bad_values(part, last):
         ways = {
             "constructor": lambda b=bad: type(part)(**(own | {last: b})),
             "set_params": lambda b=bad: learner.set_params(**{name: b}),
@@ -167,7 +155,7 @@ def test_a_hyper_parameter_out_of_range_is_refused_wherever_it_is_given(cls, nam
         assert set(vars(learner)) - {"_first_labels", "_schema"} == attributes  # no state
         setattr(part, last, params[name])
     assert not problems, "\n".join(problems)
-    assert_same_run(okl.run(learner, X, y), plain(cls, 90)[0])
+    assert_same_run(okl.run(learner, X, y), battery.plain(cls, 90)[0])
 
 
 BY_STEP = okl.OGD()
@@ -223,7 +211,7 @@ def test_values_that_do_not_go_together_are_refused(cls, params, message):
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
 @pytest.mark.parametrize("value", [1e-300, 1e300])
 @pytest.mark.parametrize("cls, name", list(hyper_parameters(positive=True)))
-@far_from_the_origin
+@battery.far_from_the_origin
 @pytest.mark.filterwarnings("ignore:alpha=.* no point reaches")
 def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
     learner = make(cls)
@@ -238,9 +226,9 @@ def test_extreme_hyper_parameters_work_or_say_what_to_change(cls, name, value):
 
 
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
-@every_member  # Horizon forecasts rounds later
+@battery.every_member  # Horizon forecasts rounds later
 @pytest.mark.parametrize("size", [1e100, 1e308])
-@far_from_the_origin
+@battery.far_from_the_origin
 def test_an_overflow_is_an_error_that_names_the_round_and_stays_until_reset(cls, size, tmp_path):
     learner = make(cls)
     params = learner.__signature__.parameters

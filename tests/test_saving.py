@@ -13,21 +13,8 @@ from numpy.testing import assert_array_equal
 import oklnumba as okl
 from oklnumba.core.params import Params
 from oklnumba.protocol import run as protocol
-from tests.battery import (
-    LEARNERS,
-    STATES,
-    N,
-    assert_close_run,
-    assert_same_run,
-    contents,
-    every_learner,
-    every_state,
-    make,
-    plain,
-    rounds,
-    saved,
-    stream,
-)
+from tests import battery
+from tests.battery import N, assert_same_run, contents, every_learner, make, plain, rounds, stream
 from tests.checks import COMPILED, arrays, refused
 
 T = 300 if COMPILED else 70  # rounds before a learner is copied
@@ -35,8 +22,8 @@ T = 300 if COMPILED else 70  # rounds before a learner is copied
 
 @pytest.mark.parametrize(
     ("case", "t"),
-    [(cls, 0) for cls in LEARNERS]
-    + [pytest.param(*one.values, T, id=one.id, marks=one.marks) for one in STATES],
+    [(cls, 0) for cls in battery.LEARNERS]
+    + [pytest.param(*one.values, T, id=one.id, marks=one.marks) for one in battery.STATES],
 )
 def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
     learner = make(case)
@@ -62,7 +49,7 @@ def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
         assert_array_equal(other.predict(X), expected[0])
         assert contents(other) == expected[1]
         other.learn_one(X[0], y[0])
-    assert saved(copies[0], tmp_path / "a") == saved(copies[1], tmp_path / "b")
+    assert battery.saved(copies[0], tmp_path / "a") == battery.saved(copies[1], tmp_path / "b")
 
 
 def with_numpy(value):
@@ -139,13 +126,13 @@ def test_arguments_of_runs_and_tables_of_numpy_are_saved(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:the run of .* was stopped before its first checkpoint")
-@every_state
+@battery.every_state
 def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeypatch):
     whole, n = make(case), rounds(case)
     X, y = stream(whole, n)
     every = 2 * n // 3
     expected = okl.run(whole, X, y, checkpoint=tmp_path / "whole.npz", every=every)
-    assert_close_run(expected, plain(case, n)[0])
+    battery.assert_close_run(expected, plain(case, n)[0])
     cls, path, calls, interruptions = type(whole), tmp_path / "run.npz", [], 0
     play = cls._play
 
@@ -247,7 +234,7 @@ def test_a_failed_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
     assert path.read_bytes() == old and list(tmp_path.iterdir()) == [path]
 
 
-@every_state
+@battery.every_state
 def test_reset_goes_back_to_no_data(case):
     learner = make(case)
     X, y = stream(learner, rounds(case))

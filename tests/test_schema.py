@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -46,16 +47,13 @@ WRITERS = {
 }
 FRAMES = {"pandas": lambda f: f, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
 every_format = pytest.mark.parametrize("kind", WRITERS)
+make = partial(okl.LinearRidge, lam=0.01)
 every_frame = pytest.mark.parametrize("hold", FRAMES.values(), ids=FRAMES)
 
 
 def written(frame, path):
     WRITERS[path.suffix[1:]](frame, path)
     return path
-
-
-def make():
-    return okl.LinearRidge(lam=0.01)
 
 
 def train(tmp_path, kind="csv"):

@@ -35,22 +35,20 @@ def stream(name="plain", n=N, seed=0):
     X = rng.standard_normal((n, 3)) * [1.0, 100.0, 0.01] + [0.0, 1e4, 5.0]
     if name == "sorted":
         X = X[np.argsort(X[:, 0])]
-    if name == "repeated":
-        X = X[rng.integers(0, 20, n)]
-    if name == "clustered":
-        X = X[rng.integers(0, 6, n)] + 1e-3 * rng.standard_normal((n, 3))
+    if name in ("repeated", "clustered"):
+        X = X[rng.integers(0, 20 if name == "repeated" else 6, n)]
+        X += (name == "clustered") * 1e-3 * rng.standard_normal((n, 3))
     if name == "lagged":
         s = np.sin(0.3 * np.arange(n + 2)) + 0.05 * rng.standard_normal(n + 2)
         X = np.stack([s[i : n + i] for i in range(3)], axis=1)
-    y = 3.0 * np.sin(2.0 * X[:, 0]) + 7.0 + 0.1 * rng.standard_normal(n)
-    if name == "signs":
-        y = np.sign(y - 7.0)
-    if name == "signs in blocks":
-        y = np.where(np.arange(n) // 130 % 2, 1.0, -1.0)
+    y, t = 3.0 * np.sin(2.0 * X[:, 0]) + 7.0 + 0.1 * rng.standard_normal(n), np.arange(n)
+    turns = {"signs in blocks": 130, "adversarial": 3}
+    if name == "signs" or name in turns:
+        y = np.where(t // turns[name] % 2, 1.0, -1.0) if name in turns else np.sign(y - 7.0)
     if name == "drift":
         y[n // 2 :] *= -5.0
     if name == "growing labels":
-        y *= np.exp(np.arange(n) / 50.0)
+        y *= np.exp(t / 50.0)
     if name == "outliers":
         X[[3, 40, 300], [0, 1, 2]] = 1e9, -1e5, 1e3
         y[[5, 20, 21, 100, 101, n - 40]] = 1e6, -1e4, 1e100, 500.0, 1e5, -1e3
@@ -61,9 +59,7 @@ def stream(name="plain", n=N, seed=0):
         y[:] = 7.0
         y[250] = -1e6
     if name == "rain":
-        y = np.where((rng.random(n) < 0.05) | (np.arange(n) == 0), y**2, 0.0)
-    if name == "adversarial":
-        y = np.where(np.arange(n) // 3 % 2, 1.0, -1.0)
+        y = np.where((rng.random(n) < 0.05) | (t == 0), y**2, 0.0)
     return X, y
 
 

@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -37,24 +38,9 @@ def data(player, n):
 
 def side_by_side(call):
     """Make a call in eight threads, which start together; return what each returned."""
-    gate, found, errors = threading.Barrier(THREADS), [None] * THREADS, []
-
-    def work(i):
-        gate.wait()
-        try:
-            found[i] = call(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(timeout=300)
-    assert not any(one.is_alive() for one in threads)
-    if errors:
-        raise errors[0]
-    return found
+    gate, pool = threading.Barrier(THREADS), ThreadPoolExecutor(THREADS)
+    calls = [pool.submit(lambda i=i: (gate.wait(), call(i))[1]) for i in range(THREADS)]
+    return [one.result(timeout=300) for one in calls]
 
 
 def note_blocks(one):

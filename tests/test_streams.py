@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,11 +27,8 @@ ROWS = 1200
 RNG = np.random.default_rng(0)
 X = RNG.integers(-1023, 1024, (ROWS, 3)) / 1024  # exact in LIBSVM's text too
 y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+learner = partial(okl.PKAWV, okl.TaylorFeatures(2))
 TABLE = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
-
-
-def learner():
-    return okl.PKAWV(okl.TaylorFeatures(2))
 
 
 def write_libsvm(table, path):

@@ -1,7 +1,6 @@
 """Calls side by side: all are made, once, errors in order, no deadlock, safe after a fork."""
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -12,7 +11,7 @@ import pytest
 
 from oklnumba.core import guard
 from oklnumba.core.guard import find_blas, one_blas_thread, run_together
-from tests.checks import in_child, refused
+from tests.checks import in_child, python, refused
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -115,10 +114,9 @@ from oklnumba.core.guard import one_blas_thread
 from threadpoolctl import threadpool_info
 with one_blas_thread:
     import scipy.linalg
-    print(*(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"))
+    print([one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == {"1"}
+    assert set(python(code)) == {1}
 
 
 def count_blas_threads():
@@ -160,8 +158,7 @@ def play():
 guard.run_together([int, int])
 threading.Thread(target=play).start()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("[0, 1, 2]\n", "")
+    assert python(code) == [0, 1, 2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

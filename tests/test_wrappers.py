@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from tests.battery import (
-    CASES,
-    MEMBERS,
-    Variant,
-    assert_same_proofs,
-    assert_same_run,
-    every_member,
-    in_pieces,
-    labels,
-    make,
-)
+from tests import battery
+from tests.battery import CASES, MEMBERS, assert_same_proofs, assert_same_run, every_member, make
 from tests.checks import arrays, refused
 from tests.reference import naive
 
@@ -65,12 +56,14 @@ def several(learner, n=120, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, 2))
     Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(3 * X[:, 0]), rng.uniform(-1, 1, n)])
-    return X, labels(learner, Y)
+    return X, battery.labels(learner, Y)
 
 
 # Wrappers around a learner that plays all outputs on one state; those of CASES have others within.
 AROUND = [
-    pytest.param(Variant(cls, "learner", okl.LinearRidge()), id=f"{cls.__name__}-LinearRidge")
+    pytest.param(
+        battery.Variant(cls, "learner", okl.LinearRidge()), id=f"{cls.__name__}-LinearRidge"
+    )
     for cls in MEMBERS
     if "learner" in make(cls).get_params(deep=False)
 ]
@@ -180,7 +173,7 @@ def test_a_run_that_broke_off_goes_on_bit_for_bit(name, tmp_path):
     expected = okl.run(whole, X, y)
 
     with pytest.raises(OSError, match="broke off"):
-        okl.run(player(name), in_pieces(X, y, 130, 130), checkpoint=path, every=64)
+        okl.run(player(name), battery.in_pieces(X, y, 130, 130), checkpoint=path, every=64)
     stopped = okl.run(player(name), X, y, checkpoint=tmp_path / "clock.npz", time_limit=1e-9)
     assert not stopped.finished and 0 < stopped.rounds < 200
     for file in (path, tmp_path / "clock.npz"):
