@@ -64,9 +64,8 @@ def test_each_round_is_about_the_worst_there_is(name, comparator):
 def test_the_single_search_is_scipys_from_the_definition(name, comparator):
     """As the authors' code does it: everything solved anew for each candidate, SciPy's defaults."""
     n, d, lam = min(N, 10), 3, 0.7
-    game = adversary.greedy(
-        LEARNERS[name](), KERNEL, n, d, lam, seed=2, comparator=comparator, search="single"
-    )
+    how = {"seed": 2, "comparator": comparator, "search": "single"}
+    game = adversary.greedy(LEARNERS[name](), KERNEL, n, d, lam, **how)
     rng, twin = np.random.default_rng(2), LEARNERS[name]()
     X, y, forecasts = np.empty((0, d)), np.empty(0), np.empty(0)
 

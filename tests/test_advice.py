@@ -10,11 +10,8 @@ import oklnumba as okl
 from oklnumba.protocol import run
 from tests.battery import LEARNERS, make, stream
 
-WITH_KERNELS = [
-    cls
-    for cls in LEARNERS
-    if {"kernel", "kernels", "features", "learners"} & set(make(cls).__signature__.parameters)
-]
+PARTS = {"kernel", "kernels", "features", "learners"}
+WITH_KERNELS = [cls for cls in LEARNERS if PARTS & set(make(cls).__signature__.parameters)]
 REGRESSION = [cls for cls in LEARNERS if not make(cls)._loss().classes]
 
 

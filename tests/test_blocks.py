@@ -24,9 +24,8 @@ def labels(learner):
 
 def wide_indices(a):
     rows = sp.csr_array(a)
-    return sp.csr_array(
-        (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)), shape=rows.shape
-    )
+    places = (one.astype(np.int64) for one in (rows.indices, rows.indptr))
+    return sp.csr_array((rows.data, *places), shape=rows.shape)
 
 
 def doubled(a):

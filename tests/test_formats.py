@@ -49,9 +49,8 @@ def hold(rows):
 def write_folder(frame, path):
     path.mkdir(exist_ok=True)
     half = len(frame) // 2
-    hold(frame[:half][[*VALUES]].to_dict("list")).assign(
-        x=frame.x[:half], y=frame.y[:half]
-    ).to_parquet(path / "a.parquet")
+    first = hold(frame[:half][[*VALUES]].to_dict("list"))
+    first.assign(x=frame.x[:half], y=frame.y[:half]).to_parquet(path / "a.parquet")
     frame[half:].to_parquet(path / "b.parquet")
 
 
@@ -359,9 +358,8 @@ def test_linked_folders_are_played_and_broken_links_refused(kind, tmp_path):
     (tmp_path / "away" / "deep").mkdir(parents=True)
     (tmp_path / "data" / "here").mkdir(parents=True)
     for k, place in enumerate(["away", "away/deep", "data/here"]):
-        FILES["table.parquet" if kind == "parquet" else "pandas.csv"](
-            PART + 30 * k, tmp_path / place / f"part.{kind}"
-        )
+        write = FILES["table.parquet" if kind == "parquet" else "pandas.csv"]
+        write(PART + 30 * k, tmp_path / place / f"part.{kind}")
     (tmp_path / "data" / "linked").symlink_to(tmp_path / "away")
     (tmp_path / "away" / "deep" / "back").symlink_to(tmp_path / "data")
     found = read(tmp_path / "data", label="y")[:, 0]

@@ -32,9 +32,8 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
     assert_supports(run, learner, X, supports)
     assert_close(learner.norm, norms[-1])
     if "radius" in params:
-        assert_close(
-            np.sqrt(arrays(learner)["sums"][SQUARE]), norms[-1]
-        )  # the norm that the rounds maintain
+        # the norm that the rounds maintain
+        assert_close(np.sqrt(arrays(learner)["sums"][SQUARE]), norms[-1])
         assert (norms <= params["radius"] * (1 + 1e-12)).all()
         assert (norms >= params["radius"] * (1 - 1e-12)).any()
 
@@ -44,14 +43,11 @@ def test_kernel_ogd_equals_the_textbook(loss, params):
 @pytest.mark.parametrize("params", [{}, {"gamma": 1.2}], ids=str)
 def test_bogd_equals_the_textbook(loss, weighted, params):
     X, y, K, slope = data(loss)
-    learner = okl.BOGD(
-        KERNEL, loss=loss, eta=0.2, lam=0.02, budget=40, seed=3, weighted=weighted, **params
-    )
-    run = okl.run(learner, X, y)
-    coins = np.random.default_rng(3).random(len(y))
-    forecasts, supports = naive_expansions.bogd(
-        K, y, slope, 0.2, 0.02, 40, coins, weighted=weighted, **params
-    )
+    how = {"loss": loss, "eta": 0.2, "lam": 0.02, "budget": 40, "weighted": weighted}
+    learner = okl.BOGD(KERNEL, seed=3, **how, **params)
+    run, coins = okl.run(learner, X, y), np.random.default_rng(3).random(len(y))
+    params = params | {"weighted": weighted}
+    forecasts, supports = naive_expansions.bogd(K, y, slope, 0.2, 0.02, 40, coins, **params)
     assert_close(run.predictions, forecasts)
     assert_supports(run, learner, X, supports)
 

@@ -70,11 +70,8 @@ def imports(name):
                 file = next(c for c in (*choices, "__init__") if c in FILES)
                 found.append((file, alias.name, node))
         elif isinstance(node, ast.Import):
-            found += [
-                ("__init__", alias.name, node)
-                for alias in node.names
-                if alias.name.split(".")[0] == "oklnumba"
-            ]
+            ours = [one.name for one in node.names if one.name.split(".")[0] == "oklnumba"]
+            found += [("__init__", name, node) for name in ours]
     return found
 
 
@@ -240,26 +237,18 @@ def test_arguments_with_defaults_are_keyword_only_after_the_first(cls):
             assert parameter.kind is inspect.Parameter.KEYWORD_ONLY, parameter.name
 
 
-SOURCES = sorted((ROOT / "oklnumba").rglob("*.py"))
-HOT = sorted((ROOT / "oklnumba" / "hot").rglob("*.py"))
-JIT = ROOT / "oklnumba" / "hot" / "primitives" / "jit.py"
-COMPILER = JIT.with_name("compiler.py")
-SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+SOURCES, HOT = FILES.values(), [path for name, path in FILES.items() if room(name) == "hot"]
+JIT, COMPILER = FILES["hot.primitives.jit"], FILES["hot.primitives.compiler"]
+SCRIPTS, TESTS = (sorted((ROOT / folder).rglob("*.py")) for folder in ("scripts", "tests"))
 DECORATORS = {"hot", "hot_apart", "hot_wide", "exact", "exact_apart", "exact_wide"}
 MODERN_RANDOM = {"default_rng", "Generator", "BitGenerator", "PCG64", "SeedSequence"}
 
 
 def compiled_functions():
     """Return the syntax trees of the functions in hot/ with a decorator of the factory."""
-    found = []
-    for path in set(HOT) - {JIT}:  # whose unbind takes the place of compiler.py's
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.FunctionDef):
-                names = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
-                if names & DECORATORS:
-                    found.append(node)
-    return found
+    names = set(FILES) - {"hot.primitives.jit"}  # whose unbind takes the place of compiler.py's
+    every = [node for name in names if room(name) == "hot" for node in functions(name)]
+    return [one for one in every if DECORATORS & {getattr(d, "id", "") for d in one.decorator_list}]
 
 
 def test_only_the_decorator_of_hot_compiles():
@@ -311,7 +300,7 @@ def test_compiled_functions_neither_raise_nor_print_and_say_what_they_do():
 
 
 def test_no_legacy_random_numbers():
-    for path in SOURCES + TESTS + SCRIPTS:
+    for path in (*SOURCES, *TESTS, *SCRIPTS):
         text = path.read_text(encoding="utf-8")
         assert set(re.findall(r"\b(?:np|numpy)\.random\.(\w+)", text)) <= MODERN_RANDOM, path
         assert not re.search(r"from numpy\.random import|\bdefault_rng\(\)", text), path

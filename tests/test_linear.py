@@ -33,9 +33,8 @@ def textbook(learner, gradients):
     p = learner.get_params()
     n = len(gradients)
     if isinstance(learner, okl.OGD):
-        return naive_linear.ogd_points(
-            gradients, steps(p["schedule"], p["eta"], p["lam"], gradients), p["radius"]
-        )
+        lengths = steps(p["schedule"], p["eta"], p["lam"], gradients)
+        return naive_linear.ogd_points(gradients, lengths, p["radius"])
     if isinstance(learner, okl.LazyOGD):
         A, argmin = np.eye(gradients.shape[1]) / p["eta"], naive_linear.quadratic_argmin
         sums = [gradients[:t].sum(axis=0) for t in range(n + 1)]
@@ -52,9 +51,8 @@ def textbook(learner, gradients):
         return naive_linear.strongly_convex_points(gradients, p["lam"])
     if isinstance(learner, okl.CoinBetting):
         return naive_linear.coin_betting_points(gradients, p["lipschitz"], p["wealth"])
-    return naive_linear.exp_concave_points(
-        gradients, p["alpha_tilde"], p["lipschitz"], p["domain"], p["radius"]
-    )
+    named = "alpha_tilde", "lipschitz", "domain", "radius"
+    return naive_linear.exp_concave_points(gradients, *(p[name] for name in named))
 
 
 @pytest.mark.parametrize("learner", FAMILY, ids=repr)
@@ -134,9 +132,8 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
         assert (y * run.predictions == 1.0).sum() > 10
     found = losses.get(loss)
     if alpha >= 1e-4:
-        dense, _ = naive_linear.newton_step_run(
-            X, y, found.derivative, 1.0, alpha, eta or found.curvature(1.0)
-        )
+        step = eta or found.curvature(1.0)
+        dense, _ = naive_linear.newton_step_run(X, y, found.derivative, 1.0, alpha, step)
         if loss != "hinge":  # there rounding at the edge decides about the derivative
             assert_allclose(run.predictions, dense, rtol=1e-6, atol=1e-7)
 

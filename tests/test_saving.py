@@ -118,9 +118,8 @@ def test_arguments_of_runs_and_tables_of_numpy_are_saved(tmp_path):
     assert_same_run(*runs)
     for regret in (np.int64(2), {"squared": np.float32(2)}):
         options = {"permutations": np.array([3]), "regret": regret, "record": np.int64(7)}
-        table = okl.sweep(
-            okl.LinearAWV(lam=np.int64(2)), (X, y), kernel=okl.Linear(), path=tmp_path, **options
-        )
+        options |= {"kernel": okl.Linear(), "path": tmp_path}
+        table = okl.sweep(okl.LinearAWV(lam=np.int64(2)), (X, y), **options)
         table.save(tmp_path / "table.npz")
         assert okl.load(tmp_path / "table.npz").about == table.about
 
@@ -273,11 +272,8 @@ def tuned(n, **options):
 def test_files_of_self_tuning_go_on_to_rounding_exactly_or_in_single_precision(n, budget, tmp_path):
     learner, X, y = tuned(n, budget=budget)
     path, loaded, sizes = tmp_path / "learner.npz", {}, []
-    for name, options in (
-        ("exact", {"exact": True}),
-        ("plain", {}),
-        ("compact", {"compact": True}),
-    ):
+    for name in ("exact", "plain", "compact"):
+        options = {} if name == "plain" else {name: True}
         learner.save(path, **options)
         sizes.append(path.stat().st_size)
         loaded[name] = okl.load(path)

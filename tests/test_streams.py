@@ -140,9 +140,8 @@ def test_folders_and_lists_are_read_in_the_order_of_names(name, tmp_path):
 
 def test_a_dataset_of_pyarrow_with_partitions(tmp_path):
     table = TABLE.append_column("day", pa.array(np.arange(ROWS) // 400))
-    pyarrow.dataset.write_dataset(
-        table, tmp_path, format="parquet", partitioning=["day"], partitioning_flavor="hive"
-    )
+    how = {"partitioning": ["day"], "partitioning_flavor": "hive"}
+    pyarrow.dataset.write_dataset(table, tmp_path, format="parquet", **how)
     data = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
     assert_rows(okl.stream(data, label="y", columns=["a", "b", "c"]))
     expected = np.column_stack([X, np.arange(ROWS) // 400])
