@@ -111,16 +111,12 @@ def test_text_is_no_html():
     assert read(learner._repr_html_())[1]["classes"] == "['<i>', 'b']"
 
 
-def test_what_is_short():
+def test_what_is_short_and_numbers_of_numpy_are_shown_plainly():
     assert repr_value(np.arange(6)) == "array([0, 1, 2, 3, 4, 5])"
     assert repr_value(np.zeros((3, 4))) == "<array (3, 4)>"
     assert repr_value(pd.DataFrame(np.zeros((3, 4)))) == "<DataFrame (3, 4)>"
     assert repr_value(KERNEL) == "Gaussian(sigma=1.0)" and repr_value("a") == "'a'"
-
-
-def test_numbers_and_texts_of_numpy_are_shown_plainly():
-    classes = list(np.array(["x", "y"]))
-    learner = okl.OneVsRest(okl.LinearAWV(), classes=classes)
+    learner = okl.OneVsRest(okl.LinearAWV(), classes=list(np.array(["x", "y"])))
     assert repr(learner).endswith("classes=['x', 'y'])")
     assert repr(okl.Gaussian(np.float64(2.0))) == "Gaussian(sigma=2.0)"
     assert repr(learner.partial_fit([[1.0]], ["y"]).predict_one([1.0])) == "'y'"

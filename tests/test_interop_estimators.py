@@ -426,13 +426,7 @@ def test_classes_may_come_late(learner, names):
     assert_array_equal(again.predict(X), model.partial_fit(X, y).predict(X))
 
 
-def test_bools_are_all_classes_there_are():
-    X, f, _ = moderate(60)
-    model = classifier().partial_fit(X, f > 0)
-    assert isinstance(model.learner_, okl.SelfTuning) and model.classes_.tolist() == [False, True]
-
-
-def test_one_class_so_far():
+def test_one_class_so_far_and_bools_which_are_all_there_are():
     X, _, _ = moderate(30)
     model = classifier().partial_fit(X, ["only"] * 30)
     assert set(model.predict(X)) == {"only"} and model.predict_proba(X).tolist() == [[1.0]] * 30
@@ -441,6 +435,9 @@ def test_one_class_so_far():
     assert_array_equal(model.decision_function(X), before)
     model.partial_fit(X[:3], ["only??", "only?", "a"])  # the first two are names of spare classes
     assert model.classes_.tolist() == ["a", "only", "only?", "only??"]
+    X, f, _ = moderate(60)
+    model = classifier().partial_fit(X, f > 0)
+    assert isinstance(model.learner_, okl.SelfTuning) and model.classes_.tolist() == [False, True]
 
 
 # ---- refusals ----

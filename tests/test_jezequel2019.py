@@ -207,18 +207,13 @@ def against_a_constant():
     return s, s.regret(one_by_one(okl.PKAWV(CONSTANT, lam=s.lam), s.X, s.y))[-1]
 
 
-def test_theorem_3_needs_its_second_term(against_a_constant):
-    """Without it the bound is that of Kernel-AWV, which features of degree 0 exceed."""
-    s, _ = against_a_constant
+def test_theorem_3_needs_its_second_term_and_theorem_4_its_degree(against_a_constant):
+    """Without them bounds are as that of Kernel-AWV, which features of degree 0 exceed."""
+    s, regret = against_a_constant
     measured, bound = theorem_3(s, CONSTANT)
     assert measured[-1] <= bound[-1]
     assert measured[-1] > theory.awv_bound(s.kernel, s.X, s.lam)
-
-
-def test_theorem_4_needs_its_degree(against_a_constant):
-    """Its bound is exceeded by a smaller degree, which taylor_bound refuses."""
-    s, regret = against_a_constant
-    assert regret > 1.5 * s.log_dets[-1]
+    assert regret > 1.5 * s.log_dets[-1]  # by a smaller degree, which taylor_bound refuses
     refused("degree", theory.taylor_bound, CONSTANT, s.X, s.lam)
 
 

@@ -79,14 +79,11 @@ def room(name):
     return name.split(".")[0]
 
 
-def test_arrows_run_down_only():
+def test_arrows_run_down_only_to_two_files_at_the_root():
     for name in FILES:
         for other, _, node in imports(name):
             below = room(other) == room(name) or FLOOR[room(other)] < FLOOR[room(name)]
             assert below, f"{name}, line {node.lineno} imports {other}"
-
-
-def test_two_files_stand_at_the_root():
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
@@ -109,20 +106,25 @@ def test_imports_stand_at_the_top_and_take_no_private_names():
             assert not imported.startswith("_"), f"{where}: {imported} is private"
 
 
-def test_a_loop_imports_primitives_only():
+def test_a_loop_imports_primitives_only_but_for_leans_that_are_used():
     for name in FILES:
         for other, _, node in imports(name) if room(name) == "hot" else ():
             allowed = other.startswith("hot.primitives.") or (name, other) in LEANS
             assert allowed, f"line {node.lineno}: {name} leans on {other}"
-
-
-def test_every_lean_is_used():
     assert all(other in {found for found, _, _ in imports(name)} for name, other in LEANS)
 
 
-def test_length_of_a_file():
+def test_length_of_files_and_bodies_and_number_of_arguments():
     for name, path in FILES.items():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE, name
+    too_long, too_many = set(), set()
+    for name in FILES:
+        for node in functions(name):
+            lines, arguments = measures(node)
+            too_long |= {f"{name}:{node.name}"} if lines > LONGEST_BODY else set()
+            too_many |= {f"{name}:{node.name}"} if arguments > MOST_ARGUMENTS else set()
+    assert too_many == set(MANY_ARGUMENTS)
+    assert not too_long
 
 
 def functions(name):
@@ -138,17 +140,6 @@ def measures(node):
     lines = node.end_lineno - body[0].lineno + 1 if body else 0
     arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
     return lines, len(arguments) - (bool(arguments) and arguments[0].arg in ("self", "cls"))
-
-
-def test_length_of_bodies_and_number_of_arguments():
-    too_long, too_many = set(), set()
-    for name in FILES:
-        for node in functions(name):
-            lines, arguments = measures(node)
-            too_long |= {f"{name}:{node.name}"} if lines > LONGEST_BODY else set()
-            too_many |= {f"{name}:{node.name}"} if arguments > MOST_ARGUMENTS else set()
-    assert too_many == set(MANY_ARGUMENTS)
-    assert not too_long
 
 
 def loops():
@@ -183,18 +174,12 @@ def is_entry(node, arguments):
     return isinstance(base, ast.Name) and base.id in arguments
 
 
-def test_loops_name_their_arrays():
+def test_loops_name_their_arrays_and_slots_of_nothing_are_few():
     inside = [(function, node) for function in loops() for node in ast.walk(function)]
     assert sum(is_unpacking(node) for _, node in inside) <= UNPACKINGS
     assert sum(is_entry(node, arguments_of(function)) for function, node in inside) <= ENTRIES
     assert sum(len(arguments_of(function)) >= 11 for function in loops()) <= LONG_CALLS
-
-
-def test_slots_of_nothing_are_few():
-    stored = (
-        part
-        for path in FILES.values()
-        for node in ast.walk(tree(path))
+    stored = (part for path in FILES.values() for node in ast.walk(tree(path))
         if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
         for part in node.elts
     )

@@ -20,12 +20,11 @@ MODULES = ["adversary", "datasets", "interop", "losses", "oco", "plots", "theory
 NAMEDTUPLES = {"_asdict", "_fields", "_make", "_replace"}  # public, whatever their first letter
 
 
-def test_only_these_modules_are_public():
+def test_what_is_public_what_dir_shows_and_an_unknown_name():
     assert [name for name in okl.__all__ if inspect.ismodule(getattr(okl, name))] == MODULES
-
-
-def test_dir_shows_what_is_exported():
     assert dir(okl) == sorted([*okl.__all__, "__version__"])
+    with pytest.raises(AttributeError, match="'oklnumba' has no attribute 'PKAWW'"):
+        _ = okl.PKAWW
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -38,11 +37,6 @@ def test_a_module_exports_its_own_public_names(name):
             assert value.__module__.startswith("oklnumba.")
         else:
             assert shown.isupper() and name != "theory"  # a constant
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'oklnumba' has no attribute 'PKAWW'"):
-        _ = okl.PKAWW
 
 
 def test_libraries_are_loaded_where_they_are_used_and_left_as_they_are():

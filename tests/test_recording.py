@@ -96,11 +96,13 @@ def test_mistakes_are_counted_only_where_all_rounds_have_them(record):
         assert run.mean_loss == pytest.approx(okl.run(make(okl.PKAWV), pairs).mean_loss, rel=1e-13)
 
 
-def test_a_run_without_rounds():
+def test_a_run_without_rounds_and_its_frame():
     for record in ("all", 3, "none"):
         run = okl.run(make(okl.PKAWV), iter([]), record=record)
         assert (run.rounds, len(run.recorded), len(run.loss_sums)) == (0, 0, 0)
         assert np.isnan(run.mean_loss) and np.isnan(run.settled_mean_loss)
+    run = okl.run(okl.KernelAWV(okl.Gaussian()), iter([]))
+    assert len(run.to_frame()) == 0 and {"prediction", "mean_loss"} < set(run.to_frame())
 
 
 @pytest.mark.parametrize("record", [7, "none"])
@@ -245,11 +247,6 @@ def test_frame_of_several_outputs():
     assert frame["mean_loss"].iloc[-1] == pytest.approx(run.mean_loss, rel=1e-14)
     run = okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, np.sign([y, -y]).T)
     assert_array_equal(run.to_frame()[["mistake_0", "mistake_1"]], run.mistakes)
-
-
-def test_frame_of_no_rounds():
-    run = okl.run(okl.KernelAWV(okl.Gaussian()), iter([]))
-    assert len(run.to_frame()) == 0 and {"prediction", "mean_loss"} < set(run.to_frame())
 
 
 def test_a_frame_needs_pandas(monkeypatch):

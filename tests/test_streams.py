@@ -106,15 +106,12 @@ def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
     assert_rows(okl.stream(path, label="a"), np.column_stack([X[:, 1:], y]), X[:, 0])
 
 
-def test_a_csv_file_without_names_as_susy_is(tmp_path):
+def test_a_csv_file_without_names_as_susy_is_and_one_whose_fractions_come_late(tmp_path):
     path = tmp_path / "SUSY.csv"
     np.savetxt(path, np.column_stack([y > 0, X]), delimiter=",", fmt="%.18e")
     data = okl.stream(path, label=0, header=False, classes=(0, 1))
     assert_rows(data)
     refused(r"SUSY.csv: the first line holds numbers.*header=False", okl.stream, path, label=0)
-
-
-def test_whole_numbers_at_first_and_fractions_later_in_a_csv_file(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("a,y\n" + "1,2\n" * 400_000 + "0.5,0.25\n")  # beyond the part types come from
     inputs, labels = together(okl.stream(path, label="y"))

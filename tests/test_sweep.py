@@ -271,14 +271,11 @@ def test_tuning_has_a_permutation_that_the_table_has_not_and_a_grid_that_fails_i
     assert [order for order in played if order is not None] == [1001, 1001, 0, 1000, 7]
 
 
-def test_seeds_of_learners_and_of_their_parts_move_with_the_permutation():
+def test_seeds_move_with_the_permutation_and_more_columns_and_keywords_of_run():
     learner = okl.PKAWV(okl.FourierFeatures(5, seed=3))
     table = okl.sweep({"a": learner, "b": okl.FOGD(seed=5)}, (X, Y), [0, 1])
     assert ["seed=3" in p or "seed=5" in p for p in table["parameters"]] == [True, False] * 2
     assert learner.rounds == 0 and learner.features.seed == 3
-
-
-def test_more_columns_and_keywords_of_run():
     table = okl.sweep(fogd, (X, Y), 1, measure=measure_rounds, loss="absolute")
     assert table.rows[0]["rounds"] == 300 and table.rows[0]["loss"] == "absolute"
 
