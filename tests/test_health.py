@@ -167,17 +167,13 @@ def test_forecasts_on_features_are_as_good_as_their_digits_say(kind):
         assert off(learner, X, y, new, taylor) <= 10**-digits, lam
 
 
-def test_the_scale_of_labels_is_no_matter():
+def test_the_scale_of_labels_is_no_matter_and_the_warning_says_what_to_change():
     X, y = stream(okl.KernelRidge(KERNEL), N)
     found = [
         health(okl.KernelRidge(KERNEL, lam=1e-7).partial_fit(X, scale * y), "ignore").digits
         for scale in (1e-30, 1.0, 1e30)
     ]
     assert np.ptp(found) < 1e-6
-
-
-def test_the_warning_says_what_is_wrong_and_what_to_change():
-    X, y = stream(okl.KernelRidge(KERNEL), N)
     learner = okl.KernelRidge(KERNEL, lam=1e-13).partial_fit(X, y)
     with pytest.warns(UserWarning, match=rf"after {N} rounds \(K \+ lam I: .*; raise lam") as told:
         learner.health()

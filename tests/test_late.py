@@ -312,17 +312,12 @@ def test_labels_of_any_kind_may_be_missing():
     assert_array_equal(*scores)
 
 
-def test_the_regret_is_that_of_the_rounds_with_a_label():
+def test_the_regret_is_that_of_labelled_rounds_and_0_and_1_with_gaps_are_warned_of():
     X, y = stream(make(okl.PKAWV), n=60)
-    y = with_gaps(y)
-    run, known = okl.run(make(okl.PKAWV), X, y, labels="optional"), ~np.isnan(y)
+    run = okl.run(make(okl.PKAWV), X, with_gaps(y), labels="optional")
+    known = ~np.isnan(with_gaps(y))
     best = okl.theory.Hindsight(okl.Gaussian(1.0), X[known], y[known], 0.1)
-    expected = best.regret(run.predictions[known])
-    assert_array_equal(run.regret(okl.Gaussian(1.0), 0.1), expected)
-
-
-def test_labels_0_and_1_with_gaps_are_warned_of_too():
-    X, y = stream(make(okl.PKAWV), n=60)
+    assert_array_equal(run.regret(okl.Gaussian(1.0), 0.1), best.regret(run.predictions[known]))
     with pytest.warns(UserWarning, match="the labels are 0 and 1"):
         okl.run(make(okl.PKAWV), X, with_gaps((y > 0.0) * 1.0), labels="optional")
 
