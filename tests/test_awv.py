@@ -442,10 +442,7 @@ def test_uniform_sampling_keeps_what_its_coins_say(kind, probability):
     learner = okl.NystromAWV(kernel, lam=0.1, sampler=probability, seed=4)
     run = okl.run(learner, X, y)
     assert joined(run) == list(kept.indices_)
-
-    def k(A, B):
-        return naive.laplacian(A, B, 0.7)
-
+    k = naive.kernel_function(kernel)
     expected = naive.nystrom_forecasts(k, X, y, 0.1, list(kept.indices_), True)
     assert_close(run.predictions, expected.astype(float))
     assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()

@@ -81,11 +81,8 @@ def test_the_same_table_however_it_is_played(undisturbed, n_jobs, backend):
 
 def workers(**how):
     """Return the processes and threads that play the cells of a line."""
-
-    def measure(learner, run):
-        return {"process": os.getpid(), "thread": threading.get_ident()}
-
-    table = okl.sweep(okl.LinearAWV(), (X, Y), 8, measure=measure, **how)
+    how["measure"] = lambda *_: {"process": os.getpid(), "thread": threading.get_ident()}
+    table = okl.sweep(okl.LinearAWV(), (X, Y), 8, **how)
     assert set(table["error"]) == {""}
     return set(table["process"]), set(table["thread"])
 
