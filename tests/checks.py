@@ -77,10 +77,13 @@ def python(code, cwd=ROOT, **environment):
     return json.loads(done.stdout)
 
 
-def refused(message, call, /, *given, **named):
-    """A call raises a ValueError whose text has the pattern ``message``."""
-    with pytest.raises(ValueError, match=message):
+def raises(error, message, call, /, *given, **named):
+    """A call raises an error whose text has the pattern ``message``."""
+    with pytest.raises(error, match=message):
         call(*given, **named)
+
+
+refused, troubled = (functools.partial(raises, one) for one in (ValueError, FloatingPointError))
 
 
 def in_child(call):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.theory import coin_betting_bound
-from tests.checks import COMPILED
+from tests.checks import COMPILED, troubled
 from tests.reference.naive_linear import coin_betting_points
 from tests.streams import game_gradients, played
 
@@ -132,8 +132,7 @@ def test_there_is_no_scale_to_know(power):
 
 def test_a_gradient_longer_than_lipschitz_is_an_error():
     learner = okl.CoinBetting(1.0).reset(2).update([0.6, 0.8])
-    with pytest.raises(FloatingPointError, match=r"round 2: the gradient is longer.*lipschitz out"):
-        learner.update([0.6, 0.9])
+    troubled(r"round 2: the gradient is longer.*lipschitz out", learner.update, [0.6, 0.9])
     with pytest.raises(FloatingPointError):
         learner.update([0.1, 0.0])
     assert okl.CoinBetting().reset(2).update([0.6, 0.8]).update([0.6, 0.9]).rounds == 2

@@ -19,7 +19,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import datasets
-from tests.checks import peak_of, refused
+from tests.checks import peak_of, raises, refused
 
 OWN = ("magic04", "mushrooms", "casp")
 DATA = os.environ.get("OKLNUMBA_DATA")
@@ -260,8 +260,7 @@ def test_what_is_refused(call, message):
 @pytest.mark.parametrize("call", [datasets.load, datasets.found])
 def test_data_folder_that_is_not_there(home, monkeypatch, call):
     monkeypatch.setenv("OKLNUMBA_DATA", str(home / "nowhere"))
-    with pytest.raises(NotADirectoryError, match="OKLNUMBA_DATA is .*nowhere"):
-        call("mushrooms")
+    raises(NotADirectoryError, "OKLNUMBA_DATA is .*nowhere", call, "mushrooms")
 
 
 @pytest.mark.parametrize("folder", ["own", "cache", "data"])
@@ -406,8 +405,7 @@ def test_failed_download_leaves_nothing(home, add, server, monkeypatch, trouble)
     url = "http://127.0.0.1:1/" if trouble == "no server" else server.url  # nothing listens there
     add("toy", toy_spec(urls=(url + "toy.txt",)))
     error, message = TROUBLES[trouble]
-    with pytest.raises(error, match=message):
-        datasets.load("toy")
+    raises(error, message, datasets.load, "toy")
     assert left_in_cache(home) == []
 
 
@@ -416,8 +414,7 @@ def test_failed_download_leaves_nothing(home, add, server, monkeypatch, trouble)
 )
 def test_sets_without_a_public_original(home, monkeypatch, name, advice):
     monkeypatch.setattr(datasets, "BUNDLED", home)
-    with pytest.raises(FileNotFoundError, match=f"OKLNUMBA_DATA.*{advice}"):
-        datasets.load(name)
+    raises(FileNotFoundError, f"OKLNUMBA_DATA.*{advice}", datasets.load, name)
 
 
 # --- SUSY -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.components.features import TaylorFeatures, _monomials
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
-from tests.checks import poisoned, refused, untouched, with_poison
+from tests.checks import poisoned, raises, refused, untouched, with_poison
 from tests.streams import every_hard_stream, hard, smooth
 
 
@@ -158,7 +158,6 @@ def test_after_an_error_of_the_basis_a_learner_asks_for_reset(tmp_path):
     learner.learn_one([1.5], 1.0)
     before = learner.predict_one([1.5])
     refused("basis.X. has -inf at row 1, column 0", learner.partial_fit, [[2.0], [0.0]], [1.0, 1.0])
-    with pytest.raises(RuntimeError, match="call reset"):
-        learner.predict_one([2.0])
+    raises(RuntimeError, "call reset", learner.predict_one, [2.0])
     assert learner.reset().learn_one([1.5], 1.0).predict_one([1.5]) == before
     refused("cannot save a hyper-parameter", lambda: learner.save(tmp_path / "basis.npz"))

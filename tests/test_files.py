@@ -11,7 +11,7 @@ import oklnumba as okl
 from oklnumba.core import files
 from oklnumba.core.files import FORMAT, digest_of, read_npz, write_npz
 from tests.battery import make, stream
-from tests.checks import ROOT, refused
+from tests.checks import ROOT, raises, refused, troubled
 
 X, Y = stream(make(okl.LinearAWV), 40)
 
@@ -204,8 +204,7 @@ def test_what_cannot_be_written_is_refused_and_is_as_before(writer, tmp_path):
         (locked, PermissionError, "locked is read-only; make it writable"),
         (tmp_path / "nowhere" / "file", FileNotFoundError, "nowhere does not exist; make it first"),
     ):
-        with pytest.raises(error, match=message):
-            WRITERS[writer](path)
+        raises(error, message, WRITERS[writer], path)
     assert pipe.is_fifo() and locked.read_bytes() == before
 
 
@@ -223,8 +222,7 @@ def test_what_a_killed_process_left_is_removed_and_no_more(tmp_path):
 
 def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
     learner = okl.LinearRidge().partial_fit([[1e200]], [1.0])
-    with pytest.raises(FloatingPointError, match="is not finite; .*reset"):
-        learner.save(tmp_path / "learner.npz")
+    troubled("is not finite; .*reset", learner.save, tmp_path / "learner.npz")
     assert not list(tmp_path.iterdir())
 
 

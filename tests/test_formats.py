@@ -20,7 +20,7 @@ import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core.params import clone
 from oklnumba.data import streams
-from tests.checks import refused
+from tests.checks import raises, refused
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.csv  # noqa: E402
@@ -365,8 +365,7 @@ def test_linked_folders_are_played_and_broken_links_refused(kind, tmp_path):
     found = read(tmp_path / "data", label="y")[:, 0]
     assert_array_equal(found, np.r_[60:90, 30:60, 0:30])
     (tmp_path / "data" / f"zzz.{kind}").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=f"zzz.{kind}"):
-        okl.stream(tmp_path / "data", label="y")
+    raises(FileNotFoundError, f"zzz.{kind}", okl.stream, tmp_path / "data", label="y")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -398,8 +397,7 @@ def test_names_that_look_like_something_else(tmp_path, monkeypatch):
     for name in ("s3:day.csv", "~who.csv", "file:a b%20.csv", "a=1.csv"):
         Path(name).write_text(PART.to_csv(index=False))
         assert len(read(name, label="y")) == len(read([Path(name)], label="y")) == 30
-    with pytest.raises(FileNotFoundError, match="~who/a.csv"):
-        okl.stream("~who/a.csv", label="y")
+    raises(FileNotFoundError, "~who/a.csv", okl.stream, "~who/a.csv", label="y")
     (tmp_path / "data" / "a=1").mkdir(parents=True)
     for values in (PART, PART.assign(a="x")):  # of the type of the folder's, and another
         values.to_csv("data/a=1/part.csv", index=False)

@@ -13,7 +13,7 @@ from oklnumba.core.state import INTERRUPTED
 from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
-from tests.checks import COMPILED
+from tests.checks import COMPILED, raises, troubled
 from tests.streams import inputs
 
 KERNEL = okl.Gaussian(1.0)
@@ -204,8 +204,7 @@ def test_before_any_data_there_is_nothing_to_say(cls):
     learner = make(cls)
     assert health(learner) == Health(0)
     learner._fault = FloatingPointError("beyond double precision")
-    with pytest.raises(FloatingPointError, match="beyond double precision"):
-        learner.health()
+    troubled("beyond double precision", learner.health)
 
 
 WITHIN = [
@@ -233,8 +232,7 @@ def test_learners_around_others_have_the_worst_of_them(learner, member):
     assert found.rounds == N and found.condition > 1.0 and found.weakest.startswith(member)
     assert f"rounds={N}, condition=" in repr(found)
     learner._fault = INTERRUPTED
-    with pytest.raises(RuntimeError, match="was interrupted"):
-        learner.health()
+    raises(RuntimeError, "was interrupted", learner.health)
 
 
 # ---- how well it forecasts, and whether that changed ----

@@ -30,7 +30,7 @@ import oklnumba as okl
 from oklnumba.interop import to_river
 from oklnumba.learners.self_tuning import settings as self_tuning
 from oklnumba.protocol.class_scores import compute_probabilities
-from tests.checks import COMPILED, refused
+from tests.checks import COMPILED, raises, refused
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 
@@ -526,5 +526,4 @@ def test_probabilities_are_those_of_the_scores_of_losses_that_have_them():
     model = to_river(okl.NOGD(okl.Gaussian(1.0)))
     model.learn_one({"a": 1.0}, True)
     for call, x in ((model.predict_proba_one, {"a": 1.0}), (model.predict_proba_many, FRAME)):
-        with pytest.raises(NotImplementedError, match="hinge loss are not probabilities.*logistic"):
-            call(x)
+        raises(NotImplementedError, "hinge loss are not probabilities.*logistic", call, x)

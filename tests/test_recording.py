@@ -14,7 +14,7 @@ from oklnumba.core.params import clone
 from oklnumba.protocol import recording
 from tests import battery
 from tests.battery import LEARNERS, N, assert_same_run, contents, in_pieces, make, plain, stream
-from tests.checks import refused
+from tests.checks import raises, refused
 
 
 def kept_rounds(record, n):
@@ -251,8 +251,7 @@ def test_frame_of_several_outputs():
 
 def test_a_frame_needs_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)  # as where it is not installed
-    with pytest.raises(ImportError, match="pip install pandas"):
-        plain(okl.KernelAWV)[0].to_frame()
+    raises(ImportError, "pip install pandas", plain(okl.KernelAWV)[0].to_frame)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import oklnumba as okl
 from tests import battery
 from tests.battery import BAD_ARRAYS, BAD_X, LEARNERS, assert_same_run, contents, make, stream
-from tests.checks import COMPILED, refused
+from tests.checks import COMPILED, refused, troubled
 
 # ---- bad input ----
 
@@ -252,7 +252,6 @@ def test_an_overflow_is_an_error_that_names_the_round_and_stays_until_reset(cls,
     calls += [lambda: learner.predict_one(X[0]), lambda: learner.learn_one(X[0], y[0])]
     calls += [lambda: learner.save(tmp_path / "a.npz"), lambda: pickle.dumps(learner)]
     for call in [*calls, lambda: copy.deepcopy(learner)]:
-        with pytest.raises(FloatingPointError, match=found[0]):
-            call()
+        troubled(found[0], call)
     assert not (tmp_path / "a.npz").exists()
     assert_array_equal(okl.run(learner.reset(), X[:20], y[:20]).predictions, start)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import oklnumba as okl
 from tests.battery import HARD, HOLDERS, SAMPLERS, N, bad_values, hard_stream, stream
-from tests.checks import COMPILED, refused
+from tests.checks import COMPILED, refused, troubled
 from tests.reference import naive
 from tests.streams import KERNELS, SPACES, draws, every_space, newton_stream, smooth
 
@@ -119,11 +119,9 @@ def test_kors_refuses_to_go_on_after_numerical_trouble():
     sampler = okl.KORS(okl.Polynomial(3)).partial_fit(X[:30])
     huge = X.copy()
     huge[45:] *= 1e160  # the first points of the same call are good
-    with pytest.raises(FloatingPointError, match=r"point 46\b"):
-        sampler.partial_fit(huge[30:])
+    troubled(r"point 46\b", sampler.partial_fit, huge[30:])
     assert sampler.size == len(sampler.indices_) == len(sampler.landmarks_)
-    with pytest.raises(FloatingPointError, match=r"point 46\b"):
-        sampler.partial_fit(X[30:])
+    troubled(r"point 46\b", sampler.partial_fit, X[30:])
     assert dictionary(sampler.fit(X)) == dictionary(okl.KORS(okl.Polynomial(3)).fit(X))
 
 

@@ -15,7 +15,7 @@ from oklnumba.core.params import Params
 from oklnumba.protocol import run as protocol
 from tests import battery
 from tests.battery import N, assert_same_run, contents, every_learner, make, plain, rounds, stream
-from tests.checks import COMPILED, arrays, refused
+from tests.checks import COMPILED, arrays, raises, refused
 
 T = 300 if COMPILED else 70  # rounds before a learner is copied
 
@@ -149,8 +149,7 @@ def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeyp
             break
         except KeyboardInterrupt:
             interruptions += 1
-            with pytest.raises(RuntimeError, match="was interrupted.*reset"):
-                learner.predict_one(X[0])
+            raises(RuntimeError, "was interrupted.*reset", learner.predict_one, X[0])
     assert interruptions == {600: 5, 320: 4, 90: 1}[n]
     assert_same_run(run, expected)
     assert contents(learner) == contents(whole)
@@ -228,8 +227,7 @@ def test_a_failed_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(np.lib.format, "write_array", disk_full)
-    with pytest.raises(OSError, match="no space"):
-        learner.save(path)
+    raises(OSError, "no space", learner.save, path)
     assert path.read_bytes() == old and list(tmp_path.iterdir()) == [path]
 
 

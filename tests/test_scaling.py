@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from tests.battery import assert_same_proofs, every_member, labels, make
-from tests.checks import COMPILED, refused
+from tests.checks import COMPILED, refused, troubled
 from tests.reference import naive
 
 RNG = np.random.default_rng(3)
@@ -185,5 +185,4 @@ def test_numbers_that_are_too_far_even_scaled_are_named():
     X, y = raw(okl.LinearRidge())
     learner = okl.Standardized(okl.LinearRidge()).partial_fit(X, y)
     assert_allclose(learner.predict(X * 0 + 1e300), learner.predict(X * 0 + 1e139))
-    with pytest.raises(FloatingPointError, match="round 124"):
-        learner.partial_fit(np.where(np.arange(120)[:, None] == 3, 1e300, X), y)
+    troubled("round 124", learner.partial_fit, np.where(np.arange(120)[:, None] == 3, 1e300, X), y)

@@ -13,7 +13,7 @@ import oklnumba as okl
 from oklnumba.core import checks, schema
 from oklnumba.data import streams
 from tests.battery import assert_same_run
-from tests.checks import refused
+from tests.checks import raises, refused
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("sklearn")
@@ -330,8 +330,7 @@ def test_without_the_extra_the_error_says_how_to_get_it(name, tmp_path, monkeypa
     path, options = written(tmp_path, name)
     for module in ("pyarrow.csv", "pyarrow.dataset", "sklearn.datasets"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match="pip install (pyarrow|scikit-learn)$"):
-        okl.stream(path, **options)
+    raises(ImportError, "pip install (pyarrow|scikit-learn)$", okl.stream, path, **options)
 
 
 def test_a_library_that_is_there_and_broken_says_so_itself(tmp_path, monkeypatch):

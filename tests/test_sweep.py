@@ -14,7 +14,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.experiments import cells, sizes
-from tests.checks import COMPILED, refused
+from tests.checks import COMPILED, raises, refused
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 3))
@@ -108,8 +108,7 @@ def test_without_joblib_cells_are_played_one_after_another(monkeypatch, undistur
     assert numbers(play()) == undisturbed
     assert workers() == workers(n_jobs=1) == HERE
     for n_jobs in (2, -1):
-        with pytest.raises(ImportError, match="pip install joblib"):
-            play(n_jobs=n_jobs)
+        raises(ImportError, "pip install joblib", play, n_jobs=n_jobs)
         with pytest.raises(ImportError, match="pip install joblib"):
             okl.regret_vs_size(okl.FOGD(), X, Y, KERNEL, 1.0, n_jobs=n_jobs)
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import oklnumba as okl
 from oklnumba.core import inputs
-from tests.checks import COMPILED, refused
+from tests.checks import COMPILED, raises, refused
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -174,8 +174,7 @@ def test_before_any_data(name):
             seen.get_feature_names_out,
             lambda s=seen: s.mean_ if name == "Standardizer" else s.features(),
         ):
-            with pytest.raises(NotFittedError, match=r"call (fit|partial_fit)\(X\)|not fitted yet"):
-                call()
+            raises(NotFittedError, r"call (fit|partial_fit)\(X\)|not fitted yet", call)
         assert seen.fit(X[:, :2]).n_features_in_ == 2  # another width
 
 

@@ -14,7 +14,7 @@ from oklnumba.learners.tree import group_by_leaf
 from tests import test_all_learners as battery
 from tests import test_saving as saving
 from tests.battery import HARD, assert_same_proofs, assert_same_run, far_from_the_origin
-from tests.checks import COMPILED, arrays, play_adversary
+from tests.checks import COMPILED, arrays, play_adversary, raises, troubled
 from tests.streams import inputs
 
 N = 500 if COMPILED else 120
@@ -315,8 +315,7 @@ def test_trouble_in_a_leaf_refuses_until_reset(error, monkeypatch):
         play(self, *data)
 
     monkeypatch.setattr(okl.OGD, "_play", interrupted)
-    with pytest.raises(error, match="here"):
-        tree.partial_fit(X[100:], y[100:])
+    raises(error, "here", tree.partial_fit, X[100:], y[100:])
     monkeypatch.undo()
     for call in (tree.predict_one, lambda x: tree.learn_one(x, 1.0), lambda x: tree.health()):
         with pytest.raises((FloatingPointError, RuntimeError)):
@@ -330,5 +329,4 @@ def test_numerical_trouble_names_the_leaf():
     with pytest.raises(FloatingPointError, match=r"leaf \d, counting its rounds: OGD, round \d"):
         for _ in range(5):
             tree.partial_fit(X * 1e120, y)
-    with pytest.raises(FloatingPointError, match="reset"):
-        tree.predict(X)
+    troubled("reset", tree.predict, X)
