@@ -45,7 +45,8 @@ def test_bogd_equals_the_textbook(loss, weighted, params):
     X, y, K, slope = data(loss)
     how = {"loss": loss, "eta": 0.2, "lam": 0.02, "budget": 40, "weighted": weighted}
     learner = okl.BOGD(KERNEL, seed=3, **how, **params)
-    run, coins = okl.run(learner, X, y), np.random.default_rng(3).random(len(y))
+    run = okl.run(learner, X, y)
+    coins = np.random.default_rng(3).random(len(y))
     params = params | {"weighted": weighted}
     forecasts, supports = naive_expansions.bogd(K, y, slope, 0.2, 0.02, 40, coins, **params)
     assert_close(run.predictions, forecasts)

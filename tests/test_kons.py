@@ -46,7 +46,7 @@ def test_kons_equals_the_explicit_newton_step(space, schedule, loss, C, eta, mus
     learner = okl.KONS(kernel, **params)
     run = okl.run(learner, X, y)
     single = one_by_one(okl.KONS(kernel, **params), X, y)
-    assert_allclose(single, run.predictions, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(single, run.predictions, rtol=0, atol=1e-9)
     eta = eta if schedule == "constant" else streams.sequence(loss, C, eta, len(X))
     steps = explicit(features, X, y, loss, C, alpha, eta)
     assert_equals(learner, run, steps, loss)

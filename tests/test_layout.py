@@ -179,7 +179,10 @@ def test_loops_name_their_arrays_and_slots_of_nothing_are_few():
     assert sum(is_unpacking(node) for _, node in inside) <= UNPACKINGS
     assert sum(is_entry(node, arguments_of(function)) for function, node in inside) <= ENTRIES
     assert sum(len(arguments_of(function)) >= 11 for function in loops()) <= LONG_CALLS
-    stored = (part for path in FILES.values() for node in ast.walk(tree(path))
+    stored = (
+        part
+        for path in FILES.values()
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
         for part in node.elts
     )

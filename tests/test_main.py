@@ -120,7 +120,8 @@ def test_optional_labels_are_those_of_a_run_and_pieces_may_have_none(capsys, tmp
     texts, labels = (kinds | {"signs": (signs, signs), "yes": (yes, signs)})[label]
     texts, labels = texts.astype(object), labels.astype(object)
     texts[gap] = labels[gap] = None
-    path, learner = tmp_path / "gaps.csv", okl.LinearAWV()
+    path = tmp_path / "gaps.csv"
+    learner = okl.LinearAWV()
     pd.DataFrame({"x": x, "y": texts}).to_csv(path, index=False)
     options = "run", str(path), "--label", "y", *FAST, "--labels", "optional"
     out = said(capsys, *options)

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from functools import cache
 from unittest.mock import Mock
 
 import numpy as np
