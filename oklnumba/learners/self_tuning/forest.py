@@ -177,7 +177,7 @@ class ResidualState(NamedTuple):
     ended_excess: Annotated[Array, "outputs"]
 
 
-class Residuals(State[ResidualState, list[ExpertsState]]):
+class Residuals(State[ResidualState, None]):
     """The last step, which no restart makes anew and no replay plays.
 
     forecasts : (n, AMENDED, K), p and all p + r of the last rounds.
@@ -188,9 +188,6 @@ class Residuals(State[ResidualState, list[ExpertsState]]):
     def __init__(self, outputs: int, seed: int):
         self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
-
-    def _make_work(self, state: ResidualState, rooms: dict[int, int]) -> list[ExpertsState]:
-        return [*map(ExpertsState, state.totals, state.squares, state.tally)]
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
@@ -215,8 +212,8 @@ class Residuals(State[ResidualState, list[ExpertsState]]):
         n, state, learns = len(rounds.X), self._state, rounds.learns
         F, y = self.forecasts[:, :, k].copy(), rounds.Y[:, k].copy() if learns else np.empty(0)
         new, weights = Aggregates(np.empty(n), np.empty(n)), np.empty(AMENDED)
-        play, experts = enter(experts_rounds), self._work[k]
-        played, status = play(F, y, learns, RULE, 0, experts, weights, new)
+        experts = ExpertsState(state.totals[k], state.squares[k], state.tally[k])
+        played, status = enter(experts_rounds)(F, y, learns, RULE, 0, experts, weights, new)
         if status != DONE:
             raise Trouble(status, played)
         out.predictions[:, k] = new.forecasts
