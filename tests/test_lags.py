@@ -92,6 +92,7 @@ def test_seasons_levels_and_classes():
 NEWTON = okl.OnlineNewtonStep(C=9.0)
 BOUNDED = {
     "lags": lambda inner: okl.Lags(inner),
+    "tree": lambda inner: okl.Tree(okl.Lags(inner), leaf_rows=20),
     "expert": lambda inner: okl.SelfTuning(experts=[okl.Lags(inner)], budget=20),
     "horizon": lambda inner: okl.Horizon(inner, steps=4, lags=2),
 }
@@ -99,22 +100,18 @@ BOUNDED = {
 
 @pytest.mark.parametrize("inner", [NEWTON, okl.Experts([okl.LinearRidge()], B=9.0)], ids=str)
 @pytest.mark.parametrize("make", BOUNDED.values(), ids=BOUNDED)
-def test_bounds_on_labels_are_of_the_changes_that_are_learned(make, inner):
-    near_fifty = np.append(np.linspace(0, 50, 12), WALK.clip(48, 52))  # there by small steps
-    if make is BOUNDED["horizon"]:  # whose changes are of four rounds, and of none at first
-        near_fifty = near_fifty[12:]
-    n, gaps, wild = len(near_fifty), near_fifty.copy(), near_fifty.copy()
+def test_bounds_on_labels_are_twice_as_large_as_labels_whose_changes_are_learned(make, inner):
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(-1, 1, (200, 1)), rng.choice([-4.5, 0.0, 4.5], 200)
+    gaps, one = y.copy(), make(inner)
     gaps[30:80:5] = np.nan
-    wild[60] += 10.0
-    x = np.zeros((n, 1))
-    for labels in (near_fifty, gaps):
-        model = make(inner)
-        okl.run(model, x[:-40], labels[:-40], labels="optional")
-        for row, label in zip(x[-40:], labels[-40:], strict=True):
-            model.learn_one(row, label)
-    model, said = make(inner), "learns changes of labels; of these y has .* outside"
-    refused(said, okl.run, model, x, wild)
-    model.partial_fit(x[:60], near_fifty[:60])
-    before = model.predict(x[:1])
-    refused(said, model.learn_one, x[60], wild[60])
-    assert model.rounds == 60 and model.predict(x[:1]) == before
+    if not isinstance(one, okl.Tree):
+        okl.run(make(inner), x, gaps, labels="optional")
+    for some in np.split(np.arange(200), [7, 100]):
+        one.partial_fit(x[some], y[some])
+    before = one.predict(x[:1])
+    said = "changes of labels, which may be twice as large: 2 y has 9.2 at row 0, outside"
+    refused(said, one.learn_one, x[0], 4.6)
+    refused(said, okl.run, make(inner), x[:2], [4.6, 0.0])
+    assert one.rounds == 200 and one.predict(x[:1]) == before
+    okl.Lags(inner, difference=False).partial_fit(x[:2], [9.0, -9.0])

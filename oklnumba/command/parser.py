@@ -31,7 +31,10 @@ def option(what: str, metavar: str | None = None, **more: Any) -> dict[str, Any]
 
 def rounds(text: str) -> int | list[int]:
     """Return a number, or several: 24 or 24,168."""
-    numbers = [int(one) for one in text.split(",")]
+    try:
+        numbers = [int(one) for one in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"24 or 24,168 is meant, not {text!r}") from None
     return numbers if len(numbers) > 1 else numbers[0]
 
 

@@ -125,7 +125,8 @@ require_width = partial(
 require_discount = partial(
     require_within,
     interval="[1e-100, 1]",
-    domain="a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) half in h rounds",
+    domain="a number in (0, 1] (and >= 1e-100): 1 forgets nothing, 2 ** (-1 / h) halves the weight "
+    "of a round every h rounds",
 )
 
 

@@ -121,8 +121,8 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
     if width is not None and shape[1] != width:
-        so_far = f"but the data so far had {width}; pass {width} columns"
-        raise ValueError(f"{name} has {shape[1]} columns, {so_far}")
+        cure = f"pass as many, or start afresh with {shape[1]}"
+        raise ValueError(f"{name} has {shape[1]} columns, but the data so far had {width}; {cure}")
 
 
 def refuse_not_finite(
@@ -321,8 +321,11 @@ def _advise(values: Any, name: str) -> str:
         return f"it is None: pass rows, of a series without inputs {name}=np.ones((n, 1))"
     if isinstance(values, dict) and name == "x":
         return "it is a dict, but the learner was taught numbers without names: pass numbers"
-    if isinstance(values, dict) or isinstance(values, list) and isinstance(values[0], dict):
-        return f"dicts become frames: pandas.DataFrame({name}), of a row pandas.DataFrame([{name}])"
+    if isinstance(values, dict):
+        is_row = not any(map(np.ndim, values.values()))
+        return f"dicts become frames: pandas.DataFrame({f'[{name}]' if is_row else name})"
+    if isinstance(values, list) and isinstance(values[0], dict):
+        return f"dicts become frames: pandas.DataFrame({name})"
     if hasattr(values, "__next__"):
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
     if are_numbers(values):

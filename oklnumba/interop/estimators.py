@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, shuffle
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -87,9 +87,11 @@ class OnlineEstimator(BaseEstimator):
             self.__dict__ = before
             raise
 
-    def _order(self, *data: np.ndarray) -> Any:
-        shuffled = require_flag("shuffle", self.shuffle)
-        return shuffle(*data, random_state=self.random_state) if shuffled else data
+    def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not require_flag("shuffle", self.shuffle):
+            return X, y
+        order = check_random_state(self.random_state).permutation(len(y))
+        return X[order], y[order]
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""

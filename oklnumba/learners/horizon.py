@@ -64,8 +64,8 @@ class Horizon(Wrapper[HorizonState]):
     Rows of the first rounds, before there are so many labels, are not learned; the forecast is y_n,
     or 0. With ``labels="optional"`` rows without a label are rounds too: they are not learned, and
     as an input the last known label before stands for theirs. In ``predict`` each row is the next
-    one. Late labels and batches are refused: raise ``steps`` instead. No certificate: the theorems
-    are about labels that come at once.
+    one. Late labels and batches are refused: raise ``steps`` instead. Bounds on labels are as in
+    ``Lags``. No certificate: the theorems are about labels that come at once.
 
     Examples
     --------
@@ -133,28 +133,13 @@ class Horizon(Wrapper[HorizonState]):
             )
         return inner
 
-    @property
-    def _used_lags(self) -> list[int]:
-        p = self._hyper
-        seasons = (-(-p.steps // s) * s for s in p.season or ())
-        return sorted({*range(p.steps, p.steps + p.lags), *seasons})
-
     def _check_labels(self, y: np.ndarray) -> None:
-        labels, n = self._extend(y), len(y)
-        changes = labels[-n:] - labels[-n - self._hyper.steps :][:n]
-        learned = ~np.isnan(labels[:n]) & ~np.isnan(y)  # the others see a label too few
-        self._check_changes(np.where(learned, changes, 0.0))
-
-    def _extend(self, y: np.ndarray) -> np.ndarray:
-        """Return the last labels and y; in the place of a gap the last known label before it."""
-        there = self._width is not None
-        recent = self._state.recent if there else np.full(self._used_lags[-1], np.nan)
-        labels = np.concatenate([recent, y])
-        known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
-        return labels[np.maximum.accumulate(known)]
+        self._check_changes(y)
 
     def _start(self, d: int) -> None:
         p = self._hyper
+        seasons = (-(-p.steps // s) * s for s in p.season or ())
+        self._used_lags = sorted({*range(p.steps, p.steps + p.lags), *seasons})
         self._make_state(recent=self._used_lags[-1])
         self._state.recent[:] = np.nan
         p.learner._open(d + len(self._used_lags) - 1)
@@ -168,7 +153,9 @@ class Horizon(Wrapper[HorizonState]):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         recent = self._state.recent
-        labels = self._extend(y)
+        labels = np.concatenate([recent, y])
+        known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
+        labels = labels[np.maximum.accumulate(known)]
         Z, now = self._make_rows(X, sliding_window_view(labels, len(recent))[: len(y)])
         recent[:] = labels[len(y) :]
         first = int(np.isnan(Z).any(axis=1).sum())  # the rows without all labels come first

@@ -42,7 +42,8 @@ class Lags(Wrapper[LagsState]):
     Before there are so many labels, the first one stands for those that are missing. In ``predict``
     all rows see the last labels so far. A run with late labels or batches is refused, since its
     forecasts would have older labels than it learned from: ``Horizon`` forecasts further ahead. The
-    functions of the certificate are f(x, labels) plus the last label.
+    functions of the certificate are f(x, labels) plus the last label. A bound on labels, as C of
+    ``KONS``, must be twice the largest one, since changes are learned.
 
     Examples
     --------
@@ -79,11 +80,10 @@ class Lags(Wrapper[LagsState]):
             )
 
     def _check_labels(self, y: np.ndarray) -> None:
-        if not self._hyper.difference:
-            return super()._check_labels(y)
-        # Of several outputs each has a Lags of its own: this one knows the last label of the first.
-        last = (self._state.recent[-1] if y.ndim == 1 else y[:1]) if self._played else 0.0
-        self._check_changes(np.diff(y, axis=0, prepend=last))
+        if self._hyper.difference:
+            self._check_changes(y)
+        else:
+            super()._check_labels(y)
 
     def _start(self, d: int) -> None:
         p = self._hyper

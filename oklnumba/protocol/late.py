@@ -58,8 +58,8 @@ class Schedule:
             )
         if not there.any():
             return np.full(values.shape, np.nan)
-        known = np.where(there, np.arange(n), np.argmax(there))  # the last one before, or the first
-        filled = values[np.maximum.accumulate(known)]
+        filled = values.copy()
+        filled[~there] = values[there][0]
         labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
         labels[~there] = np.nan
         return labels

@@ -42,7 +42,8 @@ class Asked:
 
     def __getitem__(self, rows: Any) -> "Asked":
         rows = [rows] if isinstance(rows, int | np.integer) else rows
-        return Asked(self.forecasts[rows], self.known[rows], self.notes[rows])
+        # Copies: views would keep all of these in memory while a few wait.
+        return Asked(*(a[rows].copy() for a in (self.forecasts, self.known, self.notes)))
 
 
 NO_NOTES = np.empty((0, 0))

@@ -53,13 +53,13 @@ class Wrapper(Learner[StateT, None]):
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
 
-    def _check_changes(self, changes: np.ndarray) -> None:
-        """Refuse labels of which the learner within cannot learn these changes."""
+    def _check_changes(self, y: np.ndarray) -> None:
+        """Refuse labels of which the learner within might not take the changes."""
         try:
-            self._inner._check_labels(changes)
+            self._inner._check_labels(2.0 * y)
         except ValueError as error:
-            name = type(self).__name__
-            raise ValueError(f"{name} learns changes of labels; of these {error}") from None
+            what = "learns changes of labels, which may be twice as large"
+            raise ValueError(f"{type(self).__name__} {what}: 2 {error}") from None
 
     def _start(self, d: int) -> None:
         self._hyper.learner._open(d, self._outputs)
