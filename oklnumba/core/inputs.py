@@ -121,7 +121,7 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
     if width is not None and shape[1] != width:
-        cure = f"pass as many, or start afresh with {shape[1]}"
+        cure = f"pass {width} columns, or start afresh with {shape[1]}"
         raise ValueError(f"{name} has {shape[1]} columns, but the data so far had {width}; {cure}")
 
 
