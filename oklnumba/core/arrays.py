@@ -172,8 +172,13 @@ def write_array(name: str, declared: Declared, part: np.ndarray, value: Any) -> 
     part[...] = value
 
 
-def write_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
-    """Write a packed triangle, in any precision; a smaller one goes into the first columns."""
+def pack_triangle(U: np.ndarray, r: int) -> np.ndarray:
+    """Return r columns of U right of the diagonal, row after row."""
+    return np.concatenate([np.empty((*U.shape[:-2], 0)), *triangle_rows(U, r)], axis=-1)
+
+
+def unpack_triangle(U: np.ndarray, r: int, value: np.ndarray) -> None:
+    """Write what ``pack_triangle`` returned, in any precision, or its first columns."""
     r = min((1 + isqrt(1 + 8 * value.shape[-1])) // 2, r)
     shape = *U.shape[:-2], r * (r - 1) // 2
     if value.shape != shape or value.dtype.kind != "f":

@@ -92,7 +92,10 @@ def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndar
 
 
 def find_target(path: str | os.PathLike) -> tuple[Path, os.stat_result | None]:
-    """Return the file that a path leads to, and its status if there is one; or an error."""
+    """Return the file that a path leads to, and its status if it exists; OSError if no save can be.
+
+    ValueError if it is not a file.
+    """
     path = Path(os.path.realpath(as_path(path)))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first")

@@ -48,7 +48,8 @@ class Health(NamedTuple):
     condition : float or None
         Largest over smallest eigenvalue of the matrix that is solved with, by power iterations on
         its factor: at most the truth up to rounding, and, for m rows, at least a ninth of it with
-        probability 1 - 3e-5 sqrt(m) over the start (Dixon 1983). 1 where nothing is solved.
+        probability 1 - 3e-5 sqrt(m) over the start (Dixon 1983). 1 for learners that solve
+        nothing; None before any data.
     digits : float or None
         Decimal digits left of a forecast for inputs like those so far, relative to the largest
         label: -log10 of the rounding of a solve at the present solution. Between

@@ -37,7 +37,8 @@ class State(Generic[StateT, WorkT]):
     """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
 
     A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
-    ``_work`` is made again whenever the state grows. ``_fault`` is set while a state changes.
+    ``_work`` is made again whenever the state grows. ``_fault`` is set before a state changes and
+    cleared after, so an interrupted learner refuses to go on.
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
@@ -192,8 +193,7 @@ class State(Generic[StateT, WorkT]):
                 fault = f"array {name!r} of this {type(self).__name__} is not finite"
                 raise FloatingPointError(f"{fault}; scale the inputs and labels after reset()")
             if UPPER in marks:
-                rows = arrays.triangle_rows(whole, part.shape[-1])
-                part = np.concatenate([np.empty((*whole.shape[:-2], 0)), *rows], axis=-1)
+                part = arrays.pack_triangle(whole, part.shape[-1])
             contents[name] = part
         return contents | {name: coins.state() for name, coins in self._list_coins().items()}
 
@@ -222,7 +222,7 @@ class State(Generic[StateT, WorkT]):
     def _write(self, name: str, array: np.ndarray, value: Any) -> None:
         declared, part = self._arrays_declared[name], self._cut(name, array)
         if UPPER in declared.marks:
-            arrays.write_triangle(array, part.shape[-1], value)
+            arrays.unpack_triangle(array, part.shape[-1], value)
         elif LOWER in declared.marks:
             part[np.tri(len(part), dtype=bool)] = value
         else:

@@ -122,7 +122,7 @@ def how_to_get(name: str) -> str:
 def load(
     name: str, scale: tuple[float, float] | str | None = (-1, 1), permute: int | None = None
 ) -> Dataset:
-    """Load a data set by name, with new arrays ("higgs" takes 3.8 GB while it loads).
+    """Load a data set by name.
 
     Parameters
     ----------
@@ -137,6 +137,11 @@ def load(
     permute : int or None
         Seed of a permutation of all rows, train and test rows together. Sets sorted by class
         (cod-rna, w8a, magic04, spambase, svmguide3) need one before an online run.
+
+    Returns
+    -------
+    Dataset
+        Its arrays are new; change them as you like. "higgs" takes 3.8 GB while it loads.
 
     Examples
     --------

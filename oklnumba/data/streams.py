@@ -43,7 +43,8 @@ def stream(
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
     pyarrow reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
-    files all rows, as a sparse matrix). Each iteration starts from the beginning.
+    files all rows, as a sparse matrix). Each iteration starts from the beginning, so that a
+    checkpoint can replay its past.
 
     Parameters
     ----------
@@ -396,8 +397,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     keys_of, label = import_module("pyarrow.dataset").get_partition_keys, schema.label
     wanted, first = {*dataset.schema.names}, None
     for fragment in dataset.get_fragments():
-        where = getattr(fragment, "path", None) or name
-        keys = keys_of(fragment.partition_expression)
+        where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
         with naming(where):
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
@@ -446,6 +446,10 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
     return frame.iloc[start : start + rows] if whole else frame.slice(start, rows)
 
 
+def _name_of(fragment: Any, name: str) -> str:
+    return getattr(fragment, "path", None) or name
+
+
 def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callable) -> Generator:
     """Yield what is made of each batch of rows, file by file, so that errors name the file."""
     kind = _format_of(dataset)
@@ -454,7 +458,7 @@ def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callabl
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     for fragment in dataset.get_fragments():
-        where, here = getattr(fragment, "path", None) or name, types
+        where, here = _name_of(fragment, name), types
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])

@@ -31,7 +31,7 @@ def to_river(
     learner: Learner | None = None, *, task: str = "classification",
     classes: Sequence[Hashable] | None = None,
 ) -> RiverClassifier | RiverRegressor:  # fmt: skip
-    """Return a model of river (of its mini-batch kind) that plays a learner, for all tools there.
+    """Return a river model that plays a learner: for pipelines, metrics and evaluation there.
 
     Parameters
     ----------
@@ -40,6 +40,11 @@ def to_river(
     task : {"classification", "regression"}
     classes : sequence of at least two labels, optional
         All labels that may come. None: two if the first is a bool, else new ones at any round.
+
+    Returns
+    -------
+    RiverClassifier or RiverRegressor
+        A ``river.base.MiniBatchClassifier`` or ``MiniBatchRegressor``.
 
     Examples
     --------
