@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forest import Forest
+from oklnumba.learners.self_tuning.forest import Boosted, Forest
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, look_back
 from tests.reference import naive_forest, naive_self_tuning
 
@@ -35,11 +35,15 @@ def stream(name, K=1, n=N):
     return X, Y
 
 
-def play(X, Y, cuts, lags=0, seed=0):
-    """The forecasts of a forest in pieces, and the forest."""
-    forest, start, parts = Forest(Y.shape[1], lags, settings.SHRINKAGES, seed), 0, []
-    counts, nobody = np.arange(len(X)), np.empty((len(X), 0, Y.shape[1]))
-    past = Past(X, Y, Y, counts, nobody)
+def play(X, Y, cuts, lags=0, seed=0, labels=None):
+    """The forecasts of a forest in pieces, and the forest; boosted trees if there are labels."""
+    K, start, parts = Y.shape[1], 0, []
+    boosted = labels is not None
+    forest = Forest(K, lags, settings.SHRINKAGES, seed)
+    if boosted:
+        forest = Boosted(K, seed)
+    counts, nobody = np.arange(len(X)), np.empty((len(X), 0, K))
+    past = Past(X, Y, labels if boosted else Y, counts, nobody)
     for stop in sorted({*cuts, *forest.schedule, len(X)}):
         if start < stop <= len(X):
             parts.append(forest.play(past.rounds(slice(start, stop))))
@@ -101,3 +105,16 @@ def test_an_output_that_differs_by_rounding_chooses_no_split():
     both = play(X, Y, [])[0]
     assert_array_equal(both[:, :, 0], alone)
     assert_allclose(both[1:, :, 1], -1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["plain", "sorted", "binary", "codes", "wild"])
+def test_boosted_trees_are_those_of_the_definition_in_any_cut(name, monkeypatch):
+    monkeypatch.setattr(settings, "BOOSTING", settings.BOOSTING._replace(inputs=3))
+    X, Y = stream(name, 3)
+    labels, P = np.where(Y >= np.median(Y, axis=0), 1.0, -1.0), np.tanh(Y / np.abs(Y).max(axis=0))
+    labels[5, 2] = 0.5  # one output is no class
+    found, _ = play(X, labels - P, [100, 101, 200], labels=labels)
+    assert_array_equal(play(X, labels - P, range(N), labels=labels)[0], found)
+    U = naive_self_tuning.boosted_sums(X, labels[:, :2], P[:, :2], 0, settings.BOOSTING)
+    assert_allclose(found[48:, 0, :2], U[48:], rtol=1e-7, atol=1e-9)
+    assert not found[:48].any() and not found[:, 0, 2].any() and U[48:].all()

@@ -80,7 +80,7 @@ def test_they_are_one_more_column_each_of_the_definition(monkeypatch):
     residuals = (), 1, settings.RESIDUAL_SHRINKAGES, 1
     expected, _ = naive_self_tuning.self_tuning(
         X, Y, restarts, BUDGET, spaces, settings.DEEPEST, forests=trees, residuals=residuals,
-        experts=np.column_stack(alone),
+        boosted=settings.BOOSTING, experts=np.column_stack(alone),
     )  # fmt: skip
     assert_allclose(run.predictions, expected, rtol=0, atol=1e-7)
 

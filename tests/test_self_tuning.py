@@ -75,6 +75,7 @@ def trees():
     return {
         "forests": [(lags, *forest, constants.SHRINKAGES, most) for lags in constants.FOREST_LAGS],
         "residuals": (*forest, constants.RESIDUAL_SHRINKAGES, most),
+        "boosted": constants.BOOSTING,
     }
 
 
@@ -567,7 +568,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     assert proof.loss[-1] - least <= proof.bound[-1]
     spaces, labels = static_spaces(X, y, budget=300, late=True)
     late = least_losses(spaces, labels, len(X)).min()
-    assert proof.loss[-1] - late > 2.0 * proof.bound[-1]
+    assert proof.loss[-1] - late > 1.5 * proof.bound[-1]
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ class Node:
             yield from self.children[int(x[column] > threshold)].path(x)
 
 
-def best_split(X, only_two, Y, state):
+def best_split(X, only_two, Y, state, weights, least=0.0):
     """The split of the largest gain, rows below it, and the state of the random numbers."""
     best, below = None, None
     for j, x in enumerate(X.T):
@@ -30,8 +30,10 @@ def best_split(X, only_two, Y, state):
         if not x.min() <= threshold < x.max():
             threshold = x.min()
         under = x <= threshold
-        apart = Y[under].mean(axis=0) - Y[~under].mean(axis=0)
-        gain = under.sum() * (~under).sum() * (apart**2).sum() * (u if only_two else 1.0)
+        low, high = weights[under].sum(), weights[~under].sum()
+        apart = Y[under].sum(axis=0) / low - Y[~under].sum(axis=0) / high
+        gain = low * high * (apart**2).sum() * (u if only_two else 1.0)
+        gain = 0.0 if min(low, high) * (1 + 1e-6) < least else gain
         if best is None or gain > best[0] * (1 + 1e-6):
             best, below = (gain, j, threshold), under
     return best, below, state
@@ -43,7 +45,7 @@ def grow(X, Y, state):
     waiting = [(root, np.arange(len(X)))]
     only_two = all(len(set(x)) <= 2 for x in X.T)
     for node, rows in waiting:
-        best, below, state = best_split(X[rows], only_two, Y[rows], state)
+        best, below, state = best_split(X[rows], only_two, Y[rows], state, np.ones(len(rows)))
         if best:
             node.split = best[1:]
             sides = rows[below], rows[~below]
@@ -97,3 +99,40 @@ def refill(tree, X, Y):
         for node in tree.path(x):
             node.labels.append(y)
     return tree
+
+
+def boost(X, labels, U, seeds, most, for_each, inputs, rate, least):
+    """Trees of at most so many leaves, on some inputs each, under log loss.
+
+    for_each : rows for each leaf; labels : (n, K), 1 or 0; U : (n, K), half of the first logits.
+    """
+    U, trees, rng = U.copy(), [], np.random.default_rng(seeds)
+    for seed in seeds:
+        P = 1 / (1 + np.exp(-2 * U))
+        G, W, state = labels - P, (P * (1 - P)).sum(axis=1), seed
+        some = rng.permutation(X.shape[1])[:inputs]
+        root, new, waiting = Node([]), [], []
+        new.append((root, np.arange(len(X))))
+        leaves = max(min(most, len(X) // for_each), 1)
+        while True:
+            for node, rows in new:
+                split = best_split(X[rows][:, some], False, G[rows], state, W[rows], least)
+                state = split[-1]
+                gain = split[0][0] / W[rows].sum() if split[0] else 0.0
+                waiting.append([gain, node, rows, split])
+            first = waiting[0]
+            for one in waiting:
+                first = one if one[0] > first[0] * (1 + 1e-6) else first
+            if first[0] <= 0 or sum(not one[1].children for one in waiting) == leaves:
+                break
+            _, node, rows, ((_, column, threshold), below, _) = first
+            node.split, first[0] = (some[column], threshold), 0.0
+            node.children = Node([]), Node([])
+            new = list(zip(node.children, (rows[below], rows[~below]), strict=True))
+        for _, node, rows, _ in waiting:
+            if not node.children:
+                curvature = (P[rows] * (1 - P[rows])).sum(axis=0) + least
+                node.labels = rate / 2 * G[rows].sum(axis=0) / curvature
+                U[rows] += node.labels
+        trees.append(root)
+    return trees

@@ -243,13 +243,20 @@ def aggregate(F, y, B, kind, loss, share=0.0):
 
 
 def mlpoly(F, y, loss_derivative):
-    """Forecasts of ML-Poly from its definition, with the largest squared regret so far for 1."""
+    """Forecasts of ML-Poly from its definition, with the largest squared regret so far for 1.
+
+    Experts are asleep where they forecast NaN.
+    """
     out, R, V, M = np.empty(len(y)), *np.zeros((2, F.shape[1])), 0.0
     for t in range(len(y)):
-        w = np.maximum(R, 0.0) / (M + V) if (R > 0.0).any() else np.ones(F.shape[1])
-        out[t] = w @ F[t] / w.sum()
-        r = loss_derivative(out[t], y[t]) * (out[t] - F[t])
-        R, V, M = R + r, V + r**2, max(M, (r**2).max())
+        awake = F[t] == F[t]
+        f, regrets = F[t, awake], np.maximum(R[awake], 0.0)
+        w = regrets / (M + V[awake]) if regrets.any() else np.ones(len(f))
+        out[t] = w @ f / w.sum()
+        r = loss_derivative(out[t], y[t]) * (out[t] - f)
+        R[awake] += r
+        V[awake] += r**2
+        M = max(M, (r**2).max())
     return out
 
 

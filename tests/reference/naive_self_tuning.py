@@ -388,9 +388,25 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
         yield found[:, 0] + (last if lags else 0.0)
 
 
+def boosted_sums(X, labels, before, seed, how):
+    """The sums of boosted trees, NaN where they do not play; before : (n, K), where they begin."""
+    (sure, count, *how, growths), found = how, np.full(before.shape, np.nan)
+    ends = [t for t in growths if t < len(X)]
+    for t, stop in zip(ends, [*ends, len(X)][1:], strict=True):
+        n = t - t // 16
+        if np.isin(labels[:n], (-1, 1)).all() and len(set(labels[:n].ravel())) > 1:
+            rngs = [np.random.default_rng([seed, 0, t, i]) for i in range(count)]
+            seeds = [int(rng.integers(1, naive_forest.PRIME)) for rng in rngs]
+            U = np.arctanh(before[:n].clip(-sure, sure))
+            trees = naive_forest.boost(X[:n], labels[:n] > 0, U, seeds, *how)
+            paths = [[list(tree.path(x)) for tree in trees] for x in X[t:stop]]
+            found[t:stop] = [sum(path[-1].labels for path in of_row) for of_row in paths]
+    return found
+
+
 def self_tuning(
     X, y, restarts, budget, spaces, deepest, seed=0, period=1024, leads=None, forests=(),
-    residuals=None, experts=None,
+    residuals=None, boosted=None, experts=None,
 ):  # fmt: skip
     """The forecasts of SelfTuning, and the losses of its members as they forecast; y : (n,).
 
@@ -398,7 +414,8 @@ def self_tuning(
     forests : lags, and what ``naive_forest`` takes, of each; experts : (n, E), their forecasts.
     The last step is ML-Poly of p, what the layers forecast, and of p + what trees forecast, which
     learn label - p, cut to 20 median deviations of the last 1024 labels; 0 before the first
-    restart, and of outliers. residuals : what these trees take.
+    restart, and of outliers. residuals : what these trees take. Where all labels were -1 and +1,
+    boosted trees forecast, too; boosted : settings.BOOSTING.
     """
     ends = [t for t in restarts if t <= len(X)]
     counts = np.arange(len(X)) - (0 if leads is None else leads)
@@ -452,4 +469,8 @@ def self_tuning(
     lacking = np.where(unknown, 0.0, np.clip(y - out, np.negative(reach), reach))
     trees = tree_forecasts(X, lacking, raw, counts, 0, seed, *residuals)
     more = np.array([next(trees) for _ in y])
-    return in_epochs(begun, ml_poly, np.column_stack([out, out[:, None] + more]), y), losses
+    begun_at = (raw - lacking)[:, None]
+    sums = boosted_sums(X, raw[:, None], begun_at, seed, boosted)[:, 0]
+    amended = np.tanh(np.arctanh(out.clip(-boosted[0], boosted[0])) + sums)
+    F = np.column_stack([out, out[:, None] + more, amended])
+    return in_epochs(begun, ml_poly, F, y), losses

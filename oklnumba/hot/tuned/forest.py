@@ -1,6 +1,7 @@
 """Extra-random trees (Geurts, Ernst and Wehenkel 2006) whose means go on online.
 
-A tree is grown on past rows, on all inputs and down to single rows:
+A tree is grown on past rows, on all inputs and down to single rows (rows may have weights: then
+means and numbers of rows are weighted):
 
     split a node whose labels differ:
         for each input that differs in the node:
@@ -21,8 +22,6 @@ For K labels a round, sums and means have K entries, and gains add up.
 
 from typing import Annotated, NamedTuple
 
-import numpy as np
-
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers, exact, hot, unbind
 
@@ -33,8 +32,8 @@ COLUMN, THRESHOLD, CHILD, ROUNDS = range(4)
 NUMBERS = 4
 SEEN, RANDOM = range(2)  # entries of the progress
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
-# Gains and labels that differ by less are equal: rounding, of residuals too, chooses no input and
-# splits no node.
+# Gains, weights and labels that differ by less are equal: rounding, of residuals too, chooses no
+# input and splits no node.
 SAME_GAIN, SAME_LABEL = 1.0 + 1e-6, 1e-6
 
 
@@ -54,15 +53,19 @@ class Growth(NamedTuple):
 
     X: Array  # (d, n)
     Y: Array  # (K, n)
+    weights: Array  # (n,): as so many rows each one counts
+    least: float  # weight of a child
     only_two: bool  # whether each input has at most two values
-    tree: Trees  # of up to 2 n nodes
+    tree: Trees  # of at least 2 nodes; it grows no larger
     progress: Integers  # nodes that were looked at; state of the random numbers
-    starts: Integers  # (2 n,): a node has rows[start:stop]
-    stops: Integers  # (2 n,)
+    starts: Integers  # (nodes,): a node has rows[start:stop]
+    stops: Integers  # (nodes,)
     rows: Integers  # (n,)
     above: Integers  # (n,): workspace, as the following
     values: Array  # (n,): of one input
     labels: Array  # (K, n)
+    heavy: Array  # (n,): weights
+    gains: Array  # (nodes,), of splits that are not made yet
 
 
 class Walks(NamedTuple):
@@ -75,9 +78,13 @@ class Walks(NamedTuple):
 
 @hot
 def gather_labels(node, growth):
-    """Write labels, sums and number of a node's rows; return whether its labels differ."""
+    """Write labels, sums and weights of a node's rows; return whether its labels differ."""
     start, stop, tree, differ = growth.starts[node], growth.stops[node], growth.tree, False
-    tree.nodes[node, ROUNDS] = stop - start
+    weight = 0.0
+    for i in range(stop - start):
+        growth.heavy[i] = growth.weights[growth.rows[start + i]]
+        weight += growth.heavy[i]
+    tree.nodes[node, ROUNDS] = weight
     for k in range(growth.Y.shape[0]):
         y, labels, total = growth.Y[k], growth.labels[k], 0.0
         for i in range(stop - start):
@@ -109,24 +116,43 @@ def draw_threshold(x, node, growth):
 @hot
 def measure_gain(threshold, node, growth):
     """Return the gain of splitting the values that draw_threshold wrote."""
-    values, tree, gain = growth.values, growth.tree, 0.0
-    count = tree.nodes[node, ROUNDS]
-    below = 0.0
-    for i in range(np.int64(count)):
-        below += 1.0 if values[i] <= threshold else 0.0
+    values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
+    count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
+    for i in range(count):
+        below += heavy[i] if values[i] <= threshold else 0.0
+    if smaller(below, weight - below) * SAME_GAIN < growth.least:
+        return 0.0
     for k in range(growth.labels.shape[0]):
         labels, total = growth.labels[k], 0.0
-        for i in range(np.int64(count)):
+        for i in range(count):
             total += labels[i] if values[i] <= threshold else 0.0
-        apart = total / below - (tree.sums[node, k] - total) / (count - below)
+        apart = total / below - (tree.sums[node, k] - total) / (weight - below)
         gain += apart * apart
-    return gain * below * (count - below)
+    return gain * below * (weight - below)
 
 
 @hot
-def split_node(node, column, threshold, growth):
+def find_split(node, growth):
+    """Write the input and the threshold of a node's best split; return its gain, -1 if none."""
+    if not gather_labels(node, growth):
+        return -1.0
+    progress, best, split = growth.progress, -1.0, growth.tree.nodes[node]
+    for j in range(growth.X.shape[0]):
+        threshold, differ = draw_threshold(growth.X[j], node, growth)
+        if differ:
+            gain = measure_gain(threshold, node, growth)
+            if growth.only_two:
+                gain *= progress[RANDOM] / PRIME
+            if best < 0.0 or gain > best * SAME_GAIN:
+                best, split[COLUMN], split[THRESHOLD] = gain, j, threshold
+    return best
+
+
+@hot
+def split_node(node, growth):
     """Make the children of a node; their rows stay in order."""
-    x, rows, tree = growth.X[column], growth.rows, growth.tree
+    rows, tree, split = growth.rows, growth.tree, growth.tree.nodes[node]
+    x, threshold = growth.X[int(split[COLUMN])], split[THRESHOLD]
     start, stop, child = growth.starts[node], growth.stops[node], tree.counts[NODES]
     middle, others = start, 0
     for i in range(start, stop):
@@ -138,8 +164,7 @@ def split_node(node, column, threshold, growth):
             others += 1
     for i in range(others):
         rows[middle + i] = growth.above[i]
-    split = tree.nodes[node]
-    split[COLUMN], split[THRESHOLD], split[CHILD] = column, threshold, child
+    split[CHILD] = child
     growth.starts[child], growth.stops[child] = start, middle
     growth.starts[child + 1], growth.stops[child + 1] = middle, stop
     tree.counts[NODES] = child + 2
@@ -153,20 +178,49 @@ def grow_nodes(growth, numbers):
         node = progress[SEEN]
         progress[SEEN] += 1
         numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
-        if not gather_labels(node, growth):
-            continue
-        best, column, chosen = 0.0, -1, 0.0
-        for j in range(growth.X.shape[0]):
-            threshold, differ = draw_threshold(growth.X[j], node, growth)
-            if differ:
-                gain = measure_gain(threshold, node, growth)
-                if growth.only_two:
-                    gain *= progress[RANDOM] / PRIME
-                if column < 0 or gain > best * SAME_GAIN:
-                    best, column, chosen = gain, j, threshold
-        if column >= 0:
-            split_node(node, column, chosen, growth)
+        if find_split(node, growth) >= 0.0:
+            split_node(node, growth)
     return numbers
+
+
+@hot
+def grow_best(growth, numbers):
+    """Do the same, but split the node that gains most of all, while there is room for nodes."""
+    progress, counts, gains = growth.progress, growth.tree.counts, growth.gains
+    while progress[SEEN] < counts[NODES] and numbers > 0:
+        node = progress[SEEN]
+        progress[SEEN] += 1
+        numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
+        gains[node] = find_split(node, growth) / growth.tree.nodes[node, ROUNDS]
+        if progress[SEEN] == counts[NODES] < gains.shape[0] - 1:
+            best = 0
+            for i in range(1, counts[NODES]):
+                if gains[i] > gains[best] * SAME_GAIN:
+                    best = i
+            if gains[best] > 0.0:
+                split_node(best, growth)
+                gains[best] = 0.0
+    return numbers
+
+
+@hot
+def make_steps(growth, P, rate, U):
+    """Replace sums of gradients by steps of Newton, and let the rows of each leaf make them.
+
+    P, U : (K, n), probabilities, which give the curvature, and what the steps are added to.
+    """
+    tree, rows = growth.tree, growth.rows
+    tree.nodes[:, ROUNDS] = 1.0
+    for node in range(tree.counts[NODES]):
+        start, stop = growth.starts[node], growth.stops[node]
+        for k in range(U.shape[0]):
+            curvature = growth.least
+            for i in range(start, stop):
+                curvature += P[k, rows[i]] * (1.0 - P[k, rows[i]])
+            tree.sums[node, k] *= rate / curvature
+            if tree.nodes[node, CHILD] == 0.0:
+                for i in range(start, stop):
+                    U[k, rows[i]] += tree.sums[node, k]
 
 
 # Exact: sums over outputs or trees in another order would give outputs other bits than alone.

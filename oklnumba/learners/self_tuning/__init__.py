@@ -26,8 +26,9 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
                     counts from the middle of the labels of the past, ``offsets``
 5. Layers: one forecast of all these, last among them (layers.py; the head of hot/tuned/layers.py):
    four aggregations, three ridge regressions on all forecasts, two on what these forecast, ML-Poly
-6. Residuals: ten trees on x learn y less this forecast; ML-Poly of it and of it with what they
-   forecast is the forecast of the round (forest.py)
+6. Residuals: ten trees on x learn y less this forecast; ML-Poly of it, of it with what they
+   forecast, and of what boosted trees make of it where y is -1 or +1 is the forecast of the round
+   (forest.py)
 7. What comes later
     Restarts.record the round joins the past, until the last restart (restarts.py)
     Forest.grow     after 48, 96, 192, ... rounds: new trees, grown on the first 15/16 of the past

@@ -4,13 +4,23 @@
 
     for t = 1, ..., n:
         r_t,e = what trees on x forecast, e = 1, 2, 3 the shrinkages       # hot/tuned/forest.py
-        yhat_t = ML-Poly's mean of p_t and of all p_t + r_t,e              # hot/experts.py
+        b_t = tanh(atanh(p_t) + u_t), if labels are -1 and +1: u_t of boosted trees
+        yhat_t = ML-Poly's mean of p_t, of all p_t + r_t,e, and of b_t     # hot/experts.py
         trees learn y_t - p_t, cut to the reach of usual labels: p_t is far off after wild ones;
             but 0 of outliers, and before the first restart, while labels are not judged yet
+
+Boosted trees (Friedman 2001, under log loss; steps of Newton as in Chen and Guestrin 2016) begin at
+what the layers forecast, and find rules of several inputs. They learn nothing between growths, at
+which u, half of a logit, begins at atanh(p) of the past rows:
+
+    for each of ``settings.BOOSTING.trees`` small trees:
+        P = (1 + tanh u) / 2, the probability of +1
+        grow it on [y = 1] - P, a row counting P (1 - P)
+        in each leaf: u += rate / 2 sum([y = 1] - P) / (sum(P (1 - P)) + curvature)
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import log2
 from typing import Annotated, Any, NamedTuple
@@ -31,7 +41,7 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.jit import DONE, Array, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import forest as loops
-from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
+from oklnumba.hot.tuned.forest import COLUMN, NODES, NUMBERS, PRIME, SEEN
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
@@ -39,13 +49,14 @@ from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
 
 ALL = 2**60  # numbers: more than a tree reads
-AMENDED = 1 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs
+AMENDED = 2 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs, the last of signs
 RULE = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
 
 
 class Forest(State[loops.Trees, Any]):
-    """Trees that are grown anew on the past after ``settings.GROWTHS`` rounds, and learn on.
+    """Trees that are grown anew on the past after some rounds, and learn on.
 
+    trees, growths : how many, and after which rounds; 0 and (): as in the settings.
     With lags, of one output, they see x and so many last labels, and learn changes from the last.
     They see at most the latest MOST_GROWN rows, so T trees have at most 2 T MOST_GROWN nodes, of
     5 numbers each for one output. Labels count from ``offset``, in ``unit``. Before the first
@@ -54,17 +65,22 @@ class Forest(State[loops.Trees, Any]):
 
     plays_in_threads = True
     _layout = loops.Trees
+    _grow_nodes = staticmethod(loops.grow_nodes)
 
-    def __init__(self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int):
-        self.schedule = {end: end - end // settings.GROWTH_SHARE for end in settings.GROWTHS}
+    def __init__(
+        self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int,
+        trees: int = 0, growths: tuple[int, ...] = (),
+    ):  # fmt: skip
+        self._count, ends = trees or settings.TREES, growths or settings.GROWTHS
+        self.schedule = {end: end - end // settings.GROWTH_SHARE for end in ends}
         self._lags, self._seed = lags, seed
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
         below, node = np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64)
         self._walks = loops.Walks(below, node, means)
-        self._make_state(counts=1, trees=settings.TREES, outputs=outputs, numbers=NUMBERS)
-        self._take([make_tree(1, np.zeros(outputs), np.ones(outputs))] * settings.TREES)
+        self._make_state(counts=1, trees=self._count, outputs=outputs, numbers=NUMBERS)
+        self._take([])
         self._growing: Paced[None] | None = None  # on the next trees, where begun
         self._grown: list[loops.Trees] = []  # the next trees, where the work is done
 
@@ -128,42 +144,90 @@ class Forest(State[loops.Trees, Any]):
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
         X = np.ascontiguousarray(X.T)
-        low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
-        only_two = bool(((X == low) | (X == high)).all())
-        offset, unit, size = Y.mean(axis=0), Y.std(axis=0), np.abs(past.cut).max(axis=0)
-        # Residuals of equal labels are rounding, which splits no node.
-        unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
-        Y = np.ascontiguousarray(((Y - offset) / unit).T)
-        growths = []
-        for i in range(settings.TREES):
-            seed = int(np.random.default_rng([self._seed, self._lags, end, i]).integers(1, PRIME))
-            tree = make_tree(2 * n, offset, unit)
-            growths.append(make_growth(X, Y, only_two, tree, seed))
-        if pieces == 1:
-            run_together([partial(enter(loops.grow_nodes), one, ALL) for one in growths])
-        piece = left = int(settings.DEPTH * log2(n) * settings.TREES * X.size / pieces)
-        for growth in growths:
+        rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
+        seeds = [int(rng.integers(1, PRIME)) for rng in rngs]
+        piece = left = int(settings.DEPTH * log2(n) * self._count * X.size / pieces)
+        for growth in self._begin_trees(X, Y, past.cut, seeds, pieces == 1):
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
                     yield
                     left = piece
-                left = enter(loops.grow_nodes)(growth, left)
-            made = int(growth.tree.counts[NODES])
-            nodes, sums = growth.tree.nodes[:made].copy(), growth.tree.sums[:made].copy()
-            grown.append(growth.tree._replace(nodes=nodes, sums=sums))
+                left = enter(self._grow_nodes)(growth, left)
+            grown.append(growth.tree)
         self._grown = grown
 
+    def _begin_trees(
+        self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
+    ) -> Iterable[loops.Growth]:
+        """Return the growths of trees on X, (d, n), and Y, (n, K), grown ``now`` or not yet.
+
+        cut : labels of the whole past.
+        """
+        low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
+        only_two = bool(((X == low) | (X == high)).all())
+        offset, unit, size = Y.mean(axis=0), Y.std(axis=0), np.abs(cut).max(axis=0)
+        # Residuals of equal labels are rounding, which splits no node.
+        unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
+        n, Y = len(Y), np.ascontiguousarray(((Y - offset) / unit).T)
+        growths = [
+            make_growth(X, Y, np.ones(n), 0.0, only_two, make_tree(2 * n, offset, unit), seed)
+            for seed in seeds
+        ]
+        if now:
+            run_together([partial(enter(loops.grow_nodes), one, ALL) for one in growths])
+        return growths
+
     def _take(self, grown: list[loops.Trees]) -> None:
-        """Exchange the trees."""
-        sizes = [len(tree.nodes) for tree in grown]
+        """Exchange the trees, for roots without rounds if there are none."""
+        zeros = np.zeros(self._state.sums.shape[1])
+        grown = grown or [make_tree(1, zeros, zeros + 1.0)] * self._count
+        sizes = [int(tree.counts[NODES]) for tree in grown]
         total = sum(sizes)
         self._free(NODES)
         self._reserve({NODES: total})
         state = self._state
         self._counts[NODES], state.roots[:] = total, np.cumsum([0, *sizes[:-1]])
         state.offset[:], state.unit[:] = grown[0].offset, grown[0].unit
-        state.nodes[:total] = np.concatenate([tree.nodes for tree in grown])
-        state.sums[:total] = np.concatenate([tree.sums for tree in grown])
+        for tree, root, size in zip(grown, state.roots, sizes, strict=True):
+            state.nodes[root : root + size] = tree.nodes[:size]
+            state.sums[root : root + size] = tree.sums[:size]
+
+
+class Boosted(Forest):
+    """Small trees that add up, for labels -1 and +1.
+
+    Their unit is their number, but 1 before the first growth, 0 for outputs of one or other labels.
+    """
+
+    _grow_nodes = staticmethod(loops.grow_best)
+
+    def __init__(self, outputs: int, seed: int):
+        how = settings.BOOSTING
+        super().__init__(outputs, 0, (0.0,), seed, how.trees, how.growths)
+
+    def play(self, rounds: Rounds) -> np.ndarray:
+        """Return the sums u of the leaves of n rounds, (n, 1, K)."""
+        return super().play(rounds._replace(Y=NO_LABELS))
+
+    def _begin_trees(
+        self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
+    ) -> Iterator[loops.Growth]:
+        n, labels, how = len(Y), cut[-len(Y) :], settings.BOOSTING
+        are_signs = np.isin(cut, (-1.0, 1.0)).all(axis=0) & (cut != cut[0]).any(axis=0)
+        signs = are_signs.astype(float)  # a class that no row has yet counts as none
+        U = np.arctanh((labels - Y).clip(-how.surest, how.surest)).T.copy()
+        leaves, rng = max(min(how.leaves, n // how.rows), 1), np.random.default_rng(seeds)
+        for seed in seeds if signs.any() else ():
+            P = 0.5 + 0.5 * np.tanh(U)
+            gradients = ((labels.T > 0.0) - P) * signs[:, None]
+            weights = (P * (1.0 - P) * signs[:, None]).sum(axis=0)
+            # In this unit the mean over the trees, which a forest forecasts, is the sum.
+            tree = make_tree(2 * leaves, np.zeros(len(U)), self._count * signs)
+            some = rng.permutation(len(X))[: how.inputs]
+            growth = make_growth(X[some], gradients, weights, how.curvature, False, tree, seed)
+            yield growth
+            tree.nodes[:, COLUMN] = some[tree.nodes[:, COLUMN].astype(np.int64)]
+            enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
 
 class ResidualState(NamedTuple):
@@ -187,6 +251,7 @@ class Residuals(State[ResidualState, None]):
 
     def __init__(self, outputs: int, seed: int):
         self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
+        self.boosted = Boosted(outputs, seed)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
@@ -202,17 +267,23 @@ class Residuals(State[ResidualState, None]):
             cut = (rounds.Y - plain[:, 0]).clip(-reach, reach)
             residuals = np.where(counts, cut, 0.0) + 0.0  # a block may have -0.0, where a row has 0
         trees = self.forest.play(rounds._replace(Y=residuals))
-        self.forecasts = np.concatenate([plain, plain + trees], axis=1)
+        boosted, plays = plain, self.boosted._state.unit > 1.0
+        if plays.any():
+            sure = settings.BOOSTING.surest
+            boosted = np.tanh(np.arctanh(plain.clip(-sure, sure)) + self.boosted.play(rounds))
+        self.forecasts = np.concatenate([plain, plain + trees, boosted], axis=1)
         recall(self.forecasts, rounds, slice(-AMENDED, None))
         for k in range(trees.shape[2]):
-            self._mix(k, rounds, out)
+            self._mix(k, AMENDED - 1 + int(plays[k]), rounds, out)
         return residuals
 
-    def _mix(self, k: int, rounds: Rounds, out: LayerResults) -> None:
+    def _mix(self, k: int, count: int, rounds: Rounds, out: LayerResults) -> None:
+        """Let ML-Poly of output k weigh so many forecasts; one that begins late has no regret."""
         n, state, learns = len(rounds.X), self._state, rounds.learns
-        F, y = self.forecasts[:, :, k].copy(), rounds.Y[:, k].copy() if learns else np.empty(0)
-        new, weights = Aggregates(np.empty(n), np.empty(n)), np.empty(AMENDED)
-        experts = ExpertsState(state.totals[k], state.squares[k], state.tally[k])
+        F = self.forecasts[:, :count, k].copy()
+        y = rounds.Y[:, k].copy() if learns else np.empty(0)
+        experts = ExpertsState(state.totals[k, :count], state.squares[k, :count], state.tally[k])
+        new, weights = Aggregates(np.empty(n), np.empty(n)), np.empty(count)
         played, status = enter(experts_rounds)(F, y, learns, RULE, 0, experts, weights, new)
         if status != DONE:
             raise Trouble(status, played)
@@ -245,12 +316,14 @@ def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> loops.Trees:
 
 
 def make_growth(
-    X: np.ndarray, Y: np.ndarray, only_two: bool, tree: loops.Trees, seed: int
-) -> loops.Growth:
+    X: np.ndarray, Y: np.ndarray, weights: np.ndarray, least: float, only_two: bool,
+    tree: loops.Trees, seed: int,
+) -> loops.Growth:  # fmt: skip
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
     n, (starts, stops) = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
     stops[0] = n
     return loops.Growth(
-        X, Y, only_two, tree, np.array([0, seed]), starts, stops, np.arange(n),
-        np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)),
+        X, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops, np.arange(n),
+        np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)), np.empty(n),
+        np.empty(len(starts)),
     )  # fmt: skip

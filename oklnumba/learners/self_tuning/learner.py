@@ -73,7 +73,7 @@ class SelfTuning(Learner):
     Erven 2014), and stacking (Breiman 1996) online. The metrics are ``learned_metric`` of two
     kernels (Radhakrishnan et al. 2024), from round 128 on, for all outputs. The leaves are those of
     xRFM (Beaglehole et al. 2025), the trees those of Geurts, Ernst and Wehenkel 2006, whose means
-    shrink to those of the parents and go on online.
+    shrink to those of the parents and go on online; boosted ones (Friedman 2001) amend classes.
 
     The certificate is against the best penalised function of each member that forgets nothing, and
     against each expert: ``bound`` is for ``member``, which has the least comparator, ``guaranteed``
@@ -344,7 +344,8 @@ class SelfTuning(Learner):
     def _growths(self) -> list[tuple[Forest, Callable[[int], Past]]]:
         """Return all trees, and the past that they grow on."""
         forests = [(forest, self._restarts.past) for forest in self._forests]
-        return [*forests, (self._residuals.forest, self._restarts.past_residuals)]
+        last = self._residuals.forest, self._residuals.boosted
+        return [*forests, *((forest, self._restarts.past_residuals) for forest in last)]
 
     @locked
     def _end_fit(self) -> None:
@@ -382,6 +383,7 @@ class SelfTuning(Learner):
         experts = {f"expert{i}": one for i, one in enumerate(self._experts)}
         others: dict[str, Any] = {"restarts": self._restarts, "labels": self._labels}
         others |= {"residuals": self._residuals, "residual_forest": self._residuals.forest}
+        others["boosted"] = self._residuals.boosted
         return others | forests | experts | self._ensemble.parts()
 
     def _export(self) -> dict[str, Any]:
@@ -400,6 +402,6 @@ class SelfTuning(Learner):
 def compile_loops() -> None:
     """Play made-up rounds beyond the second restart, so that no round of a stream compiles."""
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (max(settings.RESTARTS[:2]) + 1, 2))
-    learner = SelfTuning(budget=8).partial_fit(X[:-1], X[:-1, 0])
+    learner = SelfTuning(budget=8).partial_fit(X[:-1], np.sign(X[:-1, 0]))  # signs play all loops
     learner.predict_one(X[-1])
     learner.learn_one(X[-1], X[-1, 0])

@@ -50,7 +50,8 @@ class Restarts(State[RestartsState, None]):
         ends = [end for end in settings.RESTARTS if end <= longest]
         share = settings.RESTART_SHARES
         self.schedule = {end: end - end // share[end >= settings.LATE] for end in ends}
-        self._stops = sorted([*self.schedule.values(), *ends, *settings.GROWTHS, sys.maxsize])
+        growths = (*settings.GROWTHS, *settings.BOOSTING.growths)
+        self._stops = sorted([*self.schedule.values(), *ends, *growths, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
         self._building: Paced[Ensemble] | None = None  # on the next ensemble, where begun
 

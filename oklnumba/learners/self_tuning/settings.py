@@ -80,6 +80,25 @@ DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
 # Compiled into loops, so beside them: JOINING of KORS in hot/tuned/space.py, MEMORY and
 # LEAST_VARIANCE of the fourth aggregation in hot/experts.py.
 
+
+class Boosting(NamedTuple):
+    """Boosted trees on labels -1 and +1."""
+
+    surest: float  # they begin at forecasts of at most this, which they can overturn
+    trees: int  # each time
+    leaves: int  # at most; fewer where there were not so many rows for each
+    rows: int
+    inputs: int  # that a tree sees, drawn anew for each
+    rate: float
+    curvature: float  # of a child at least, and added to that of a leaf
+    growths: tuple[int, ...]  # as above, but more often: rules change less than means
+
+
+BOOSTING = Boosting(
+    surest=0.7, trees=40, leaves=16, rows=32, inputs=40, rate=0.6, curvature=0.5,
+    growths=tuple(sorted((*GROWTHS, *(68 * 2**i for i in range(9))))),
+)  # fmt: skip
+
 # ---- layers ----
 
 # Aggregations of all members, (kind, share). The first has the guarantee, the second follows drift,
