@@ -22,7 +22,7 @@ For K labels a round, sums and means have K entries, and gains add up.
 
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import bits_to_float, float_to_bits, larger, smaller
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers, exact, hot, unbind
 
 NODES = 0  # entry of the counts: nodes of all trees
@@ -31,6 +31,7 @@ NODES = 0  # entry of the counts: nodes of all trees
 COLUMN, THRESHOLD, CHILD, ROUNDS = range(4)
 NUMBERS = 4
 SEEN, RANDOM = range(2)  # entries of the progress
+LARGEST = 2**63 - 1  # of the integers
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
 # Gains, weights and labels that differ by less are equal: rounding, of residuals too, chooses no
 # input and splits no node.
@@ -51,7 +52,7 @@ class Trees(NamedTuple):
 class Growth(NamedTuple):
     """A tree that is being grown on n rows. Nodes are looked at in the order they were made."""
 
-    X: Array  # (d, n)
+    X: Integers  # (d, n), order_bits of the inputs: vector instructions find a range of integers
     Y: Array  # (K, n)
     weights: Array  # (n,): as so many rows each one counts
     least: float  # weight of a child
@@ -62,7 +63,7 @@ class Growth(NamedTuple):
     stops: Integers  # (nodes,)
     rows: Integers  # (n,)
     above: Integers  # (n,): workspace, as the following
-    values: Array  # (n,): of one input
+    values: Integers  # (n,): of one input
     labels: Array  # (K, n)
     heavy: Array  # (n,): weights
     gains: Array  # (nodes,), of splits that are not made yet
@@ -74,6 +75,12 @@ class Walks(NamedTuple):
     below: Integers  # (n,): the rounds that may go down further, in their order
     node: Integers  # (n,)
     means: Array  # (n, E, K): of these nodes
+
+
+@hot
+def order_bits(bits):
+    """Turn the bits of a number other than -0.0 into an integer in the same order, or back."""
+    return bits ^ ((bits >> 63) & LARGEST)
 
 
 @hot
@@ -97,20 +104,24 @@ def gather_labels(node, growth):
 
 @hot
 def draw_threshold(x, node, growth):
-    """Write an input's values in a node. Returns a random threshold and whether they differ."""
+    """Write an input's values in a node. Returns a random threshold and whether they differ.
+
+    Values and threshold are integers of their order.
+    """
     values, count = growth.values, growth.stops[node] - growth.starts[node]
     rows = growth.rows[growth.starts[node] :]
-    low = high = x[rows[0]]
+    least = most = x[rows[0]]
     for i in range(count):
         values[i] = x[rows[i]]
-        low, high = smaller(low, values[i]), larger(high, values[i])
-    if not low < high:
-        return low, False
+        least, most = min(least, values[i]), max(most, values[i])
+    if least == most:
+        return least, False
+    low, high = bits_to_float(order_bits(least)), bits_to_float(order_bits(most))
     progress = growth.progress
     progress[RANDOM] = progress[RANDOM] * FACTOR % PRIME
     u = progress[RANDOM] / PRIME
     threshold = low * (1.0 - u) + high * u
-    return (threshold if low <= threshold < high else low), True
+    return order_bits(float_to_bits(threshold if low <= threshold < high else low)), True
 
 
 @hot
@@ -144,7 +155,8 @@ def find_split(node, growth):
             if growth.only_two:
                 gain *= progress[RANDOM] / PRIME
             if best < 0.0 or gain > best * SAME_GAIN:
-                best, split[COLUMN], split[THRESHOLD] = gain, j, threshold
+                best, split[COLUMN] = gain, j
+                split[THRESHOLD] = bits_to_float(order_bits(threshold))
     return best
 
 
@@ -152,7 +164,7 @@ def find_split(node, growth):
 def split_node(node, growth):
     """Make the children of a node; their rows stay in order."""
     rows, tree, split = growth.rows, growth.tree, growth.tree.nodes[node]
-    x, threshold = growth.X[int(split[COLUMN])], split[THRESHOLD]
+    x, threshold = growth.X[int(split[COLUMN])], order_bits(float_to_bits(split[THRESHOLD]))
     start, stop, child = growth.starts[node], growth.stops[node], tree.counts[NODES]
     middle, others = start, 0
     for i in range(start, stop):

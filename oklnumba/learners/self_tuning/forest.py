@@ -41,7 +41,7 @@ from oklnumba.hot.experts import (
 from oklnumba.hot.primitives.jit import DONE, Array, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import forest as loops
-from oklnumba.hot.tuned.forest import COLUMN, NODES, NUMBERS, PRIME, SEEN
+from oklnumba.hot.tuned.forest import COLUMN, LARGEST, NODES, NUMBERS, PRIME, SEEN
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
@@ -143,7 +143,8 @@ class Forest(State[loops.Trees, Any]):
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
-        X = np.ascontiguousarray(X.T)
+        bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
+        X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
         seeds = [int(rng.integers(1, PRIME)) for rng in rngs]
         piece = left = int(settings.DEPTH * log2(n) * self._count * X.size / pieces)
@@ -161,6 +162,7 @@ class Forest(State[loops.Trees, Any]):
     ) -> Iterable[loops.Growth]:
         """Return the growths of trees on X, (d, n), and Y, (n, K), grown ``now`` or not yet.
 
+        X : as ``loops.Growth`` has it;
         cut : labels of the whole past.
         """
         low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
@@ -320,10 +322,9 @@ def make_growth(
     tree: loops.Trees, seed: int,
 ) -> loops.Growth:  # fmt: skip
     """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
-    n, (starts, stops) = len(X[0]), np.zeros((2, len(tree.nodes)), dtype=np.int64)
-    stops[0] = n
+    n, (starts, stops) = len(weights), np.zeros((2, len(tree.nodes)), dtype=np.int64)
+    stops[0], (above, values) = n, np.empty((2, n), dtype=np.int64)
     return loops.Growth(
         X, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops, np.arange(n),
-        np.empty(n, dtype=np.int64), np.empty(n), np.empty((len(Y), n)), np.empty(n),
-        np.empty(len(starts)),
+        above, values, np.empty((len(Y), n)), np.empty(n), np.empty(len(starts)),
     )  # fmt: skip

@@ -95,7 +95,7 @@ class Boosting(NamedTuple):
 
 
 BOOSTING = Boosting(
-    surest=0.7, trees=40, leaves=16, rows=32, inputs=40, rate=0.6, curvature=0.5,
+    surest=0.7, trees=40, leaves=16, rows=32, inputs=32, rate=0.6, curvature=0.5,
     growths=tuple(sorted((*GROWTHS, *(68 * 2**i for i in range(9))))),
 )  # fmt: skip
 
