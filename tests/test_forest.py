@@ -41,7 +41,8 @@ def play(X, Y, cuts, lags=0, seed=0, labels=None):
     boosted = labels is not None
     forest = Forest(K, lags, settings.SHRINKAGES, seed)
     if boosted:
-        forest = Boosted(K, seed)
+        how = settings.BOOSTING
+        forest = Boosted(K, 0, (0.0,), seed, how.trees, how.growths)
     counts, nobody = np.arange(len(X)), np.empty((len(X), 0, K))
     past = Past(X, Y, labels if boosted else Y, counts, nobody)
     for stop in sorted({*cuts, *forest.schedule, len(X)}):

@@ -388,10 +388,13 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
         yield found[:, 0] + (last if lags else 0.0)
 
 
-def boosted_sums(X, labels, before, seed, how):
-    """The sums of boosted trees, NaN where they do not play; before : (n, K), where they begin."""
+def boosted_sums(X, labels, before, seed, how, last=np.inf):
+    """The sums of boosted trees, NaN where they do not play; before : (n, K), where they begin.
+
+    last : the last restart, after which no past is kept to grow on.
+    """
     (sure, count, *how, growths), found = how, np.full(before.shape, np.nan)
-    ends = [t for t in growths if t < len(X)]
+    ends = [t for t in growths if t < min(len(X), last)]
     for t, stop in zip(ends, [*ends, len(X)][1:], strict=True):
         n = t - t // 16
         if np.isin(labels[:n], (-1, 1)).all() and len(set(labels[:n].ravel())) > 1:
@@ -470,7 +473,7 @@ def self_tuning(
     trees = tree_forecasts(X, lacking, raw, counts, 0, seed, *residuals)
     more = np.array([next(trees) for _ in y])
     begun_at = (raw - lacking)[:, None]
-    sums = boosted_sums(X, raw[:, None], begun_at, seed, boosted)[:, 0]
+    sums = boosted_sums(X, raw[:, None], begun_at, seed, boosted, max(restarts))[:, 0]
     amended = np.tanh(np.arctanh(out.clip(-boosted[0], boosted[0])) + sums)
     F = np.column_stack([out, out[:, None] + more, amended])
     return in_epochs(begun, ml_poly, F, y), losses

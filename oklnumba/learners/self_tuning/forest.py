@@ -203,10 +203,6 @@ class Boosted(Forest):
 
     _grow_nodes = staticmethod(loops.grow_best)
 
-    def __init__(self, outputs: int, seed: int):
-        how = settings.BOOSTING
-        super().__init__(outputs, 0, (0.0,), seed, how.trees, how.growths)
-
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the sums u of the leaves of n rounds, (n, 1, K)."""
         return super().play(rounds._replace(Y=NO_LABELS))
@@ -253,7 +249,8 @@ class Residuals(State[ResidualState, None]):
 
     def __init__(self, outputs: int, seed: int):
         self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
-        self.boosted = Boosted(outputs, seed)
+        how = settings.BOOSTING
+        self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
