@@ -4,14 +4,15 @@
 
     for t = 1, ..., n:
         r_t,e = what trees on x forecast, e = 1, 2, 3 the shrinkages       # hot/tuned/forest.py
-        b_t = tanh(atanh(p_t) + u_t), if labels are -1 and +1: u_t of boosted trees
+        b_t = tanh(atanh(c_t) + u_t), if labels are -1 and +1: c_t is p_t, cut to
+            ``settings.BOOSTING.surest`` in size, u_t of boosted trees
         yhat_t = ML-Poly's mean of p_t, of all p_t + r_t,e, and of b_t     # hot/experts.py
         trees learn y_t - p_t, cut to the reach of usual labels: p_t is far off after wild ones;
             but 0 of outliers, and before the first restart, while labels are not judged yet
 
 Boosted trees (Friedman 2001, under log loss; steps of Newton as in Chen and Guestrin 2016) begin at
-what the layers forecast, and find rules of several inputs. They learn nothing between growths, at
-which u, half of a logit, begins at atanh(p) of the past rows:
+c, and find rules of several inputs. They learn nothing between growths, at which u, half of a
+logit, begins at atanh(c) of the past rows:
 
     for each of ``settings.BOOSTING.trees`` small trees:
         P = (1 + tanh u) / 2, the probability of +1
