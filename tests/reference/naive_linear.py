@@ -242,12 +242,13 @@ def aggregate(F, y, B, kind, loss, share=0.0):
     return out
 
 
-def mlpoly(F, y, loss_derivative):
+def mlpoly(F, y, loss_derivative, debt=0.0):
     """Forecasts of ML-Poly from its definition, with the largest squared regret so far for 1.
 
-    Experts are asleep where they forecast NaN.
+    Experts are asleep where they forecast NaN; debt : first regret against the last one, below 0.
     """
     out, R, V, M = np.empty(len(y)), *np.zeros((2, F.shape[1])), 0.0
+    R[-1] -= debt
     for t in range(len(y)):
         awake = F[t] == F[t]
         f, regrets = F[t, awake], np.maximum(R[awake], 0.0)

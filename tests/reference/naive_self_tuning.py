@@ -303,8 +303,8 @@ def fixed_share(F, y, ranges, share):
     return naive_linear.aggregate(F, y, ranges, "aggregating", lambda f, v: (f - v) ** 2, share)
 
 
-def ml_poly(F, y):
-    return naive_linear.mlpoly(F, y, lambda forecast, label: 2 * (forecast - label))
+def ml_poly(F, y, debt=0.0):
+    return naive_linear.mlpoly(F, y, lambda forecast, label: 2 * (forecast - label), debt)
 
 
 def in_epochs(starts, aggregate, *series):
@@ -393,7 +393,7 @@ def boosted_sums(X, labels, before, seed, how, last=np.inf):
 
     last : the last restart, after which no past is kept to grow on.
     """
-    (sure, count, *how, growths), found = how, np.full(before.shape, np.nan)
+    (sure, count, *how, _, growths), found = how, np.full(before.shape, np.nan)
     ends = [t for t in growths if t < min(len(X), last)]
     for t, stop in zip(ends, [*ends, len(X)][1:], strict=True):
         n = t - t // 16
@@ -476,4 +476,4 @@ def self_tuning(
     sums = boosted_sums(X, raw[:, None], begun_at, seed, boosted, max(restarts))[:, 0]
     amended = np.tanh(np.arctanh(out.clip(-boosted[0], boosted[0])) + sums)
     F = np.column_stack([out, out[:, None] + more, amended])
-    return in_epochs(begun, ml_poly, F, y), losses
+    return in_epochs(begun, partial(ml_poly, debt=boosted[-2]), F, y), losses

@@ -253,6 +253,7 @@ class Residuals(State[ResidualState, None]):
         how = settings.BOOSTING
         self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
+        self.begin_anew(np.full(outputs, True))
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
@@ -278,7 +279,7 @@ class Residuals(State[ResidualState, None]):
         return residuals
 
     def _mix(self, k: int, count: int, rounds: Rounds, out: LayerResults) -> None:
-        """Let ML-Poly of output k weigh so many forecasts; one that begins late has no regret."""
+        """Let ML-Poly of output k weigh so many forecasts."""
         n, state, learns = len(rounds.X), self._state, rounds.learns
         F = self.forecasts[:, :count, k].copy()
         y = rounds.Y[:, k].copy() if learns else np.empty(0)
@@ -305,6 +306,7 @@ class Residuals(State[ResidualState, None]):
         state = self._state
         for sums in (state.totals, state.squares, state.tally):
             sums[some] = 0.0
+        state.totals[some, -1] = -settings.BOOSTING.debt
         state.ended_excess[some] = state.excess[some]
 
 

@@ -91,11 +91,12 @@ class Boosting(NamedTuple):
     inputs: int  # that a tree sees, drawn anew for each
     rate: float
     curvature: float  # of a child at least, and added to that of a leaf
+    debt: float  # what they must gain before they count: where all is sure, rounding would do
     growths: tuple[int, ...]  # as above, but more often: rules change less than means
 
 
 BOOSTING = Boosting(
-    surest=0.7, trees=40, leaves=16, rows=32, inputs=32, rate=0.6, curvature=0.5,
+    surest=0.7, trees=40, leaves=16, rows=32, inputs=32, rate=0.6, curvature=0.5, debt=1.0,
     growths=tuple(sorted((*GROWTHS, *(68 * 2**i for i in range(9))))),
 )  # fmt: skip
 
