@@ -541,6 +541,9 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     assert "steps=3, lags=3, season=7" in said(capsys, "run", *table, *how)
     several = *how[:5], "7,9"
     assert "season=[7, 9]" in said(capsys, "run", *table, *several)
+    at_once = said(capsys, "run", *table, "--season", "7,9", status=2)
+    assert "add --steps, such as 1" in at_once
+    assert "steps=1" in said(capsys, "run", *table, *FAST, "--season", "7,9", "--steps", "1")
     next_week = tmp_path / "next.csv"
     next_week.write_text("day\n1\n2\n3\n")
     coming, horizon = np.array([[1.0], [2.0], [3.0]]), okl.load(model)

@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> None:
     }
     if args.steps is not None:
         learner = okl.Horizon(learner, steps=args.steps, **past)
+    elif isinstance(args.season, list):
+        raise ValueError("several seasons are for forecasts steps ahead: add --steps, such as 1")
     elif past:
         learner = okl.Lags(learner, **past)
     for path in (args.save, args.checkpoint):
