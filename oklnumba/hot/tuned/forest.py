@@ -113,7 +113,7 @@ def draw_threshold(x, node, growth):
     least = most = x[rows[0]]
     for i in range(count):
         values[i] = x[rows[i]]
-        least, most = min(least, values[i]), max(most, values[i])
+        least, most = smaller(least, values[i]), larger(most, values[i])
     if least == most:
         return least, False
     low, high = bits_to_float(order_bits(least)), bits_to_float(order_bits(most))
