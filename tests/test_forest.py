@@ -114,6 +114,7 @@ def test_boosted_trees_are_those_of_the_definition_in_any_cut(name, monkeypatch)
     X, Y = stream(name, 3)
     labels, P = np.where(Y >= np.median(Y, axis=0), 1.0, -1.0), np.tanh(Y / np.abs(Y).max(axis=0))
     labels[5, 2] = 0.5  # one output is no class
+    labels[7], P[7] = 1e4, 1e4  # an outlier, which was not learned
     found, _ = play(X, labels - P, [100, 101, 200], labels=labels)
     assert_array_equal(play(X, labels - P, range(N), labels=labels)[0], found)
     U = naive_self_tuning.boosted_sums(X, labels[:, :2], P[:, :2], 0, settings.BOOSTING)

@@ -150,5 +150,5 @@ def test_what_does_not_go_together_is_refused_with_words():
         okl.Horizon,
         okl.Lags(make("ridge").learner),
     )
-    refused("needs a loss of real labels, not hinge", okl.Horizon, okl.FOGD())
+    refused("takes labels -1 and \\+1 only; pass a learner of real", okl.Horizon, okl.FOGD())
     refused("season must be an integer >= 2", okl.Horizon, okl.OGD(), season=(24, 1))

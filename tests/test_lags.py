@@ -86,7 +86,7 @@ def test_seasons_levels_and_classes():
     assert seasonal < 0.1 < 20.0 * seasonal < lagged < plain
     signs = okl.run(okl.Lags(okl.FOGD(), lags=2, difference=False), X, SIGNS)
     assert signs.mistakes is not None
-    refused("difference=True needs a loss of real labels, not hinge", lambda: okl.Lags(okl.FOGD()))
+    refused("takes labels -1 and \\+1 only; pass difference=False", lambda: okl.Lags(okl.FOGD()))
 
 
 NEWTON = okl.OnlineNewtonStep(C=9.0)

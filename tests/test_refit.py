@@ -121,10 +121,37 @@ def test_pickles_go_on_and_files_are_refused(tmp_path):
         ({"estimator": Ridge}, "estimator must be an object with fit"),
         ({"every": 0}, "every must be an integer >= 1"),
         ({"growth": "often"}, "growth must be"),
+        ({"growth": "often %"}, "growth must be"),
         ({"growth": -0.1}, "growth must be"),
         ({"latest": 0}, "latest must be an integer >= 1"),
     ],
 )
 def test_errors(options, message):
     refused(message, lambda: okl.Refit(**({"estimator": Ridge()} | options)))
-    refused("labels", lambda: okl.Refit(LogisticRegression()).partial_fit(X, Y))
+
+
+WRAPPERS = {
+    "alone": lambda one: one,
+    "Monitored": okl.Monitored,
+    "Standardized": okl.Standardized,
+    "Intervals": okl.Intervals,
+    "Tree": okl.Tree,
+    "Lags": lambda one: okl.Lags(one, difference=False),
+    "Experts": lambda one: okl.Experts([okl.LinearRidge(), one], B=None),
+    "SelfTuning": lambda one: okl.SelfTuning(experts=[okl.Monitored(one)]),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_classifier_refuses_other_labels_wherever_it_plays(name):
+    learner, signs = WRAPPERS[name](okl.Refit(LogisticRegression(), every=50)), np.sign(Y)
+    for labels in (Y, (signs + 1.0) / 2.0):
+        refused("-1", learner.partial_fit, X, labels)
+    learner.partial_fit(X[:100], signs[:100])
+    refused("-1", learner.learn_one, X[100], 0.0)
+    assert learner.learn_one(X[100], 1.0).rounds == 101
+
+
+@pytest.mark.parametrize("make", [okl.Lags, okl.Horizon])
+def test_changes_of_labels_are_not_for_classifiers(make):
+    refused("takes labels -1 and \\+1 only", make, okl.Monitored(okl.Refit(LogisticRegression())))

@@ -96,11 +96,7 @@ class Horizon(Wrapper[HorizonState]):
         )  # fmt: skip
 
     def _check_params(self) -> None:
-        if self.learner._loss().classes:
-            raise ValueError(
-                f"Horizon needs a loss of real labels, not {self.learner._loss().name} of classes; "
-                "pass a learner with loss='squared'"
-            )
+        self._refuse_signs(self.learner, "pass a learner of real labels")
 
     @locked
     def forecast(self, X: ArrayLike, return_interval: bool = False) -> Any:

@@ -73,11 +73,8 @@ class Lags(Wrapper[LagsState]):
         )
 
     def _check_params(self) -> None:
-        if self.difference and self.learner._loss().classes:
-            raise ValueError(
-                f"difference=True needs a loss of real labels, not {self.learner._loss().name} of "
-                "classes; pass difference=False, or a learner with loss='squared'"
-            )
+        if self.difference:
+            self._refuse_signs(self.learner, "pass difference=False, or a learner of real labels")
 
     def _check_labels(self, y: np.ndarray) -> None:
         if self._hyper.difference:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from oklnumba.core import checks
 from oklnumba.core.params import KW_ONLY, count, field_with, required
 from oklnumba.learners.base.learner import Trace
+from oklnumba.learners.base.traits import PLAIN, Traits
 from oklnumba.learners.outside import Foreign
 
 FIRST_FIT = 64  # rows before the first fit where the next ones come by growth
@@ -21,7 +23,7 @@ def _check_estimator(name: str, value: Any) -> Any:
 
 
 def _check_growth(name: str, value: Any) -> float:
-    if isinstance(value, str) and value.endswith("%"):
+    if isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)? ?%", value):
         value = float(value[:-1]) / 100.0
     return checks.require_positive(name, value)
 
@@ -78,8 +80,9 @@ class Refit(Foreign):
         model = self._hyper.estimator
         return any(hasattr(model, name) for name in ("predict_proba", "decision_function"))
 
-    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
-        return super()._as_labels(y, n, signs or self._is_classifier)
+    @property
+    def _traits(self) -> Traits:
+        return PLAIN._replace(signs=self._is_classifier)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         trace.sizes.fill(0)

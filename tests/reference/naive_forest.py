@@ -104,12 +104,12 @@ def refill(tree, X, Y):
 def boost(X, labels, U, seeds, most, for_each, inputs, rate, least):
     """Trees of at most so many leaves, on some inputs each, under log loss.
 
-    for_each : rows for each leaf; labels : (n, K), 1 or 0; U : (n, K), half of the first logits.
+    for_each : rows for each leaf; labels : (n, K), 1, 0 or NaN; U : (n, K), half of the first logits.
     """
     U, trees, rng = U.copy(), [], np.random.default_rng(seeds)
     for seed in seeds:
         P = 1 / (1 + np.exp(-2 * U))
-        G, W, state = labels - P, (P * (1 - P)).sum(axis=1), seed
+        G, W, state = np.nan_to_num(labels - P), (P * (1 - P)).sum(axis=1), seed
         some = rng.permutation(X.shape[1])[:inputs]
         root, new, waiting = Node([]), [], []
         new.append((root, np.arange(len(X))))

@@ -391,17 +391,21 @@ def tree_forecasts(X, y, raw, counts, lags, seed, growths, count, shrinkages, mo
 def boosted_sums(X, labels, before, seed, how, last=np.inf):
     """The sums of boosted trees, NaN where they do not play; before : (n, K), where they begin.
 
-    last : the last restart, after which no past is kept to grow on.
+    That is the label if it is an outlier, which does not count. last : the last restart, after
+    which no past is kept to grow on.
     """
     (sure, count, *how, _, growths), found = how, np.full(before.shape, np.nan)
     ends = [t for t in growths if t < min(len(X), last)]
     for t, stop in zip(ends, [*ends, len(X)][1:], strict=True):
         n = t - t // 16
-        if np.isin(labels[:n], (-1, 1)).all() and len(set(labels[:n].ravel())) > 1:
+        known = np.isin(labels[:n], (-1, 1))
+        both = {-1, 1} <= set(labels[:n].ravel())
+        if both and (known | (labels[:n] == before[:n])).all():
             rngs = [np.random.default_rng([seed, 0, t, i]) for i in range(count)]
             seeds = [int(rng.integers(1, naive_forest.PRIME)) for rng in rngs]
             U = np.arctanh(before[:n].clip(-sure, sure))
-            trees = naive_forest.boost(X[:n], labels[:n] > 0, U, seeds, *how)
+            classes = np.where(known, labels[:n] > 0, np.nan)
+            trees = naive_forest.boost(X[:n], classes, U, seeds, *how)
             paths = [[list(tree.path(x)) for tree in trees] for x in X[t:stop]]
             found[t:stop] = [sum(path[-1].labels for path in of_row) for of_row in paths]
     return found

@@ -315,7 +315,7 @@ class Engine(State[StateT, WorkT], Params):
         """Return the buffers of single rounds, made with the first; None for several labels."""
         if self._single is None and self._outputs == 1:
             plain, scales = not self._in_force.has_matrix, self._in_force.scales
-            classes, trace = self._loss().classes, self._trace(1)
+            classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
             self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
         return self._single
 

@@ -295,7 +295,7 @@ class Learner(Engine[StateT, WorkT]):
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels of n rounds, -1 and +1 only if ``signs`` or the loss says so."""
         y = y if self._schema is None else self._schema.as_signs(y)
-        y = inputs.as_labels(y, n, signs or self._loss().classes)
+        y = inputs.as_labels(y, n, signs or self._loss().classes or self._traits.signs)
         self._check_labels(y)
         return y
 
@@ -367,5 +367,6 @@ def check_member(name: str, value: Any) -> Learner:
 
 def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
     """Return what some of these learners need of labels, by the names of ``Traits``."""
-    traits, names = [one._traits for one in learners], ("needs_each_label", "needs_last_label")
+    names = "needs_each_label", "needs_last_label", "signs"
+    traits = [one._traits for one in learners]
     return {k: next(filter(None, (getattr(one, k) for one in traits)), None) for k in names}

@@ -19,6 +19,7 @@ class Traits(NamedTuple):
     needs_last_label: str | None = None  # the class that refuses late labels only
     plays_gaps: bool = False  # whether a row without a label, NaN, is a round too
     season: int | None = None  # how many labels ago a season was, where it is an input
+    signs: bool = False  # whether labels are -1 and +1 though the loss is not of classes
     is_member: bool = True  # whether it can play within another learner
 
     @property

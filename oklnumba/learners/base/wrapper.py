@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import as_point
@@ -52,6 +53,14 @@ class Wrapper(Learner[StateT, None]):
     def size(self) -> int:
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
+
+    def _refuse_signs(self, inner: Learner, cure: str) -> None:
+        """Refuse a learner within that takes -1 and +1 only: changes of labels are others."""
+        if inner._loss().classes or inner._traits.signs:
+            raise ValueError(
+                f"{type(self).__name__} learns changes of labels, but {repr_short(inner)} takes "
+                f"labels -1 and +1 only; {cure}"
+            )
 
     def _check_changes(self, y: np.ndarray) -> None:
         """Refuse labels of which the learner within might not take the changes."""

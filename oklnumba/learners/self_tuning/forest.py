@@ -12,7 +12,7 @@
 
 Boosted trees (Friedman 2001, under log loss; steps of Newton as in Chen and Guestrin 2016) begin at
 c, and find rules of several inputs. They learn nothing between growths, at which u, half of a
-logit, begins at atanh(c) of the past rows:
+logit, begins at atanh(c) of the past rows (of the first 32, and of outliers, c is the label, cut):
 
     for each of ``settings.BOOSTING.trees`` small trees:
         P = (1 + tanh u) / 2, the probability of +1
@@ -212,13 +212,14 @@ class Boosted(Forest):
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
     ) -> Iterator[loops.Growth]:
         n, labels, how = len(Y), cut[-len(Y) :], settings.BOOSTING
-        are_signs = np.isin(cut, (-1.0, 1.0)).all(axis=0) & (cut != cut[0]).any(axis=0)
-        signs = are_signs.astype(float)  # a class that no row has yet counts as none
+        both = (cut == -1.0).any(axis=0) & (cut == 1.0).any(axis=0)
+        are_signs = np.isin(labels, (-1.0, 1.0))  # but for outliers, whose residuals are 0
+        signs = ((are_signs | (Y == 0.0)).all(axis=0) & both).astype(float)
         U = np.arctanh((labels - Y).clip(-how.surest, how.surest)).T.copy()
         leaves, rng = max(min(how.leaves, n // how.rows), 1), np.random.default_rng(seeds)
         for seed in seeds if signs.any() else ():
             P = 0.5 + 0.5 * np.tanh(U)
-            gradients = ((labels.T > 0.0) - P) * signs[:, None]
+            gradients = ((labels.T > 0.0) - P) * (are_signs * signs).T
             weights = (P * (1.0 - P) * signs[:, None]).sum(axis=0)
             # In this unit the mean over the trees, which a forest forecasts, is the sum.
             tree = make_tree(2 * leaves, np.zeros(len(U)), self._count * signs)
