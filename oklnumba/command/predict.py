@@ -12,7 +12,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba.command.run import print_warnings
 from oklnumba.command.source import find_table, get_place
-from oklnumba.core.checks import require
+from oklnumba.core.checks import require, warn
 from oklnumba.core.files import find_target
 from oklnumba.core.inputs import find_labels
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
@@ -66,6 +66,11 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     if y is None and isinstance(learner, okl.Horizon):
         y = np.full(len(X), np.nan)  # the rounds that come next
     if y is None:
+        if len(X) > 1 and isinstance(learner, okl.Lags):
+            warn(
+                "each row is forecast as the next one, after the labels so far, as Lags does; to "
+                "forecast several rows, run with --steps, or give their labels and --learn"
+            )
         forecasts = learner.predict(X)
         if isinstance(learner, okl.Intervals):
             intervals = learner._intervals_around(forecasts)

@@ -51,7 +51,8 @@ class Intervals(Wrapper[IntervalsState]):
     The papers track the error itself, whose B / eta is ruined by one wild label; logarithms have no
     unit. The steps of Q are 2 / sqrt(t), but at least eta, to follow drift. The width follows time,
     not the input. Before the first error h is infinite, or 0 after exact forecasts. Rounds that are
-    forecast exactly do not count in n, and do not narrow the next interval.
+    forecast exactly do not count in n, and do not narrow the next interval. Other wrappers than
+    ``Horizon`` do not show the intervals of a learner within: put them within ``Intervals``.
 
     Examples
     --------

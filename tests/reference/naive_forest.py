@@ -104,7 +104,7 @@ def refill(tree, X, Y):
 def boost(X, labels, U, seeds, most, for_each, inputs, rate, least):
     """Trees of at most so many leaves, on some inputs each, under log loss.
 
-    for_each : rows for each leaf; labels : (n, K), 1, 0 or NaN; U : (n, K), half of the first logits.
+    for_each : rows for each leaf; labels : (n, K), 1, 0 or NaN; U : (n, K), half the first logits.
     """
     U, trees, rng = U.copy(), [], np.random.default_rng(seeds)
     for seed in seeds:
