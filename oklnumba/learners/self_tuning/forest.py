@@ -254,7 +254,7 @@ class Residuals(State[ResidualState, None]):
         how = settings.BOOSTING
         self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
-        self.begin_anew(np.full(outputs, True))
+        self._state.totals[:, -1] = -how.debt
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
