@@ -203,7 +203,7 @@ def grow_best(growth, numbers):
         node = progress[SEEN]
         progress[SEEN] += 1
         numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
-        gains[node] = find_split(node, growth) / growth.tree.nodes[node, ROUNDS]
+        gains[node] = find_split(node, growth) / growth.tree.nodes[node, ROUNDS]  # of squared error
         if progress[SEEN] == counts[NODES] < gains.shape[0] - 1:
             best = 0
             for i in range(1, counts[NODES]):

@@ -161,10 +161,9 @@ class Forest(State[loops.Trees, Any]):
     def _begin_trees(
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
     ) -> Iterable[loops.Growth]:
-        """Return the growths of trees on X, (d, n), and Y, (n, K), grown ``now`` or not yet.
+        """Return the growths of trees on X and Y, (n, K), grown ``now`` or not yet.
 
-        X : as ``loops.Growth`` has it;
-        cut : labels of the whole past.
+        X : (d, n), as in ``loops.Growth``; cut : (t, K), the labels of the whole past.
         """
         low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
         only_two = bool(((X == low) | (X == high)).all())
