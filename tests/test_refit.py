@@ -146,9 +146,9 @@ WRAPPERS = {
 def test_a_classifier_refuses_other_labels_wherever_it_plays(name):
     learner, signs = WRAPPERS[name](okl.Refit(LogisticRegression(), every=50)), np.sign(Y)
     for labels in (Y, (signs + 1.0) / 2.0):
-        refused("-1", learner.partial_fit, X, labels)
+        refused(r"labels -1 and \+1", learner.partial_fit, X, labels)
     learner.partial_fit(X[:100], signs[:100])
-    refused("-1", learner.learn_one, X[100], 0.0)
+    refused(r"labels -1 and \+1", learner.learn_one, X[100], 0.0)
     assert learner.learn_one(X[100], 1.0).rounds == 101
 
 

@@ -568,7 +568,7 @@ def test_the_bound_holds_against_functions_of_the_input_where_atoms_join_late():
     assert proof.loss[-1] - least <= proof.bound[-1]
     spaces, labels = static_spaces(X, y, budget=300, late=True)
     late = least_losses(spaces, labels, len(X)).min()
-    assert proof.loss[-1] - late > 1.5 * proof.bound[-1]
+    assert proof.loss[-1] - late > 1.8 * proof.bound[-1]
 
 
 @pytest.mark.slow

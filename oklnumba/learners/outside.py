@@ -34,16 +34,15 @@ class Outside(Foreign):
     A forecast of None counts as 0, True and False as +1 and -1: classifiers forecast classes.
     """
 
-    _traits = Traits(run_rows=256, is_member=False)  # they are slow: look at the clock often
-
     model: Any
+
+    @property
+    def _traits(self) -> Traits:  # they are slow: look at the clock often
+        return Traits(run_rows=256, signs=self._choose_calls()[2], is_member=False)
 
     def _open(self, d: int, outputs: int = 1) -> None:
         self._width = d
         self._in_force = InForce(SimpleNamespace(), {})  # the model itself plays, not a copy
-
-    def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
-        return super()._as_labels(y, n, signs or self._choose_calls()[2])
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         predict, learn = self._choose_calls()[:2]

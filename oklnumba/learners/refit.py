@@ -2,7 +2,7 @@
 
 import copy
 import math
-import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ def _check_estimator(name: str, value: Any) -> Any:
 
 
 def _check_growth(name: str, value: Any) -> float:
-    if isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)? ?%", value):
-        value = float(value[:-1]) / 100.0
+    if isinstance(value, str) and value.endswith("%"):
+        with suppress(ValueError):
+            value = float(value[:-1]) / 100.0
     return checks.require_positive(name, value)
 
 

@@ -170,9 +170,9 @@ class Forest(State[loops.Trees, Any]):
         offset, unit, size = Y.mean(axis=0), Y.std(axis=0), np.abs(cut).max(axis=0)
         # Residuals of equal labels are rounding, which splits no node.
         unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
-        n, Y = len(Y), np.ascontiguousarray(((Y - offset) / unit).T)
+        n, ones, Y = len(Y), np.ones(len(Y)), np.ascontiguousarray(((Y - offset) / unit).T)
         growths = [
-            make_growth(X, Y, np.ones(n), 0.0, only_two, make_tree(2 * n, offset, unit), seed)
+            make_growth(X, Y, ones, 0.0, only_two, make_tree(2 * n, offset, unit), seed)
             for seed in seeds
         ]
         if now:
