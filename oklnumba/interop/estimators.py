@@ -171,8 +171,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         ``learner__name``, nested to any depth as in ``learner__features__sigma``. If learner is an
         ``Intervals``, its inner learner is trained, and ``predict(X, return_set=True)`` gives sets.
     shuffle : bool
-        Whether ``fit`` plays the rows in random order, as is right for a table. False for rows in
-        the order of time; ``partial_fit`` always keeps the order.
+        Whether ``fit`` plays the rows in random order, as is right for ``predict`` of many rows, of
+        a series too: in order ``SelfTuning`` learns to rely on the last labels. ``partial_fit``
+        always keeps the order.
     random_state : int, RandomState or None
         Seed of the shuffling.
 

@@ -77,7 +77,7 @@ def play(who: str, data: Stream):
         learner = okl.OneVsRest(learner, np.unique(y)) if data.kind == "several" else learner
         forecasts = okl.run(learner, X, y).predictions
         forecasts = np.where(forecasts > 0.0, 1, -1) if data.kind == "two" else forecasts
-        model = getattr(okl.interop, f"Online{family(data)[1]}")(shuffle=False)
+        model = getattr(okl.interop, f"Online{family(data)[1]}")(random_state=0)
     if one_class:
         return forecasts, np.repeat(y[:1], len(y) - half)
     return forecasts, np.ravel(model.fit(X[:half], y[:half]).predict(X[half:]))
