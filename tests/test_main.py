@@ -537,6 +537,9 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     losses = [float(re.search(r"loss      (\S+)", out)[1]) for out in (plain, lagged, seasonal)]
     assert losses[2] < losses[1] < losses[0]
     model, table = str(tmp_path / "model.npz"), (str(path), "--label", "sold")
+    days, sold = np.loadtxt(path, delimiter=",", skiprows=1).T
+    weeks = okl.run(okl.LinearAWV(), days[:, None], sold, batch=7)
+    assert f"loss      {weeks.mean_loss:.6g} " in said(capsys, "run", *table, *FAST, "--batch", "7")
     said(capsys, "run", *table, *FAST, "--lags", "2", "--save", model)
     assert main(["predict", model, str(path)]) == 0
     assert "each row is forecast as the next one" in capsys.readouterr().err

@@ -106,6 +106,7 @@ COMMANDS = {
         "--lags": option("a time series: show it K last labels", "K", type=int),
         "--season": option("and those of K rows ago; with --steps also K,L", "K", type=rounds),
         "--steps": option("forecast it K rows ahead", "K", type=int),
+        "--batch": option("forecast N rows, then learn them", "N", type=int, default=1),
         "--save": option("write the learner, for oklnumba.load", "MODEL.npz"),
         "--checkpoint": option("save the run each minute; if there, go on from it", "FILE.npz"),
     },

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
         okl.warm_up(learner)  # times are without compilation
         run = okl.run(
             learner, lines.cut(pieces), labels=args.labels, record=record, progress=lines.show,
-            checkpoint=args.checkpoint,
+            checkpoint=args.checkpoint, batch=args.batch,
         )  # fmt: skip
     if run.rounds:
         summarise(run, learner)
