@@ -64,7 +64,7 @@ def make_results(n: int, outputs: int) -> AWVResults:
 def share_trace(
     totals: np.ndarray, trace: Trace, results: AWVResults
 ) -> tuple[AWVResults, Certificate]:
-    """Return the results, with forecasts that go into a trace, and the certificate that does."""
+    """Return results and a certificate that write into a trace; the other results stay apart."""
     if len(trace.sizes) > len(results.shrinks):  # loops do not look
         raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
     arrays = trace.predictions, *trace.certificate
@@ -153,7 +153,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
     def _write_rows(self, X: np.ndarray) -> int:
         """Write inputs and rows of L behind those of the past, unless a forecast did.
 
-        Returns 0, or which row, counted from 1, has a pivot that is not positive.
+        Returns which row, counted from 1, has a pivot that is not positive; 0 if none has.
         """
         if self._take_forecast(X):
             return 0
@@ -284,21 +284,21 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _start_certificates(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._kept: tuple[tuple, tuple] | None = None  # arguments of single rounds
+        self._of_single: tuple[tuple, tuple] | None = None  # arguments, once made
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, n: int) -> tuple:
-        """Return the arguments of awv_forecasts between the features and what it writes."""
+        """Return the arguments of both loops between the features and the results."""
         stretch = Stretch(0, n, self._room, self._room)
         return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
 
     def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
-        """Return the arguments of a single forecast and of a single round. Made once."""
-        if self._kept is None:
+        """Return the arguments of a single forecast and of a single round, made once."""
+        if self._of_single is None:
             out, certificate = share_trace(self._state.totals, single.trace, self._results)
             forecast = *self._arguments(1), out
-            self._kept = forecast, (*forecast, certificate)
-        return self._kept
+            self._of_single = forecast, (*forecast, certificate)
+        return self._of_single
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(X), self._single

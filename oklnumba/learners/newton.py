@@ -214,13 +214,13 @@ class SketchedONS(_ProjectedStep[loops.SketchState, loops.SketchWork]):
     def _rounds(self, X: np.ndarray, y: np.ndarray, loss: int, out: np.ndarray) -> tuple[int, int]:
         # A game has no slab, as in NewtonLearner.
         step = loops.Step(loss, self._eta, inf if loss == LINEAR_LOSS else self._C)
-        play, state = enter(loops.sketched_newton_rounds), self._state
-        first, status = play(X, y, 0, step, self._alpha, state, self._work, out)
-        while status == NEED_ROOM:
+        play, state, first = enter(loops.sketched_newton_rounds), self._state, 0
+        while True:
+            first, status = play(X, y, first, step, self._alpha, state, self._work, out)
+            if status != NEED_ROOM:
+                return first, status
             rows = shrink_sketch(state.S, state.R, self._hyper.rank, self._alpha)
             state.counts[loops.SKETCH_ROWS] = rows
-            first, status = play(X, y, first, step, self._alpha, state, self._work, out)
-        return first, status
 
     def _matrices(self) -> list[Part]:
         sketch = Factored(self._state.R, int(self._counts[loops.SKETCH_ROWS]))

@@ -51,7 +51,6 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
     _loop = staticmethod(loops.pomdr_rounds)
     _REMEDY = "scale the inputs, or lower radius"
     _fixed_loss = "hinge"
-    _removing = np.inf, np.inf, 1.0  # switch_size, budget and rate_scale: no removals
 
     _: KW_ONLY
     radius: float = positive(25.0)
@@ -66,6 +65,11 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
         counts = self._counts.tolist()
         switch_round = counts[SWITCH] or None
         return Diary(switch_round, self.size, alignment, counts[REMOVALS], counts[PROJECTIONS])
+
+    @property
+    def _removing(self) -> tuple[float, float, float]:
+        """The rule of removals: switch_size, budget and rate_scale. Here there are none."""
+        return np.inf, np.inf, 1.0
 
     @property
     def _factored(self) -> int:
@@ -83,9 +87,9 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
         return float(np.sqrt(self._state.sums[SQUARE])) if self._width is not None else 0.0
 
     def _start(self, d: int) -> None:
-        p, removing = self._hyper, self._removing
+        p = self._hyper
         horizon = float(p.horizon or 0)
-        rules = loops.Rules(p.radius, p.zeta, p.ald_scale, horizon, *removing)
+        rules = loops.Rules(p.radius, p.zeta, p.ald_scale, horizon, *self._removing)
         self._start_expansion(d, rules, rules.budget, counts=5, sums=4, M=p.hints)
         self._reserve({FACTORED: 1})
 
@@ -194,7 +198,7 @@ class POMDR(OptimisticDescent):
         below = self.switch_size is None or self.switch_size < self.budget
         require(below, "switch_size", self.switch_size, f"less than budget = {self.budget}")
 
-    def _start(self, d: int) -> None:
+    @property
+    def _removing(self) -> tuple[float, float, float]:
         p = self._hyper
-        self._removing = float(p.switch_size or 0), float(p.budget), p.rate_scale
-        super()._start(d)
+        return float(p.switch_size or 0), float(p.budget), p.rate_scale

@@ -166,7 +166,7 @@ class Checkpoint:
                 f"{record.loss.name} loss; delete it"
             )
         saved = f"record={run['record']!r}", run.get("late") or "delay=0"
-        asked = f"record={record.kept!r}", record.late or "delay=0"
+        asked = f"record={record.keeps!r}", record.late or "delay=0"
         for theirs, ours in zip(saved, asked, strict=True):
             if theirs != ours:
                 self._refuse(f"is of a run with {theirs}, not {ours}; pass that one, delete it")

@@ -34,6 +34,7 @@ class Schedule:
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
+        # For ``Run.late``; "" if each label comes at once.
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
         refuses = learner._refuses_late if self.late else None

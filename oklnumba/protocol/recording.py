@@ -46,17 +46,18 @@ class Record:
 
     learner: Learner
     loss: losses.Loss
-    kept: str | int = "all"  # ``record`` of ``okl.run``
-    late: str = ""  # how labels come, unless at once
+    keeps: str | int = "all"  # ``record`` of ``okl.run``
+    late: str = ""  # how labels come; "" if each comes at once
     clock: Clock = field(default_factory=Clock)
     rounds: int = 0
     labelled: int = 0  # of these, where labels are late
     counted: bool = True  # whether all rounds so far had mistakes
     columns: dict[str, list[np.ndarray]] = field(default_factory=dict)  # in pieces
-    unsaved: Rows = field(default_factory=dict)  # the last round, where ``kept`` drops it
-    # Of losses and mistakes, unless all rounds are stored.
+    unsaved: Rows = field(default_factory=dict)  # the last round, where ``keeps`` drops it
+    # Unless all rounds are stored: the sums of losses and of mistakes, and, after SETTLED rounds,
+    # the loss and how many labels there were.
     sums: tuple[np.ndarray | float, np.ndarray | int] = (0.0, 0)
-    first: tuple[float, int] | None = None  # loss and labels of SETTLED rounds, likewise
+    first: tuple[float, int] | None = None
     data: tuple[np.ndarray, np.ndarray] | None = None  # the arrays X and y, if they have all rounds
 
     def add(self, y: np.ndarray, traces: list[Trace], seconds: float) -> None:
@@ -72,7 +73,7 @@ class Record:
         self.rounds += len(y)
         self.clock.seconds += seconds
         self.clock.readings.append((self.rounds, self.clock.seconds))
-        if self.kept == "all":
+        if self.keeps == "all":
             self._append(part)
             return
         if len(self.clock.readings) == 2 * READINGS:
@@ -113,7 +114,7 @@ class Record:
 
     def _append_some(self, part: Rows) -> None:
         rounds = part["recorded"]
-        wanted = rounds % self.kept == 0 if isinstance(self.kept, int) else rounds < 0
+        wanted = rounds % self.keeps == 0 if isinstance(self.keeps, int) else rounds < 0
         self.unsaved = {} if wanted[-1] else {name: a[-1:].copy() for name, a in part.items()}
         if wanted.any():
             self._append({name: a[wanted] for name, a in part.items()})
@@ -138,7 +139,7 @@ class Record:
                 rows[name] = np.concatenate([rows[name], last]) if name in rows else last
         if not rows:
             rows = learner._record(np.empty(0), learner._trace(0), self.loss)
-            if self.kept != "all":
+            if self.keeps != "all":
                 rows |= {"recorded": np.empty(0, dtype=np.int64), "loss_sums": rows["losses"]}
         clock = np.array(self.clock.readings, dtype=float).reshape(-1, 2)
         rows["checkpoints"] = clock[:, 0].astype(np.int64)
@@ -148,7 +149,7 @@ class Record:
             "seconds": self.clock.seconds,
             "finished": finished,
             "interrupted": interrupted,
-            "record": self.kept,
+            "record": self.keeps,
             "first": self.first,
             "loss": self.loss.name,
             "own_loss": learner._loss().name,
@@ -171,7 +172,7 @@ class Record:
             return
         self.counted = "mistakes" in rows
         self.labelled = int(rows["labelled"][-1]) if self.late else 0
-        if self.kept == "all":
+        if self.keeps == "all":
             self._append(rows)
         else:
             self._append_some(rows)

@@ -80,7 +80,7 @@ def _is_chunked(X: Any, y: Any) -> bool:
 def _pieces(
     X: Any, y: Any, schedule: Schedule, signs: bool, file: Checkpoint | None, presses: Presses
 ) -> Generator[tuple[Rows, Schema | None], None, None]:
-    """Yield checked pieces and what their rows mean until Ctrl-C; an array is checked whole."""
+    """Yield checked pieces and their schema, if any, until Ctrl-C; an array is one piece."""
     chunked, first = _is_chunked(X, y), 0
     learner = schedule.learner
     width, schema, warned = learner._width, learner._schema, learner._played > 0
@@ -229,26 +229,27 @@ def run(
     """
     learner = _check_arguments(learner, X, time_limit, checkpoint, every, record, resume)
     schedule = Schedule(learner, delay, batch, labels)
-    kept = Record(learner, learner._recorded_loss(loss), checks.as_plain(record), schedule.words)
+    own_loss = learner._recorded_loss(loss)
+    recorded = Record(learner, own_loss, checks.as_plain(record), schedule.words)
     file, finished = None, True
     if checkpoint is not None:
-        file = Checkpoint(Path(checkpoint), every, resume, kept, schedule)
+        file = Checkpoint(Path(checkpoint), every, resume, recorded, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
-        _show(progress, X, y, kept, resume) if progress else nullcontext() as show,
-        closing(_blocks(X, y, schedule, kept, every, file, presses)) as blocks,
+        _show(progress, X, y, recorded, resume) if progress else nullcontext() as show,
+        closing(_blocks(X, y, schedule, recorded, every, file, presses)) as blocks,
     ):
         for rows, coming in blocks:
             n = len(rows.y)
-            if presses.count or time_limit is not None and kept.clock.ends(n, time_limit):
+            if presses.count or time_limit is not None and recorded.clock.ends(n, time_limit):
                 finished = False
                 break
             begin = time.perf_counter()
             if schedule.words:
-                traces = schedule.play(rows, kept.rounds, coming)
+                traces = schedule.play(rows, recorded.rounds, coming)
             else:
                 traces = [learner._play_rows(rows.X, rows.y, coming)]
-            kept.add(rows.y, traces, time.perf_counter() - begin)
+            recorded.add(rows.y, traces, time.perf_counter() - begin)
             if show is not None:
                 show(n)
             if file is not None:
@@ -259,7 +260,7 @@ def run(
             file.close(finished, interrupted)
         if schedule.late and finished:
             schedule.late.learn_rest()
-    return kept.make_run(finished, interrupted)
+    return recorded.make_run(finished, interrupted)
 
 
 def _check_arguments(
@@ -314,42 +315,42 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
 
 @contextmanager
 def _show(
-    progress: bool | Callable[[Run], None], X: Any, y: Any, kept: Record, resume: bool
+    progress: bool | Callable[[Run], None], X: Any, y: Any, recorded: Record, resume: bool
 ) -> Iterator[Callable[[int], Any]]:
-    """Give what is called after so many rounds more; a bar knows all, if the data says them."""
+    """Yield what is called with the rounds of each block; a bar has a total if data has one."""
     if callable(progress):
-        yield partial(_call_when_due, progress, kept)
+        yield partial(_call_when_due, progress, recorded)
         return
     count = X.count_rows() if isinstance(X, Stream) else None
     if not _is_chunked(X, y):
         count = inputs.count_rows(X)
-    total = count and count + resume * kept.rounds
-    with Bar(total=total, initial=kept.rounds, unit=" rounds", unit_scale=True) as bar:
+    total = count and count + resume * recorded.rounds
+    with Bar(total=total, initial=recorded.rounds, unit=" rounds", unit_scale=True) as bar:
         yield bar.update
 
 
-def _call_when_due(progress: Callable[[Run], None], kept: Record, n: int) -> None:
+def _call_when_due(progress: Callable[[Run], None], recorded: Record, n: int) -> None:
     """Call the function if these n rounds reach 64, 128, 256, ... rounds."""
-    due = max(FIRST_ROWS, 1 << (kept.rounds.bit_length() - 1))
-    if kept.rounds - n < due <= kept.rounds:
-        progress(kept.make_run(False, False))
+    due = max(FIRST_ROWS, 1 << (recorded.rounds.bit_length() - 1))
+    if recorded.rounds - n < due <= recorded.rounds:
+        progress(recorded.make_run(False, False))
 
 
 def _blocks(
-    X: Any, y: Any, schedule: Schedule, kept: Record, every: int | None, file: Checkpoint | None,
-    presses: Presses,
+    X: Any, y: Any, schedule: Schedule, recorded: Record, every: int | None,
+    file: Checkpoint | None, presses: Presses,
 ) -> Generator[tuple[Rows, int], None, None]:  # fmt: skip
-    """Yield rows to play in one go, and how many of their piece come, with them.
+    """Yield blocks of rows to play in one go, and how many rows of their piece are not played yet.
 
     Where blocks are cut depends on the rounds so far alone, not on the clock. So a run that was
     stopped and resumed has the bits of one that was not, also where BLAS takes a block in one go.
     """
-    learner = kept.learner
-    with closing(_pieces(X, y, schedule, kept.loss.classes, file, presses)) as pieces:
+    learner = recorded.learner
+    with closing(_pieces(X, y, schedule, recorded.loss.classes, file, presses)) as pieces:
         for rows, schema in pieces:
-            if not _is_chunked(X, y) and not (file and file.resume and kept.rounds):
+            if not _is_chunked(X, y) and not (file and file.resume and recorded.rounds):
                 filled = schema.fill(rows.X, inputs.find_labels(rows.y))[0] if schema else rows.X
-                kept.data = filled, rows.y
+                recorded.data = filled, rows.y
             if file is not None:
                 rows = rows.cut(file.skip_past(rows.X, rows.y))
                 if not len(rows.y):
@@ -357,15 +358,14 @@ def _blocks(
                 file.restore_learner()
             if learner._width is None:
                 learner._schema = schema
-            head, left = rows.X[:FIRST_ROWS], len(rows.y)
+            head, total, start = rows.X[:FIRST_ROWS], len(rows.y), 0
             learner._advise(schema.fill(head)[0] if schema else head, rows.y)
             most = count_block_rows(rows.X.shape[1], learner._traits.run_rows)
-            while left:
-                before = kept.rounds
+            while start < total:
+                before = recorded.rounds
                 doubled = FIRST_ROWS << (before // FIRST_ROWS).bit_length()  # first above before
                 end = doubled if doubled <= most else (before // most + 1) * most
                 end += -end % schedule.batch  # whole batches
-                n = min(left, end - before, *([every - before % every] if every else []))
-                start = len(rows.y) - left
-                yield rows.cut(start, start + n), left
-                left -= n
+                n = min(total - start, end - before, *([every - before % every] if every else []))
+                yield rows.cut(start, start + n), total - start
+                start += n

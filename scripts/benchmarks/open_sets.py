@@ -43,8 +43,8 @@ def family(data: Stream) -> tuple[str, str]:  # as rivals.py and scikit-learn ca
     return FAMILIES.get(data.kind, ("classification", "Classifier"))
 
 
-def loss(data: Stream, forecasts, start: int = 0, stop: int | None = None):
-    y = data.y[start:stop]
+def loss(data: Stream, forecasts, start: int = 0):
+    y = data.y[start:]
     return (forecasts - y) ** 2 if data.kind == "real" else 1.0 * (forecasts != y)
 
 
@@ -162,7 +162,7 @@ def play_all(args) -> list[dict]:
     jobs = {(data.name, len(data.y), data.kind, one): (data, one)
             for data in load_sets(args) for one in who}  # fmt: skip
     left = [job for key, job in jobs.items() if key not in kept]
-    with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for row in tqdm(pool.map(measure, *zip(*left, strict=True)), total=len(left), disable=None):
             kept[tuple(row.values())[:4]] = row
             if args.keep:
@@ -174,6 +174,5 @@ if __name__ == "__main__":
     options = {
         "keeps": True, "most": (MOST, QUICK_ROWS),
         "data": {"type": Path, "nargs": "+", "metavar": "FOLDER"},
-        "processes": {"type": int, "default": os.cpu_count()},
     }  # fmt: skip
     run_script(__doc__, play_all, draw, (1e9, 1e9), summarise, options)

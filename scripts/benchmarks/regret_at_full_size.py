@@ -2,8 +2,8 @@
 
 Reproduces: nothing published; the picture of regret_vs_dictionary at the length of real streams.
 Missing: real streams as long; the stream is that of millions.py. One seed, no tuning.
-Time: 27 minutes of CPU time, two of them for the bound (--quick: 5000 rows). --count N for another
-    length, --data FILE --label y for a file of your own, which is read block by block.
+Time: 27 minutes of CPU time, two of them for the bound (--quick: 5000 rows). --data FILE
+    --label y for a file of your own, which is read block by block.
 """
 
 from functools import partial
@@ -71,8 +71,8 @@ def awv_bound(kernel, data, lam: float) -> tuple[float, float]:
 
 def measure(args):
     kernel = okl.Gaussian(args.sigma or SIGMA)
-    rows = args.count or (QUICK_ROWS if args.quick else ROWS)
-    data = okl.stream(args.data, label=args.label) if args.data else partial(blocks, rows)
+    rows = partial(blocks, QUICK_ROWS if args.quick else ROWS)
+    data = okl.stream(args.data, label=args.label) if args.data else rows
     with cpu_clock():
         table = okl.regret_vs_size(
             families(kernel), data, kernel=kernel, lam=LAM, n_jobs=N_JOBS, path=args.keep,
@@ -125,6 +125,5 @@ def table(rows: list[dict]) -> okl.Table:
 
 
 if __name__ == "__main__":
-    count = {"type": int, "metavar": "N", "help": "rows of the made-up stream"}
-    options = {"keeps": True, "own": True, "count": count}
+    options = {"keeps": True, "own": True}
     run_script(__doc__, measure, draw, (600.0, 60.0), table, options)

@@ -53,14 +53,14 @@ def play(name: str, data, jobs, args, measure, **options) -> list[dict]:
     return [row | head for row, head in zip(table, heads, strict=True) if row["finished"]]
 
 
-def reproduce(doc, panels: int, measure, draw, *columns: str, row_height: float = 1.9) -> None:
+def reproduce(doc, panels: int, measure, draw, *columns: str) -> None:
     args = parse_args(doc, limit=60.0, quick_limit=8.0)
     args.seeds = range(QUICK_SEEDS if args.quick else SEEDS)
     numbers = list(args.rows)
     for name in () if numbers else available(SETS):
         numbers += measure(name, SETS[name], QUICK_ROWS if args.quick else ROWS, args)
     sets = group(numbers, "dataset")
-    fig, axes = okl.plots.figure(rows=panels, columns=len(sets), row_height=row_height)
+    fig, axes = okl.plots.figure(rows=panels, columns=len(sets), row_height=1.9)
     for i, (name, rows) in enumerate(sets.items()):
         draw(list(axes[:, i]), name, rows)
         for ax in axes[:, i] if i else ():

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.common import collect, curve_rows, group, parse_args, publish
+from scripts.common import collect, curve_rows, group, run_script
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, PINK, RATE, SKY, THEORY, explain, use_symlog
 from scripts.papers.calandriello2017 import ALPHA, SIGMA, C
 
@@ -196,21 +196,18 @@ def draw(rows):
     return fig
 
 
-def measure(args):
-    """Return the rows of the csv and of the table."""
+def measure(args) -> list[dict]:
     n, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if args.quick else (ROUNDS, SEEDS)
     at = okl.plots.thin(n, POINTS, first=2)
     at = np.unique(at + at % 2)  # even: then 0 is the best function in hindsight
-    rows, table = [], []
+    rows = []
     for label, play in tqdm(algorithms(n, at).items(), disable=None):
-        done, start = [], time.monotonic()
+        start = time.monotonic()
         for seed in range(seeds if label.startswith(RANDOM) else 1):
-            done.append(check(label, play(seed), at))
-            rows += curve_rows({"algorithm": label, "seed": seed}, {"T": at} | done[-1])
+            parts = check(label, play(seed), at)
+            rows += curve_rows({"algorithm": label, "seed": seed}, {"T": at} | parts)
             if time.monotonic() - start > args.limit:
                 break
-        middle = {part: np.median([parts[part][-1] for parts in done]) for part in done[0]}
-        table.append({"algorithm": label, "seeds": len(done), "T": at[-1]} | middle)
     explicit = newton(lambda t, square, A: square, n)
     for label in ("KONS", SKETCH):  # in kernel form, and in R^3, they are the Newton step above
         for part in ("R_G", "regret"):
@@ -219,14 +216,19 @@ def measure(args):
                 raise SystemExit(f"{label} and the Newton step differ in {part}: {gap.max()}")
     for label, values in closed_forms(explicit["R_G"], at).items():
         rows += curve_rows({"algorithm": label}, {"T": at, "R_G": values})
-    return rows, table
+    return rows
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
-    rows, table = (args.rows, None) if args.rows else measure(args)
-    publish(draw(rows), rows, args, table, legend=2)
+def summary(rows) -> list[dict]:
+    """Return medians over the seeds at the largest T."""
+    T = max(row["T"] for row in rows)
+    last = [row for row in rows if row["T"] == T and row["algorithm"] not in FORMS]
+    return [
+        {"algorithm": label, "seeds": len(own), "T": T}
+        | {part: np.median([row[part] for row in own]) for part in (*PARTS, "bound")}
+        for label, own in group(last, "algorithm").items()
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (300.0, 8.0), summary, legend=2)

@@ -11,7 +11,7 @@ import scipy.linalg
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.common import collect, parse_args, publish, stream
+from scripts.common import collect, run_script, stream
 from scripts.looks import BLUE, BOUND, GREEN, PINK, RATE, THEORY, explain
 from scripts.papers.calandriello2017 import BUNDLED
 
@@ -122,7 +122,7 @@ def samplers(meter, kernel, X, seeds: int) -> list[dict]:
     return out
 
 
-def draw(axes, name: str, rows) -> None:
+def draw_set(axes, name: str, rows) -> None:
     ways = ("practice", ONE, "KORS, beta = 1"), ("theory", MANY, THEORY_BETA)
     for mode, style, label in ways:
         x, size = collect(rows, "d_onl", "size", part="size", mode=mode)
@@ -154,8 +154,8 @@ def check(name: str, rows) -> None:
             raise SystemExit(f"{name}: {what} over its bound in {np.mean(failed):.0%} of the runs")
 
 
-def measure(quick: bool) -> list[dict]:
-    rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if quick else (ROWS, SEEDS)
+def measure(args) -> list[dict]:
+    rows, seeds = (QUICK_ROWS, QUICK_SEEDS) if args.quick else (ROWS, SEEDS)
     numbers = []
     for name, sigma in tqdm(BUNDLED.items(), disable=None):
         kernel = okl.Gaussian(sigma)
@@ -170,19 +170,20 @@ def measure(quick: bool) -> list[dict]:
     return list(okl.Table(numbers))  # with all columns
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
-    numbers = args.rows or measure(args.quick)
+def draw(rows):
     fig, axes = okl.plots.figure(rows=3, columns=len(BUNDLED), row_height=1.9)
     for column, name in zip(axes.T, BUNDLED, strict=True):
-        draw(list(column), name, [row for row in numbers if row["dataset"] == name])
+        draw_set(list(column), name, [row for row in rows if row["dataset"] == name])
     explain(axes[0, 0], "0", marker="v", linestyle="", markersize=3.5)
+    return fig
+
+
+def means(rows) -> okl.Table:
     by = ["dataset", "part", "sampler", "mode", "alpha", "requested", "setting"]
-    last = max(row["n"] for row in numbers)
-    means = okl.Table([row for row in numbers if row["n"] == last]).mean(by)
-    means = means[[*by, "d_eff", "d_onl", "size", "bound", "measured", "gap"]]
-    publish(fig, numbers, args, means, legend=2)
+    last = max(row["n"] for row in rows)
+    table = okl.Table([row for row in rows if row["n"] == last]).mean(by)
+    return table[[*by, "d_eff", "d_onl", "size", "bound", "measured", "gap"]]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (300.0, 8.0), means, legend=2)

@@ -91,7 +91,7 @@ class Engine(State[StateT, WorkT], Params):
     _width = None  # type: int | None  # of the inputs; None before any data
     _outputs = 1  # labels per round
     _played = 0
-    _expected = 0  # rounds in all, as far as the caller has said
+    _expected = 0  # rounds after this call, with those that the caller says will come
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
 
@@ -215,6 +215,7 @@ class Engine(State[StateT, WorkT], Params):
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
             has_matrix = any(isinstance(one, Precomputed) for one in kernels)
             self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, has_matrix)
+            # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
             self._start(d)
         except BaseException:

@@ -42,16 +42,16 @@ class LateLabels:
         parts.append(Waiting(X, y, np.empty(n, dtype=np.int64), notes))
         # Copies: the caller may refill its arrays while rows wait here.
         held = Waiting(*map(np.concatenate, zip(*parts, strict=True)))
-        turns: list[int] = []  # rows as they are forecast and learned
-        whether: list[bool] = []  # to learn it
+        turns: list[int] = []  # rows in the order in which they are forecast and learned
+        learned_then: list[bool] = []  # whether each is learned in its turn, else forecast
         first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
         ends = range(self.batch - before % self.batch, n, self.batch)
         for start, stop in pairwise([0, *ends, n]):
             last = offset + stop - self.delay if (before + stop) % self.batch == 0 else 0
             turns += [*range(offset + start, offset + stop), *range(first, last)]
-            whether += [False] * (stop - start) + [True] * (last - first)
+            learned_then += [False] * (stop - start) + [True] * (last - first)
             first = max(first, last)
-        rows, learns = np.array(turns, dtype=np.int64), np.array(whether, dtype=bool)
+        rows, learns = np.array(turns, dtype=np.int64), np.array(learned_then, dtype=bool)
         some = ~learns | find_labels(held.y[rows])
         rows, learns = rows[some], learns[some]
         learned = self.learner.rounds + np.cumsum(learns) - learns
