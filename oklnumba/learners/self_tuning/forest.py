@@ -57,7 +57,7 @@ RULE = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
 class Forest(State[loops.Trees, Any]):
     """Trees that are grown anew on the past after some rounds, and learn on.
 
-    trees, growths : how many, and after which rounds; 0 and (): as in the settings.
+    trees, growths : how many, and after which rounds.
     With lags, of one output, they see x and so many last labels, and learn changes from the last.
     They see at most the latest MOST_GROWN rows, so T trees have at most 2 T MOST_GROWN nodes, of
     5 numbers each for one output. Labels count from ``offset``, in ``unit``. Before the first
@@ -70,11 +70,10 @@ class Forest(State[loops.Trees, Any]):
 
     def __init__(
         self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int,
-        trees: int = 0, growths: tuple[int, ...] = (),
+        trees: int = settings.TREES, growths: tuple[int, ...] = settings.GROWTHS,
     ):  # fmt: skip
-        self._count, ends = trees or settings.TREES, growths or settings.GROWTHS
-        self.schedule = {end: end - end // settings.GROWTH_SHARE for end in ends}
-        self._lags, self._seed = lags, seed
+        self.schedule = {end: end - end // settings.GROWTH_SHARE for end in growths}
+        self._count, self._lags, self._seed = trees, lags, seed
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
@@ -300,6 +299,10 @@ class Residuals(State[ResidualState, None]):
             out.loss[:, k] = loss
             for bound in (out.bound, out.guaranteed):
                 bound[learned, k] += excess
+
+    def parts(self) -> dict[str, State]:
+        """Return everything with a state, by name."""
+        return {"residuals": self, "residual_forest": self.forest, "boosted": self.boosted}
 
     def begin_anew(self, some: np.ndarray) -> None:
         """Let ML-Poly of some outputs, (K,), begin anew, as the layers do; bounds add up."""

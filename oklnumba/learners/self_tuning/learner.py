@@ -382,8 +382,7 @@ class SelfTuning(Learner):
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
         experts = {f"expert{i}": one for i, one in enumerate(self._experts)}
         others: dict[str, Any] = {"restarts": self._restarts, "labels": self._labels}
-        others |= {"residuals": self._residuals, "residual_forest": self._residuals.forest}
-        others["boosted"] = self._residuals.boosted
+        others |= self._residuals.parts()
         return others | forests | experts | self._ensemble.parts()
 
     def _export(self) -> dict[str, Any]:
