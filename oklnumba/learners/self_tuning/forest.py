@@ -70,7 +70,7 @@ class Forest(State[loops.Trees, Any]):
 
     def __init__(
         self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int,
-        trees: int = settings.TREES, growths: tuple[int, ...] = settings.GROWTHS,
+        trees: int, growths: tuple[int, ...],
     ):  # fmt: skip
         self.schedule = {end: end - end // settings.GROWTH_SHARE for end in growths}
         self._count, self._lags, self._seed = trees, lags, seed
@@ -248,8 +248,8 @@ class Residuals(State[ResidualState, None]):
     _layout = ResidualState
 
     def __init__(self, outputs: int, seed: int):
-        self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed)
-        how = settings.BOOSTING
+        size, how = (settings.TREES, settings.GROWTHS), settings.BOOSTING
+        self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed, *size)
         self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
         self._state.totals[:, -1] = -how.debt

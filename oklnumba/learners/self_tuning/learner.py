@@ -198,7 +198,8 @@ class SelfTuning(Learner):
         p = self._hyper
         self._labels = Labels(self._outputs, p.outliers)
         kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
-        self._forests = [Forest(self._outputs, lags, settings.SHRINKAGES, p.seed) for lags in kinds]
+        how = settings.SHRINKAGES, p.seed, settings.TREES, settings.GROWTHS
+        self._forests = [Forest(self._outputs, lags, *how) for lags in kinds]
         self._residuals = Residuals(self._outputs, p.seed)
         self._experts = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]
         players: list[Player] = [*self._forests, *self._experts]
