@@ -405,6 +405,7 @@ NAMES = ["a", "b", "c", "d"], [3, 0, 1, 7], [0.0, 5.0, 1.0, 2.0], [3, 0, 1, 7]
 def test_classes_may_come_late(learner, names):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
+    X = pd.DataFrame(X, columns=["p", "q", "r"]) if learner is LATE[0] else X
     y = np.array(names)[np.minimum(np.arange(200) // 40, rng.integers(0, 4, 200))]
     known, model = okl.OneVsRest(learner or okl.SelfTuning(), names), classifier(learner)
     for start in range(0, 200, 40):

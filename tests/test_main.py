@@ -340,13 +340,16 @@ def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tm
         (["run", "{table}", "--label", "text", *INPUTS, *REGRESS], "holds text: no regression"),
         (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many classes: use"),
         (["runn"], "runn"),
+        (["predict", "{model}", "{npz}", "--output", "{npz}"], "write them to another file"),
+        (["predict", "{model}", "{npz}", "--output", "{model}"], "write them to another file"),
         (["data", "fetch", "magic4"], "did you mean 'magic04'"),
         (["data", "fetch"], "unknown data set None; there are: ijcnn1"),
         (["compare", "magic04", "--learner", "Nothing()"], "no class 'Nothing'"),
     ],
 )
 def test_errors_take_one_line(capsys, table, folder, argv, words):
-    places = {"table": table, "npz": folder / "xy.npz"}
+    places = {"table": table, "npz": folder / "xy.npz", "model": folder / "model.npz"}
+    okl.LinearRidge().partial_fit(np.eye(3), [1, 2, 3]).save(places["model"])
     error = said(capsys, *(part.format(**places) for part in argv), status=2)
     assert words in error, error
 

@@ -1,11 +1,13 @@
 """Files in blocks for ``okl.run``: the numbers, the columns, the thread, and what goes wrong."""
 
+import bz2
 import datetime
 import gzip
 import sys
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -28,6 +30,7 @@ RNG = np.random.default_rng(0)
 X = RNG.integers(-1023, 1024, (ROWS, 3)) / 1024  # exact in LIBSVM's text too
 y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
 learner = partial(okl.PKAWV, okl.TaylorFeatures(2))
+MONTHS = pd.DataFrame({"m": pd.period_range("2026-01", periods=3, freq="M"), "y": [1, 2, 3]})
 TABLE = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
 
 
@@ -285,6 +288,16 @@ def test_files_without_rows_and_damaged_files(name, tmp_path):
     refused(name, lambda: together(okl.stream(path, **options)))
 
 
+@pytest.mark.parametrize("end, pack", [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_lines_before_the_first_are_skipped_and_messages_name_the_file(tmp_path, end, pack):
+    path = tmp_path / f"points.csv{end}"
+    path.write_bytes(pack("é\nnot,a,row\na,y\n1,2\n3,4\n5,6\n".encode("latin-1")))
+    options = {"label": "y", "encoding": "latin-1"}
+    assert_array_equal(together(okl.stream(path, skip=2, **options))[0], [[1.0], [3.0], [5.0]])
+    path.write_bytes(pack(b"not,a,row\na,y\n1,2\ninf,4\n"))
+    refused("points.csv has inf", lambda: together(okl.stream(path, skip=1, **options)))
+
+
 def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
     path, _ = written(tmp_path, "points.parquet")
     with pytest.raises(ValueError, match=r"play it by okl.run\(learner, X\), without labels"):
@@ -317,6 +330,12 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (tmp_path / "empty", {"label": "y"}, "empty has no files"),
         ([path, libsvm], {"label": "y"}, "the suffixes do not name one format"),
         (7, {"label": "y"}, "source must be"),
+        (np.eye(3), {"label": 0}, "source must be .*run takes arrays.*, but is an array of shape"),
+        (path, {"label": "y", "delimiter": "||"}, "delimiter must be one character"),
+        (mixed, {"label": "y", "encoding": "utf-9"}, "encoding='utf-9': unknown encoding"),
+        (pd.DataFrame([[1, 2, 3]], columns=[1, "1", "y"]), {"label": "y"}, "have one name: 1, '1'"),
+        (MONTHS, {"label": "y", "encode": ["m"]}, "'m' holds .*period.*drop it, or make texts"),
+        (MONTHS, {"label": "y", "dates": ["m"]}, "'m' holds .*period.*drop it, or make texts"),
         ([], {"label": "y"}, "source must be"),
     ]
     for source, options, message in bad:

@@ -5,6 +5,7 @@ import csv
 import sys
 from contextlib import nullcontext
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,12 @@ def predict(args: argparse.Namespace) -> None:
     require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
     if args.learn:
         find_target(args.model)  # which refuses what cannot be written
-    file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     data = find_table(args, like=learner if learner.schema else None)
+    if args.output != "-" and Path(args.output).resolve() in (
+        Path(one).resolve() for one in (args.model, args.file)
+    ):
+        raise ValueError(f"{args.output} is read for the forecasts; write them to another file")
+    file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     most = learner.steps if isinstance(learner, okl.Horizon) and not args.learn else np.inf
     last = learner.rounds + most
     ids = {name: data.read_texts(get_place(args, name)) for name in args.id}

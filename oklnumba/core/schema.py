@@ -121,13 +121,9 @@ class Schema:
         """
         if not (columns := column_names(X)) or not self.needed:
             return X
-        plain = tuple(map(str, columns))
-        if plain == self.columns and is_frame(X):
+        if is_frame(X) and tuple(map(str, columns)) == self.columns:
             return X
-        given = dict(zip(plain, columns, strict=True))
-        if len(given) < len(columns):
-            names = list_names(columns)
-            raise ValueError(f"two columns have one name: {names}; rename one of them")
+        given = inputs.by_text(columns)
         self.refuse_other_names(given, "X" if is_frame(X) else "x")
         chosen = [given[name] for name in self.names]
         if not is_frame(X):
@@ -283,8 +279,11 @@ def as_arrow(values: Any, name: Any) -> Any:
             what = f"has {repr_short(odd[0])}, a {type(odd[0]).__name__}, which is not encoded"
             raise ValueError(f"column {name!r} {what}; drop it, or make texts of it") from None
         array = arrow.array(np.where(find_labels(given), given.astype(str), NONE))
-    if arrow.types.is_duration(array.type) or arrow.types.is_nested(array.type):
-        raise ValueError(f"column {name!r} holds {array.type}, which is not encoded; drop it")
+    kind = array.type
+    is_odd = isinstance(kind, arrow.BaseExtensionType)  # such as periods of pandas
+    if is_odd or arrow.types.is_duration(kind) or arrow.types.is_nested(kind):
+        cure = "drop it, or make texts of it"
+        raise ValueError(f"column {name!r} holds {kind}, which is not encoded; {cure}")
     return getattr(array, "combine_chunks", lambda: array)()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import glob
+import gzip
 import os
 import re
 import shutil
@@ -20,18 +22,18 @@ from oklnumba.core import checks
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 SUFFIXES = {f".{one}": one for one in FORMATS} | {".pq": "parquet", ".arrow": "ipc"}
 SUFFIXES |= {".feather": "ipc", ".svm": "libsvm", ".svmlight": "libsvm"}
-COMPRESSED = ".gz", ".bz2"
+COMPRESSED = {".gz": gzip.open, ".bz2": bz2.open}
 PACKED = ".zip", ".xz", ".7z", ".zst"
 RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
-    if source == "-":
+    if isinstance(source, str) and source == "-":
         return [_spool(sys.stdin.buffer)], format or "csv"
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
-    what = "a file, a folder, a list of files or a pyarrow Dataset"
+    what = "a file, a folder, a list of files, a frame or a pyarrow Dataset (run takes arrays)"
     checks.require(named and len(given) > 0, "source", source, what)
     found: list[Path] = []
     for one in map(find_path, given):
@@ -91,6 +93,8 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
         base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
     if kind in ("csv", "tsv"):
         csv = import_module("pyarrow.csv")
+        with naming(f"encoding={encoding!r}"):
+            codecs.lookup(encoding)
         for path in paths:
             _refuse_other_text(path, reading)
         if skip := reading.get("skip"):
@@ -116,12 +120,12 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
 
 def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
-    with open(path, "rb") as file:
+    unpack: Any = COMPRESSED.get(path.suffix, open)
+    with naming(str(path)), unpack(path, "rb") as file:
         head = file.read(2**16)
-    if path.suffix in COMPRESSED:
-        return
     if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
-        raise ValueError(f"{path} is packed: its name must end in {COMPRESSED[head[:1] == b'B']}")
+        end = [*COMPRESSED][head[:1] == b"B"]
+        raise ValueError(f"{path} is packed: its name must end in {end}")
     if "encoding" not in reading:
         if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")
@@ -131,8 +135,10 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
             cure = "pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
             raise ValueError(f"{path} is not UTF-8: {cure}") from None
     first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
-    if "delimiter" not in reading and b";" in first and b"," not in first:
-        raise ValueError(f"{path} has ';' between columns: pass delimiter=';' (--delimiter ';')")
+    if "delimiter" not in reading and b"," not in first:
+        for mark in (one for one in ";|" if one.encode() in first):
+            cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
+            raise ValueError(f"{path} has {mark!r} between columns: {cure}")
 
 
 _spooled: list[Any] = []  # files that end with the process
@@ -147,10 +153,12 @@ def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
 
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
-    with open(path, encoding=encoding, newline="") as file:
+    packed, text = path.suffix in COMPRESSED, {"encoding": encoding, "newline": ""}
+    unpack: Any = COMPRESSED.get(path.suffix, open)
+    with naming(str(path)), unpack(path, "rt", **text) as file:
         for _ in range(count):
             file.readline()
-        return _spool(file, "w", encoding=encoding, newline="")
+        return _spool(file, "w", suffix=f"-{path.stem if packed else path.name}", **text)
 
 
 @contextmanager
@@ -158,5 +166,5 @@ def naming(where: str) -> Iterator[None]:
     """Let errors of pyarrow name the file."""
     try:
         yield
-    except (OSError, ValueError, TypeError, NotImplementedError) as error:
+    except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as error:
         raise ValueError(f"{where}: {error}") from error

@@ -111,6 +111,9 @@ def stream(
     for option, count, least in (("batch", batch, 1), ("width", width, 1), ("skip", skip, 0)):
         if count is not None:
             checks.require_count(option, count, least)
+    for option, mark in (("delimiter", delimiter), ("decimal", decimal)):
+        if mark is not None:
+            checks.require(len(str(mark)) == 1, option, mark, "one character")
     if format is not None:
         checks.require_choice("format", format, FORMATS)
     if classes is not None:
@@ -131,6 +134,7 @@ def stream(
     if is_frame(source):
         source = source.collect() if hasattr(source, "collect") else source  # a lazy one
         dataset, name, names = source, "a frame", inputs.column_names(source)
+        inputs.by_text(names)  # which refuses two of one name
         first, read = partial(_first_of_frame, source), partial(_read_frame, source)
         arrow = hasattr(getattr(source, "schema", None), "pandas_metadata")
         index = _find_index(source.schema) if arrow else []
@@ -418,7 +422,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
 
 def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
-    given = {str(one): one for one in inputs.column_names(frame)}
+    given = inputs.by_text(inputs.column_names(frame))
     schema.refuse_other_names(given, "a frame")
     numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
     chosen = [given[one] for one in sorted(numbers) if one in given]

@@ -105,7 +105,7 @@ class OnlineEstimator(BaseEstimator):
         self._runs, self.learner_ = runs, player
         names = tuple(getattr(self, "feature_names_in_", ()))
         classes = tuple(getattr(self, "classes_", np.empty(0)).tolist())
-        two = classes if len(classes) == 2 else None  # more classes the player knows
+        two = None if isinstance(player, OneVsRest) else classes or None  # it knows its own
         player._schema = Schema(names, classes=two) if names else None
         if done.interrupted:
             raise KeyboardInterrupt

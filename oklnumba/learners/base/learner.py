@@ -60,8 +60,8 @@ class FirstLabels(NamedTuple):
         warn(
             f"the labels are {low:g} and {high:g}, which this loss takes for numbers, a "
             "regression, so Run.mistake_rate is None: for two classes make them -1 and +1, "
-            f"y = np.where(y == {high:g}, 1, -1), or take okl.interop.OnlineClassifier, which "
-            "takes any classes"
+            f"y = np.where(y == {high:g}, 1, -1), okl.stream(..., classes=({low:g}, {high:g})), "
+            "or take okl.interop.OnlineClassifier, which takes any classes"
         )
         return None
 
