@@ -193,12 +193,16 @@ def test_progress_is_linear_where_a_logarithm_would_hide_something():
     assert regret.lines[0].get_ydata()[-1] == -1.0
 
 
-def test_progress_of_short_runs():
-    run = okl.run(okl.KernelAWV(okl.Gaussian()), [[0.0]], [1.0])
-    fig = run.plot()
-    assert all(line.get_marker() == "o" for axes in fig.axes for line in axes.lines)
+@pytest.mark.parametrize("rounds, record", [(1, "all"), (9, "all"), (90, "none")])
+def test_progress_of_which_one_round_is_drawn(rounds, record):
+    learner, X = okl.KernelAWV(okl.Gaussian()), np.zeros((rounds, 1))
+    fig = okl.run(learner, X, np.ones(rounds), record=record).plot()
+    curves = [line for axes in fig.axes for line in axes.lines if line.get_xdata()[0] == rounds]
+    assert len(curves) == 3 and all(line.get_marker() == "o" for line in curves)
     fig.savefig(io.BytesIO())
-    refused("no rounds", lambda: okl.run(okl.KernelAWV(okl.Gaussian()), iter([])).plot())
+    for some in ({"X": iter([])}, {"X": X, "y": np.full(rounds, np.nan)}):
+        run = okl.run(okl.KernelAWV(okl.Gaussian()), **some, labels="optional")
+        refused("no rounds with labels", run.plot)
 
 
 def test_importance_takes_learners_and_estimators():
@@ -217,6 +221,8 @@ def test_importance_takes_learners_and_estimators():
         assert names[0] == first
         shares = [bar.get_width() for bar in figure.axes[0].patches]
         np.testing.assert_allclose(shares, 100.0 * np.sort(expected)[::-1])
+    assert okl.plots.importance([0.0, 0.0]).axes[0].patches[1].get_width() == 0.0
+    refused("values must be finite", okl.plots.importance, [np.nan, 1.0])
 
 
 @pytest.mark.parametrize("most", [2, 20, 60])

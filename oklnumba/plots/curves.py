@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import ArrayLike
 
-from oklnumba.core import checks
+from oklnumba.core import checks, inputs
 from oklnumba.experiments.table import Table
 from oklnumba.plots import drawing
 from oklnumba.plots.drawing import COLOURS, FONT, tidy, title
@@ -113,8 +113,8 @@ def progress(run: Run, first: int = 10) -> Figure:
     >>> [axes.get_title() for axes in figure.axes]
     ['FOGD: 6.2 % mistakes']
     """
-    if run.rounds == 0:
-        raise ValueError("the run has no rounds to draw")
+    if not run.rounds or not run.labelled[-1]:
+        raise ValueError("the run has no rounds with labels to draw")
     certified = run.certificate is not None
     fig, axes = drawing.figure(columns=1 + certified, width=6.8 if certified else 4.5)
     name = run.learner.split("(")[0]
@@ -140,9 +140,6 @@ def progress(run: Run, first: int = 10) -> Figure:
             ax.set_yscale("linear")
             for mark in ax.collections:  # of points that a logarithm hides
                 mark.remove()
-        if run.rounds <= first:
-            for line in ax.lines:
-                line.set_marker("o")  # one point is not a line
         drawing.label_ticks(ax.xaxis)
     return fig
 
@@ -194,7 +191,7 @@ def importance(
         names = schema.columns if schema else getattr(values, "feature_names_in_", None)
     for name in ("importance", "feature_importances_"):
         values = getattr(values, name, values)
-    values = np.asarray(values, dtype=float)
+    values = inputs.as_numbers(values, "values")
     checks.require(values.ndim == 1 and len(values) > 0, "values", values, "of shape (d,)")
     names = [f"x{i}" for i in range(len(values))] if names is None else list(names)
     checks.require(len(names) == len(values), "names", names, f"{len(values)} names")
@@ -202,7 +199,7 @@ def importance(
     places = np.arange(len(largest))
     if axes is None:
         axes = drawing.figure(columns=1, row_height=max(2.5, 0.5 + 0.17 * len(places)))[1][0, 0]
-    axes.barh(places, 100.0 * values[largest] / values.sum(), color=COLOURS[0])
+    axes.barh(places, 100.0 * values[largest] / (values.sum() or 1.0), color=COLOURS[0])
     axes.set_yticks(places, [str(names[i]) for i in largest])
     axes.invert_yaxis()
     tidy(axes, "importance (%)", "")
@@ -375,6 +372,9 @@ def _look(
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     positive = any(np.greater(line.get_ydata(), 0.0).any() for line in axes.lines)
     axes.set_xscale("log")
+    for line in axes.lines:
+        if len(line.get_xdata()) == 1:  # not a line
+            line.set_marker("o")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
     if legend and axes.lines:
         axes.legend(fontsize=FONT - 0.5, handlelength=2.8, frameon=False)
