@@ -138,6 +138,7 @@ CASES = {
     "texts of numbers in a frame": ("X = AB.astype(str)", "play(X, y)",
         "np.asarray(...).astype(float)", "X = X.apply(lambda y: CURE)", NAMED),
     "dicts": ("X = AB.to_dict('records')", "play(X, y)", "pandas.DataFrame(X)", "X", NAMED),
+    "records": ("X = AB.to_records(index=False)", "play(X, y)", "pandas.DataFrame(X)", "X", NAMED),
     "a dict of columns": ("X = AB.to_dict('list')", "play(X, y)", "pandas.DataFrame(X)", "X",
         NAMED),
     "a dict": ("X = AB.iloc[0].to_dict()", "named.predict(X)", "pandas.DataFrame([X])", "X",

@@ -398,6 +398,10 @@ def test_names_that_look_like_something_else(tmp_path, monkeypatch):
         Path(name).write_text(PART.to_csv(index=False))
         assert len(read(name, label="y")) == len(read([Path(name)], label="y")) == 30
     raises(FileNotFoundError, "~who/a.csv", okl.stream, "~who/a.csv", label="y")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    okl.run(okl.LinearRidge(), okl.stream("~/a=1.csv", label="y"), checkpoint="~/c.npz")
+    okl.load("~/c.npz").save("~/m.npz")
+    assert okl.load(tmp_path / "m.npz").rounds == okl.Run.load("c.npz").rounds == 30
     (tmp_path / "data" / "a=1").mkdir(parents=True)
     for values in (PART, PART.assign(a="x")):  # of the type of the folder's, and another
         values.to_csv("data/a=1/part.csv", index=False)

@@ -295,7 +295,7 @@ def test_lines_before_the_first_are_skipped_and_messages_name_the_file(tmp_path,
     options = {"label": "y", "encoding": "latin-1"}
     assert_array_equal(together(okl.stream(path, skip=2, **options))[0], [[1.0], [3.0], [5.0]])
     path.write_bytes(pack(b"not,a,row\na,y\n1,2\ninf,4\n"))
-    refused("points.csv has inf", lambda: together(okl.stream(path, skip=1, **options)))
+    refused("points.csv.* has inf", lambda: together(okl.stream(path, skip=1, **options)))
 
 
 def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
@@ -85,7 +86,7 @@ def require(valid: bool | np.bool_, name: str, value: Any, domain: str) -> None:
 
 def as_number(value: Any) -> int | float | None:
     """Return a real number, also of NumPy, as Python's int or float; None for anything else."""
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real | Decimal):
         return None
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
@@ -191,7 +192,12 @@ def as_path(value: Any, name: str = "path") -> Path:
     """Return the path of a file."""
     valid = isinstance(value, str | os.PathLike) and Path(value).name != ""
     require(valid, name, value, "the name of a file, a str or a pathlib.Path")
-    return Path(value)
+    return find_path(value)
+
+
+def find_path(path: str | os.PathLike) -> Path:
+    """Return a path, without ~ unless that is the name of a file."""
+    return Path(path if os.path.exists(path) else os.path.expanduser(path))
 
 
 def import_optional(module: str, what: str) -> Any:

@@ -324,8 +324,9 @@ def _advise(values: Any, name: str) -> str:
     if isinstance(values, dict):
         is_row = not any(map(np.ndim, values.values()))
         return f"dicts become frames: pandas.DataFrame({f'[{name}]' if is_row else name})"
-    if isinstance(values, list) and isinstance(values[0], dict):
-        return f"dicts become frames: pandas.DataFrame({name})"
+    has_names = getattr(getattr(values, "dtype", None), "names", None)  # a record array
+    if has_names or isinstance(values, list) and isinstance(values[0], dict):
+        return f"{'records' if has_names else 'dicts'} become frames: pandas.DataFrame({name})"
     if hasattr(values, "__next__"):
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
     if are_numbers(values):

@@ -36,7 +36,7 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     what = "a file, a folder, a list of files, a frame or a pyarrow Dataset (run takes arrays)"
     checks.require(named and len(given) > 0, "source", source, what)
     found: list[Path] = []
-    for one in map(find_path, given):
+    for one in map(checks.find_path, given):
         matches = [one] if one.exists() else [Path(p) for p in sorted(glob.glob(str(one)))]
         if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
@@ -60,11 +60,6 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         fault = f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format"
         raise ValueError(f"{fault}; pass format= (--format), one of {', '.join(FORMATS)}")
     return paths, kinds.pop()
-
-
-def find_path(path: str | os.PathLike) -> Path:
-    """Return a path, without ~ unless that is the name of a file."""
-    return Path(path if os.path.exists(path) else os.path.expanduser(path))
 
 
 def _list_folder(folder: Path) -> list[Path]:
@@ -153,12 +148,12 @@ def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
 
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
-    packed, text = path.suffix in COMPRESSED, {"encoding": encoding, "newline": ""}
+    text: Any = {"encoding": encoding, "newline": ""}
     unpack: Any = COMPRESSED.get(path.suffix, open)
     with naming(str(path)), unpack(path, "rt", **text) as file:
         for _ in range(count):
             file.readline()
-        return _spool(file, "w", suffix=f"-{path.stem if packed else path.name}", **text)
+        return _spool(file, "w", prefix=f"{path.name}-", **text)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import numpy as np
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, encode_labels, is_frame
 from oklnumba.core.schema import IMPUTE, Schema, as_texts, find_parts, find_values, list_names
-from oklnumba.data.files import FORMATS, RENAME, find_path, list_files, naming, open_dataset
+from oklnumba.data.files import FORMATS, RENAME, list_files, naming, open_dataset
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
@@ -160,7 +160,7 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
         return source, "a pyarrow Dataset"
     paths, kind = list_files(source, format)
     name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    folder = find_path(source) if isinstance(source, str | os.PathLike) else None
+    folder = checks.find_path(source) if isinstance(source, str | os.PathLike) else None
     return paths if kind == "libsvm" else open_dataset(paths, kind, reading, folder), name
 
 

@@ -373,7 +373,7 @@ def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     positive = any(np.greater(line.get_ydata(), 0.0).any() for line in axes.lines)
     axes.set_xscale("log")
     for line in axes.lines:
-        if len(line.get_xdata()) == 1:  # not a line
+        if np.size(line.get_xdata()) == 1:  # not a line
             line.set_marker("o")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
     if legend and axes.lines:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -233,7 +232,7 @@ def run(
     recorded = Record(learner, own_loss, checks.as_plain(record), schedule.words)
     file, finished = None, True
     if checkpoint is not None:
-        file = Checkpoint(Path(checkpoint), every, resume, recorded, schedule)
+        file = Checkpoint(checks.as_path(checkpoint), every, resume, recorded, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
         _show(progress, X, y, recorded, resume) if progress else nullcontext() as show,
