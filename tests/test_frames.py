@@ -135,7 +135,7 @@ def test_a_row_of_a_frame_is_a_point(kind):
         learner.learn_one(table.iloc[i], labels.iloc[i])
         plain.learn_one(QUARTERS[i], SIGNS[i])
     assert contents(learner) == contents(plain)
-    exact = dict(zip(NAMES, map(decimal.Decimal, QUARTERS[50].tolist()), strict=True))  # of a data base
+    exact = dict(zip(NAMES, map(decimal.Decimal, QUARTERS[50].tolist()), strict=True))
     assert learner.predict_one(exact) == plain.predict_one(QUARTERS[50])
     rows = pl.DataFrame(QUARTERS, schema=NAMES).rows()
     assert learner.predict_one(rows[50]) == plain.predict_one(pa.array(QUARTERS[50]))
