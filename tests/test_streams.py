@@ -331,7 +331,7 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         ([path, libsvm], {"label": "y"}, "the suffixes do not name one format"),
         (7, {"label": "y"}, "source must be"),
         (np.eye(3), {"label": 0}, "source must be .*run takes arrays.*, but is an array of shape"),
-        (path, {"label": "y", "delimiter": "||"}, "delimiter must be one character"),
+        (mixed, {"label": "y", "delimiter": "||"}, "delimiter must be one character"),
         (mixed, {"label": "y", "encoding": "utf-9"}, "encoding='utf-9': unknown encoding"),
         (pd.DataFrame([[1, 2, 3]], columns=[1, "1", "y"]), {"label": "y"}, "have one name: 1, '1'"),
         (MONTHS, {"label": "y", "encode": ["m"]}, "'m' holds .*period.*drop it, or make texts"),

@@ -279,8 +279,7 @@ def as_arrow(values: Any, name: Any) -> Any:
             what = f"has {repr_short(odd[0])}, a {type(odd[0]).__name__}, which is not encoded"
             raise ValueError(f"column {name!r} {what}; drop it, or make texts of it") from None
         array = arrow.array(np.where(find_labels(given), given.astype(str), NONE))
-    kind = array.type
-    is_odd = isinstance(kind, arrow.BaseExtensionType)  # such as periods of pandas
+    is_odd = isinstance(kind := array.type, arrow.BaseExtensionType)  # as periods of pandas
     if is_odd or arrow.types.is_duration(kind) or arrow.types.is_nested(kind):
         cure = "drop it, or make texts of it"
         raise ValueError(f"column {name!r} holds {kind}, which is not encoded; {cure}")

@@ -29,8 +29,7 @@ INTERRUPTED = RuntimeError(
 
 def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
     """Return the entries whose names start with a prefix, under the rest of their names."""
-    names = [name for name in contents if name.startswith(prefix)]
-    return {name.removeprefix(prefix): contents[name] for name in names}
+    return {n.removeprefix(prefix): contents[n] for n in contents if n.startswith(prefix)}
 
 
 class State(Generic[StateT, WorkT]):
@@ -198,8 +197,7 @@ class State(Generic[StateT, WorkT]):
         return contents | {name: coins.state() for name, coins in self._list_coins().items()}
 
     def _list_coins(self) -> dict[str, "Coins"]:
-        named = vars(self).items()
-        return {name.removeprefix("_"): one for name, one in named if isinstance(one, Coins)}
+        return {n.removeprefix("_"): one for n, one in vars(self).items() if isinstance(one, Coins)}
 
     def _output_axes(self) -> dict[str, int]:
         """Return the axis of the K outputs, by the name of each array that has one."""
@@ -243,8 +241,7 @@ class Coins:
         """Return the coins of the next n rounds."""
         coins = np.empty(n)
         coins[0] = self.next
-        if n > 1:
-            coins[1:] = self._rng.random(n - 1)
+        coins[1:] = self._rng.random(n - 1)
         self.next = float(self._rng.random())
         return coins
 

@@ -184,9 +184,8 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
     """
     lo, hi = _as_range(lo, hi)
     out = np.array(as_numbers(values, "values"), order="C")
-    checks.require(
-        out.ndim in (1, 2) and out.size > 0, "values", out, "a non-empty 1-D or 2-D array"
-    )
+    good = out.ndim in (1, 2) and out.size > 0
+    checks.require(good, "values", out, "a non-empty 1-D or 2-D array")
     _rescale(out, lo, hi)
     return out
 

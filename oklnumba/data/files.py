@@ -22,7 +22,7 @@ from oklnumba.core import checks
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 SUFFIXES = {f".{one}": one for one in FORMATS} | {".pq": "parquet", ".arrow": "ipc"}
 SUFFIXES |= {".feather": "ipc", ".svm": "libsvm", ".svmlight": "libsvm"}
-COMPRESSED = {".gz": gzip.open, ".bz2": bz2.open}
+COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 PACKED = ".zip", ".xz", ".7z", ".zst"
 RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"
 
@@ -88,6 +88,8 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
         base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
     if kind in ("csv", "tsv"):
         csv = import_module("pyarrow.csv")
+        for option in {"delimiter", "decimal"} & reading.keys():
+            checks.require(len(str(reading[option])) == 1, option, reading[option], "one character")
         with naming(f"encoding={encoding!r}"):
             codecs.lookup(encoding)
         for path in paths:
@@ -115,8 +117,7 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
 
 def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
-    unpack: Any = COMPRESSED.get(path.suffix, open)
-    with naming(str(path)), unpack(path, "rb") as file:
+    with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
         head = file.read(2**16)
     if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
         end = [*COMPRESSED][head[:1] == b"B"]
@@ -149,8 +150,7 @@ def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
     text: Any = {"encoding": encoding, "newline": ""}
-    unpack: Any = COMPRESSED.get(path.suffix, open)
-    with naming(str(path)), unpack(path, "rt", **text) as file:
+    with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rt", **text) as file:
         for _ in range(count):
             file.readline()
         return _spool(file, "w", prefix=f"{path.name}-", **text)

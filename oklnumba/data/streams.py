@@ -111,9 +111,6 @@ def stream(
     for option, count, least in (("batch", batch, 1), ("width", width, 1), ("skip", skip, 0)):
         if count is not None:
             checks.require_count(option, count, least)
-    for option, mark in (("delimiter", delimiter), ("decimal", decimal)):
-        if mark is not None:
-            checks.require(len(str(mark)) == 1, option, mark, "one character")
     if format is not None:
         checks.require_choice("format", format, FORMATS)
     if classes is not None:
@@ -446,8 +443,7 @@ def _make_rows(given: dict[str, Any], schema: Schema, part: Any) -> Block:
 
 
 def _slice(frame: Any, start: int, rows: int) -> Any:
-    whole = hasattr(frame, "iloc")
-    return frame.iloc[start : start + rows] if whole else frame.slice(start, rows)
+    return frame.iloc[start : start + rows] if hasattr(frame, "iloc") else frame.slice(start, rows)
 
 
 def _name_of(fragment: Any, name: str) -> str:

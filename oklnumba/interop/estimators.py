@@ -365,10 +365,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
         Notes
         -----
-        With two classes, under the squared loss the Brier score sum_t (p_t - 1{y_t = +1})^2 of a
-        run, p_t clipped to [0, 1], is at most a quarter of its squared loss: clipping moves
-        forecasts to the labels. So regret bounds for the squared loss, divided by 4, hold for Brier
-        scores; for the squared hinge loss too, which is at least that of the clipped forecast.
+        Of two classes the Brier score sum_t (p_t - 1{y_t = +1})^2 is at most a quarter of the
+        squared loss, or of the squared hinge loss: clipping moves forecasts to the labels. So a
+        quarter of their regret bounds holds for Brier scores.
         """
         return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
