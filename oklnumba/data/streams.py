@@ -131,7 +131,6 @@ def stream(
     if is_frame(source):
         source = source.collect() if hasattr(source, "collect") else source  # a lazy one
         dataset, name, names = source, "a frame", inputs.column_names(source)
-        inputs.by_text(names)  # which refuses two of one name
         first, read = partial(_first_of_frame, source), partial(_read_frame, source)
         arrow = hasattr(getattr(source, "schema", None), "pandas_metadata")
         index = _find_index(source.schema) if arrow else []
@@ -298,6 +297,7 @@ def _find_schema(
 ) -> Schema:  # fmt: skip
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
+    inputs.by_text(names)  # which refuses two of one name
     if label is None:
         raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
     label = _find_columns([label], names, "label")[0]
