@@ -334,6 +334,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tm
         (["run", "magic04", "--learner", "__import__('os').getcwd()"], "no class"),
         (["run", "magic04", "--save", "nowhere/m.npz"], "nowhere does not exist; make it first"),
         (["run", "{table}", "--label", "text", *INPUTS, "--save", "{table}"], "that is played"),
+        (["run", "{table}", "--save", "m.npz", "--checkpoint", "./m.npz"], "the checkpoint too"),
         (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
         (["run", "magic04", "--rows", "0"], "--rows"),
         (["run", "magic04", "--label", "z"], "magic04 has no column 'z'; it has x0 to x9, label y"),

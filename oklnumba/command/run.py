@@ -56,6 +56,9 @@ def run(args: argparse.Namespace) -> None:
     for path in (args.save, args.checkpoint):
         if path and find_target(path)[0] == Path(args.file).resolve():
             raise ValueError(f"{path} is the file that is played; write to another")
+    both = args.save and args.checkpoint
+    if both and Path(args.save).resolve() == Path(args.checkpoint).resolve():
+        raise ValueError(f"{args.save} is the checkpoint too; save the model to another file")
     table = source.open_table(args)
     learner = wrap_for_classes(learner, table.classes)
     print(f"learner   {learner!r}", flush=True)
