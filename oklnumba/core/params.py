@@ -220,8 +220,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         key = f"param_{len(arrays)}"
         arrays[key] = value
         return {"array": key}
-    value = checks.as_plain(value)
-    if hasattr(value, "tolist"):  # an array of objects, or a column of a data frame
+    if hasattr(value, "tolist"):  # NumPy's number, an array of objects, or a column of a frame
         value = value.tolist()
     if isinstance(value, list | tuple | range):
         return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}

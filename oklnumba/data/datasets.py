@@ -224,9 +224,8 @@ def _get_spec(name: str) -> Spec:
 
 
 def _get_cache_folder() -> Path:
-    if folder := os.environ.get("OKLNUMBA_CACHE"):
-        return Path(folder).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "oklnumba"
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("OKLNUMBA_CACHE") or f"{caches}/oklnumba").expanduser()
 
 
 def _list_places(name: str) -> list[Path]:

@@ -198,6 +198,8 @@ class Stream:
         here = self.schema
         if schema == here or bool(schema.columns) != bool(here.columns):  # LIBSVM has no names
             return self
+        if here.impute not in (None, schema.impute):
+            raise ValueError(f"leave impute out: the learner was taught impute={schema.impute!r}")
         label, classes = schema.label or here.label, schema.classes or here.classes
         ignored = *schema.ignored, *here.ignored  # such as those to drop
         schema = replace(schema, label=label, classes=classes, ignored=ignored)
