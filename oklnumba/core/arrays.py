@@ -125,8 +125,10 @@ def list_declared(layout: Any, grows: frozenset[tuple[str | int, int]]) -> dict[
 
 def build(layout: Callable[..., StateT], named: dict[str, np.ndarray]) -> StateT:
     """Return the state of these arrays."""
-    hints = read_layout(layout).items()
-    return layout(*(named[n] if n in named else build(hint, named) for n, hint in hints))
+    fields = []
+    for name, hint in read_layout(layout).items():
+        fields.append(named[name] if name in named else build(hint, named))
+    return layout(*fields)
 
 
 def list_arrays(state: Any) -> dict[str, np.ndarray]:

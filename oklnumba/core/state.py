@@ -89,8 +89,7 @@ class State(Generic[StateT, WorkT]):
         self._arrays_declared = arrays.list_declared(self._layout, frozenset(self._GROWS.items()))
         self._lengths = lengths
         axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
-        own = axes - self._SHARES_ROOM.keys()
-        rooms = {axis: 0 for axis in own if isinstance(axis, int)}
+        rooms = {axis: 0 for axis in axes - self._SHARES_ROOM.keys() if isinstance(axis, int)}
         zeros = {}
         for name, one in self._arrays_declared.items():
             zeros[name] = arrays.make_array(one, self._find_shape(one, rooms))
