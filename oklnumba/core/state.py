@@ -240,7 +240,8 @@ class Coins:
         """Return the coins of the next n rounds."""
         coins = np.empty(n)
         coins[0] = self.next
-        coins[1:] = self._rng.random(n - 1)
+        if n > 1:  # not in single rounds, where it costs a microsecond
+            coins[1:] = self._rng.random(n - 1)
         self.next = float(self._rng.random())
         return coins
 
