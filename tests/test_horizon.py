@@ -107,7 +107,7 @@ def test_the_future_is_forecast_as_rounds_that_come_next(inner):
     if inner == "ridge":
         for call in (model.forecast, model.predict_interval):
             named = {"return_interval": True} if call == model.forecast else {}
-            refused("intervals are those of the learner within: okl.Hor", call, coming, **named)
+            refused("make it okl.Horizon\\(okl.Intervals\\(Lin", call, coming, **named)
     else:
         assert_array_equal(model.forecast(coming, return_interval=True)[1], expected.intervals)
     assert contents(model) == before
@@ -150,5 +150,7 @@ def test_what_does_not_go_together_is_refused_with_words():
         okl.Horizon,
         okl.Lags(make("ridge").learner),
     )
+    one = okl.Monitored(okl.Intervals(okl.OGD()))
+    refused("as Intervals does not there: put it around the others", okl.Horizon, one)
     refused("takes labels -1 and \\+1 only; pass a learner of real", okl.Horizon, okl.FOGD())
     refused("season must be an integer >= 2", okl.Horizon, okl.OGD(), season=(24, 1))

@@ -17,7 +17,12 @@ from oklnumba.learners.base.learner import Learner, check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.waiting import LateLabels
 from oklnumba.learners.base.wrapper import Wrapper
-from oklnumba.learners.intervals import Intervals
+
+
+CURES = {  # of a learner within that refuses late labels
+    "Intervals": " there: put it around the others, okl.Horizon(okl.Intervals(...))",
+    "Lags": ": leave it out, Horizon has lags of its own",
+}
 
 
 class HorizonState(NamedTuple):
@@ -29,7 +34,8 @@ class HorizonState(NamedTuple):
 def _check_late(name: str, value: Any) -> Learner:
     learner = check_member(name, value)
     refuses = learner._refuses_late
-    require(not refuses, name, value, f"a learner that takes late labels, as {refuses} does not")
+    what = f"a learner that takes late labels, as {refuses} does not{CURES.get(refuses or '', '')}"
+    require(not refuses, name, value, what)
     return learner
 
 
@@ -115,20 +121,6 @@ class Horizon(Wrapper[HorizonState]):
         trace = trace.rows(steps - len(X), steps)
         return (trace.predictions, trace.intervals) if return_interval else trace.predictions
 
-    @locked
-    def predict_interval(self, X: ArrayLike) -> np.ndarray:
-        """Return the intervals around ``predict(X)``, (n, 2), of ``Horizon(Intervals(...))``."""
-        return self._require_intervals()._intervals_around(self.predict(X))
-
-    def _require_intervals(self) -> Intervals:
-        inner = self._inner
-        if not isinstance(inner, Intervals):
-            raise ValueError(
-                "intervals are those of the learner within: okl.Horizon(okl.Intervals("
-                f"{type(inner).__name__}(...)), ...)"
-            )
-        return inner
-
     def _check_labels(self, y: np.ndarray) -> None:
         self._check_changes(y)
 
@@ -143,9 +135,6 @@ class Horizon(Wrapper[HorizonState]):
 
     def _advice(self, X: np.ndarray) -> str | None:
         return None  # the learner's inputs are others
-
-    def _trace(self, n: int) -> Trace:
-        return super()._trace(n)._replace(intervals=self._inner._trace(n).intervals)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         recent = self._state.recent

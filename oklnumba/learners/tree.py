@@ -85,7 +85,7 @@ class Tree(Wrapper[TreeState]):
     """
 
     _layout = TreeState
-    size = Learner.size
+    size, _half_width = Learner.size, None  # each leaf has intervals of its own
 
     learner: Learner = required(check_member)
     _: KW_ONLY

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import locked
@@ -43,6 +44,7 @@ class Wrapper(Learner[StateT, None]):
     _notes = from_learner("_notes")
     _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
+    _half_width = from_learner("_half_width")
 
     @property
     def _inner(self) -> Learner:
@@ -53,6 +55,21 @@ class Wrapper(Learner[StateT, None]):
     def size(self) -> int:
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
+
+    @locked
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
+        """Return the intervals around ``predict(X)``, (n, 2) or (n, K, 2), of ``Intervals``."""
+        self._require_intervals()
+        return self._intervals_around(self.predict(X))
+
+    def _require_intervals(self) -> None:
+        if self._half_width is None:
+            me, one, cure = type(self).__name__, type(self._inner).__name__, ""
+            if self._traits.is_member:
+                cure = f": make it okl.Intervals(okl.{me}(...))"
+            elif type(self)._half_width is not None:
+                cure = f": make it okl.{me}(okl.Intervals({one}(...)), ...)"
+            raise ValueError(f"{me} has no intervals{cure}")
 
     def _refuse_signs(self, inner: Learner, cure: str) -> None:
         """Refuse a learner within that takes -1 and +1 only: changes of labels are others."""
