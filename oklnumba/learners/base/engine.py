@@ -94,6 +94,7 @@ class Engine(State[StateT, WorkT], Params):
     _expected = 0  # rounds in all, as far as the caller has said
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
+    _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
     _half_width = None  # type: Any  # of the next interval, where there are intervals; (K,) of K
 
     # ---- what a learner writes ----
