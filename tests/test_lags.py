@@ -115,3 +115,11 @@ def test_bounds_on_labels_are_twice_as_large_as_labels_whose_changes_are_learned
     refused(said, okl.run, make(inner), x[:2], [4.6, 0.0])
     assert one.rounds == 200 and one.predict(x[:1]) == before
     okl.Lags(inner, difference=False).partial_fit(x[:2], [9.0, -9.0])
+
+
+@pytest.mark.parametrize("learner", [okl.SelfTuning(budget=20), okl.OGD(eta=0.01)], ids=repr)
+@pytest.mark.parametrize("make", [okl.Lags, okl.Horizon])
+def test_labels_whose_changes_are_beyond_double_precision_are_refused(make, learner):
+    one = make(learner).partial_fit(X[:9], WALK[:9])
+    refused("learns changes.* 2 y has -inf at row 1", one.partial_fit, X[:3], [1.0, -1.7e308, 1.0])
+    assert one.rounds == 9

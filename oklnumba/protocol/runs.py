@@ -148,8 +148,10 @@ class Run:
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
             guaranteed = arrays.get("guaranteed", comparator + bound)
+            with np.errstate(invalid="ignore"):  # squares of labels beyond 1e154
+                regret = loss - comparator
             self.certificate = Certificate(
-                loss, comparator, loss - comparator, bound, meta["space"], guaranteed,
+                loss, comparator, regret, bound, meta["space"], guaranteed,
                 meta["member"], int(meta["played"]),
             )  # fmt: skip
 

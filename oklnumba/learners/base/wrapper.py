@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import as_point
+from oklnumba.core.inputs import as_point, refuse_not_finite
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -81,8 +81,11 @@ class Wrapper(Learner[StateT, None]):
 
     def _check_changes(self, y: np.ndarray) -> None:
         """Refuse labels of which the learner within might not take the changes."""
+        with np.errstate(over="ignore"):
+            twice = 2.0 * y
         try:
-            self._inner._check_labels(2.0 * y)
+            refuse_not_finite(twice, "y")
+            self._inner._check_labels(twice)
         except ValueError as error:
             what = "learns changes of labels, which may be twice as large"
             raise ValueError(f"{type(self).__name__} {what}: 2 {error}") from None
