@@ -64,6 +64,10 @@ def test_missing_labels_leave_the_last_known_ones():
     alone = okl.run(okl.Lags(okl.LinearAWV()), X[there], WALK[there])
     assert_allclose(run.predictions[there], alone.predictions, rtol=1e-9)
     seasonal = okl.Standardized(okl.Lags(okl.LinearAWV(), season=7))
+    later = np.where(np.arange(120) < 20, np.nan, WALK)  # begins later: no warning
+    found = okl.run(seasonal, X, later, labels="optional").predictions[20:]
+    assert_allclose(found, okl.run(seasonal.reset(), X[20:], WALK[20:]).predictions, rtol=1e-9)
+    okl.run(seasonal.reset(), X[:20], later[:20], labels="optional")
     with pytest.warns(UserWarning, match="season comes late. Fill such labels by those of a seas"):
         okl.run(seasonal, X, gaps, labels="optional")
     for options in ({"delay": 1}, {"batch": 5}):
