@@ -260,7 +260,7 @@ def run(
             file.close(finished, interrupted)
         if schedule.late and finished:
             schedule.late.learn_rest()
-    if finished and kept.rounds == learner.rounds and (said := learner._unlearned):
+    if finished and (said := learner._unlearned) and kept.rounds == learner.rounds:
         checks.warn(said)  # of a learner that was fresh: short pieces are no fault
     return kept.make_run(finished, interrupted)
 
