@@ -1,5 +1,7 @@
 """A learner that remembers how well it forecast, for whoever runs it as a service."""
 
+from functools import reduce
+from operator import add
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -83,8 +85,8 @@ class Monitored(Wrapper[MonitoredState]):
             stop = min(len(y), start + W - at % W)
             ring = slice(at, at + stop - start)
             state.losses[ring], state.labels[ring] = losses[start:stop], y[start:stop]
-            gone = state.losses[(at + W) % (2 * W) :][: stop - start]  # one by one, in any pieces
-            state.totals[0] = np.cumsum([state.totals[0], *gone])[-1]
+            gone = state.losses[(at + W) % (2 * W) :][: stop - start].tolist()
+            state.totals[0] = reduce(add, gone, float(state.totals[0]))  # alike in any pieces
             start, t = stop, first + stop
             if t % W == 0 and t >= 2 * W and self._has_risen(t):
                 state.totals[1] = t

@@ -13,6 +13,8 @@ from oklnumba.core.inputs import as_point, refuse_not_finite
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
 
+LARGEST = 0.5 * float(np.finfo(float).max)  # label whose double is finite
+
 
 def from_learner(name: str) -> Any:
     """Return a property that is the attribute or method of the hyper-parameter ``learner``."""
@@ -81,11 +83,11 @@ class Wrapper(Learner[StateT, None]):
 
     def _check_changes(self, y: np.ndarray) -> None:
         """Refuse labels of which the learner within might not take the changes."""
-        with np.errstate(over="ignore"):
-            twice = 2.0 * y
         try:
-            refuse_not_finite(twice, "y")
-            self._inner._check_labels(twice)
+            if np.abs(y).max(initial=0.0) > LARGEST:
+                with np.errstate(over="ignore"):
+                    refuse_not_finite(2.0 * y, "y")
+            self._inner._check_labels(2.0 * y)
         except ValueError as error:
             what = "learns changes of labels, which may be twice as large"
             raise ValueError(f"{type(self).__name__} {what}: 2 {error}") from None
