@@ -248,7 +248,7 @@ def drifting(n, at):
 @pytest.mark.parametrize("pieces", [[4000], [1, 64, 135, 300, 1500, 1, 1999]])
 def test_the_losses_of_a_monitored_learner_are_those_of_a_run_in_any_pieces(pieces):
     X, y = drifting(4000, 2100)
-    X[3950], y[3990] = 5.0, 1e4
+    X[3950], y[3990] = 5.0, 1e9
     learner, start = okl.Monitored(okl.LinearRidge()), 0
     for n in pieces:
         learner.partial_fit(X[start : start + n], y[start : start + n])
@@ -256,6 +256,7 @@ def test_the_losses_of_a_monitored_learner_are_those_of_a_run_in_any_pieces(piec
     run = okl.run(okl.LinearRidge(), X, y)
     found, plain = learner.health(), okl.LinearRidge().partial_fit(X, y).health()
     assert found[:4] == plain[:4] and found.alarm == 2400
+    assert found == okl.Monitored(okl.LinearRidge()).partial_fit(X, y).health()
     assert found.recent_loss == pytest.approx(run.losses[-300:].mean())
     assert found.loss_before == pytest.approx(run.losses[:-300].mean())
     low, high = (f.accumulate(X[:-1])[-300:] for f in (np.minimum, np.maximum))

@@ -31,6 +31,9 @@ LAST = [1], [6, 7, 24], [30, 31, 32, 35, 48]  # which labels before t these see
 every_inner = pytest.mark.parametrize("inner", INNER)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:Horizon has learned none of . rows")
+
+
 def make(inner, **options):
     return okl.Horizon(INNER[inner](), **options or OPTIONS[1])
 
@@ -103,11 +106,12 @@ def test_the_future_is_forecast_as_rounds_that_come_next(inner):
     forecasts = model.forecast(coming)
     expected = okl.run(copy.deepcopy(model), coming, Y[600 : 600 + steps])
     assert_array_equal(forecasts, expected.predictions)
-    assert_array_equal(model.forecast(pd.DataFrame(coming[-1:])), forecasts[-1:])  # t + steps
+    for m in (1, 4):  # as many rounds as there are rows
+        assert_array_equal(model.forecast(pd.DataFrame(coming[:m])), forecasts[:m])
     if inner == "ridge":
         for call in (model.forecast, model.predict_interval):
             named = {"return_interval": True} if call == model.forecast else {}
-            refused("intervals are those of the learner within: okl.Hor", call, coming, **named)
+            refused("make it okl.Horizon\\(okl.Intervals\\(Lin", call, coming, **named)
     else:
         assert_array_equal(model.forecast(coming, return_interval=True)[1], expected.intervals)
     assert contents(model) == before
@@ -138,6 +142,19 @@ def test_a_row_without_a_label_is_a_round_that_is_not_learned():
     assert whole.rounds == N and run.labelled[-1] == np.isfinite(gaps).sum()
 
 
+@pytest.mark.parametrize("gap", [0, 5])
+def test_it_is_said_once_if_nothing_was_learned(gap):
+    model, some = okl.Horizon(okl.LinearRidge(), steps=40, season=360), np.where(T < gap, np.nan, Y)
+    least = gap + 400
+    said = f"none of {least - 1} rows.* take 400 rows from the first"
+    with pytest.warns(UserWarning, match=said):
+        okl.run(model, X[: least - 1], some[: least - 1], labels="optional")
+    okl.run(copy.deepcopy(model), X[:1], [np.nan], labels="optional")  # said already
+    assert model._inner.rounds == 0
+    okl.run(model.reset(), X[:least], some[:least], labels="optional")
+    assert model._inner.rounds == 1
+
+
 def test_what_does_not_go_together_is_refused_with_words():
     model = make("ridge")
     for late in ({"delay": 1}, {"batch": 5}):
@@ -150,5 +167,7 @@ def test_what_does_not_go_together_is_refused_with_words():
         okl.Horizon,
         okl.Lags(make("ridge").learner),
     )
+    one = okl.Monitored(okl.Intervals(okl.OGD()))
+    refused("as Intervals does not there: put it around the others", okl.Horizon, one)
     refused("takes labels -1 and \\+1 only; pass a learner of real", okl.Horizon, okl.FOGD())
     refused("season must be an integer >= 2", okl.Horizon, okl.OGD(), season=(24, 1))

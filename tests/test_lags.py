@@ -64,6 +64,10 @@ def test_missing_labels_leave_the_last_known_ones():
     alone = okl.run(okl.Lags(okl.LinearAWV()), X[there], WALK[there])
     assert_allclose(run.predictions[there], alone.predictions, rtol=1e-9)
     seasonal = okl.Standardized(okl.Lags(okl.LinearAWV(), season=7))
+    later = np.where(np.arange(120) < 20, np.nan, WALK)  # begins later: no warning
+    found = okl.run(seasonal, X, later, labels="optional").predictions[20:]
+    assert_allclose(found, okl.run(seasonal.reset(), X[20:], WALK[20:]).predictions, rtol=1e-9)
+    okl.run(seasonal.reset(), X[:20], later[:20], labels="optional")
     with pytest.warns(UserWarning, match="season comes late. Fill such labels by those of a seas"):
         okl.run(seasonal, X, gaps, labels="optional")
     for options in ({"delay": 1}, {"batch": 5}):
@@ -115,3 +119,11 @@ def test_bounds_on_labels_are_twice_as_large_as_labels_whose_changes_are_learned
     refused(said, okl.run, make(inner), x[:2], [4.6, 0.0])
     assert one.rounds == 200 and one.predict(x[:1]) == before
     okl.Lags(inner, difference=False).partial_fit(x[:2], [9.0, -9.0])
+
+
+@pytest.mark.parametrize("learner", [okl.SelfTuning(budget=20), okl.OGD(eta=0.01)], ids=repr)
+@pytest.mark.parametrize("make", [okl.Lags, okl.Horizon])
+def test_labels_whose_changes_are_beyond_double_precision_are_refused(make, learner):
+    one = make(learner).partial_fit(X[:9], WALK[:9])
+    refused("learns changes.* 2 y has -inf at row 1", one.partial_fit, X[:3], [0.0, -1.7e308, 1.0])
+    assert one.rounds == 9

@@ -101,9 +101,14 @@ def test_it_is_played_in_a_sweep_and_as_an_expert():
     assert okl.run(experts, X, Y).mean_loss < alone  # LinearRidge learns the first 50 rows
 
 
-def test_pickles_go_on_and_files_are_refused(tmp_path):
-    learner = okl.Refit(Ridge(), every=50).partial_fit(X[:130], Y[:130])
+@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: okl.Tree(one, leaf_rows=60)])
+def test_pickles_go_on_and_files_are_refused(wrap, tmp_path):
+    learner = wrap(okl.Refit(Ridge(), every=50)).partial_fit(X[:129], Y[:129])
+    learner.learn_one(X[129], Y[129])  # whose buffers are no copies
     copied = pickle.loads(pickle.dumps(learner))
+    for x, y in zip(X[130:140], Y[130:140], strict=True):
+        assert copied.predict_one(x) == learner.predict_one(x)
+        copied.learn_one(x, y), learner.learn_one(x, y)
     assert_array_equal(okl.run(copied, X[130:], Y[130:]).predictions,
                        okl.run(learner, X[130:], Y[130:]).predictions)  # fmt: skip
     with pytest.raises(ValueError, match="cannot save a hyper-parameter that is .*Ridge.*pickle"):

@@ -284,6 +284,12 @@ def test_several_outputs_are_so_many_trees(learner):
             assert_same_proofs(run.certificate, one.certificate, (slice(None), k))
 
 
+def test_a_copy_before_the_first_row_has_the_size_of_the_tree():
+    X, y = stream("shuffled", 3)
+    model = okl.Horizon(okl.Tree(okl.LinearRidge())).partial_fit(X, y)  # whose rows wait
+    assert copy.deepcopy(model).size == model.size == 0
+
+
 def test_classes_and_columns_that_come_later():
     X, y = stream("shuffled", 300)
     classes = np.digitize(y, [-0.3, 0.3])

@@ -77,7 +77,7 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
                 "forecast several rows, run with --steps, or give their labels and --learn"
             )
         forecasts = learner.predict(X)
-        if isinstance(learner, okl.Intervals):
+        if learner._half_width is not None:
             intervals = learner._intervals_around(forecasts)
     else:
         run = okl.run(learner, X, y, labels="optional")

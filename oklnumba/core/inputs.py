@@ -147,6 +147,10 @@ def refuse_not_finite(
         if name == "y" and not names and is_gap:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
             how += "; where only some of a row are missing play a learner for each" * len(column)
+        n = int(np.append(finite.reshape(len(finite), -1).all(axis=1), True).argmax())
+        if is_gap and not row + start and name in ("X", "y") and 0 < n < len(array):
+            # Series begin with gaps, and lags of them.
+            how = f", or leave out the first {n} rows, X[{n}:], y[{n}:]{how}"
         if column:
             bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
             bad.sort(key=column[0].__ne__)  # this one first

@@ -441,12 +441,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         forecasts = player.predict(self._validate(X))
         if not return_interval:
             return forecasts
-        outputs: list[Any] = player.learners_ if isinstance(player, MultiOutput) else [player]
-        if not isinstance(outputs[0], Intervals):
+        if player._half_width is None:
             raise ValueError(NO_INTERVALS)
-        columns = zip(outputs, np.atleast_2d(forecasts.T), strict=True)
-        intervals = [one._intervals_around(column) for one, column in columns]
-        return forecasts, np.stack(intervals, axis=1) if forecasts.ndim == 2 else intervals[0]
+        return forecasts, player._intervals_around(forecasts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

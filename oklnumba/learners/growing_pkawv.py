@@ -130,6 +130,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         self._state.past[first:stop], self._state.labels[:, first:stop] = X, Y
         self._counts[PAST] = stop
 
+    @np.errstate(invalid="ignore")  # squares of labels beyond 1e154
     def _add_degree(self, last: Trace) -> None:
         """Add a degree, for all rounds so far; ``last`` is the trace of the last one."""
         n, before = int(self._counts[PAST]), self._state

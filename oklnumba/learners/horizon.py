@@ -17,7 +17,11 @@ from oklnumba.learners.base.learner import Learner, check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.waiting import LateLabels
 from oklnumba.learners.base.wrapper import Wrapper
-from oklnumba.learners.intervals import Intervals
+
+CURES = {  # of a learner within that refuses late labels
+    "Intervals": " there: put it around the others, okl.Horizon(okl.Intervals(...))",
+    "Lags": ": leave it out, Horizon has lags of its own",
+}
 
 
 class HorizonState(NamedTuple):
@@ -29,7 +33,8 @@ class HorizonState(NamedTuple):
 def _check_late(name: str, value: Any) -> Learner:
     learner = check_member(name, value)
     refuses = learner._refuses_late
-    require(not refuses, name, value, f"a learner that takes late labels, as {refuses} does not")
+    what = f"a learner that takes late labels, as {refuses} does not{CURES.get(refuses or '', '')}"
+    require(not refuses, name, value, what)
     return learner
 
 
@@ -100,9 +105,9 @@ class Horizon(Wrapper[HorizonState]):
 
     @locked
     def forecast(self, X: ArrayLike, return_interval: bool = False) -> Any:
-        """Return the forecasts of the next ``steps`` rounds, (steps,), from their inputs X.
+        """Return the forecasts of the next rounds, (m,), from their inputs X, (m, d).
 
-        Of fewer rows, (m, d), those of the last m of these rounds. ``return_interval`` returns the
+        Row i is the i-th round from now, of m <= ``steps`` rounds. ``return_interval`` returns the
         intervals too, (m, 2). Nothing changes: a copy learns the labels that wait.
         """
         if require_flag("return_interval", return_interval):
@@ -110,24 +115,18 @@ class Horizon(Wrapper[HorizonState]):
         steps = self._hyper.steps
         X = inputs.make_dense(inputs.as_rows(X, self._width, schema=self._schema_for(X)))
         require(len(X) <= steps, "X", X, f"the inputs of at most steps={steps} rounds")
-        rows = np.concatenate([np.repeat(X[:1], steps - len(X), axis=0), X])
-        trace = copy.deepcopy(self)._play_rows(rows, np.full(steps, np.nan))
-        trace = trace.rows(steps - len(X), steps)
+        trace = copy.deepcopy(self)._play_rows(X, np.full(len(X), np.nan))
         return (trace.predictions, trace.intervals) if return_interval else trace.predictions
 
-    @locked
-    def predict_interval(self, X: ArrayLike) -> np.ndarray:
-        """Return the intervals around ``predict(X)``, (n, 2), of ``Horizon(Intervals(...))``."""
-        return self._require_intervals()._intervals_around(self.predict(X))
-
-    def _require_intervals(self) -> Intervals:
-        inner = self._inner
-        if not isinstance(inner, Intervals):
-            raise ValueError(
-                "intervals are those of the learner within: okl.Horizon(okl.Intervals("
-                f"{type(inner).__name__}(...)), ...)"
-            )
-        return inner
+    @property
+    def _unlearned(self) -> str | None:
+        if not self.rounds or self._inner.rounds:
+            return None
+        needed = self._used_lags[-1] + self._hyper.steps
+        return (
+            f"Horizon has learned none of {self.rounds} rows, and forecasts the last label: these "
+            f"steps, lags and seasons take {needed} rows from the first label on; make them smaller"
+        )
 
     def _check_labels(self, y: np.ndarray) -> None:
         self._check_changes(y)
@@ -143,9 +142,6 @@ class Horizon(Wrapper[HorizonState]):
 
     def _advice(self, X: np.ndarray) -> str | None:
         return None  # the learner's inputs are others
-
-    def _trace(self, n: int) -> Trace:
-        return super()._trace(n)._replace(intervals=self._inner._trace(n).intervals)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         recent = self._state.recent

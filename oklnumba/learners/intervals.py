@@ -3,7 +3,6 @@
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, field_in, positive, required
@@ -51,8 +50,8 @@ class Intervals(Wrapper[IntervalsState]):
     The papers track the error itself, whose B / eta is ruined by one wild label; logarithms have no
     unit. The steps of Q are 2 / sqrt(t), but at least eta, to follow drift. The width follows time,
     not the input. Before the first error h is infinite, or 0 after exact forecasts. Rounds that are
-    forecast exactly do not count in n, and do not narrow the next interval. Other wrappers than
-    ``Horizon`` do not show the intervals of a learner within: put them within ``Intervals``.
+    forecast exactly do not count in n, and do not narrow the next interval. Around ``Intervals``,
+    ``Lags``, ``Horizon``, ``Standardized``, ``Monitored`` and ``MultiOutput`` show its intervals.
 
     Examples
     --------
@@ -83,7 +82,12 @@ class Intervals(Wrapper[IntervalsState]):
     @locked
     def half_width(self) -> float:
         """Half the width of the next interval; infinite before the first error."""
-        return float(self._state.tracked[HALF_WIDTH]) if self._ready() else np.inf
+        self._refuse_fault()
+        return self._half_width
+
+    @property
+    def _half_width(self) -> float:
+        return np.inf if self._width is None else float(self._state.tracked[HALF_WIDTH])
 
     @property
     @locked
@@ -93,15 +97,6 @@ class Intervals(Wrapper[IntervalsState]):
             return np.inf
         tracked = self._state.tracked
         return float((tracked[REACH] / self._hyper.eta + 1.0) / tracked[SEEN])
-
-    @locked
-    def predict_interval(self, X: ArrayLike) -> np.ndarray:
-        """Return the intervals for the rows of X, (n, d), against the current state, as (n, 2)."""
-        return self._intervals_around(self.predict(X))
-
-    def _intervals_around(self, forecasts: np.ndarray) -> np.ndarray:
-        """Return the intervals around forecasts, (n,), of the present state, as (n, 2)."""
-        return forecasts[:, None] + self.half_width * np.array([-1.0, 1.0])
 
     @property
     def _refuses_late(self) -> str | None:
@@ -124,15 +119,12 @@ class Intervals(Wrapper[IntervalsState]):
             tracked = self._state.tracked
             notes[:, 0], notes[:, 1] = trace.predictions, tracked[HALF_WIDTH]
             notes[:, 2] = tracked[SCALE] if tracked[SEEN] else np.nan
-        return trace._replace(intervals=self._intervals_around(trace.predictions))
+        return trace
 
     def _start(self, d: int) -> None:
         super()._start(d)
         self._make_state(tracked=len(START))
         self._state.tracked[:] = START
-
-    def _trace(self, n: int) -> Trace:
-        return super()._trace(n)._replace(intervals=np.empty((n, 2)))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         super()._play(X, y, trace)

@@ -108,6 +108,8 @@ class Lags(Wrapper[LagsState]):
             Z[0, : -X.shape[1]] = last[0] = 0.0
         super()._play(Z, y - last, trace)
         trace.predictions[...] += last
+        if trace.intervals is not None:
+            trace.intervals[...] += last[:, None]
         recent[:] = labels[len(y) :]
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

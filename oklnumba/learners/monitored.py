@@ -1,5 +1,7 @@
 """A learner that remembers how well it forecast, for whoever runs it as a service."""
 
+from functools import reduce
+from operator import add
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ class MonitoredState(NamedTuple):
     outside: Annotated[Array, "recent"]  # 1 for inputs beyond all that came before
     low: Annotated[Array, "d"]
     high: Annotated[Array, "d"]
-    totals: Annotated[Array, "totals", UNBOUNDED]  # the sum of all losses; the round of the alarm
+    totals: Annotated[Array, "totals", UNBOUNDED]  # losses before the last W; round of the alarm
 
 
 class Monitored(Wrapper[MonitoredState]):
@@ -83,7 +85,8 @@ class Monitored(Wrapper[MonitoredState]):
             stop = min(len(y), start + W - at % W)
             ring = slice(at, at + stop - start)
             state.losses[ring], state.labels[ring] = losses[start:stop], y[start:stop]
-            state.totals[0] += losses[start:stop].sum()
+            gone = state.losses[(at + W) % (2 * W) :][: stop - start].tolist()
+            state.totals[0] = reduce(add, gone, float(state.totals[0]))  # alike in any pieces
             start, t = stop, first + stop
             if t % W == 0 and t >= 2 * W and self._has_risen(t):
                 state.totals[1] = t
@@ -125,7 +128,7 @@ class Monitored(Wrapper[MonitoredState]):
         middle, reach = measure_range(labels[None], OUTLIER)
         return health._replace(
             recent_loss=float(losses.mean()),
-            loss_before=float(total - losses.sum()) / (t - n) if t > n else None,
+            loss_before=float(total) / (t - n) if t > n else None,
             outliers=float(np.mean(np.abs(labels - middle[0]) > reach[0])),
             out_of_range=float(self._last(self._state.outside, t, n).mean()),
             alarm=int(alarm) or None,

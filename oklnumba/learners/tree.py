@@ -85,7 +85,7 @@ class Tree(Wrapper[TreeState]):
     """
 
     _layout = TreeState
-    size = Learner.size
+    size, _half_width = Learner.size, None  # each leaf has intervals of its own
 
     learner: Learner = required(check_member)
     _: KW_ONLY
@@ -236,6 +236,8 @@ class Tree(Wrapper[TreeState]):
         for split in state["splits"]:
             self._add_split(*split)
         super()._restore(state)
+        if not self._played:
+            return
         sizes = [one.size for one in self._leaves.values()]  # larger with late columns
         self._state.records[list(self._leaves), SIZE] = np.array(sizes)[:, None]
         self._counts[ATOMS] = self._state.records[0, SIZE] = sum(sizes)

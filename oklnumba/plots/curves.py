@@ -157,8 +157,9 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     >>> axes[0, 0].get_title()
     '90.0 % of the labels inside'
     """
-    if run.intervals is None:
-        raise ValueError(f"a run of {run.learner} has no intervals: play okl.Intervals(learner)")
+    if run.intervals is None or run.intervals.ndim == 3:
+        what = "no intervals" if run.intervals is None else "intervals of several outputs"
+        raise ValueError(f"a run of {run.learner} has {what}: play okl.Intervals(learner)")
     played = np.asarray(y, dtype=float)
     checks.require(played.shape == (run.rounds,), "y", played.shape, f"of shape ({run.rounds},)")
     labels, (low, high) = played[run.recorded - 1], run.intervals.T

@@ -51,7 +51,8 @@ class Schedule:
         if values is None or values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)
         there = find_labels(values)
-        if self.season and not there.all():
+        begun = np.maximum.accumulate(there) | (self.learner.rounds > 0)
+        if self.season and (begun & ~there).any():  # a gap before the first label is no fault
             self.season = None
             checks.warn(
                 "Lags counts labels, not rows: after rows without one its season comes late. Fill "

@@ -56,7 +56,7 @@ class OnlineToBatch(RowWrapper):
     True
     """
 
-    _can_widen = False
+    _can_widen, _half_width = False, None  # ``predict`` is of other functions
 
     learner: Learner = required(check_member)
     _: KW_ONLY

@@ -204,7 +204,8 @@ def run(
     UserWarning
         If Taylor features or a kernel do not suit the first inputs; if the labels are two numbers
         such as 0 and 1, which squared loss takes for a regression; or if an array or a pair has a
-        longer block of equal labels than chance allows, as in a table sorted by class.
+        longer block of equal labels than chance allows, as in a table sorted by class; or if the
+        data ends before ``Horizon`` learns a row.
 
     Notes
     -----
@@ -259,6 +260,8 @@ def run(
             file.close(finished, interrupted)
         if schedule.late and finished:
             schedule.late.learn_rest()
+    if finished and (said := learner._unlearned) and recorded.rounds == learner.rounds:
+        checks.warn(said)  # of a learner that was fresh: short pieces are no fault
     return recorded.make_run(finished, interrupted)
 
 

@@ -106,7 +106,7 @@ class Run:
     scores : ndarray of shape (n, K), or None
         The scores of ``OneVsRest``, one column per class: logs of probabilities, but for
         a constant per round.
-    intervals : ndarray of shape (n, 2), or None
+    intervals : ndarray of shape (n, 2), of K labels (n, K, 2), or None
         The lower and upper ends of ``Intervals``, each made before its label was seen.
     seconds : float
         Time in the learner.
@@ -148,8 +148,10 @@ class Run:
         if "comparator" in arrays:
             loss, comparator, bound = (arrays[name] for name in ("loss", "comparator", "bound"))
             guaranteed = arrays.get("guaranteed", comparator + bound)
+            with np.errstate(invalid="ignore"):  # squares of labels beyond 1e154
+                regret = loss - comparator
             self.certificate = Certificate(
-                loss, comparator, loss - comparator, bound, meta["space"], guaranteed,
+                loss, comparator, regret, bound, meta["space"], guaranteed,
                 meta["member"], int(meta["played"]),
             )  # fmt: skip
 
@@ -352,7 +354,8 @@ class Run:
             columns["mistake_rate"] = self._mean_so_far("mistakes")
         columns["size"] = self.sizes
         if self.intervals is not None:
-            columns["low"], columns["high"] = self.intervals.T
+            for name, ends in zip(("low", "high"), np.moveaxis(self.intervals, -1, 0), strict=True):
+                columns |= self._columns(name, ends)
         for name in ("comparator", "regret", "bound") if self.certificate else ():
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)

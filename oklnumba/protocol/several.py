@@ -79,7 +79,9 @@ class Several(RowWrapper):
         names = self._name_outputs() or (0,)  # columns, even for one output
         shape = n, self._outputs or len(names)
         proof = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
-        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
+        ends = None if self._half_width is None else np.empty((*shape, 2))
+        trace = Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
+        return trace._replace(intervals=ends)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         if self._together:
@@ -92,7 +94,7 @@ class Several(RowWrapper):
                 one._play_inside(X, self._column(y, k), output)
                 trace.sizes[:] += output.sizes
                 for name in NUMBERS:
-                    if getattr(output, name) is not None:
+                    if getattr(trace, name) is not None:
                         getattr(trace, name)[:, k] = getattr(output, name)
         self._played += len(X)
 
@@ -141,7 +143,8 @@ class Several(RowWrapper):
         return {f"learner{k}": one for k, one in enumerate(self._learners)}
 
 
-NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed"  # of a Trace, (n, K)
+# Of a Trace, (n, K) or (n, K, 2).
+NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed", "intervals"
 
 
 # The loss of classes: 1 for a mistake, else 0.
@@ -213,6 +216,8 @@ class OneVsRest(Several):
     >>> bool(run.mistake_rate < 0.12), run.scores.shape, learner.predict_one([0.9, 0.0])
     (True, (1500, 3), 'right')
     """
+
+    _half_width = None  # of a scorer, which are not of the classes
 
     classes: Sequence[Hashable] = required(lambda name, value: checks.require_classes(value))
 
@@ -349,6 +354,11 @@ class MultiOutput(Several):
 
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return labels[:, k].copy()
+
+    @property
+    def _half_width(self) -> np.ndarray | None:
+        none = self._hyper.learner._half_width is None
+        return None if none else np.array([one._half_width for one in self._learners])
 
     @locked
     def predict(self, X: ArrayLike) -> np.ndarray:

@@ -59,7 +59,7 @@ class Trace(NamedTuple):
     comparator: np.ndarray | None = None
     bound: np.ndarray | None = None
     guaranteed: np.ndarray | None = None  # (n,), least comparator + bound of certified members
-    intervals: np.ndarray | None = None  # (n, 2), of ``Intervals``
+    intervals: np.ndarray | None = None  # (n, 2), of ``Intervals``, its own or one within
 
     @property
     def certificate(self) -> list[np.ndarray]:
@@ -94,6 +94,8 @@ class Engine(State[StateT, WorkT], Params):
     _expected = 0  # rounds after this call, with those that the caller says will come
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
+    _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
+    _half_width = None  # type: Any  # of the next interval, where there are intervals; (K,) of K
 
     # ---- what a learner writes ----
 
@@ -272,7 +274,8 @@ class Engine(State[StateT, WorkT], Params):
         shape = n if self._outputs == 1 else (n, self._outputs)
         # Zeros: rows that are only forecast write none, and what is added to all must not warn.
         certificate = [np.zeros(shape) for _ in range(self._traits.certificate_rows)]
-        return Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
+        trace = Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
+        return trace if self._half_width is None else trace._replace(intervals=np.empty((n, 2)))
 
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""

@@ -226,9 +226,16 @@ class Learner(Engine[StateT, WorkT]):
         """Return what a run stores of rows whose labels come later, if ever; write their notes."""
         self._set_late(notes)
         try:
-            return Trace(self._forecast_outputs(X), np.full(len(X), self.size))
+            trace = Trace(self._forecast_outputs(X), np.full(len(X), self.size))
         finally:
             self._set_late(NO_NOTES)
+        if self._half_width is None:
+            return trace
+        return trace._replace(intervals=self._intervals_around(trace.predictions))
+
+    def _intervals_around(self, forecasts: np.ndarray) -> np.ndarray:
+        """Return the intervals of the present state around forecasts, (n, 2) or (n, K, 2)."""
+        return forecasts[..., None] + np.multiply.outer(self._half_width, [-1.0, 1.0])
 
     @property
     def _refuses_late(self) -> str | None:

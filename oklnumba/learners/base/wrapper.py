@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import as_point
+from oklnumba.core.inputs import as_point, refuse_not_finite
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
+
+LARGEST = 0.5 * float(np.finfo(float).max)  # label whose double is finite
 
 
 def from_learner(name: str) -> Any:
@@ -43,6 +46,7 @@ class Wrapper(Learner[StateT, None]):
     _notes = from_learner("_notes")
     _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
+    _half_width = from_learner("_half_width")
 
     @property
     def _inner(self) -> Learner:
@@ -53,6 +57,21 @@ class Wrapper(Learner[StateT, None]):
     def size(self) -> int:
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
+
+    @locked
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
+        """Return the intervals around ``predict(X)``, (n, 2) or (n, K, 2), of ``Intervals``."""
+        self._require_intervals()
+        return self._intervals_around(self.predict(X))
+
+    def _require_intervals(self) -> None:
+        if self._half_width is None:
+            me, one, cure = type(self).__name__, type(self._inner).__name__, ""
+            if self._traits.is_member:
+                cure = f": make it okl.Intervals(okl.{me}(...))"
+            elif type(self)._half_width is not None:
+                cure = f": make it okl.{me}(okl.Intervals({one}(...)), ...)"
+            raise ValueError(f"{me} has no intervals{cure}")
 
     def _refuse_signs(self, inner: Learner, cure: str) -> None:
         """Refuse a learner within that takes -1 and +1 only: changes of labels are others."""
@@ -65,6 +84,9 @@ class Wrapper(Learner[StateT, None]):
     def _check_changes(self, y: np.ndarray) -> None:
         """Refuse labels of which the learner within might not take the changes."""
         try:
+            if np.abs(y).max(initial=0.0) > LARGEST:
+                with np.errstate(over="ignore"):
+                    refuse_not_finite(2.0 * y, "y")
             self._inner._check_labels(2.0 * y)
         except ValueError as error:
             what = "learns changes of labels, which may be twice as large"
