@@ -683,6 +683,7 @@ def test_self_tuning_refuses_labels_beyond_or_that_leave_its_range(scale):
     with pytest.raises(ValueError, match="takes sizes from 1e-60"):
         okl.MultiOutput(okl.SelfTuning()).partial_fit(A, np.column_stack([Y, y]))
     X, y, row = np.tile(A, (2, 1)), np.append(Y + 0.5, y), 88 if scale < 1 else 87
+    refused(r"labels, y \* 1e\+300", okl.SelfTuning().partial_fit, A, np.copysign(5e-324, Y))
     learner = okl.SelfTuning()
     # half of the last 16 are odd
     refused(f"at row {row}", learner.partial_fit, X, y)
@@ -690,5 +691,9 @@ def test_self_tuning_refuses_labels_beyond_or_that_leave_its_range(scale):
     learner.partial_fit(X[:row], y[:row])
     refused("at row 0", learner.learn_one, X[row], y[row])
     assert learner.rounds == row
+    two, Z = okl.MultiOutput(okl.SelfTuning()), np.column_stack([np.resize(Y, len(y)), y])
+    two.partial_fit(X[:row], Z[:row])  # its last row is odd, as those that follow
+    refused("at row 0", two.learn_one, X[row], Z[row])
+    assert two.rounds == row
     y[86:], y[90::2] = np.resize(Y, 74), 0.0  # a few are outliers, and zeros have no size
     okl.run(okl.SelfTuning(), X, y)

@@ -350,6 +350,9 @@ class MultiOutput(Several):
                 self._hyper.learner._as_labels(Y[:, k], n, signs)
             except ValueError as error:
                 raise ValueError(f"column {k} of y: {error}") from None
+        for one in self._learners:
+            if len(Y) and one._outputs > 1:
+                one._check_labels(Y)
         return np.require(Y, requirements=["C", "W"])
 
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:

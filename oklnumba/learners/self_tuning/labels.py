@@ -244,9 +244,10 @@ def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
     odd = enough & ((size < least) | (size > most))
     if odd.any():
         row, first = int(odd.nonzero()[0][0]), float(size[odd][0])
+        factor = 10.0 ** -round(np.log10(max(first, 1e-300)))  # of tiny ones a finite one
         raise ValueError(
             f"y has labels of size {first:.0e} at row {row}, but SelfTuning takes sizes from "
-            f"{least:g} to {most:g}: scale the labels, y * {10.0 ** -round(np.log10(first)):g}"
+            f"{least:g} to {most:g}: scale the labels, y * {factor:g}"
         )
 
 

@@ -188,8 +188,10 @@ class SelfTuning(Learner):
     # ---- rounds ----
 
     def _check_labels(self, y: np.ndarray) -> None:
-        check_labels(self._hyper.experts, y)
-        check_sizes(y, self._labels._state.recent if self._played else None)
+        if y.ndim == 1:  # of several outputs each alone
+            check_labels(self._hyper.experts, y)
+        if not self._played or (y.ndim == 2) == (self._outputs > 1):  # then all together
+            check_sizes(y, self._labels._state.recent if self._played else None)
 
     def _start(self, d: int) -> None:
         if SelfTuning._compiles:
