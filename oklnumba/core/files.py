@@ -28,7 +28,7 @@ from oklnumba.core.params import UnknownClass
 if sys.platform != "win32":
     import fcntl
 
-FORMAT = 6  # raise it with each change of a layout: tests/test_files.py has a file of each
+FORMAT = 7  # raise it with each change of a layout: tests/test_files.py has a file of each
 _seen: dict[str, tuple[int, ...]] = {}  # the files that this process read or wrote, by path
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
 
