@@ -44,6 +44,20 @@ def test_norm_ball_comparator(loss):
     assert wide.norm <= 1e3
 
 
+def test_a_norm_ball_that_holds_the_best_of_all_functions():
+    """That has the sign of most labels at each of 7 points, each drawn some 100 times."""
+    rng = np.random.default_rng(5)
+    points, places = rng.normal(size=(7, 2)), rng.integers(0, 7, 700)
+    y = np.where(rng.random(700) < rng.random(7)[places], 1.0, -1.0)
+    sums = np.bincount(places, y)
+    signs, least = np.sign(sums), (np.bincount(places) - np.abs(sums)).sum()
+    kernel = okl.Gaussian(1.0)
+    assert signs @ np.linalg.solve(kernel(points, points), signs) < 3.0**2
+    for radius in (3.0, 5.0):
+        best = theory.norm_ball_comparator(kernel, points[places], y, radius)
+        assert best.norm <= radius and least <= best.loss <= least + 1e-6 * (1.0 + least)
+
+
 @pytest.mark.parametrize("landmarks", [2, 60])
 def test_comparator_over_features(landmarks):
     features = okl.NystromFeatures(X[:landmarks], KERNEL)

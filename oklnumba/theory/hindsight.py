@@ -294,8 +294,8 @@ def norm_ball_comparator(
     """Return argmin of sum loss(f(x), y) over |f| <= radius: loss, norm and predictions.
 
     SciPy's brentq finds the lam at which the ``comparator`` has the norm ``radius``, to a relative
-    1e-6; the norm never exceeds ``radius``. If the norm is smaller at lam = 1e-6, or where the loss
-    has fallen to 1e-6, that function is returned.
+    1e-6; the norm never exceeds ``radius``. If it is smaller where no function of that norm has a
+    loss smaller by a relative 1e-6, or at lam = 1e-6, that function is returned.
 
     Examples
     --------
@@ -324,8 +324,11 @@ def norm_ball_comparator(
             low, high = high, high + 1.0
     else:
         while excess(low) <= 0.0:
-            if low <= -6.0 or solutions[low].loss <= GAP:
-                return solutions[low]
+            best = solutions[low]
+            # No function in the ball has a loss smaller by more than this, or than all of it.
+            gain = min(10.0**low * (radius**2 - best.norm**2), best.loss)
+            if low <= -6.0 or gain <= GAP * (1.0 + best.loss):
+                return best
             low, high = low - 1.0, low
     root = scipy.optimize.brentq(excess, low, high, xtol=1e-7, rtol=1e-7)
     best = solutions[root]
