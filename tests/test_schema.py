@@ -184,8 +184,9 @@ def test_the_same_names_in_another_order(name, hold, tmp_path):
         assert_array_equal(one.predict(hold(turned)), plain.predict(A))
         assert_array_equal(one.predict_one(turned.iloc[0]), one.predict_one(A[0]))
         assert_array_equal(one.predict_one(turned.iloc[0].to_dict()), one.predict_one(A[0]))
-        for call in ("predict_interval", "scores"):
-            if hasattr(one, call):
+        has_intervals, has_scores = one._half_width is not None, hasattr(one, "scores")
+        for call, has in (("predict_interval", has_intervals), ("scores", has_scores)):
+            if has:
                 found = getattr(one, call)(hold(turned))
                 assert_array_equal(found, getattr(plain, call)(A))
         with pytest.raises(ValueError, match="lacks 'width' and has 'breadth', which"):
