@@ -173,7 +173,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     shuffle : bool
         Whether ``fit`` plays the rows in random order, as is right for ``predict`` of many rows, of
         a series too: in order ``SelfTuning`` learns to rely on the last labels. ``partial_fit``
-        always keeps the order.
+        always keeps the order; a stream begins with it, not with ``fit``.
     random_state : int, RandomState or None
         Seed of the shuffling.
 
