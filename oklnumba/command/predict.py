@@ -5,14 +5,13 @@ import csv
 import sys
 from contextlib import nullcontext
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import oklnumba as okl
 from oklnumba.command.run import print_warnings
-from oklnumba.command.source import find_table, get_place
+from oklnumba.command.source import find_table, get_place, is_same
 from oklnumba.core.checks import require, warn
 from oklnumba.core.files import find_target
 from oklnumba.core.inputs import find_labels
@@ -26,9 +25,8 @@ def predict(args: argparse.Namespace) -> None:
     if args.learn:
         find_target(args.model)  # which refuses what cannot be written
     data = find_table(args, like=learner if learner.schema else None)
-    if args.output != "-" and Path(args.output).resolve() in (
-        Path(one).resolve() for one in (args.model, args.file)
-    ):
+    reads = args.model, args.file
+    if args.output != "-" and any(is_same(args.output, one) for one in reads):
         raise ValueError(f"{args.output} is read for the forecasts; write them to another file")
     file = nullcontext(sys.stdout) if args.output == "-" else open(args.output, "w", newline="")
     most = learner.steps if isinstance(learner, okl.Horizon) and not args.learn else np.inf

@@ -5,7 +5,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,11 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError("several seasons are for forecasts steps ahead: add --steps, such as 1")
     elif past:
         learner = okl.Lags(learner, **past)
-    for path in (args.save, args.checkpoint):
-        if path and find_target(path)[0] == Path(args.file).resolve():
+    for path in filter(None, (args.save, args.checkpoint)):
+        find_target(path)  # which refuses what cannot be written
+        if source.is_same(path, args.file):
             raise ValueError(f"{path} is the file that is played; write to another")
-    both = args.save and args.checkpoint
-    if both and Path(args.save).resolve() == Path(args.checkpoint).resolve():
+    if source.is_same(args.save, args.checkpoint):
         raise ValueError(f"{args.save} is the checkpoint too; save the model to another file")
     table = source.open_table(args)
     learner = wrap_for_classes(learner, table.classes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import oklnumba as okl
-from oklnumba.core.checks import MOST, require_count, suggest
+from oklnumba.core.checks import MOST, find_path, require_count, suggest
 from oklnumba.core.inputs import find_labels
 from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
@@ -72,6 +72,13 @@ def _open_stream(args: Namespace, **options: Any) -> Stream:
         skip=args.skip, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding,
         **options,
     )  # fmt: skip
+
+
+def is_same(path: str | None, other: str | None) -> bool:
+    """Return whether two names, if given, are of one file."""
+    if not path or not other:
+        return False
+    return find_path(path).resolve() == find_path(other).resolve()
 
 
 def get_place(args: Namespace, name: str) -> str | int:

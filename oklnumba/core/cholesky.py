@@ -179,6 +179,11 @@ def factor_matrix(A: np.ndarray) -> np.ndarray:
     return A
 
 
+def solve_positive(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A^-1 b for a positive definite A, row-major, which is overwritten."""
+    return solve(factor_matrix(A), b)
+
+
 def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return (L L')^-1 b for a lower factor, which is not read above its diagonal."""
     half = scipy.linalg.solve_triangular(L, b, lower=True, check_finite=False)

@@ -136,7 +136,8 @@ def largest_eigenvalue(apply: Callable[[np.ndarray], np.ndarray], m: int) -> flo
     It is at most the truth; theta times it is less with probability 0.8 theta^-STEPS sqrt(m) only
     (Dixon 1983, Theorem 1: the start is Gaussian, and the last step grows the most).
     """
-    v, value = np.random.default_rng(0).standard_normal(m), 0.0
+    v = np.random.default_rng(0).standard_normal(m)
+    value = 0.0
     with np.errstate(all="ignore"):
         v /= np.linalg.norm(v)
         for _ in range(STEPS):

@@ -374,15 +374,6 @@ def column_names(frame: Any) -> list[Any]:
     return [] if names == list(range(len(names))) else names
 
 
-def by_text(columns: list[Any]) -> dict[str, Any]:
-    """Return names of columns by their texts; ValueError if two have one text."""
-    given = {str(one): one for one in columns}
-    if len(given) < len(columns):
-        names = cut(", ".join(map(repr, columns)), LONGEST)
-        raise ValueError(f"two columns have one name: {names}; rename one of them")
-    return given
-
-
 def _columns(frame: Any) -> list[Any]:
     """Return the columns; pandas' may have equal names."""
     if hasattr(frame, "items"):

@@ -123,7 +123,7 @@ class Schema:
             return X
         if is_frame(X) and tuple(map(str, columns)) == self.columns:
             return X
-        given = inputs.by_text(columns)
+        given = by_text(columns)
         self.refuse_other_names(given, "X" if is_frame(X) else "x")
         chosen = [given[name] for name in self.names]
         if not is_frame(X):
@@ -234,6 +234,15 @@ def list_names(names: Iterable[Any]) -> str:
     names = list(map(repr, names))
     more = [f"... ({len(names)} in all)"] if len(names) > MOST_NAMED else []
     return ", ".join(names[:MOST_NAMED] + more)
+
+
+def by_text(columns: list[Any]) -> dict[str, Any]:
+    """Return names of columns by their texts; ValueError if two have one text."""
+    given = {str(one): one for one in columns}
+    if len(given) < len(columns):
+        names = list_names(columns)
+        raise ValueError(f"two columns have one name: {names}; rename one of them")
+    return given
 
 
 def _name_cure(value: Any, name: Any) -> str:

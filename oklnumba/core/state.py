@@ -58,9 +58,9 @@ class State(Generic[StateT, WorkT]):
         super().__post_init__()  # type: ignore[misc]  # of Params
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy or a pickle takes: all but the lock and buffers, made anew."""
-        made_anew = "_lock", "_single"  # whose arrays are views of one another
-        return {name: value for name, value in vars(self).items() if name not in made_anew}
+        """Return what a copy or a pickle takes: all but what it makes itself."""
+        own = "_lock", "_single"  # a copy of buffers would not share arrays, as these do
+        return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         vars(self).update(contents)

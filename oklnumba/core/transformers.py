@@ -144,10 +144,11 @@ def not_fitted(message: str) -> ValueError:
 
 def _describe_difference(names: list[str], fitted: list[str]) -> str:
     lines = ["The feature names should match those that were passed during fit."]
-    given, seen = {*names}, {*fitted}
-    for what, some in (("unseen", given - seen), ("seen, yet now missing", seen - given)):
-        said = f"Feature names {what.replace('seen', 'seen at fit time')}:"
-        lines += [said, *(f"- {name}" for name in sorted(some))] if some else []
-    if given == seen:
+    if new := sorted(set(names) - set(fitted)):
+        lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in new)]
+    if missing := sorted(set(fitted) - set(names)):
+        lines += ["Feature names seen at fit time, yet now missing:"]
+        lines += [f"- {name}" for name in missing]
+    if not new and not missing:
         lines.append("Feature names must be in the same order as they were in fit.")
     return "\n".join([*lines, ""])

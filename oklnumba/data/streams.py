@@ -19,7 +19,15 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, encode_labels, is_frame
-from oklnumba.core.schema import IMPUTE, Schema, as_texts, find_parts, find_values, list_names
+from oklnumba.core.schema import (
+    IMPUTE,
+    Schema,
+    as_texts,
+    by_text,
+    find_parts,
+    find_values,
+    list_names,
+)
 from oklnumba.data.files import FORMATS, RENAME, list_files, naming, open_dataset
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
@@ -299,7 +307,7 @@ def _find_schema(
 ) -> Schema:  # fmt: skip
     """Return what the rows of a source mean, from arguments and the first rows."""
     classes = given.classes
-    inputs.by_text(names)  # which refuses two of one name
+    by_text(names)  # which refuses two of one name
     if label is None:
         raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
     label = _find_columns([label], names, "label")[0]
@@ -421,7 +429,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
 
 def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
-    given = inputs.by_text(inputs.column_names(frame))
+    given = by_text(inputs.column_names(frame))
     schema.refuse_other_names(given, "a frame")
     numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
     chosen = [given[one] for one in sorted(numbers) if one in given]

@@ -73,7 +73,7 @@ def best_weights(
     if loss.name == "squared":
         A = F.T @ F
         A[np.diag_indices_from(A)] += lam
-        weights = _with_dual(F, y, lam, loss, cholesky.solve(cholesky.factor_matrix(A), F.T @ y))
+        weights = _with_dual(F, y, lam, loss, cholesky.solve_positive(A, F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
     solve = _solve_dual if in_dual(loss) else _solve_primal
     for _ in range(RESTARTS):  # L-BFGS that has stopped often continues with a new memory
