@@ -9,9 +9,9 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.health import FEWEST_DIGITS, UNIT, Health
+from oklnumba.core.params import clone
 from oklnumba.core.state import INTERRUPTED
 from oklnumba.hot.primitives.dictionary import NUGGET
-from oklnumba.learners.base.learner import clone_learner
 from tests.battery import contents, every_learner, make, stream
 from tests.checks import COMPILED, raises, troubled
 from tests.streams import inputs
@@ -63,7 +63,7 @@ MATRICES = [
 @pytest.mark.parametrize("learner, matrix", MATRICES, ids=lambda one: getattr(one, "__name__", ""))
 def test_the_condition_is_that_of_numpy(learner, matrix):
     X, y = stream(learner, N)
-    learner = clone_learner(learner).partial_fit(X, y)
+    learner = clone(learner).partial_fit(X, y)
     truth = np.linalg.cond(matrix(learner, X))
     assert truth / 9 <= health(learner, "ignore").condition <= truth * (1 + 1e-4)
 

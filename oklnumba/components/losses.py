@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import refuses_overflow, repr_short, require_number, require_positive
 from oklnumba.core.inputs import as_numbers
+from oklnumba.core.params import field_with
 from oklnumba.hot.primitives import losses as loops
 
 __all__ = ["LOSSES", "Loss", "get"]
@@ -144,6 +145,9 @@ def get(name: str) -> Loss:
         names = ", ".join(LOSSES).replace("quantile", "quantile, quantile(0.9)")
         raise ValueError(f"loss must be one of {names}, but is {repr_short(name)}")
     return _make_quantile(float(level[1]), name)
+
+
+loss_field = partial(field_with, lambda name, value: get(value).name)  # of a learner
 
 
 @refuses_overflow

@@ -17,7 +17,8 @@ from oklnumba.core.checks import as_plain, require, require_flag
 from oklnumba.core.inputs import as_label_array, as_rows, encode_labels, find_labels, is_frame
 from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
-from oklnumba.learners.base.learner import Learner, clone_learner
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
@@ -63,7 +64,7 @@ class OnlineEstimator(BaseEstimator):
                 f"learner is a {type(self.learner).__name__}; pass its inner learner: an estimator "
                 "itself takes several classes or labels (OnlineToBatch has a fit of its own)"
             )
-        return SelfTuning() if self.learner is None else clone_learner(self.learner)
+        return SelfTuning() if self.learner is None else check_member("learner", self.learner)
 
     def _validate(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
         """Return X, or X and y, checked by scikit-learn; errors name the column of a frame."""

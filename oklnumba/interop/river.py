@@ -17,7 +17,8 @@ from river import base
 from oklnumba.core import checks, inputs
 from oklnumba.core.schema import as_named_numbers
 from oklnumba.learners.base.contents import copy_with_columns
-from oklnumba.learners.base.learner import Learner, clone_learner
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 from oklnumba.protocol.several import OneVsRest
@@ -92,7 +93,7 @@ class _Model:
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
 
     def _clone_learner(self) -> Learner:
-        return SelfTuning() if self.learner is None else clone_learner(self.learner)
+        return SelfTuning() if self.learner is None else check_member("learner", self.learner)
 
     def _make_row(self, x: dict[Hashable, Any]) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the values of a dict in their order, (d,).

@@ -2,12 +2,12 @@
 
 from math import sqrt
 
+from oklnumba.components.losses import loss_field
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, nonnegative, positive
 from oklnumba.hot.aogd import APART, GRADIENTS, AOGDState, Rules, aogd_rounds
 from oklnumba.hot.primitives.dictionary import Work
 from oklnumba.learners.base.expansion import OnSpan
-from oklnumba.learners.base.learner import loss_field
 
 
 class AOGD(OnSpan[AOGDState, Work]):

@@ -4,13 +4,13 @@ from math import inf
 
 import numpy as np
 
+from oklnumba.components.losses import loss_field
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
 from oklnumba.core.params import KW_ONLY, choice, field_in, positive
 from oklnumba.hot import exp_concave as loops
 from oklnumba.hot.primitives.jit import enter
-from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 from oklnumba.learners.newton import NewtonLearner
 

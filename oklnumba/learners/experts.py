@@ -17,7 +17,8 @@ from oklnumba.core.inputs import refuse_beyond
 from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
 from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
-from oklnumba.learners.base.learner import Learner, Trace, check_learner, find_needs
+from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.members import check_learner, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import set_late
 
@@ -30,7 +31,7 @@ KINDS = {
 def _check_learners(name: str, value: Any) -> list[Learner]:
     valid = isinstance(value, list | tuple) and len(value) > 0
     require(valid, name, value, "a list of one or more learners, such as [okl.FOGD(), okl.KRLS(k)]")
-    return clone([check_learner(one, f"{name}[{i}]") for i, one in enumerate(value)])
+    return clone([check_learner(f"{name}[{i}]", one) for i, one in enumerate(value)])
 
 
 def group_equal_features(learners: Sequence[Any]) -> list[list[Any]]:

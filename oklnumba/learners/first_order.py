@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from oklnumba.components.losses import loss_field
 from oklnumba.components.potentials import check_p
 from oklnumba.core.checks import require_positive
 from oklnumba.core.health import Part, measure_dense_part
@@ -17,7 +18,6 @@ from oklnumba.hot import first_order as loops
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, enter
 from oklnumba.hot.primitives.linalg import dot
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
-from oklnumba.learners.base.learner import loss_field
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
 # Of t in the step, for a schedule of OGD.

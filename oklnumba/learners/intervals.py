@@ -9,7 +9,8 @@ from oklnumba.core.params import KW_ONLY, field_in, positive, required
 from oklnumba.hot.intervals import HALF_WIDTH, REACH, SCALE, SEEN, START, interval_rounds
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
 from oklnumba.learners.base.late import NO_NOTES
-from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 

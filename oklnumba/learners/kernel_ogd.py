@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from oklnumba.components.losses import loss_field
 from oklnumba.core.checks import require
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative, positive, random_seed
 from oklnumba.core.state import Coins
 from oklnumba.hot import kernel_ogd as loops
 from oklnumba.learners.base.expansion import Expansion, StateT, WorkT
-from oklnumba.learners.base.learner import loss_field
 
 
 class _Shrinking(Expansion[StateT, WorkT]):

@@ -10,6 +10,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel, check_kernel
+from oklnumba.components.losses import loss_field
 from oklnumba.core import cholesky
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.health import Factored, Part, measure_part
@@ -30,7 +31,7 @@ from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
-from oklnumba.learners.base.learner import Trace, loss_field
+from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.newton import BoundedForecasts
 

@@ -8,7 +8,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from oklnumba.core.params import KW_ONLY, count, flag, required
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.engine import Facts, Trace
-from oklnumba.learners.base.learner import Learner, check_member
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 

@@ -11,7 +11,8 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Health
 from oklnumba.core.params import KW_ONLY, count, required
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array
-from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components import losses
+from oklnumba.components.losses import loss_field
 from oklnumba.core import inputs
 from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.health import UNIT, Factored, Part, measure_part
@@ -16,7 +17,7 @@ from oklnumba.hot.primitives.jit import NEED_ROOM, enter
 from oklnumba.hot.primitives.linalg import all_finite, solve_upper
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
 from oklnumba.hot.primitives.udu import TOGETHER
-from oklnumba.learners.base.learner import Learner, loss_field
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.linear import LinearLearner
 from oklnumba.learners.base.traits import Traits
 

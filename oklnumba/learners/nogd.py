@@ -4,6 +4,7 @@ import numpy as np
 import scipy
 
 from oklnumba.components.features import leading_eigenvectors
+from oklnumba.components.losses import loss_field
 from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
 from oklnumba.core.params import KW_ONLY, count, positive, random_seed
@@ -11,7 +12,7 @@ from oklnumba.hot import nogd as loops
 from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
 from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Out, enter
 from oklnumba.learners.base.expansion import Expansion
-from oklnumba.learners.base.learner import Trace, loss_field
+from oklnumba.learners.base.learner import Trace
 
 NULL_EIGENVALUE = 1e-10  # share of the largest below which an eigenvalue of a map is rounding
 NULL_SINGULAR = 1.5e-8  # the same for singular values of a sketch, as in R's ginv

@@ -7,7 +7,8 @@ from oklnumba.core.params import KW_ONLY, positive, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import NOT_FINITE
 from oklnumba.learners.base.engine import Facts, Trace
-from oklnumba.learners.base.learner import Learner, check_member
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.wrapper import Wrapper
 
 

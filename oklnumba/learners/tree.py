@@ -10,7 +10,8 @@ from oklnumba.core.params import KW_ONLY, clone, count, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
-from oklnumba.learners.base.learner import Learner, check_member
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import PLAY_ROWS, Traits
 from oklnumba.learners.base.wrapper import Wrapper
 

@@ -11,7 +11,8 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, count, random_seed, required
 from oklnumba.core.state import State
-from oklnumba.learners.base.learner import Learner, Trace, check_member
+from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import RowWrapper
 

@@ -15,13 +15,14 @@ from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.params import required
+from oklnumba.core.params import clone, required
 from oklnumba.core.state import State
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.contents import copy_with_output
 from oklnumba.learners.base.engine import Facts, Trace
-from oklnumba.learners.base.learner import Learner, check_member, clone_learner
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import RowWrapper, set_late
 
@@ -71,7 +72,7 @@ class Several(RowWrapper):
     def _start(self, d: int) -> None:
         one = self._hyper.learner
         count = 1 if one._traits.outputs_at_once else self._outputs
-        self._learners = one, *(clone_learner(one) for _ in range(count - 1))
+        self._learners = one, *(clone(one) for _ in range(count - 1))
         for each in self._learners:
             each._open(d, self._outputs if self._together else 1)
 

@@ -12,8 +12,6 @@ A round, in order:
 
 import math
 import os
-from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +24,6 @@ from oklnumba.core.files import leave_out, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
 from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
-from oklnumba.core.params import clone, field_with
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
@@ -348,32 +345,3 @@ class Learner(Engine[StateT, WorkT]):
         super().__setstate__(contents["params"] | contents["in_force"])
         restore_contents(self, contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
-
-
-loss_field = partial(field_with, lambda name, value: losses.get(value).name)
-
-
-def check_learner(learner: Any, name: str = "learner") -> Learner:
-    """Return a learner; raise ValueError for anything else."""
-    require(isinstance(learner, Learner), name, learner, "an oklnumba learner such as okl.FOGD()")
-    alone = f"put {type(learner).__name__} outside, or play it alone"
-    what = f"a learner that can play inside another ({alone})"
-    require(learner._traits.is_member, name, learner, what)
-    return learner
-
-
-def clone_learner(learner: Any) -> Learner:
-    """Return a learner of the same hyper-parameters without data."""
-    return clone(check_learner(learner))
-
-
-def check_member(name: str, value: Any) -> Learner:
-    """Return a copy, without data, of the learner that a hyper-parameter is."""
-    return clone_learner(value)
-
-
-def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
-    """Return what some of these learners need of labels, by the names of ``Traits``."""
-    names = "needs_each_label", "needs_last_label", "signs"
-    traits = [one._traits for one in learners]
-    return {k: next(filter(None, (getattr(one, k) for one in traits)), None) for k in names}

@@ -12,7 +12,8 @@ from oklnumba.core.inputs import cut_runs
 from oklnumba.core.params import clone
 from oklnumba.core.state import State, select_prefix
 from oklnumba.hot.primitives.jit import Array
-from oklnumba.learners.base.learner import Learner, check_learner
+from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.members import check_learner
 from oklnumba.learners.outside import Outside, adapt
 from oklnumba.learners.self_tuning.labels import Rounds
 from oklnumba.learners.self_tuning.settings import STAGES, Space
@@ -194,7 +195,7 @@ def check_experts(name: str, value: Any) -> Sequence[Learner]:
     learners = [adapt(one, f"{name}[{i}]") for i, one in enumerate(value)]
     for i, one in enumerate(learners):
         if not isinstance(one, Outside):
-            check_learner(one, f"{name}[{i}]")
+            check_learner(f"{name}[{i}]", one)
     return type(value)(clone(learners))  # a tuple stays one in files
 
 

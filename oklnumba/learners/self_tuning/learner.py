@@ -15,7 +15,8 @@ from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import Late, find_asked
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.base.members import find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
