@@ -1,6 +1,8 @@
 """Calls side by side: all are made, once, errors in order, no deadlock, safe after a fork."""
 
+import copy
 import os
+import signal
 import sys
 import threading
 import time
@@ -10,8 +12,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+import oklnumba as okl
 from oklnumba.core import guard
 from oklnumba.core.guard import find_blas, one_blas_thread, run_together
+from oklnumba.core.params import clone
 from tests.checks import in_child, python, refused
 
 
@@ -105,6 +109,73 @@ def test_a_fork_has_threads_of_its_own():
     made = []
     calls = [lambda i=i: made.append(i) for i in range(4)]
     assert in_child(lambda: run_together(calls) and sorted(made)) == [0, 1, 2, 3]
+
+
+# ---- the lock of learners whose rounds are long ----
+
+
+def test_no_thread_overtakes_the_one_that_waits():
+    lock, turns, overtaken, ended = guard.FairLock(), [], [], threading.Event()
+
+    def come_again():
+        while not ended.is_set():
+            with lock:
+                turns.append(sum(range(30_000)))
+
+    thread = threading.Thread(target=come_again)
+    thread.start()
+    for _ in range(21):
+        time.sleep(0.002)
+        before = len(turns)
+        with lock:
+            overtaken.append(len(turns) - before)
+    ended.set()
+    thread.join()
+    assert np.median(overtaken) <= 1  # dozens of an RLock where another core is free
+
+
+def test_a_learner_around_one_of_long_rounds_has_its_lock():
+    long, short = okl.SelfTuning(), okl.Standardized(okl.FOGD())
+    around = [
+        okl.Lags(long),
+        okl.OneVsRest(okl.Intervals(long), [1, 2]),
+        okl.Experts([okl.FOGD(loss="squared"), long]),
+    ]
+    for learner in [long, *around]:
+        for one in (learner, copy.deepcopy(learner), clone(learner)):
+            assert isinstance(one._lock, guard.FairLock)
+    assert not isinstance(short._lock, guard.FairLock)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_an_interrupt_at_any_moment_leaves_the_lock_free(monkeypatch):
+    lock, handler = guard.FairLock(), signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for wait in np.random.default_rng(0).uniform(20e-6, 200e-6, 3000):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, wait)
+                while True:
+                    with lock, lock:
+                        pass
+            assert not (lock._is_owned() or lock._door.locked())
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_fork_of_the_thread_inside_has_a_lock_without_others():
+    learner = okl.SelfTuning()
+    with learner._lock:
+        thread = threading.Thread(target=learner.predict_one, args=([0.0],))
+        thread.start()
+        while not learner._lock._door.locked():
+            time.sleep(0.001)
+        assert in_child(lambda: learner._lock.release() or learner.predict_one([0.0])) == 0.0
+    thread.join()
+
+
+# ---- threads of BLAS ----
 
 
 def test_limits_reach_the_blas_of_scipy_which_is_loaded_late():

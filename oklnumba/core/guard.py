@@ -35,13 +35,37 @@ def locked(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P]
     return call_locked
 
 
+class FairLock(type(threading.RLock())):  # type: ignore[misc]
+    """An RLock that a thread cannot take again before the one that waits for it.
+
+    A plain one takes .5 us less, but a thread that learns row after row takes it again before those
+    that wait have woken: they wait for dozens of rounds.
+    """
+
+    def __init__(self) -> None:
+        self._door = threading.Lock()  # held by the one that waits; those behind it wait here
+
+    @property
+    def __enter__(self) -> Callable[[], Any]:  # what ``with`` calls; the first one is of C
+        return self.acquire if self._is_owned() else self._enter_in_turn
+
+    def _enter_in_turn(self) -> None:
+        try:
+            with self._door:
+                self.acquire()
+        except BaseException:  # Ctrl-C, perhaps after it was taken
+            if self._is_owned():
+                self.release()
+            raise
+
+
 _locked: WeakSet[Any] = WeakSet()  # the objects that have a lock
 
 
-def new_lock(owner: Any) -> Any:
+def new_lock(owner: Any, in_turn: bool = False) -> Any:
     """Return a lock for an object, its ``_lock``, which a forked child finds free."""
     _locked.add(owner)
-    return threading.RLock()
+    return FairLock() if in_turn else threading.RLock()
 
 
 # ---- threads ----
@@ -83,10 +107,11 @@ def _forget_threads() -> None:
     """
     get_pool.cache_clear()
     for owner in list(_locked):
-        if owner._lock.acquire(blocking=False):
-            owner._lock.release()
+        lock = owner._lock
+        if lock._is_owned():  # by the thread that forked
+            lock.__init__()  # a door that no other holds
         else:
-            owner._lock = threading.RLock()
+            owner._lock = type(lock)()
 
 
 if hasattr(os, "register_at_fork"):

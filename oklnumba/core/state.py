@@ -53,9 +53,14 @@ class State(Generic[StateT, WorkT]):
     _arrays_declared: dict[str, arrays.Declared]
     _lock: AbstractContextManager
 
+    @property
+    def _in_turn(self) -> bool:
+        """Whether its rounds are so long that other threads must not wait for many."""
+        return False
+
     def __post_init__(self) -> None:
-        self._lock = new_lock(self)
         super().__post_init__()  # type: ignore[misc]  # of Params
+        self._lock = new_lock(self, self._in_turn)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle takes: all but what it makes itself."""
@@ -64,7 +69,7 @@ class State(Generic[StateT, WorkT]):
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         vars(self).update(contents)
-        self._lock = new_lock(self)
+        self._lock = new_lock(self, self._in_turn)
 
     @locked
     def reset(self) -> Self:

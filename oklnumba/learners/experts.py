@@ -17,8 +17,8 @@ from oklnumba.core.inputs import refuse_beyond
 from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
 from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
-from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.members import check_learner, find_needs
+from oklnumba.learners.base.learner import Learner, Trace, find_needs
+from oklnumba.learners.base.members import check_learner
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import set_late
 
@@ -213,6 +213,10 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         rule, out = self._rule, loops.Aggregates(forecasts, nothing)
         loops.experts_rounds(F, nothing, False, rule, self._played, self._state, self._work, out)
         return forecasts
+
+    @property
+    def _in_turn(self) -> bool:
+        return any(one._in_turn for one in self.learners)
 
     @property
     def _can_widen(self) -> bool:

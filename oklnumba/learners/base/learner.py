@@ -12,6 +12,7 @@ A round, in order:
 
 import math
 import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -345,3 +346,10 @@ class Learner(Engine[StateT, WorkT]):
         super().__setstate__(contents["params"] | contents["in_force"])
         restore_contents(self, contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
+
+
+def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
+    """Return what some of these learners need of labels, by the names of ``Traits``."""
+    names = "needs_each_label", "needs_last_label", "signs"
+    traits = [one._traits for one in learners]
+    return {k: next(filter(None, (getattr(one, k) for one in traits)), None) for k in names}

@@ -1,6 +1,5 @@
-"""Learners that play within others: their checks, and what they need of labels."""
+"""Checks of learners that play within others."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from oklnumba.core.checks import require
@@ -20,10 +19,3 @@ def check_learner(name: str, value: Any) -> Learner:
 def check_member(name: str, value: Any) -> Learner:
     """Return a copy, without data, of the learner that a hyper-parameter is."""
     return clone(check_learner(name, value))
-
-
-def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
-    """Return what some of these learners need of labels, by the names of ``Traits``."""
-    names = "needs_each_label", "needs_last_label", "signs"
-    traits = [one._traits for one in learners]
-    return {k: next(filter(None, (getattr(one, k) for one in traits)), None) for k in names}

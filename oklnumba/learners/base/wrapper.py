@@ -47,6 +47,7 @@ class Wrapper(Learner[StateT, None]):
     _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
     _half_width = from_learner("_half_width")
+    _in_turn = property(lambda self: self.learner._in_turn)
 
     @property
     def _inner(self) -> Learner:

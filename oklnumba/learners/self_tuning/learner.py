@@ -15,8 +15,7 @@ from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import Late, find_asked
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
-from oklnumba.learners.base.members import find_needs
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
@@ -95,7 +94,7 @@ class SelfTuning(Learner):
     array([0.99, 0.01])
     """
 
-    _REMEDY = "scale the labels"
+    _REMEDY, _in_turn = "scale the labels", True
     _late = Late()  # of rows that come next
     _compiles = COMPILES  # whether this process has yet to compile its loops
 
