@@ -16,7 +16,7 @@ from oklnumba.core.params import KW_ONLY, choice, field_with, positive
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as loops
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, enter
-from oklnumba.hot.primitives.linalg import dot
+from oklnumba.hot.primitives.linalg import dot, product_rows
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
@@ -379,6 +379,11 @@ class CoinBetting(LinearLearner[coin_betting.CoinState, None]):
 
     def _point(self) -> np.ndarray:
         return self._state.sums[coin_betting.FACTOR] * self._state.S
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(X))
+        product_rows(X, self._state.S, forecasts)
+        return self._state.sums[coin_betting.FACTOR] * forecasts  # in this order, as in a round
 
 
 class _MistakeDriven(_FirstOrder):
