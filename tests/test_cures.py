@@ -92,6 +92,8 @@ def played(model, rows, labels):
 
 PLAIN, NAMED, FIRST = "play(A, Y)", "play(AB, Y)", "play(A[:, :1], Y)"
 FOUND = "found = play(CURE)"
+IN_DAYS = "(np.asarray(y, 'M8[us]') - np.datetime64(0, 'us')) / np.timedelta64(1, 'D')"
+OF_DAYS = "play(A, 18262 + 31 / 24 * np.arange(60))"
 WITH_TOWNS = "read(MIXED, label='y', drop=['b'], encode=['town'])"
 CASES = {
     # ---- arrays ----
@@ -181,6 +183,13 @@ CASES = {
     "dates in an array": ("X = DAYS.to_numpy()[:, None]", "play(X, y)",
         "such as the hour or the weekday", "X = DAYS.dt.day_of_week.to_numpy()[:, None]",
         "play(DAYS.dt.day_of_week.to_numpy()[:, None], Y)"),
+    "dates as labels": ("y = list(DAYS)", "play(X, y)", IN_DAYS, "y", OF_DAYS),
+    "dates as labels, in a frame": ("y = DAYS", "play(X, y)", IN_DAYS, "y", OF_DAYS),
+    "dates as labels, in a stream": ("y = DAYS", "read(FRAME.assign(y=y), label='y')", IN_DAYS, "y",
+        OF_DAYS.replace("A", "AB")),
+    "durations as labels": ("y = (DAYS - DAYS[0]).to_numpy()", "play(X, y)",
+        "np.asarray(y, 'm8[us]') / np.timedelta64(1, 's')", "y",
+        "play(A, 31 * 3600.0 * np.arange(60))"),
     "another name": ("X = AB.rename(columns={'b': 'bb'})", "named.predict(X)", "did you mean 'b'?",
         "X = X.rename(columns={'bb': 'b'})", "named.predict(AB)"),
     "two of one name": ("X = AB.rename(columns={'b': 'a'})", "named.predict(X)",

@@ -11,7 +11,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.core.checks import MOST, find_path, require_count, suggest
-from oklnumba.core.inputs import find_labels
+from oklnumba.core.inputs import column_as_floats, find_labels, find_times
 from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
 from oklnumba.data.streams import LOOK_ROWS, Pieces, Stream
@@ -124,6 +124,8 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
     if not any(map(len, pieces)):
         raise ValueError(f"{args.file} has no rows")
     labels, column, task = np.concatenate(pieces), f"column {args.label or 'y'!r}", args.task
+    if find_times(labels):
+        column_as_floats(labels, column, is_label=True)
     there, numbers = find_labels(labels), labels.dtype.kind in "iufb"
     if args.labels == "required" and not there.all():
         raise ValueError(

@@ -394,6 +394,9 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
         odd.remove(schema.label)
     if odd:
         first = dataset.scanner(columns=odd).head(LOOK_ROWS)
+        if schema.label in odd:
+            where = f"the label {schema.label!r} of {name}"
+            inputs.column_as_floats(first[schema.label], where, is_label=True)
         inputs.as_inputs(first, name=name)  # which says what they hold
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
         numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
@@ -431,9 +434,10 @@ def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
     given = by_text(inputs.column_names(frame))
     schema.refuse_other_names(given, "a frame")
-    numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
-    chosen = [given[one] for one in sorted(numbers) if one in given]
+    chosen, label = [given[one] for one in sorted(schema.names)], schema.label
     head = _slice(frame, 0, LOOK_ROWS)
+    if schema.classes is None and label in given:
+        inputs.column_as_floats(head[given[label]], f"the label {label!r} of a frame", True)
     head = head.select(chosen) if hasattr(head, "select") else head[chosen]
     inputs.as_floats(head, "a frame")  # which says what else they hold
     rows = _count_rows(len(given))
