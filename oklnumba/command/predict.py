@@ -4,6 +4,7 @@ import argparse
 import csv
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,7 +25,12 @@ def predict(args: argparse.Namespace) -> None:
     require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
     if args.learn:
         find_target(args.model)  # which refuses what cannot be written
-    data = find_table(args, like=learner if learner.schema else None)
+    schema = learner.schema
+    if schema and not args.learn:  # labels may be anything: they are not read
+        args.drop = [*args.drop, *({args.label} - {None, schema.label})]
+        args.label, ignored = None, (*schema.ignored, schema.label)
+        schema = replace(schema, label=None, ignored=ignored)
+    data = find_table(args, like=schema)
     reads = args.model, args.file
     if args.output != "-" and any(is_same(args.output, one) for one in reads):
         raise ValueError(f"{args.output} is read for the forecasts; write them to another file")

@@ -107,7 +107,7 @@ def _from_arrays(
 
     ignored = tuple(one for one in names if one not in columns)
     made = Schema(columns, label="y", classes=classes, ignored=ignored)
-    return Stream(name, read, like.schema if like else made, ROWS)
+    return Stream(name, read, like or made, ROWS)
 
 
 def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | None, str]:
