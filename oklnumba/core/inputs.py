@@ -45,6 +45,7 @@ FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, 
 BY_DECIMAL = " pass decimal=',' (--decimal ,)"
 BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
+AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 LONGEST = 200  # characters of columns in a message
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
@@ -418,8 +419,11 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     return out
 
 
-def column_as_floats(column: Any, where: str, is_label: bool = False) -> np.ndarray:
-    """Return the numbers of a column, (n,), with NaN for missing values."""
+def column_as_floats(column: Any, where: str, is_label: bool = False, first: int = 0) -> np.ndarray:
+    """Return the numbers of a column, (n,), with NaN for missing values.
+
+    first : the number of its first row.
+    """
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
     texts = dtype == "object" and any(isinstance(one, str | bytes) for one in column)
     if not texts and dtype.startswith(("object", *NUMBERS)):
@@ -429,21 +433,22 @@ def column_as_floats(column: Any, where: str, is_label: bool = False) -> np.ndar
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise ValueError(f"{where} holds {_describe(column, dtype, is_label)}")
+    raise ValueError(f"{where} holds {_describe(column, dtype, is_label, first)}")
 
 
-def _describe(column: Any, dtype: str, is_label: bool) -> str:
+def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     advice = f"; {FOR_CLASSES}" if is_label else ENCODE
-    values = np.asarray(column)[:LOOK_ROWS].tolist()
+    values = np.asarray(column).tolist()
     if (kind := find_times(column)) == "durations":
         dtype = "durations (their numbers are column.dt.total_seconds())"
         advice = "" if is_label else advice
     elif kind:
         dtype, advice = kind, FOR_DATE_LABELS if is_label else FOR_DATES
-    for part in (values[:FEW_ROWS], values):  # the first ones tell where most are texts
+    # The first ones tell where most are texts; all are looked at where only a later one is.
+    for part in (values[:FEW_ROWS], values[:LOOK_ROWS], values):
         texts = {row: one for row, one in enumerate(part) if isinstance(one, str) and one}
         odd = {row: one for row, one in texts.items() if not are_numbers([one])}
-        if 2 * len(odd) >= len(part):
+        if 2 * len(odd) >= len(part) or odd and len(part) > FEW_ROWS:
             break
     if not texts:
         return f"{dtype}, not real numbers{advice}"
@@ -460,8 +465,8 @@ def _describe(column: Any, dtype: str, is_label: bool) -> str:
     elif 2 * (len(texts) + sum(isinstance(v, int | float) and v == v for v in part)) < len(part):
         advice = f", and nothing in most rows{advice}"
     elif 2 * len(odd) < len(part):
-        advice = ", among numbers; correct such values or leave out their rows"
-    return f"text, {repr_short(text)} in row {row}{advice}"
+        advice = AMONG_NUMBERS
+    return f"text, {repr_short(text)} in row {first + row}{advice}"
 
 
 # ---- blocks of rows for the compiled loops ----
