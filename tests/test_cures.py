@@ -27,8 +27,8 @@ pl = pytest.importorskip("polars")
 sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("river")
 MODULES = (
-    "bz2 glob gzip lzma os pickle shutil river.compose river.preprocessing river.linear_model "
-    "river.stats"
+    "bz2 glob gzip lzma os pickle pyarrow pyarrow.feather shutil river.compose river.preprocessing "
+    "river.linear_model river.stats"
 )
 
 RNG = np.random.default_rng(0)
@@ -300,6 +300,13 @@ CASES = {
     "xz": ("write('g.csv.xz', lzma.compress(CSV.encode()))", "read('g.csv.xz', label='y')",
         "unpack it",
         "write('g.csv', lzma.open('g.csv.xz').read()); found = read('g.csv', label='y')", NAMED),
+    "Feather V1": (
+        "feather.write_feather(pyarrow.Table.from_pandas(FRAME), 'g.feather', version=1)",
+        "read('g.feather', label='y')", "okl.stream(pandas.read_feather('g.feather'), label=...)", FOUND, NAMED),
+    "an Arrow stream": (
+        "table = pyarrow.Table.from_pandas(FRAME); writer = pyarrow.ipc.new_stream('g.arrow', "
+        "table.schema); writer.write_table(table); writer.close()", "read('g.arrow', label='y')",
+        "okl.stream(pyarrow.ipc.open_stream('g.arrow').read_all(), label=...)", FOUND, NAMED),
     "no suffix": ("write('g', CSV)", "read('g', label='y')", "format=",
         "found = read('g', CURE'csv', label='y')", NAMED),
     "a column of lists": ("data = MIXED.assign(b=[[1]] * 60)",
@@ -462,7 +469,7 @@ def names(tmp_path, monkeypatch):
     return globals() | modules | given | models | {"CSV": Path("f.csv").read_text()}
 
 
-@pytest.mark.filterwarnings("ignore:rows . to")
+@pytest.mark.filterwarnings("ignore:(rows . to|Feather V1)")
 @pytest.mark.parametrize("given, call, cure, cured, right", CASES.values(), ids=CASES)
 def test_a_cure_works_and_gives_the_right_thing(given, call, cure, cured, right, names):
     exec(given, names)

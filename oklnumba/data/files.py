@@ -104,6 +104,9 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
+    elif kind == "ipc":
+        for path in paths:
+            _refuse_other_arrow(path)
     files = [os.path.abspath(path) for path in paths]  # no URIs
     local = import_module("pyarrow.fs").LocalFileSystem()
     named = bool(base) and any("=" in path.parent.name for path in paths)
@@ -138,6 +141,20 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
         for mark in (one for one in ";|" if one.encode() in first):
             cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
             raise ValueError(f"{path} has {mark!r} between columns: {cure}")
+
+
+def _refuse_other_arrow(path: Path) -> None:
+    """Raise ValueError for what only other functions of pyarrow read: Feather V1, Arrow streams."""
+    with naming(str(path)), open(path, "rb") as file:
+        head = file.read(4)
+    read = {
+        b"FEA1": "pandas.read_feather({})",
+        b"\xff" * 4: "pyarrow.ipc.open_stream({}).read_all()",
+    }
+    if head in read:
+        what = "a Feather V1 file" if head == b"FEA1" else "an Arrow stream, not a file"
+        frame = read[head].format(repr(str(path)))
+        raise ValueError(f"{path} is {what}; okl.stream({frame}, label=...) reads it")
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process
