@@ -302,7 +302,8 @@ CASES = {
         "write('g.csv', lzma.open('g.csv.xz').read()); found = read('g.csv', label='y')", NAMED),
     "Feather V1": (
         "feather.write_feather(pyarrow.Table.from_pandas(FRAME), 'g.feather', version=1)",
-        "read('g.feather', label='y')", "okl.stream(pandas.read_feather('g.feather'), label=...)", FOUND, NAMED),
+        "read('g.feather', label='y')", "okl.stream(pandas.read_feather('g.feather'), label=...)",
+        FOUND, NAMED),
     "an Arrow stream": (
         "table = pyarrow.Table.from_pandas(FRAME); writer = pyarrow.ipc.new_stream('g.arrow', "
         "table.schema); writer.write_table(table); writer.close()", "read('g.arrow', label='y')",

@@ -132,6 +132,12 @@ class Several(RowWrapper):
         members = zip(names, self._learners, strict=True)
         return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
 
+    def _watch(self) -> dict[str, Any]:
+        watched = [one._watch() for one in self._learners]
+        return max(
+            watched, key=lambda w: (w.get("alarm") or 0, w.get("recent_loss", 0.0)), default={}
+        )
+
     def _add_output(self) -> None:
         """Add an output whose past is that of the last one."""
         if self._together:

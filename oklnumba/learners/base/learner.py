@@ -214,7 +214,7 @@ class Learner(Engine[StateT, WorkT]):
         >>> f"{health.condition:.0e}", round(health.digits)
         ('3e+06', 12)
         """
-        return summarise(self.rounds, self._diagnose())
+        return summarise(self.rounds, self._diagnose())._replace(**self._watch())
 
     # ---- what a run plays and records ----
 
