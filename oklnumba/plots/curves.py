@@ -307,10 +307,8 @@ def size_curves(
                 axes.fill_between(x, *known, color=look["color"], alpha=0.3, lw=0, hatch="////")
         ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
         if values == "regret" and any(row.get("bound") is not None for row in rows):
-            bounds = _by_maker(rows, "bound")[1]
-            dash = {"marker": "_"} if len(x) == 1 else {}
-            dotted = {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
-            axes.plot(x, bounds, color=look["color"], **dotted | dash)
+            (line,) = axes.plot(x, _by_maker(rows, "bound")[1], color=look["color"], linewidth=0.9)
+            line.set(linestyle=(0, (1, 1.5)), marker="_" if len(x) == 1 else "None")
     if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
         raise ValueError(
             f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}; draw "

@@ -43,7 +43,10 @@ class Several(RowWrapper):
 
     @property
     def _traits(self) -> Traits:
-        return super()._traits._replace(is_member=False)
+        traits = super()._traits
+        if refusal := traits.needs_last_label:  # nothing goes around several outputs
+            refusal = refusal._replace(cure="play each output by itself")
+        return traits._replace(is_member=False, needs_last_label=refusal)
 
     @property
     def learners_(self) -> list[Learner]:
