@@ -72,6 +72,7 @@ def variations():
             "discount": 0.9,
             "schedule": "sqrt",
             "sampling": "weighted",
+            "sampler": "ald" if "restart" in params else None,
             "share": 0.05,
             "leaf_rows": 16,
             "kind": {"sqrt": "adagrad", "aggregating": "average"}.get(params.get("kind")),

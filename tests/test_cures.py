@@ -27,8 +27,8 @@ pl = pytest.importorskip("polars")
 sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("river")
 MODULES = (
-    "bz2 glob gzip lzma os pickle shutil river.compose river.preprocessing river.linear_model "
-    "river.stats"
+    "bz2 glob gzip lzma os pickle pyarrow pyarrow.feather shutil river.compose river.preprocessing "
+    "river.linear_model river.stats"
 )
 
 RNG = np.random.default_rng(0)
@@ -92,6 +92,8 @@ def played(model, rows, labels):
 
 PLAIN, NAMED, FIRST = "play(A, Y)", "play(AB, Y)", "play(A[:, :1], Y)"
 FOUND = "found = play(CURE)"
+IN_DAYS = "(np.asarray(y, 'M8[us]') - np.datetime64(0, 'us')) / np.timedelta64(1, 'D')"
+OF_DAYS = "play(A, 18262 + 31 / 24 * np.arange(60))"
 WITH_TOWNS = "read(MIXED, label='y', drop=['b'], encode=['town'])"
 CASES = {
     # ---- arrays ----
@@ -181,6 +183,13 @@ CASES = {
     "dates in an array": ("X = DAYS.to_numpy()[:, None]", "play(X, y)",
         "such as the hour or the weekday", "X = DAYS.dt.day_of_week.to_numpy()[:, None]",
         "play(DAYS.dt.day_of_week.to_numpy()[:, None], Y)"),
+    "dates as labels": ("y = list(DAYS)", "play(X, y)", IN_DAYS, "y", OF_DAYS),
+    "dates as labels, in a frame": ("y = DAYS", "play(X, y)", IN_DAYS, "y", OF_DAYS),
+    "dates as labels, in a stream": ("y = DAYS", "read(FRAME.assign(y=y), label='y')", IN_DAYS, "y",
+        OF_DAYS.replace("A", "AB")),
+    "durations as labels": ("y = (DAYS - DAYS[0]).to_numpy()", "play(X, y)",
+        "np.asarray(y, 'm8[us]') / np.timedelta64(1, 's')", "y",
+        "play(A, 31 * 3600.0 * np.arange(60))"),
     "another name": ("X = AB.rename(columns={'b': 'bb'})", "named.predict(X)", "did you mean 'b'?",
         "X = X.rename(columns={'bb': 'b'})", "named.predict(AB)"),
     "two of one name": ("X = AB.rename(columns={'b': 'a'})", "named.predict(X)",
@@ -206,6 +215,16 @@ CASES = {
         "okl.Lags(ridge(), season=5), labels='optional')"),
     "late labels": ("learner = okl.Lags(ridge())", "play(X, y, learner, delay=2)",
         "play the learner within it", "learner = learner.learner", "play(A, Y, delay=2)"),
+    "late labels of intervals": ("learner = okl.Monitored(okl.Intervals(ridge()))",
+        "play(X, y, learner, delay=2)", "put Intervals around the others",
+        "learner = okl.Intervals(okl.Monitored(ridge()))", "play(A, Y, delay=2)"),
+    "late labels of several intervals": ("learner = okl.MultiOutput(okl.Intervals(ridge()))",
+        "play(X, A, learner, delay=2)", "play each output by itself",
+        "found = np.column_stack([play(X, y, okl.Intervals(ridge()), delay=2) for y in A.T])",
+        "play(A, A, okl.MultiOutput(ridge()), delay=2)"),
+    "late labels in front of lags": ("learner = okl.Lags(ridge())",
+        "play(X, y, okl.Horizon(learner, steps=2))", "leave Lags out",
+        "learner = learner.learner", "play(A, Y, okl.Horizon(ridge(), steps=2))"),
     # ---- runs ----
     "a path": ("X = 'f.csv'", "play(X)", "okl.stream('f.csv', label=...)", "X", NAMED),
     "no checkpoint": ("play(X[:40], y[:40], learner, checkpoint='run.npz')",
@@ -291,6 +310,14 @@ CASES = {
     "xz": ("write('g.csv.xz', lzma.compress(CSV.encode()))", "read('g.csv.xz', label='y')",
         "unpack it",
         "write('g.csv', lzma.open('g.csv.xz').read()); found = read('g.csv', label='y')", NAMED),
+    "Feather V1": (
+        "feather.write_feather(pyarrow.Table.from_pandas(FRAME), 'g.feather', version=1)",
+        "read('g.feather', label='y')", "okl.stream(pandas.read_feather('g.feather'), label=...)",
+        FOUND, NAMED),
+    "an Arrow stream": (
+        "table = pyarrow.Table.from_pandas(FRAME); writer = pyarrow.ipc.new_stream('g.arrow', "
+        "table.schema); writer.write_table(table); writer.close()", "read('g.arrow', label='y')",
+        "okl.stream(pyarrow.ipc.open_stream('g.arrow').read_all(), label=...)", FOUND, NAMED),
     "no suffix": ("write('g', CSV)", "read('g', label='y')", "format=",
         "found = read('g', CURE'csv', label='y')", NAMED),
     "a column of lists": ("data = MIXED.assign(b=[[1]] * 60)",
@@ -453,7 +480,7 @@ def names(tmp_path, monkeypatch):
     return globals() | modules | given | models | {"CSV": Path("f.csv").read_text()}
 
 
-@pytest.mark.filterwarnings("ignore:rows . to")
+@pytest.mark.filterwarnings("ignore:(rows . to|Feather V1)")
 @pytest.mark.parametrize("given, call, cure, cured, right", CASES.values(), ids=CASES)
 def test_a_cure_works_and_gives_the_right_thing(given, call, cure, cured, right, names):
     exec(given, names)

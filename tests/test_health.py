@@ -15,6 +15,7 @@ from oklnumba.hot.primitives.dictionary import NUGGET
 from tests.battery import contents, every_learner, make, stream
 from tests.checks import COMPILED, raises, troubled
 from tests.streams import inputs
+from tests.test_nesting import WRAPPERS
 
 KERNEL = okl.Gaussian(1.0)
 N = 300 if COMPILED else 50
@@ -282,3 +283,18 @@ def test_only_a_monitored_learner_shows_its_losses():
     assert "recent_loss" not in repr(okl.OGD().learn_one([1.0], 1.0).health())
     shown = repr(okl.Monitored(okl.OGD()).learn_one([1.0], 1.0).health())
     assert "recent_loss=1" in shown and "alarm=None" in shown
+
+
+SHOW = "Standardized", "Lags", "Horizon", "Intervals", "MultiOutput", "OneVsRest", "OnlineToBatch"
+
+
+@pytest.mark.parametrize("name", SHOW)
+def test_a_learner_around_a_monitored_one_shows_its_losses(name):
+    X, y = drifting(900, 450)
+    y = {"OneVsRest": np.sign(y), "MultiOutput": np.column_stack([X[:, 1], y])}.get(name, y)
+    learner = WRAPPERS[name](okl.Monitored(okl.LinearRidge(), recent=100))
+    assert learner.health().recent_loss is None
+    run = okl.run(learner, X, y)
+    assert learner.health().recent_loss > 0.0
+    if name in SHOW[:4]:
+        assert learner.health().recent_loss == pytest.approx(run.losses[-100:].mean(), rel=0.05)

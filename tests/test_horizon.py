@@ -168,6 +168,6 @@ def test_what_does_not_go_together_is_refused_with_words():
         okl.Lags(make("ridge").learner),
     )
     one = okl.Monitored(okl.Intervals(okl.OGD()))
-    refused("as Intervals does not there: put it around the others", okl.Horizon, one)
+    refused("as Intervals does not: put Intervals around the others", okl.Horizon, one)
     refused("takes labels -1 and \\+1 only; pass a learner of real", okl.Horizon, okl.FOGD())
     refused("season must be an integer >= 2", okl.Horizon, okl.OGD(), season=(24, 1))

@@ -8,6 +8,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.hot.kernel_ogd import SQUARE
+from tests import battery
 from tests.checks import COMPILED, arrays, assert_close, assert_supports
 from tests.reference import naive, naive_expansions
 from tests.reference.naive_expansions import best_in_ball
@@ -146,6 +147,20 @@ def test_projectron_equals_the_textbook(aggressive, threshold, budget):
     pivots = np.diag(arrays(learner)["R"])
     sign, log_det = np.linalg.slogdet(KERNEL(learner.atoms))
     assert sign == 1.0 and 2 * np.log(pivots).sum() == pytest.approx(log_det, rel=1e-9)
+
+
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_rounding_decides_no_tie_of_projectron(aggressive):
+    rng = np.random.default_rng(0)
+    rows, y = rng.integers(0, 3, 200), rng.choice([-1.0, 1.0], 200)  # all labels of three points
+    learner = okl.Projectron(okl.Precomputed(np.eye(3)), aggressive=aggressive)
+    run = okl.run(learner, rows[:, None], y)
+    K = np.eye(3)[np.ix_(rows, rows)]
+    expected = naive_expansions.projectron(K, y, 0.1, aggressive=aggressive)[0]
+    assert_close(run.predictions, expected)
+    np.testing.assert_array_equal(run.mistakes, y * expected <= 0)
+    by_hand = battery.by_hand(learner.reset(), rows[:, None], y)[0]
+    np.testing.assert_array_equal(by_hand, run.predictions)
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.03, 0.003])

@@ -227,6 +227,23 @@ def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
     assert [line.split(",")[0] for line in lines[1:]] == expected.tolist()
 
 
+@pytest.mark.parametrize("taught", ["yn", "12345"], ids=["classes", "numbers"])
+def test_predict_without_learn_does_not_read_labels(capsys, tmp_path, taught):
+    model, path = str(tmp_path / "m.npz"), tmp_path / "f.csv"
+
+    def write(labels, name="bought"):
+        lines = [f"{i % 7},{labels[i % len(labels)]}" for i in range(60)]
+        path.write_text("\n".join([f"x,{name}", *lines]))
+        return str(path)
+
+    said(capsys, "run", write(taught), "--label", "bought", *FAST, "--save", model)
+    expected = said(capsys, "predict", model, write([""]))
+    for labels in (taught, ["maybe"], ["y", "1", "maybe"], ["2026-01-31"]):
+        assert said(capsys, "predict", model, write(labels)) == expected
+        assert said(capsys, "predict", model, write(labels, "z"), "--label", "z") == expected
+    said(capsys, "predict", model, write(["maybe"]), "--learn", status=2)
+
+
 def test_notes_are_on_stderr_and_a_learner_that_breaks_down_does_not_stop_the_others(capsys, table):
     learner = ["--learner", "KernelAWV(Gaussian(1e-3))", "--rows", "200"]
     assert main(["run", "magic04", "--permute", "0", *learner]) == 0

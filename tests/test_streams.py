@@ -253,7 +253,7 @@ def test_values_that_come_after_the_first_rows_are_none_of_the_columns(tmp_path,
 
 
 @pytest.mark.parametrize("gap", [None, np.nan, np.inf])
-def test_gaps_name_the_row_of_the_whole_stream_and_the_columns(gap, tmp_path):
+def test_gaps_name_the_file_its_row_and_the_columns(gap, tmp_path):
     for k in range(2):
         a = X[:, 1].tolist()
         a[700] = gap if k else a[700]
@@ -261,19 +261,61 @@ def test_gaps_name_the_row_of_the_whole_stream_and_the_columns(gap, tmp_path):
         pyarrow.parquet.write_table(table, tmp_path / f"part-{k}.parquet", row_group_size=100)
     data = okl.stream(tmp_path, label="y", batch=64)
     player = learner()
-    message = rf"part-1.* has {gap or 'nan'} at row 1900, column 1 \('b'\); .*fillna.*--drop"
+    message = rf"part-1.* has {gap or 'nan'} at row 700, column 1 \('b'\); .*fillna.*--drop"
     refused(message, okl.run, player, data)
     assert player.rounds == 1856  # whole blocks
 
 
 def test_a_csv_file_that_changes_width_or_holds_text_later(tmp_path):
     lines = ["a,b,y", *["0.5,0.25,1"] * 400_000]
-    for bad, what in (("1,2,3,1", "Expected 3 columns, got 4"), ("text,2,1", "invalid value")):
+    text = "column 'b' holds text, 'text' in row 299999, among numbers"
+    for bad, what in (("1,2,3,1", "Expected 3 columns, got 4"), ("1,text,1", text)):
         lines[300_000] = bad
         path = tmp_path / "points.csv"
         path.write_text("\n".join(lines))
         with pytest.raises(ValueError, match=rf"points.csv: .*{what}"):
             together(okl.stream(path, label="y"))
+
+
+PLACES = {
+    "points.csv": lambda lines, path: path.write_text("a,y\n" + lines),
+    "points.csv.gz": lambda lines, path: path.write_bytes(gzip.compress(f"a,y\n{lines}".encode())),
+    "skip.csv": lambda lines, path: path.write_text("not\na row\na,y\n" + lines),
+    "header.csv": lambda lines, path: path.write_text(lines),
+}
+
+
+@pytest.mark.parametrize(
+    "row, bad",
+    [(9, "text,2"), (100_200, "text,2"), (300_000, "text,2"), (100_200, "1,text")],
+)
+@pytest.mark.parametrize("name", PLACES)
+def test_messages_name_the_row_of_the_file(name, row, bad, tmp_path):
+    lines = ["1,2"] * (row + 9)
+    lines[row] = bad
+    PLACES[name]("\n".join(lines), tmp_path / name)
+    options = {"skip": 2 * (name == "skip.csv"), "header": name != "header.csv", "label": -1}
+    said = rf"{name}.* holds text, 'text' in row {row}, among numbers"
+    refused(said, lambda: together(okl.stream(tmp_path / name, **options)))
+    if row > 9:  # after another file
+        PLACES[name]("\n".join(["1,2"] * 9), tmp_path / f"first_{name}")
+        files = [tmp_path / f"first_{name}", tmp_path / name]
+        refused(f"/{said}", lambda: together(okl.stream(files, **options)))
+
+
+@pytest.mark.parametrize("row", [9, 100_200])
+def test_messages_name_the_row_of_a_frame_and_of_pieces(row):
+    said = f"text, 'text' in row {row}, among"
+    texts = pd.DataFrame({"x": ["1"] * row + ["text"]})
+    refused(said, okl.run, learner(), texts, np.ones(row + 1))
+    mixed = pd.Series([1.0] * row + ["text"], dtype=object)
+    cuts = [slice(k, k + 64) for k in range(0, row + 1, 64)]
+    pairs = ((mixed[cut].to_frame(), np.ones(len(mixed[cut]))) for cut in cuts)
+    refused(said, okl.run, learner(), pairs)
+    pairs = ((np.ones((len(mixed[cut]), 1)), mixed[cut]) for cut in cuts)
+    refused(said, okl.run, learner(), pairs)
+    for frame in ({"x": mixed, "y": 1.0}, {"x": 1.0, "y": mixed}):
+        refused(said, lambda f=frame: together(okl.stream(pd.DataFrame(f), label="y")))
 
 
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow", "points.libsvm"])

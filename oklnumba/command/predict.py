@@ -4,6 +4,7 @@ import argparse
 import csv
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,8 @@ from oklnumba.command.source import find_table, get_place, is_same
 from oklnumba.core.checks import require, warn
 from oklnumba.core.files import find_target
 from oklnumba.core.inputs import find_labels
+from oklnumba.core.schema import Schema
+from oklnumba.data.streams import Stream
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 
 
@@ -24,7 +27,7 @@ def predict(args: argparse.Namespace) -> None:
     require(isinstance(learner, okl.Learner), "MODEL", args.model, "the file of a learner")
     if args.learn:
         find_target(args.model)  # which refuses what cannot be written
-    data = find_table(args, like=learner if learner.schema else None)
+    data = find_rows(args, learner.schema)
     reads = args.model, args.file
     if args.output != "-" and any(is_same(args.output, one) for one in reads):
         raise ValueError(f"{args.output} is read for the forecasts; write them to another file")
@@ -58,6 +61,15 @@ def predict(args: argparse.Namespace) -> None:
         learner.save(args.model)
     if interrupted:
         raise interrupted
+
+
+def find_rows(args: argparse.Namespace, schema: Schema | None) -> Stream:
+    """Return the rows to forecast; their labels are read by --learn only, and may be anything."""
+    if schema and not args.learn:
+        args.drop, args.label = [*args.drop, *({args.label} - {None, schema.label})], None
+        ignored = *schema.ignored, schema.label or ""
+        schema = replace(schema, label=None, ignored=ignored)
+    return find_table(args, like=schema)
 
 
 def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.core.checks import MOST, find_path, require_count, suggest
-from oklnumba.core.inputs import find_labels
+from oklnumba.core.inputs import column_as_floats, find_labels, find_times
 from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
 from oklnumba.data.streams import LOOK_ROWS, Pieces, Stream
@@ -107,7 +107,7 @@ def _from_arrays(
 
     ignored = tuple(one for one in names if one not in columns)
     made = Schema(columns, label="y", classes=classes, ignored=ignored)
-    return Stream(name, read, like.schema if like else made, ROWS)
+    return Stream(name, read, like or made, ROWS)
 
 
 def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | None, str]:
@@ -117,18 +117,21 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
     regression, with classes None, if args.task does not say it. The number of rows is None if there
     are more.
     """
-    pieces: list[np.ndarray] = []
-    more = table.labels()
-    while sum(map(len, pieces)) < LOOK_ROWS and (piece := next(more, None)) is not None:
-        pieces.append(piece)
-    if not any(map(len, pieces)):
+    pieces, files, more = list[np.ndarray](), list[str](), table.labels()
+    while len(files) < LOOK_ROWS and (piece := next(more, None)) is not None:
+        files += [piece[0]] * len(piece[1])
+        pieces.append(piece[1])
+    if not files:
         raise ValueError(f"{args.file} has no rows")
     labels, column, task = np.concatenate(pieces), f"column {args.label or 'y'!r}", args.task
+    if find_times(labels):
+        column_as_floats(labels, column, is_label=True)
     there, numbers = find_labels(labels), labels.dtype.kind in "iufb"
     if args.labels == "required" and not there.all():
+        row = int(there.argmin())
         raise ValueError(
-            f"row {there.argmin()} (the first is 0) has no label in {column}; drop it, or let such "
-            "rows be forecast by --labels optional"
+            f"{files[row]}: row {row - files.index(files[row])} (the first is 0) has no label in "
+            f"{column}; drop it, or let such rows be forecast by --labels optional"
         )
     values = np.unique(labels[there]).tolist()
     total = len(labels) if len(labels) < LOOK_ROWS else None

@@ -57,7 +57,8 @@ class Health(NamedTuple):
     weakest : str
         The matrix or member with the fewest digits; "" where nothing is solved.
     recent_loss, loss_before : float or None
-        Of ``Monitored``, as what follows: mean loss of its last ``recent`` rounds, and before.
+        Of ``Monitored``, as what follows: mean loss of its last ``recent`` rounds, and before. Of
+        several outputs, the one with the last alarm, or else the largest loss.
     outliers, out_of_range : float or None
         Share of the last labels that are more than 100 median deviations from their median, and of
         the last rows with an input below or above all that came before.

@@ -7,6 +7,7 @@ read column by column. Sparse rows become dense one block at a time.
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,15 @@ FOR_DATES = (
     "; okl.stream(frame, label=..., dates=[...]) (--dates A,B) makes numbers of them, such as the "
     "hour or the weekday"
 )
+FOR_DATE_LABELS = (
+    "; labels are numbers, such as days since 1970, (np.asarray(y, 'M8[us]') - np.datetime64(0, "
+    "'us')) / np.timedelta64(1, 'D')"
+)
 FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
 BY_DECIMAL = " pass decimal=',' (--decimal ,)"
 BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
+AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 LONGEST = 200  # characters of columns in a message
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
@@ -303,7 +309,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
     if is_frame(values):
         return _frame_as_floats(values, name)
     if hasattr(values, "to_numpy"):
-        return column_as_floats(values, name)
+        return column_as_floats(values, name, name == "y")
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
     try:
@@ -335,8 +341,10 @@ def _advise(values: Any, name: str) -> str:
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
     if are_numbers(values):
         return FOR_TEXTS
-    if str(getattr(values, "dtype", "")).startswith(("datetime", "timedelta")):
-        return f"it holds dates{FOR_DATES}"
+    if (kind := find_times(values)) == "durations":
+        return f"their numbers are np.asarray({name}, 'm8[us]') / np.timedelta64(1, 's')"
+    if kind:
+        return f"it holds dates{FOR_DATE_LABELS if name == 'y' else FOR_DATES}"
     if name == "y":
         return FOR_CLASSES
     return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
@@ -349,6 +357,14 @@ def are_numbers(texts: Any) -> bool:
         return any(isinstance(one, str | bytes) for one in items) and bool(list(map(float, items)))
     except (TypeError, ValueError):
         return False
+
+
+def find_times(values: Any) -> str | None:
+    """Return "dates" or "durations" if the first value known is one."""
+    first = next((one for one in as_label_array(values).flat if one is not None), None)
+    if isinstance(first, date | np.datetime64):
+        return "dates"
+    return "durations" if isinstance(first, timedelta | np.timedelta64) else None
 
 
 # ---- data frames and Arrow tables ----
@@ -393,7 +409,8 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     out, odd, names = np.zeros(frame.shape), {}, column_names(frame)
     for k, column in enumerate(_columns(frame)):
         try:
-            out[:, k] = column_as_floats(column, f"column {names[k]!r} of {name}")
+            where = f"column {names[k]!r} of {name}"
+            out[:, k] = column_as_floats(column, where, name == "y")
         except ValueError as error:
             odd[k] = str(error)
     if odd:
@@ -402,8 +419,11 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     return out
 
 
-def column_as_floats(column: Any, where: str) -> np.ndarray:
-    """Return the numbers of a column, (n,), with NaN for missing values."""
+def column_as_floats(column: Any, where: str, is_label: bool = False, first: int = 0) -> np.ndarray:
+    """Return the numbers of a column, (n,), with NaN for missing values.
+
+    first : the number of its first row.
+    """
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
     texts = dtype == "object" and any(isinstance(one, str | bytes) for one in column)
     if not texts and dtype.startswith(("object", *NUMBERS)):
@@ -413,20 +433,22 @@ def column_as_floats(column: Any, where: str) -> np.ndarray:
             return np.asarray(column).astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise ValueError(f"{where} holds {_describe(column, dtype, where)}")
+    raise ValueError(f"{where} holds {_describe(column, dtype, is_label, first)}")
 
 
-def _describe(column: Any, dtype: str, where: str) -> str:
-    advice = f"; {FOR_CLASSES}" if where == "y" else ENCODE
-    values = np.asarray(column)[:LOOK_ROWS].tolist()
-    if dtype.startswith(("timedelta", "duration")):
+def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
+    advice = f"; {FOR_CLASSES}" if is_label else ENCODE
+    values = np.asarray(column).tolist()
+    if (kind := find_times(column)) == "durations":
         dtype = "durations (their numbers are column.dt.total_seconds())"
-    elif dtype.startswith(("date", "timestamp")):
-        dtype, advice = "dates", advice if where == "y" else FOR_DATES
-    for part in (values[:FEW_ROWS], values):  # the first ones tell where most are texts
+        advice = "" if is_label else advice
+    elif kind:
+        dtype, advice = kind, FOR_DATE_LABELS if is_label else FOR_DATES
+    # The first ones tell where most are texts; all are looked at where only a later one is.
+    for part in (values[:FEW_ROWS], values[:LOOK_ROWS], values):
         texts = {row: one for row, one in enumerate(part) if isinstance(one, str) and one}
         odd = {row: one for row, one in texts.items() if not are_numbers([one])}
-        if 2 * len(odd) >= len(part):
+        if 2 * len(odd) >= len(part) or odd and len(part) > FEW_ROWS:
             break
     if not texts:
         return f"{dtype}, not real numbers{advice}"
@@ -443,8 +465,8 @@ def _describe(column: Any, dtype: str, where: str) -> str:
     elif 2 * (len(texts) + sum(isinstance(v, int | float) and v == v for v in part)) < len(part):
         advice = f", and nothing in most rows{advice}"
     elif 2 * len(odd) < len(part):
-        advice = ", among numbers; correct such values or leave out their rows"
-    return f"text, {repr_short(text)} in row {row}{advice}"
+        advice = AMONG_NUMBERS
+    return f"text, {repr_short(text)} in row {first + row}{advice}"
 
 
 # ---- blocks of rows for the compiled loops ----

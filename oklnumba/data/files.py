@@ -18,19 +18,21 @@ from pathlib import Path
 from typing import Any
 
 from oklnumba.core import checks
+from oklnumba.core.inputs import AMONG_NUMBERS
 
 FORMATS = ("parquet", "csv", "tsv", "ipc", "libsvm")
 SUFFIXES = {f".{one}": one for one in FORMATS} | {".pq": "parquet", ".arrow": "ipc"}
 SUFFIXES |= {".feather": "ipc", ".svm": "libsvm", ".svmlight": "libsvm"}
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 PACKED = ".zip", ".xz", ".7z", ".zst"
+BAD_VALUE = re.compile(r"In CSV column #(\d+): Row #(\d+): .* invalid value '(.*)'")
 RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     """Return the files of a source in order, and their format."""
     if isinstance(source, str) and source == "-":
-        return [_spool(sys.stdin.buffer)], format or "csv"
+        return [_spool(sys.stdin.buffer, source)], format or "csv"
     given = [source] if isinstance(source, str | os.PathLike) else source
     named = isinstance(given, Sequence) and all(isinstance(one, str | os.PathLike) for one in given)
     what = "a file, a folder, a list of files, a frame or a pyarrow Dataset (run takes arrays)"
@@ -54,7 +56,7 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         kinds.add(format or SUFFIXES.get(suffix) or ("" if path.is_file() else "csv"))
         if not path.is_file():
             with open(path, "rb") as pipe:
-                path = _spool(pipe)
+                path = _spool(pipe, str(path))
         paths.append(path)
     if "" in kinds or len(kinds) > 1:
         fault = f"{', '.join(map(str, paths[:3]))}: the suffixes do not name one format"
@@ -102,15 +104,19 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
+    elif kind == "ipc":
+        for path in paths:
+            _refuse_other_arrow(path)
     files = [os.path.abspath(path) for path in paths]  # no URIs
     local = import_module("pyarrow.fs").LocalFileSystem()
     named = bool(base) and any("=" in path.parent.name for path in paths)
     more = f"; where a column of the file names its folder, {RENAME}" * named
-    with naming(f"{paths[0]} cannot be read as {kind}{more}"):
+    first = given_name(str(paths[0]))
+    with naming(f"{first} cannot be read as {kind}{more}"):
         dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
-        fault = f"{paths[0]}: the first line holds numbers ({', '.join(names[:4])}, ...), not names"
+        fault = f"{first}: the first line holds numbers ({', '.join(names[:4])}, ...), not names"
         raise ValueError(f"{fault}; pass header=False (--no-header), and places, such as label=0")
     return dataset
 
@@ -137,14 +143,34 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
             raise ValueError(f"{path} has {mark!r} between columns: {cure}")
 
 
-_spooled: list[Any] = []  # files that end with the process
+def _refuse_other_arrow(path: Path) -> None:
+    """Raise ValueError for what only other functions of pyarrow read: Feather V1, Arrow streams."""
+    with naming(str(path)), open(path, "rb") as file:
+        head = file.read(4)
+    read = {
+        b"FEA1": "pandas.read_feather({})",
+        b"\xff" * 4: "pyarrow.ipc.open_stream({}).read_all()",
+    }
+    if head in read:
+        what = "a Feather V1 file" if head == b"FEA1" else "an Arrow stream, not a file"
+        frame = read[head].format(repr(str(path)))
+        raise ValueError(f"{path} is {what}; okl.stream({frame}, label=...) reads it")
 
 
-def _spool(pipe: Any, mode: str = "wb", **text: Any) -> Path:
-    _spooled.append(file := tempfile.NamedTemporaryFile(mode, **text))
+_spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process
+
+
+def _spool(pipe: Any, name: str, mode: str = "wb", **text: Any) -> Path:
+    file = tempfile.NamedTemporaryFile(mode, **text)
+    _spooled[file.name] = name, file
     shutil.copyfileobj(pipe, file)
     file.flush()
     return Path(file.name)
+
+
+def given_name(path: str) -> str:
+    """Return the name by which a file was given, where ``path`` is a copy of it."""
+    return _spooled.get(path, (path,))[0]
 
 
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
@@ -153,7 +179,7 @@ def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rt", **text) as file:
         for _ in range(count):
             file.readline()
-        return _spool(file, "w", prefix=f"{path.name}-", **text)
+        return _spool(file, given_name(str(path)), "w", **text)
 
 
 @contextmanager
@@ -163,3 +189,22 @@ def naming(where: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def has_header(dataset: Any) -> bool:
+    """Return whether the first lines of CSV files have names."""
+    options = dataset.format.default_fragment_scan_options
+    return not options.read_options.autogenerate_column_names
+
+
+@contextmanager
+def naming_row(names: list[str], header: bool) -> Iterator[None]:
+    """Let an error of pyarrow in a CSV name column and row as errors of others do."""
+    try:
+        yield
+    except ValueError as error:
+        if not (found := BAD_VALUE.search(str(error))):
+            raise
+        column, line, text = found.groups()
+        what = f"column {names[int(column)]!r} holds text, {text!r} in row {int(line) - 1 - header}"
+        raise ValueError(what + AMONG_NUMBERS) from error

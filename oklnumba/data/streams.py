@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import LOOK_ROWS, NUMBERS, cut_blocks, encode_labels, is_frame
+from oklnumba.core.inputs import (
+    LOOK_ROWS,
+    NUMBERS,
+    cut_blocks,
+    encode_labels,
+    find_labels,
+    is_frame,
+)
 from oklnumba.core.schema import (
     IMPUTE,
     Schema,
@@ -28,10 +35,20 @@ from oklnumba.core.schema import (
     find_values,
     list_names,
 )
-from oklnumba.data.files import FORMATS, RENAME, list_files, naming, open_dataset
+from oklnumba.data.files import (
+    FORMATS,
+    RENAME,
+    given_name,
+    has_header,
+    list_files,
+    naming,
+    naming_row,
+    open_dataset,
+)
 
 BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
 MOST_ROWS = 2**16
+TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
 DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
@@ -163,7 +180,7 @@ def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tu
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
     paths, kind = list_files(source, format)
-    name = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
+    name = repr(given_name(str(paths[0]))) + (f" and {len(paths) - 1} more" if paths[1:] else "")
     folder = checks.find_path(source) if isinstance(source, str | os.PathLike) else None
     return paths if kind == "libsvm" else open_dataset(paths, kind, reading, folder), name
 
@@ -223,29 +240,33 @@ class Stream:
         data, name = self._dataset, self._name
         (one,) = _find_columns([column], data.schema.names, "id")
         types = _choose_types(data, name, Schema((), {one: ()}))
-        parts = _scan(data, name, types, [one], lambda part: part[one].cast("string"))
+        parts = _scan(data, name, types, [one], lambda part, first: part[one].cast("string"))
         return (text for where, texts in parts for text in texts.to_pylist())
 
-    def labels(self) -> Iterator[np.ndarray]:
-        """Yield the labels of some rows at a time, as they are in the files."""
-        return (block[1] for where, block in self._read(self.schema))
+    def labels(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the file and the labels of some rows at a time, as they are there."""
+        return ((where, block[1]) for where, block in self._read(self.schema))
 
     def __iter__(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size; gaps are filled by labelled rows before, or for a learner."""
         schema = self.schema
         for X, y in self.read_blocks():
             if self._fills:
-                X, schema = schema.fill(X, inputs.find_labels(y))
+                X, schema = schema.fill(X, find_labels(y))
             yield X, y
 
     def read_blocks(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size, made of pieces of any size; gaps to be filled are NaN."""
-        row, count, held = 0, 0, []
+        count, held, classes = 0, [], self.classes
+        read: Counter[str] = Counter()  # rows of each file
         for where, (X, y) in self._read(self.schema):
+            row = read[where]
             inputs.refuse_not_finite(X, where, self.columns, row, self.schema.gaps)
-            classes = self.classes
-            y = y.astype(np.float64) if classes is None else encode_labels(y, classes, where, row)
-            row += len(y)
+            if classes is None:
+                y = inputs.column_as_floats(y, f"the label of {where}", is_label=True, first=row)
+            else:
+                y = encode_labels(y, classes, where, row)
+            read[where] += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
                 taken = min(len(y), rows - count)
@@ -256,7 +277,7 @@ class Stream:
                     count, held = 0, []
         if held:
             yield _join(held)
-        if not row:
+        if not read.total():
             raise ValueError(f"{self._name} has no rows")
 
 
@@ -324,7 +345,7 @@ def _find_schema(
         raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
     texts, labels = first([*encode, *dates], label if classes is None else None)
     if labels is not None and labels.dtype.kind in "bOU":
-        there = labels[inputs.find_labels(labels)].tolist()
+        there = labels[find_labels(labels)].tolist()
         if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
             classes = (False, True)
         elif there and all(isinstance(one, str) for one in there):
@@ -358,12 +379,14 @@ def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | Non
     labels = None
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
-        head = dataset.scanner(columns=[label]).head(LOOK_ROWS * of_texts)
-        labels = _as_labels(head[label])
+        head = dataset.scanner(columns=[label]).head(TYPED_ROWS * of_texts)
+        labels = _as_labels(head[label].slice(0, LOOK_ROWS))
+        if _format_of(dataset) == "csv" and inputs.are_numbers(labels[find_labels(labels)]):
+            inputs.column_as_floats(head[label], f"the label {label!r} of {name}", is_label=True)
     types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
     join, rows = import_module("pyarrow").chunked_array, 0
     texts: dict[str, list[Any]] = {one: [] for one in encode}
-    with closing(_scan(dataset, name, types, encode, lambda batch: batch)) as parts:
+    with closing(_scan(dataset, name, types, encode, lambda batch, first: batch)) as parts:
         for where, batch in parts if encode else ():
             part, rows = batch.slice(0, LOOK_ROWS - rows), rows + len(batch)
             with naming(where):
@@ -393,7 +416,10 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
     if schema.classes is not None and schema.label in odd:
         odd.remove(schema.label)
     if odd:
-        first = dataset.scanner(columns=odd).head(LOOK_ROWS)
+        first = dataset.scanner(columns=odd).head(TYPED_ROWS)
+        if schema.label in odd:
+            where = f"the label {schema.label!r} of {name}"
+            inputs.column_as_floats(first[schema.label], where, is_label=True)
         inputs.as_inputs(first, name=name)  # which says what they hold
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
         numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
@@ -431,21 +457,26 @@ def _read_frame(frame: Any, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
     given = by_text(inputs.column_names(frame))
     schema.refuse_other_names(given, "a frame")
-    numbers = {*schema.names, *({schema.label} - {None} if schema.classes is None else ())}
-    chosen = [given[one] for one in sorted(numbers) if one in given]
+    chosen, label = [given[one] for one in sorted(schema.names)], schema.label
     head = _slice(frame, 0, LOOK_ROWS)
+    if schema.classes is None and label in given:
+        inputs.column_as_floats(head[given[label]], f"the label {label!r} of a frame", True)
     head = head.select(chosen) if hasattr(head, "select") else head[chosen]
     inputs.as_floats(head, "a frame")  # which says what else they hold
     rows = _count_rows(len(given))
     starts = range(0, frame.shape[0], rows)
-    return (("a frame", _make_rows(given, schema, _slice(frame, k, rows))) for k in starts)
+    return (("a frame", _make_rows(given, schema, _slice(frame, k, rows), k)) for k in starts)
 
 
-def _make_rows(given: dict[str, Any], schema: Schema, part: Any) -> Block:
-    """Return rows and labels, NaN if there are none; given : the names in the part, by ours."""
+def _make_rows(given: dict[str, Any], schema: Schema, part: Any, first: int) -> Block:
+    """Return rows and labels, NaN if there are none.
+
+    given : the names in the part, by ours; first : the number of its first row.
+    """
     floats = np.empty((part.shape[0], len(schema.names)))
     for j, name in enumerate(schema.names):
-        floats[:, j] = inputs.column_as_floats(part[given[name]], f"column {name!r}")
+        where = f"column {name!r}"
+        floats[:, j] = inputs.column_as_floats(part[given[name]], where, first=first)
     X = schema.stack(floats, {name: part[given[name]] for name in schema.made})
     if schema.label not in given:
         return X, np.full(len(X), np.nan)
@@ -457,11 +488,14 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
 
 
 def _name_of(fragment: Any, name: str) -> str:
-    return getattr(fragment, "path", None) or name
+    return given_name(getattr(fragment, "path", None) or name)
 
 
 def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callable) -> Generator:
-    """Yield what is made of each batch of rows, file by file, so that errors name the file."""
+    """Yield what is made of each batch of rows, file by file, so that errors name the file.
+
+    make : gets the batch, and the number of its first row in the file.
+    """
     kind = _format_of(dataset)
     options: dict[str, Any] = {"batch_size": _count_rows(len(types)), "batch_readahead": 2}
     if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
@@ -472,10 +506,12 @@ def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callabl
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        with naming(where):
+        first, names = 0, fragment.physical_schema.names
+        with naming(where), naming_row(names, kind == "csv" and has_header(dataset)):
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
-                    yield where, make(batch)
+                    yield where, make(batch, first)
+                    first += batch.num_rows
 
 
 def _as_labels(column: Any) -> np.ndarray:

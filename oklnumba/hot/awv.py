@@ -22,7 +22,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.factor import Factor, add_rounds, count_together, solve_points
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, UNBOUNDED, Array, hot
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, UNBOUNDED, Array, exact, hot
 from oklnumba.hot.primitives.udu import ridge_forecast, ridge_learn
 
 ROUNDING = 1e-12  # of the sums below, as a share of the loss: regret and bound may be equal
@@ -121,12 +121,12 @@ def measure_growth(y, m, a, p, beta, c, compared, r):
     return (y - m) * (y - m) / a - (y - first_m) * (y - first_m) / first_a
 
 
-@hot
+@exact
 def find_shrink(p, inv_d, r):
-    """Return a = 1 + z' A_{t-1}^-1 z, given p = U^-T z."""
+    """Return a = 1 + z' A_{t-1}^-1 z, given p = U^-T z: the sum of a round's learn_pivot."""
     a = 1.0
     for j in range(r):
-        a += inv_d[j] * p[j] * p[j]
+        a = inv_d[j] * p[j] * p[j] + a
     return a
 
 

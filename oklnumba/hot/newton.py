@@ -280,14 +280,20 @@ def newton_rounds(X, y, step, state, work, forecasts):
 
 
 @hot
+def newton_forecast(x, C, U, c, p):
+    """Return what the online Newton step would forecast for x : (r,); p : (>= 1, cap)."""
+    r = x.shape[0]
+    for j in range(r):
+        p[0, j] = x[j]
+    solve_rounds(U, p, 1, r)
+    return larger(-C, smaller(C, dot(p[0], c, r)))
+
+
+@hot
 def newton_forecasts(X, C, U, c, p, forecasts):
-    """Write what the online Newton step would forecast for each row of X : (n, r)."""
-    n, r = X.shape
-    for t in range(n):
-        for j in range(r):
-            p[0, j] = X[t, j]
-        solve_rounds(U, p, 1, r)
-        forecasts[t] = larger(-C, smaller(C, dot(p[0], c, r)))
+    """Write the forecast for each row of X : (n, r)."""
+    for t in range(X.shape[0]):
+        forecasts[t] = newton_forecast(X[t], C, U, c, p)
 
 
 # ---- with a sketch ----

@@ -9,7 +9,8 @@ Orabona, Keshet and Caputo 2009:
         Projectron++, if 0 < margin < 1 and loss = 1 - margin > far / eta: f = f + tau y_t P,
             tau = min(1, loss / |P|^2, 2 (loss - far / eta) / |P|^2)
 
-We keep the factor R of K_S = R'R instead of K_S^-1; with a budget, a full S is projected on.
+We keep the factor R of K_S = R'R instead of K_S^-1; with a budget, a full S is projected on. f(x_t)
+is often 0, as after both labels of one x, and then a mistake: so what rounding leaves of it is 0.
 """
 
 import math
@@ -34,6 +35,8 @@ from oklnumba.hot.primitives.jit import (
 )
 from oklnumba.hot.primitives.linalg import add_multiple, solve_upper
 from oklnumba.hot.primitives.rows import kernel_diag, put_atom
+
+TIE = 1e-12  # a forecast of at most this share of k(x, x) is 0 but for rounding
 
 
 class ProjectronState(NamedTuple):
@@ -74,10 +77,12 @@ def projectron_rounds(X, y, first, kernel, rules, state, work, out):
         forecast = expansion_value(kernel, state.atoms, alpha, m, x, k)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
+        k_tt = kernel_diag(kernel, x)
+        if abs(forecast) <= TIE * k_tt:
+            forecast = 0.0
         out.forecasts[t] = forecast
         margin = label * forecast
         if margin <= 0.0 or margin < rules.least_margin:
-            k_tt = kernel_diag(kernel, x)
             if not k_tt < np.inf:
                 return t, NOT_FINITE
             delta = ald_residual(R, k, k_tt, q, m)

@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.newton import newton_round
+from oklnumba.hot.newton import newton_forecast, newton_round
 from oklnumba.hot.primitives.dictionary import (
     IN_SPAN,
     RANK,
@@ -32,7 +32,7 @@ from oklnumba.hot.primitives.dictionary import (
     solve_coordinates,
     squared_distance,
 )
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -43,7 +43,6 @@ from oklnumba.hot.primitives.jit import (
     Array,
     hot,
 )
-from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
 from oklnumba.hot.primitives.udu import pad
 
@@ -158,8 +157,8 @@ def pros_n_kons_forecasts(X, coin, kernel, growth, step, state, work, forecasts)
         x = X[t]
         kernel_row(kernel, x, dictionary.atoms, m, work.k)
         solve_coordinates(dictionary, work.k, work.q)
-        solve_upper_transposed(factor.U, work.q, rank)
-        forecasts[t] = smaller(larger(dot(work.q, factor.c, rank), -step.C), step.C)
+        r = pad(work.q, rank)
+        forecasts[t] = newton_forecast(work.q[:r], step.C, factor.U, factor.c, work.p)
         if growth.restart:
             k_xx = kernel_diag(kernel, x)
             if coin < growth_probability(growth, dictionary, k_xx, work):

@@ -16,7 +16,7 @@ from oklnumba.core.params import KW_ONLY, choice, field_with, positive
 from oklnumba.hot import coin_betting
 from oklnumba.hot import first_order as loops
 from oklnumba.hot.primitives.jit import DIVERGED, DONE, LARGEST_FORECAST, NOT_FINITE, enter
-from oklnumba.hot.primitives.linalg import dot
+from oklnumba.hot.primitives.linalg import dot, product_rows
 from oklnumba.hot.primitives.losses import MISTAKE_LOSS, round_derivative
 from oklnumba.learners.base.linear import EitherLearner, LinearLearner
 
@@ -79,6 +79,7 @@ class OGD(_FirstOrder):
     """
 
     _rule = loops.GRADIENT_STEP
+    _REMEDY = "lower eta (with schedule='strong' raise lam), or scale the inputs and labels"
 
     eta: float = positive(0.1)
     _: KW_ONLY
@@ -97,8 +98,6 @@ class OGD(_FirstOrder):
 
     def _choose_steps(self) -> loops.Steps:
         p = self._hyper
-        step = "raise lam" if p.schedule == "strong" else "lower eta"
-        self._REMEDY = f"{step}, or scale the inputs and labels"
         lam, power = p.lam or 0.0, POWERS[p.schedule]  # lam is None but for "strong"
         return loops.Steps(self._rule, p.eta, power, lam, radius=p.radius or inf, decay=lam)
 
@@ -359,6 +358,7 @@ class CoinBetting(LinearLearner[coin_betting.CoinState, None]):
     """
 
     _layout = coin_betting.CoinState
+    _REMEDY = "leave lipschitz out if it is given, or scale the inputs and labels"
 
     lipschitz: float | None = positive(None)
     _: KW_ONLY
@@ -367,7 +367,6 @@ class CoinBetting(LinearLearner[coin_betting.CoinState, None]):
 
     def _start(self, d: int) -> None:
         L, wealth = self._hyper.lipschitz, self._hyper.wealth
-        self._REMEDY = "leave lipschitz out, or " * bool(L) + "scale the inputs and labels"
         self._max_length = inf if L is None else L * (1.0 + 1e-9)  # lengths have rounding
         self._make_state(sums=4, d=d)
         sums = self._state.sums
@@ -379,6 +378,11 @@ class CoinBetting(LinearLearner[coin_betting.CoinState, None]):
 
     def _point(self) -> np.ndarray:
         return self._state.sums[coin_betting.FACTOR] * self._state.S
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts = np.empty(len(X))
+        product_rows(X, self._state.S, forecasts)
+        return self._state.sums[coin_betting.FACTOR] * forecasts  # in this order, as in a round
 
 
 class _MistakeDriven(_FirstOrder):

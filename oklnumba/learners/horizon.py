@@ -15,14 +15,11 @@ from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.engine import Trace
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_member
-from oklnumba.learners.base.traits import Traits
+from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.waiting import LateLabels
 from oklnumba.learners.base.wrapper import Wrapper
 
-CURES = {  # of a learner within that refuses late labels
-    "Intervals": " there: put it around the others, okl.Horizon(okl.Intervals(...))",
-    "Lags": ": leave it out, Horizon has lags of its own",
-}
+REFUSAL = Refusal("Horizon", "raise steps by as many rounds")
 
 
 class HorizonState(NamedTuple):
@@ -33,9 +30,9 @@ class HorizonState(NamedTuple):
 
 def _check_late(name: str, value: Any) -> Learner:
     learner = check_member(name, value)
-    refuses = learner._refuses_late
-    what = f"a learner that takes late labels, as {refuses} does not{CURES.get(refuses or '', '')}"
-    require(not refuses, name, value, what)
+    if refusal := learner._refuses_late:
+        what = f"a learner that takes late labels, as {refusal.name} does not: {refusal.cure}"
+        require(False, name, value, what)
     return learner
 
 
@@ -97,7 +94,7 @@ class Horizon(Wrapper[HorizonState]):
     @property
     def _traits(self) -> Traits:
         return super()._traits._replace(
-            certificate_rows=0, outputs_at_once=False, needs_last_label="Horizon", plays_gaps=True,
+            certificate_rows=0, outputs_at_once=False, needs_last_label=REFUSAL, plays_gaps=True,
             is_member=False,
         )  # fmt: skip
 

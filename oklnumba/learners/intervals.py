@@ -11,9 +11,10 @@ from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
 from oklnumba.learners.base.late import NO_NOTES
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.members import check_member
-from oklnumba.learners.base.traits import Traits
+from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
+OUTSIDE = Refusal("Intervals", "put Intervals around the others")  # where it is within another
 FIRST = 0.0, np.inf, np.nan  # f, h and Q where a row was asked before there was any data
 
 
@@ -77,7 +78,7 @@ class Intervals(Wrapper[IntervalsState]):
 
     @property
     def _traits(self) -> Traits:
-        return super()._traits._replace(outputs_at_once=False, needs_last_label="Intervals")
+        return super()._traits._replace(outputs_at_once=False, needs_last_label=OUTSIDE)
 
     @property
     @locked
@@ -100,8 +101,8 @@ class Intervals(Wrapper[IntervalsState]):
         return float((tracked[REACH] / self._hyper.eta + 1.0) / tracked[SEEN])
 
     @property
-    def _refuses_late(self) -> str | None:
-        return super()._traits.refuses_late  # of the learner within
+    def _refuses_late(self) -> Refusal | None:
+        return super()._traits.needs_last_label  # of the learner within
 
     @property
     def _notes(self) -> int:

@@ -10,8 +10,10 @@ from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.engine import Facts, Trace
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_member
-from oklnumba.learners.base.traits import Traits
+from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import Wrapper
+
+REFUSAL = Refusal("Lags", "leave Lags out: okl.Horizon has lags of its own")
 
 
 class LagsState(NamedTuple):
@@ -70,7 +72,7 @@ class Lags(Wrapper[LagsState]):
     @property
     def _traits(self) -> Traits:
         return super()._traits._replace(
-            outputs_at_once=False, needs_last_label="Lags", season=self._hyper.season
+            outputs_at_once=False, needs_last_label=REFUSAL, season=self._hyper.season
         )
 
     def _check_params(self) -> None:

@@ -2,13 +2,11 @@
 
 from functools import reduce
 from operator import add
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from oklnumba.components.scaling import OUTLIER, measure_range
-from oklnumba.core.guard import locked
-from oklnumba.core.health import Health
 from oklnumba.core.params import KW_ONLY, count, required
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.learner import Learner, Trace
@@ -117,20 +115,17 @@ class Monitored(Wrapper[MonitoredState]):
         """Return the entries of the n rounds before round t."""
         return ring[np.arange(t - n, t) % len(ring)]
 
-    @locked
-    def health(self) -> Health:
-        """Return the learner's health, with the losses, labels and inputs of the last rounds."""
-        health, t = super().health(), self._played
-        if t == 0:
-            return health
+    def _watch(self) -> dict[str, Any]:
+        if (t := self._played) == 0:
+            return {}
         n = min(t, self._hyper.recent)
         losses, labels = (self._last(a, t, n) for a in (self._state.losses, self._state.labels))
         total, alarm = self._state.totals
         middle, reach = measure_range(labels[None], OUTLIER)
-        return health._replace(
-            recent_loss=float(losses.mean()),
-            loss_before=float(total) / (t - n) if t > n else None,
-            outliers=float(np.mean(np.abs(labels - middle[0]) > reach[0])),
-            out_of_range=float(self._last(self._state.outside, t, n).mean()),
-            alarm=int(alarm) or None,
-        )
+        return {
+            "recent_loss": float(losses.mean()),
+            "loss_before": float(total) / (t - n) if t > n else None,
+            "outliers": float(np.mean(np.abs(labels - middle[0]) > reach[0])),
+            "out_of_range": float(self._last(self._state.outside, t, n).mean()),
+            "alarm": int(alarm) or None,
+        }

@@ -4,7 +4,9 @@ import numpy as np
 
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative
 from oklnumba.hot.primitives.dictionary import Work
-from oklnumba.hot.projectron import ProjectronState, Rules, projectron_rounds
+from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.primitives.rows import kernel_diags
+from oklnumba.hot.projectron import TIE, ProjectronState, Rules, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
 
 
@@ -61,3 +63,9 @@ class Projectron(OnSpan[ProjectronState, Work]):
             slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
         rules = Rules(p.threshold, budget, float(p.aggressive), slack)
         self._start_expansion(d, rules, budget)
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        forecasts, squares = super()._forecast(X), np.empty(len(X))
+        enter(kernel_diags)(self._kernel, X, squares)
+        forecasts[np.abs(forecasts) <= TIE * squares] = 0.0
+        return forecasts

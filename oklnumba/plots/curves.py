@@ -230,7 +230,7 @@ def regret_vs_size(
     """Return a figure of regret against dictionary size, one panel per family of learners.
 
     Lines are means over seeds, bands the range; hatched bands say how far the best function in
-    hindsight is known. A dotted line is the bound from the learner's certificate, or ``bound=``.
+    hindsight is known. Dots, or a dash, are the bound from the learner's certificate or ``bound=``.
     With squared loss a vertical line is the effective dimension, and a grey dashed line the bound
     of Kernel-AWV, if within the panel. A triangle is a regret of 0 or below.
 
@@ -307,8 +307,8 @@ def size_curves(
                 axes.fill_between(x, *known, color=look["color"], alpha=0.3, lw=0, hatch="////")
         ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
         if values == "regret" and any(row.get("bound") is not None for row in rows):
-            bounds = _by_maker(rows, "bound")[1]
-            axes.plot(x, bounds, color=look["color"], linewidth=0.9, linestyle=(0, (1, 1.5)))
+            (line,) = axes.plot(x, _by_maker(rows, "bound")[1], color=look["color"], linewidth=0.9)
+            line.set(linestyle=(0, (1, 1.5)), marker="_" if len(x) == 1 else "None")
     if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
         raise ValueError(
             f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}; draw "
@@ -374,7 +374,7 @@ def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     positive = any(np.greater(line.get_ydata(), 0.0).any() for line in axes.lines)
     axes.set_xscale("log")
     for line in axes.lines:
-        if np.size(line.get_xdata()) == 1:  # not a line
+        if np.size(line.get_xdata()) == 1 and line.get_marker() == "None":  # not a line
             line.set_marker("o")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
     if legend and axes.lines:

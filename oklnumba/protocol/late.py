@@ -9,8 +9,6 @@ from oklnumba.core.inputs import cut_runs, find_labels
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.waiting import LateLabels
 
-HINTS = {"Intervals": ", or put Intervals outside", "Horizon": ", or raise steps by as many rounds"}
-
 
 class Rows(NamedTuple):
     """Rows of a stream."""
@@ -37,13 +35,12 @@ class Schedule:
         # For ``Run.late``; "" if each label comes at once.
         self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
-        refuses = learner._refuses_late if self.late else None
-        if self.words and (name := learner._traits.needs_each_label or refuses):
-            leave = "" if self.late else "leave rows without one out, or "
-            raise ValueError(
-                f"{name} needs each label at once; {leave}play the learner within it"
-                + HINTS.get(name, "")
-            )
+        said = "needs each label at once; {}play the learner within it"
+        if self.late and (refusal := learner._refuses_late):
+            more = f", or {refusal.cure}" if refusal.cure else ""
+            raise ValueError(f"{refusal.name} {said.format('')}{more}")
+        if self.optional and (name := learner._traits.needs_each_label):
+            raise ValueError(f"{name} {said.format('leave rows without one out, or ')}")
 
     def as_labels(self, y: Any, n: int, signs: bool) -> np.ndarray:
         """Return checked labels; optional ones as floats, NaN for missing ones."""

@@ -13,7 +13,7 @@ from oklnumba.core.params import KW_ONLY, count, random_seed, required
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.members import check_member
-from oklnumba.learners.base.traits import Traits
+from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import RowWrapper
 
 FAR = 2**62  # a round that is never reached
@@ -67,7 +67,10 @@ class OnlineToBatch(RowWrapper):
     @property
     def _traits(self) -> Traits:
         return super()._traits._replace(
-            is_member=False, outputs_at_once=False, needs_each_label="OnlineToBatch"
+            is_member=False,
+            outputs_at_once=False,
+            needs_each_label="OnlineToBatch",
+            needs_last_label=Refusal("OnlineToBatch"),
         )
 
     @property

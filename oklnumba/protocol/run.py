@@ -122,7 +122,7 @@ def _pieces(
 
 def _add_to_rows(first: int, text: str) -> str:
     """Return a message with ``first`` added to the numbers of rows."""
-    return re.sub(r"(?<=at row )\d+", lambda row: str(first + int(row[0])), text)
+    return re.sub(r"(?<=(?:at|in) row )\d+", lambda row: str(first + int(row[0])), text)
 
 
 def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:

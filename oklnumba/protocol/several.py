@@ -43,7 +43,10 @@ class Several(RowWrapper):
 
     @property
     def _traits(self) -> Traits:
-        return super()._traits._replace(is_member=False)
+        traits = super()._traits
+        if refusal := traits.needs_last_label:  # nothing goes around several outputs
+            refusal = refusal._replace(cure="play each output by itself")
+        return traits._replace(is_member=False, needs_last_label=refusal)
 
     @property
     def learners_(self) -> list[Learner]:
@@ -131,6 +134,12 @@ class Several(RowWrapper):
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
         members = zip(names, self._learners, strict=True)
         return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
+
+    def _watch(self) -> dict[str, Any]:
+        watched = [one._watch() for one in self._learners]
+        return max(
+            watched, key=lambda w: (w.get("alarm") or 0, w.get("recent_loss", 0.0)), default={}
+        )
 
     def _add_output(self) -> None:
         """Add an output whose past is that of the last one."""

@@ -153,6 +153,10 @@ class Engine(State[StateT, WorkT], Params):
         """Return the parts of ``health``, one per matrix; called after some data only."""
         return [NO_MATRIX]
 
+    def _watch(self) -> dict[str, Any]:
+        """Return what ``health`` says of the last rounds: only ``Monitored`` keeps them."""
+        return {}
+
     def _advice(self, X: np.ndarray) -> str | None:
         """Return what to change where the first inputs do not suit the hyper-parameters."""
         for part in (getattr(self, "features", None), getattr(self, "kernel", None)):

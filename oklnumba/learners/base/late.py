@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core.checks import require
+from oklnumba.learners.base.traits import Refusal
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,14 @@ class Asked:
     notes: np.ndarray
 
     @classmethod
-    def read(cls, known: Any, refuses: str | None, issuer: str | None) -> "Asked":
+    def read(cls, known: Any, refuses: Refusal | None, issuer: Refusal | None) -> "Asked":
         """Return what ``known`` of ``partial_fit`` is, if this learner, by its traits, takes it."""
-        require(not refuses, "known", known, f"None: {refuses} needs each label at once")
+        if refuses:
+            require(False, "known", known, f"None: {refuses.name} needs each label at once")
         if isinstance(known, Asked):
             return known
-        require(not issuer, "known", known, f"what ask returned: {issuer} keeps what it issued")
+        if issuer:
+            require(False, "known", known, f"what ask returned: {issuer.name} keeps what it issued")
         return Asked(NO_NOTES, known, NO_NOTES)
 
     def __len__(self) -> int:

@@ -31,7 +31,7 @@ from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
-from oklnumba.learners.base.traits import PLAY_ROWS
+from oklnumba.learners.base.traits import PLAY_ROWS, Refusal
 
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
@@ -193,8 +193,8 @@ class Learner(Engine[StateT, WorkT]):
         >>> asked.forecasts.shape, learner.partial_fit([[2.0], [3.0]], [2.0, 3.0], asked).rounds
         ((2,), 4)
         """
-        if name := self._refuses_late:
-            raise ValueError(f"{name} needs each label at once: take predict(X)")
+        if refusal := self._refuses_late:
+            raise ValueError(f"{refusal.name} needs each label at once: take predict(X)")
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
         notes = fit_notes(NO_NOTES, len(X), self._notes if self._ready() else 0)
         forecasts = self._forecast_rows(X, notes).predictions
@@ -215,7 +215,7 @@ class Learner(Engine[StateT, WorkT]):
         >>> f"{health.condition:.0e}", round(health.digits)
         ('3e+06', 12)
         """
-        return summarise(self.rounds, self._diagnose())
+        return summarise(self.rounds, self._diagnose())._replace(**self._watch())
 
     # ---- what a run plays and records ----
 
@@ -236,9 +236,9 @@ class Learner(Engine[StateT, WorkT]):
         return forecasts[..., None] + np.multiply.outer(self._half_width, [-1.0, 1.0])
 
     @property
-    def _refuses_late(self) -> str | None:
-        """The class that needs labels at once, if any."""
-        return self._traits.refuses_late
+    def _refuses_late(self) -> Refusal | None:
+        """Who needs labels at once, if anyone."""
+        return self._traits.needs_last_label
 
     def _forecast_outputs(self, X: np.ndarray) -> np.ndarray:
         """Return the forecasts that a run stores."""

@@ -7,6 +7,13 @@ import numpy as np
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
+class Refusal(NamedTuple):
+    """A class that refuses late labels, and what to do about them."""
+
+    name: str
+    cure: str = ""  # beside playing the learner within
+
+
 class Traits(NamedTuple):
     """How a learner is played. A wrapper has those of the learner within, but for a few."""
 
@@ -15,17 +22,12 @@ class Traits(NamedTuple):
     in_threads: bool = False  # whether other threads may play it: it makes no calls of BLAS
     run_rows: int = PLAY_ROWS  # most rounds of a run's block: it looks at the clock between two
     block_rows: int = PLAY_ROWS  # most rounds in one call of ``_play`` or ``_forecast``
-    needs_each_label: str | None = None  # the class that refuses late and missing labels
-    needs_last_label: str | None = None  # the class that refuses late labels only
+    needs_last_label: Refusal | None = None  # who refuses late labels
+    needs_each_label: str | None = None  # the class that refuses missing labels, and late ones
     plays_gaps: bool = False  # whether a row without a label, NaN, is a round too
     season: int | None = None  # how many labels ago a season was, where it is an input
     signs: bool = False  # whether labels are -1 and +1 though the loss is not of classes
     is_member: bool = True  # whether it can play within another learner
-
-    @property
-    def refuses_late(self) -> str | None:
-        """The class that refuses late labels, if any."""
-        return self.needs_last_label or self.needs_each_label
 
 
 PLAIN = Traits()  # of most learners

@@ -106,6 +106,9 @@ class Wrapper(Learner[StateT, None]):
     def _matrices(self) -> list[Part]:
         return self._inner._diagnose()
 
+    def _watch(self) -> dict[str, Any]:
+        return self._inner._watch()
+
     def _nested(self) -> dict[str, State]:
         return {"inner": self._inner}
 
