@@ -158,9 +158,9 @@ def pros_n_kons_forecasts(X, coin, kernel, growth, step, state, work, forecasts)
         x = X[t]
         kernel_row(kernel, x, dictionary.atoms, m, work.k)
         solve_coordinates(dictionary, work.k, work.q)
-        solve_upper_transposed(factor.U, work.q, rank)
-        forecasts[t] = smaller(larger(dot(work.q, factor.c, rank), -step.C), step.C)
-        if growth.restart:
-            k_xx = kernel_diag(kernel, x)
-            if coin < growth_probability(growth, dictionary, k_xx, work):
-                forecasts[t] = 0.0
+        k_xx = kernel_diag(kernel, x)
+        if growth.restart and coin < growth_probability(growth, dictionary, k_xx, work):
+            forecasts[t] = 0.0
+        else:
+            solve_upper_transposed(factor.U, work.q, rank)
+            forecasts[t] = smaller(larger(dot(work.q, factor.c, rank), -step.C), step.C)
