@@ -10,6 +10,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses, theory
+from tests.checks import one_by_one
 from tests.reference import naive
 from tests.streams import inputs, labels
 from tests.test_frequent_kons import competitors, features
@@ -174,3 +175,12 @@ def test_the_package_plays_this_game_without_room(sampler):
     )
     assert 5 < m <= len(joins)
     np.testing.assert_allclose(run.predictions, game.forecasts, atol=1e-6)
+
+
+def test_a_forecast_before_the_round_knows_whether_ald_restarts():
+    """There it is 0. Distances are of x_t's coordinates in the span, not of those in A."""
+    X = inputs("uniform", N, 2, np.random.default_rng(3))
+    y = labels("function", X, np.random.default_rng(4))
+    learners = [okl.ProsNKONS(GAUSSIAN, mu=1e-3, sampler="ald") for _ in range(2)]
+    expected = okl.run(learners[0], X, y).predictions
+    np.testing.assert_allclose(one_by_one(learners[1], X, y), expected, atol=1e-9)

@@ -55,6 +55,11 @@ def test_examples_of_the_notes():
     assert (dual_exponent(1), dual_exponent(np.inf)) == (np.inf, 1.0)
 
 
+def test_norms_keep_their_digits_where_powers_leave_double_precision():
+    for w, p, norm in (([0.1, -0.3], 1001.0, 0.3), ([3e200, 4e200], 2.0, 5e200), ([0.0], 2.0, 0.0)):
+        assert potentials.p_norm(w, p) == pytest.approx(norm)
+
+
 @every_potential
 def test_mirror_maps_are_the_points_of_the_learners(potential):
     gradients = game_gradients(2)
@@ -132,3 +137,13 @@ def test_least_squares_game(radius):
         step = eps * np.eye(D)[j]
         slope = (game.loss(3, best + step) - game.loss(3, best - step)) / (2 * eps)
         assert game.gradient(3, best)[j] == pytest.approx(slope, abs=1e-8)
+
+
+@pytest.mark.parametrize("share", [1 - 1e-9, 0.5])
+def test_least_squares_in_a_ball_on_columns_of_any_scale(share):
+    X, y = linear_stream(11)
+    X = X[:, :3] * [1e-6, 1.0, 1e3]
+    free = LeastSquares(X, y).best()
+    game = LeastSquares(X, y, radius=share * np.linalg.norm(free))
+    assert np.linalg.norm(game.best()) == pytest.approx(game.radius)
+    assert game.losses(game.best()).sum() <= game.losses(share * free).sum() * (1 + 1e-12)

@@ -88,7 +88,9 @@ def _as_exponent(p: float) -> float:
 @refuses_overflow
 def p_norm(w: ArrayLike, p: float) -> float:
     """Return |w|_p, p >= 1 or infinity."""
-    return float(np.linalg.norm(as_vector(w, "w"), _as_exponent(p)))
+    w, p = as_vector(w, "w"), _as_exponent(p)
+    largest = float(np.abs(w).max())  # taken out of the powers, which would leave double precision
+    return largest * float(np.linalg.norm(w / largest, p)) if largest > 0.0 else 0.0
 
 
 def dual_exponent(p: float) -> float:

@@ -144,18 +144,22 @@ class LeastSquares(_Game):
     @checks.refuses_overflow
     def best(self) -> np.ndarray:
         """Return the least-squares solution of least norm in the ball."""
-        w = np.linalg.lstsq(self.X, self.y, rcond=None)[0]
+        U, values, V = np.linalg.svd(self.X, full_matrices=False)
+        keep = values > max(self.X.shape) * np.finfo(float).eps * values[0]  # as numpy's lstsq
+        values, V, target = values[keep], V[keep], (self.y @ U)[keep]
+
+        def point(mu: float) -> np.ndarray:
+            """Return the w of least norm that minimises |X w - y|^2 + mu |w|^2."""
+            return (target / (values + mu / values)) @ V
+
+        w = point(0.0)
         if np.linalg.norm(w) <= self.radius:
             return w
-        values, vectors = np.linalg.eigh(self.X.T @ self.X)
-        values, target = np.maximum(values, 0.0), vectors.T @ (self.X.T @ self.y)
-
-        def excess(mu: float) -> float:
-            return float(np.linalg.norm(target / (values + mu)) - self.radius)
-
-        high = float(np.linalg.norm(target)) / self.radius
-        mu = scipy.optimize.brentq(excess, high * 1e-16, high, xtol=1e-300)
-        return vectors @ (target / (values + mu))
+        high = 2.0 * float(np.linalg.norm(target * values)) / self.radius
+        mu = scipy.optimize.brentq(
+            lambda mu: np.linalg.norm(point(mu)) - self.radius, 0.0, high, xtol=1e-300, maxiter=2000
+        )
+        return point(mu)
 
 
 class Played(NamedTuple):

@@ -5,9 +5,9 @@ NORMA (Kivinen, Smola and Williamson 2004), here also with a ball |f| <= U:
     f_1 = 0; for t = 1, ..., T:
         yhat_t = f_t(x_t)
         f_{t+1} = Proj_{|f| <= U}((1 - eta lam) f_t - eta l'(yhat_t) k(x_t, .))
-        with more than ``window`` atoms: drop the oldest
+        with more atoms than the budget: drop the oldest
 
-BOGD (Zhao et al. 2012) has a budget B instead of window and ball. With B atoms, a round with a loss
+BOGD (Zhao et al. 2012) has no ball. With B atoms, its budget, a round with a loss
 
         drops atom i with probability p_i (1 / B; BOGD++: by weight); the others: alpha_j /= 1 - p_j
         takes the step;   if max |alpha_j| > eta gamma, scales alpha by eta gamma / max |alpha_j|
