@@ -23,7 +23,7 @@ import numpy as np
 from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.factor import Factor, add_rounds, count_together, solve_points
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, UNBOUNDED, Array, exact, hot
-from oklnumba.hot.primitives.udu import ridge_forecast, ridge_learn
+from oklnumba.hot.primitives.udu import SWEEP, ridge_forecast, ridge_learn
 
 ROUNDING = 1e-12  # of the sums below, as a share of the loss: regret and bound may be equal
 
@@ -130,6 +130,23 @@ def find_shrink(p, inv_d, r):
     return a
 
 
+@exact
+def find_shrinks(p, inv_d, count, r, a):
+    """Write find_shrink of the first ``count`` rows of p, three at a time."""
+    stop = count // SWEEP * SWEEP
+    for s in range(0, stop, SWEEP):
+        p0, p1, p2 = p[s], p[s + 1], p[s + 2]
+        a0 = a1 = a2 = 1.0
+        for j in range(r):
+            d = inv_d[j]
+            a0 = d * p0[j] * p0[j] + a0
+            a1 = d * p1[j] * p1[j] + a1
+            a2 = d * p2[j] * p2[j] + a2
+        a[s], a[s + 1], a[s + 2] = a0, a1, a2
+    for s in range(stop, count):
+        a[s] = find_shrink(p[s], inv_d, r)
+
+
 @hot
 def awv_forecasts(Z, stretch, factor, forgetting, work, is_ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z, growth excepted."""
@@ -137,9 +154,9 @@ def awv_forecasts(Z, stretch, factor, forgetting, work, is_ridge, out):
     while t < stretch.stop:
         count = count_together(stretch.stop - t, work)
         solve_points(Z, t, count, r, factor, forgetting, work)
+        find_shrinks(work.p, factor.inv_d, count, r, out.shrinks[t:])
         for s in range(count):
             p = work.p[s]
-            out.shrinks[t + s] = find_shrink(p, factor.inv_d, r)
             for k in range(c.shape[0]):
                 m = ridge_forecast(p, c[k], work.scan, r)
                 out.ridge[t + s, k] = m

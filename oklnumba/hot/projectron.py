@@ -58,6 +58,20 @@ class Rules(NamedTuple):
 
 
 @hot
+def projectron_value(kernel, atoms, alpha, m, x, k):
+    """Return f(x), 0 where rounding alone keeps it from 0, and write k."""
+    value = expansion_value(kernel, atoms, alpha, m, x, k)
+    return 0.0 if abs(value) <= TIE * kernel_diag(kernel, x) else value
+
+
+@hot
+def projectron_forecasts(X, kernel, atoms, alpha, counts, factor, k, forecasts):
+    """Write f(x) for the rows of X; factor : 1, as of other expansions."""
+    for t in range(X.shape[0]):
+        forecasts[t] = projectron_value(kernel, atoms, alpha, counts[ATOMS], X[t], k)
+
+
+@hot
 def projectron_tau(loss, far, projected):
     """Return the length tau of Projectron++'s step; far : over eta; projected : |P|^2."""
     if not (loss > far and projected > 0.0):
@@ -74,15 +88,13 @@ def projectron_rounds(X, y, first, kernel, rules, state, work, out):
         x, label, m = X[t], y[t], counts[ATOMS]
         if m == alpha.shape[0] and m < rules.budget:
             return t, NEED_ROOM
-        forecast = expansion_value(kernel, state.atoms, alpha, m, x, k)
+        forecast = projectron_value(kernel, state.atoms, alpha, m, x, k)
         if not abs(forecast) < LARGEST_FORECAST:
             return t, DIVERGED
-        k_tt = kernel_diag(kernel, x)
-        if abs(forecast) <= TIE * k_tt:
-            forecast = 0.0
         out.forecasts[t] = forecast
         margin = label * forecast
         if margin <= 0.0 or margin < rules.least_margin:
+            k_tt = kernel_diag(kernel, x)
             if not k_tt < np.inf:
                 return t, NOT_FINITE
             delta = ald_residual(R, k, k_tt, q, m)

@@ -4,9 +4,12 @@ import numpy as np
 
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative
 from oklnumba.hot.primitives.dictionary import Work
-from oklnumba.hot.primitives.jit import enter
-from oklnumba.hot.primitives.rows import kernel_diags
-from oklnumba.hot.projectron import TIE, ProjectronState, Rules, projectron_rounds
+from oklnumba.hot.projectron import (
+    ProjectronState,
+    Rules,
+    projectron_forecasts,
+    projectron_rounds,
+)
 from oklnumba.learners.base.expansion import OnSpan
 
 
@@ -44,7 +47,7 @@ class Projectron(OnSpan[ProjectronState, Work]):
     """
 
     _layout, _work_layout = ProjectronState, Work
-    _loop = staticmethod(projectron_rounds)
+    _loop, _forecasts = staticmethod(projectron_rounds), staticmethod(projectron_forecasts)
     _REMEDY = "raise threshold, or scale the inputs"
     _fixed_loss = "hinge"
 
@@ -63,9 +66,3 @@ class Projectron(OnSpan[ProjectronState, Work]):
             slack = 0.25 * float(np.sqrt((budget + 1.0) / np.log(budget + 1.0)))
         rules = Rules(p.threshold, budget, float(p.aggressive), slack)
         self._start_expansion(d, rules, budget)
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        forecasts, squares = super()._forecast(X), np.empty(len(X))
-        enter(kernel_diags)(self._kernel, X, squares)
-        forecasts[np.abs(forecasts) <= TIE * squares] = 0.0
-        return forecasts

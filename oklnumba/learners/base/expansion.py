@@ -28,6 +28,7 @@ class Expansion(Learner[StateT, WorkT]):
 
     _work_layout: ClassVar[Any]  # the NamedTuple of the workspace
     _loop: ClassVar[Callable[..., tuple[int, int]]]
+    _forecasts: ClassVar[Callable[..., None]] = staticmethod(expansion_forecasts)
     _REMEDY = "lower eta, or scale the inputs and labels"
 
     kernel: Kernel = required(check_kernel)
@@ -87,7 +88,7 @@ class Expansion(Learner[StateT, WorkT]):
         return ()
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        single, loop = self._single, expansion_forecasts
+        single, loop = self._single, self._forecasts
         if single is None or X is not single.X:
             out = np.empty(len(X))
         else:
