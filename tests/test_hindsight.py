@@ -212,8 +212,8 @@ RADIAL = [
 
 
 def replay():
-    """Play the points in blocks of two sizes."""
-    for part in (slice(0, 150), slice(150, N)):
+    """Play the points in blocks of any size."""
+    for part in (slice(0, 1), slice(1, 1), slice(1, 3), slice(3, 150), slice(150, N)):
         yield POINTS[part], VALUES[part]
 
 
@@ -255,7 +255,7 @@ def test_a_stream_is_played_again_for_each_pass():
     best = theory.Hindsight(kernel, replay, lam=LAM)  # landmarks until it is narrow
     assert best.rounds == N
     run = okl.run(okl.KernelAWV(kernel), POINTS, VALUES)
-    truth, found = (one.regret(run.predictions, at=4) for one in (exact, best))
+    truth, found = (one.regret(run.predictions, at=[1, 2, 149, N]) for one in (exact, best))
     assert (found.low <= truth.high).all() and (truth.low <= found.high).all()
     last = best.comparator()
     assert last.upper - last.lower < 1e-3 * last.upper
@@ -263,6 +263,7 @@ def test_a_stream_is_played_again_for_each_pass():
     arrays = theory.Hindsight(kernel, POINTS, VALUES, LAM, landmarks=60)
     blocks = theory.Hindsight(kernel, list(replay()), lam=LAM, landmarks=60)
     assert arrays.comparator().upper == pytest.approx(blocks.comparator().upper, rel=1e-9)
+    assert theory.Hindsight(kernel, POINTS, 0 * VALUES, landmarks=60).comparator()[0] == 0.0
     assert run.regret(kernel, LAM, at=1, data=replay).low == pytest.approx(found.low[-1:])
     with pytest.raises(ValueError, match="keeps|data"):
         okl.run(okl.KernelAWV(kernel), replay(), record=7).regret(kernel, LAM, data=replay)
@@ -301,6 +302,7 @@ def test_streams_that_cannot_be_played_again_are_refused():
     played, parts = replay(), list(replay())
     once = theory.Hindsight(KERNEL, lambda: played, lam=1.0)
     refused("had 400 rows and then 0", once.comparator)
+    refused("chunk 0 of the stream must be a pair", theory.Hindsight, KERNEL, lambda: [POINTS])
     with pytest.raises(ValueError, match="features are for arrays"):
         theory.Hindsight(KERNEL, parts, lam=1.0, features=okl.TaylorFeatures(2))
     refused("landmarks must be", theory.Hindsight, KERNEL, parts, lam=1.0, landmarks=0)

@@ -56,16 +56,14 @@ Source = Callable[[], Iterable[Any]]
 
 
 def as_source(X: Any) -> Source:
-    """Return a function that plays a stream of pairs (X, y) from its beginning."""
-    if callable(X):
-        return X
+    """Return a function that plays a stream from its beginning: its pairs (X, y) with rows."""
     again = hasattr(X, "__iter__") and not isinstance(X, Iterator) and not hasattr(X, "shape")
     what = (
         "a stream that can be played again, without y: okl.stream(path, label=...) or a function "
         "that returns an iterator of pairs (X, y); or arrays X and y"
     )
-    checks.require(again, "X", X, what)
-    return lambda: X
+    checks.require(callable(X) or again, "X", X, what)
+    return lambda: (pair for i, pair in inputs.number_pairs(X() if callable(X) else X))
 
 
 class Rows:
@@ -285,6 +283,7 @@ class Span:
                     partial(self._add_rows, sums, C, np.clip(left - a, 0, b - a), mu, curved, last,
                             X[a:b], y[a:b], fitted[first + a : first + b])
                     for sums, (a, b) in zip(parts, pairwise(cuts), strict=True)
+                    if a < b
                 ])  # fmt: skip
                 if snapshots is not None and first + len(y) in ends:
                     snapshots(self._add_up(parts))
@@ -390,10 +389,10 @@ def solve_in_passes(
     while True:
         span = Span(kernel, rows.candidates[pivots[:m]], rows, lam, loss)
         found = span.solve(at, start)
-        excess = (found[-1].upper - found[-1].lower) / (width * found[-1].upper)
-        if m == len(pivots) or excess <= 1.0:
+        gap, wanted = found[-1].upper - found[-1].lower, width * found[-1].upper
+        if m == len(pivots) or gap <= wanted:
             return found
-        m, start = min((4 if excess > FAR else 2) * m, len(pivots)), span.found
+        m, start = min((4 if gap > FAR * wanted else 2) * m, len(pivots)), span.found
 
 
 def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: int) -> float:
