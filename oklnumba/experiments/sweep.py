@@ -92,7 +92,8 @@ def sweep(
         "dask" for processes (docs/experiments.md). The default backend is threads.
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
-        permutation, options, name of ``measure`` and versions. Failed runs are played again.
+        permutation, options, name of ``measure`` and versions: if your own code has changed, name
+        another folder. Failed runs and learners of other libraries are played again.
     progress : bool
         Show a bar of runs and best functions. On more than 20,000 rows it is one of time, which is
         estimated from the first rows; over a minute, a line on stderr says how long.
@@ -396,9 +397,8 @@ def play_cells(
         if cell.player is None:
             continue
         columns = None
-        if options.path is not None:
-            names[i] = cells.name_cell(cell, options)
-            columns = cells.load_cell(options.path, names[i])
+        if options.path is not None and (name := cells.name_cell(cell, options)):
+            columns, names[i] = cells.load_cell(options.path, name), name
         if columns is None:
             left.append(i)
         rows[i] |= columns or {}
@@ -409,7 +409,7 @@ def play_cells(
         calls = [(options, *cell[:3]) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
-            if options.path is not None and not columns["error"]:
+            if options.path is not None and left[k] in names and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
             progress.update(progress.runs[left[k]])
     return rows
@@ -488,5 +488,5 @@ def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dic
             if path:
                 cells.save_cell(path, name, found)
         return found
-    except (ValueError, FloatingPointError, KeyError) as error:
+    except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
