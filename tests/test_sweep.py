@@ -189,7 +189,7 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
 # ---- failures ----
 
 
-def test_a_failing_cell_is_recorded_and_stops_nothing():
+def test_a_failing_cell_is_recorded_and_stops_nothing(monkeypatch):
     def worse(X):
         raise RuntimeError("no learner today")
 
@@ -213,6 +213,9 @@ def test_a_failing_cell_is_recorded_and_stops_nothing():
     ):
         odd = okl.sweep(fogd, (X, Y), measure=lambda *_: result)  # noqa: B023
         assert error in odd["error"][0]
+    monkeypatch.setattr(okl.theory, "Hindsight", lambda *_: np.linalg.inv(np.zeros((2, 2))))
+    table = okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0)
+    assert table["error"][0] == "no regret: LinAlgError: Singular matrix"
 
 
 @pytest.mark.parametrize(
@@ -230,6 +233,10 @@ def test_a_failing_cell_is_recorded_and_stops_nothing():
         ({"measure": 3}, "measure must be a function"),
         ({"kernel": "rbf"}, "kernel must be an oklnumba kernel"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        (
+            {"regret": {"squared": 1.0}, "kernel": KERNEL},
+            "no lam for the hinge loss, but for squared",
+        ),
         ({"permutation": 3}, "a keyword for okl.run must be one of loss, .* is 'permutation'"),
         ({"data": lambda: [(X[:0], Y[:0])]}, "data 'data 0' has no rows"),
         ({"data": lambda: [X]}, "chunk 0 of the stream must be a pair"),

@@ -157,12 +157,17 @@ def sweep(
 
 def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
-    losses = lam and list(dict.fromkeys(  # for which a best function is needed
-        (cell.stream, cell.player._recorded_loss(options.of_run.get("loss")).name)
-        for cell in table if cell.player is not None
-    ))  # fmt: skip
+    losses: dict[tuple[Stream, str], None] = {}  # for which a best function is needed
+    if lam is not None:
+        given = options.of_run.get("loss")
+        players = ((cell.stream, cell.player) for cell in table if cell.player is not None)
+        losses = dict.fromkeys((stream, one._recorded_loss(given).name) for stream, one in players)
+    if isinstance(lam, Mapping) and (lacking := {loss for stream, loss in losses} - {*lam}):
+        raise ValueError(
+            f"no lam for the {', '.join(sorted(lacking))} loss, but for {', '.join(lam)}"
+        )
     with closing(Progress(options)) as progress:
-        rows = play_cells(table, options, progress, [(*one, lam) for one in losses or ()])
+        rows = play_cells(table, options, progress, [(*one, lam) for one in losses])
         if lam is None:
             return Table(rows)
         best, intervals = add_regret(table, rows, lam, options, progress)
