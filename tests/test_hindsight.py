@@ -231,7 +231,7 @@ def textbook(kernel, landmarks, t, lam=LAM):
 @pytest.mark.parametrize("kernel", RADIAL, ids=repr)
 def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     landmarks, at = POINTS[::5], [100, 150, N]
-    rows = passes.Rows(replay, False)
+    rows = passes.Rows(passes.as_source(replay), False)
     estimates, rule = [], okl.losses.get("squared")
     span = passes.Span(kernel, landmarks, rows, LAM, rule)
     span.solve(at)
@@ -265,6 +265,10 @@ def test_a_stream_is_played_again_for_each_pass():
     assert arrays.comparator().upper == pytest.approx(blocks.comparator().upper, rel=1e-9)
     assert theory.Hindsight(kernel, POINTS, 0 * VALUES, landmarks=60).comparator()[0] == 0.0
     assert run.regret(kernel, LAM, at=1, data=replay).low == pytest.approx(found.low[-1:])
+    for labels in (VALUES > 0, np.ma.array(VALUES, mask=POINTS[:, 0] < 0)):
+        run = okl.run(okl.KernelAWV(kernel), POINTS, labels, labels="optional")
+        found = run.regret(kernel, LAM, at=1, data=lambda: [(POINTS, labels)])  # noqa: B023
+        assert found.prefix == pytest.approx(run.regret(kernel, LAM, at=1).prefix, abs=0.1)
     with pytest.raises(ValueError, match="keeps|data"):
         okl.run(okl.KernelAWV(kernel), replay(), record=7).regret(kernel, LAM, data=replay)
 
