@@ -302,6 +302,12 @@ def test_seeds_move_with_the_permutation_and_more_columns_and_keywords_of_run():
     table = okl.sweep({"a": learner, "b": okl.FOGD(seed=5)}, (X, Y), [0, 1])
     assert ["seed=3" in p or "seed=5" in p for p in table["parameters"]] == [True, False] * 2
     assert learner.rounds == 0 and learner.features.seed == 3
+    two = okl.Experts([okl.FOGD(seed=s, loss="squared") for s in (0, 4)], B=30.0)
+    table = okl.sweep(two, (X, Y), [2, 3])
+    assert ["seed=2" in p and "seed=6" in p for p in table["parameters"]] == [True, False]
+    assert len(okl.regret_vs_size(two, X, Y, KERNEL, seeds=3)) == 3
+    tuned = okl.sweep(okl.FOGD(), (X, Y), [2], tune={"seed": [7]})
+    assert "seed=7" in tuned["parameters"][0]
     table = okl.sweep(fogd, (X, Y), 1, measure=measure_rounds, loss="absolute")
     assert table.rows[0]["rounds"] == 300 and table.rows[0]["loss"] == "absolute"
 

@@ -314,10 +314,8 @@ def make_cell(
 
 def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Learner:
     if isinstance(maker, Learner):
-        player = clone(maker).set_params(**choice)
-        params = player.get_params()
-        names = [k for k in params if k.split("__")[-1] == "seed" and k not in choice]
-        return player.set_params(**{k: params[k] + seed for k in names})
+        player = clone(clone(maker).set_params(**choice), seed)
+        return player.set_params(**{k: v for k, v in choice.items() if k.split("__")[-1] == "seed"})
     n, d = stream.shape
     given = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
     required = list_required(maker)
