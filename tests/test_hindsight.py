@@ -249,6 +249,15 @@ def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     np.testing.assert_allclose(VALUES - a.predictions, VALUES - found[-1].predictions, atol=1e-6)
 
 
+def test_the_interval_holds_where_only_the_longest_frequencies_tell_rows_apart():
+    rng = np.random.default_rng(0)
+    clusters = rng.standard_normal((5, 2))[rng.integers(0, 5, 300)]
+    rows = clusters + 0.01 * rng.standard_normal((300, 2)), np.sign(rng.random(300) - 0.5)
+    kernel = okl.Matern(nu=1.5, sigma=3.0)
+    exact = theory.Hindsight(kernel, *rows, LAM).comparator()
+    assert theory.Hindsight(kernel, *rows, LAM, landmarks=150).comparator().lower < exact.lower
+
+
 def test_a_stream_is_played_again_for_each_pass():
     kernel = RADIAL[0]
     exact = theory.Hindsight(kernel, POINTS, VALUES, LAM)
