@@ -212,8 +212,8 @@ RADIAL = [
 
 
 def replay():
-    """Play the points in blocks of two sizes."""
-    for part in (slice(0, 150), slice(150, N)):
+    """Play the points in blocks of any size."""
+    for part in (slice(0, 1), slice(1, 1), slice(1, 3), slice(3, 150), slice(150, N)):
         yield POINTS[part], VALUES[part]
 
 
@@ -231,7 +231,7 @@ def textbook(kernel, landmarks, t, lam=LAM):
 @pytest.mark.parametrize("kernel", RADIAL, ids=repr)
 def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     landmarks, at = POINTS[::5], [100, 150, N]
-    rows = passes.Rows(replay, False)
+    rows = passes.Rows(passes.as_source(replay), False)
     estimates, rule = [], okl.losses.get("squared")
     span = passes.Span(kernel, landmarks, rows, LAM, rule)
     span.solve(at)
@@ -249,13 +249,22 @@ def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     np.testing.assert_allclose(VALUES - a.predictions, VALUES - found[-1].predictions, atol=1e-6)
 
 
+def test_the_interval_holds_where_only_the_longest_frequencies_tell_rows_apart():
+    rng = np.random.default_rng(0)
+    clusters = rng.standard_normal((5, 2))[rng.integers(0, 5, 300)]
+    rows = clusters + 0.01 * rng.standard_normal((300, 2)), np.sign(rng.random(300) - 0.5)
+    kernel = okl.Matern(nu=1.5, sigma=3.0)
+    exact = theory.Hindsight(kernel, *rows, LAM).comparator()
+    assert theory.Hindsight(kernel, *rows, LAM, landmarks=150).comparator().lower < exact.lower
+
+
 def test_a_stream_is_played_again_for_each_pass():
     kernel = RADIAL[0]
     exact = theory.Hindsight(kernel, POINTS, VALUES, LAM)
     best = theory.Hindsight(kernel, replay, lam=LAM)  # landmarks until it is narrow
     assert best.rounds == N
     run = okl.run(okl.KernelAWV(kernel), POINTS, VALUES)
-    truth, found = (one.regret(run.predictions, at=4) for one in (exact, best))
+    truth, found = (one.regret(run.predictions, at=[1, 2, 149, N]) for one in (exact, best))
     assert (found.low <= truth.high).all() and (truth.low <= found.high).all()
     last = best.comparator()
     assert last.upper - last.lower < 1e-3 * last.upper
@@ -263,7 +272,12 @@ def test_a_stream_is_played_again_for_each_pass():
     arrays = theory.Hindsight(kernel, POINTS, VALUES, LAM, landmarks=60)
     blocks = theory.Hindsight(kernel, list(replay()), lam=LAM, landmarks=60)
     assert arrays.comparator().upper == pytest.approx(blocks.comparator().upper, rel=1e-9)
+    assert theory.Hindsight(kernel, POINTS, 0 * VALUES, landmarks=60).comparator()[0] == 0.0
     assert run.regret(kernel, LAM, at=1, data=replay).low == pytest.approx(found.low[-1:])
+    for labels in (VALUES > 0, np.ma.array(VALUES, mask=POINTS[:, 0] < 0)):
+        run = okl.run(okl.KernelAWV(kernel), POINTS, labels, labels="optional")
+        found = run.regret(kernel, LAM, at=1, data=lambda: [(POINTS, labels)])  # noqa: B023
+        assert found.prefix == pytest.approx(run.regret(kernel, LAM, at=1).prefix, abs=0.1)
     with pytest.raises(ValueError, match="keeps|data"):
         okl.run(okl.KernelAWV(kernel), replay(), record=7).regret(kernel, LAM, data=replay)
 
@@ -301,6 +315,7 @@ def test_streams_that_cannot_be_played_again_are_refused():
     played, parts = replay(), list(replay())
     once = theory.Hindsight(KERNEL, lambda: played, lam=1.0)
     refused("had 400 rows and then 0", once.comparator)
+    refused("chunk 0 of the stream must be a pair", theory.Hindsight, KERNEL, lambda: [POINTS])
     with pytest.raises(ValueError, match="features are for arrays"):
         theory.Hindsight(KERNEL, parts, lam=1.0, features=okl.TaylorFeatures(2))
     refused("landmarks must be", theory.Hindsight, KERNEL, parts, lam=1.0, landmarks=0)

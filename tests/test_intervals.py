@@ -305,6 +305,11 @@ def test_the_picture_has_the_last_intervals_and_marks_labels_outside():
     assert_array_equal(missed.get_ydata(), y[-50:][~inside(run.intervals, y)[-50:]])
     okl.plots.intervals(run, y, axes, last=1000)  # the infinite one is left out
     axes.figure.draw_without_rendering()
+    some = np.where(np.arange(400) % 2, y, np.nan)
+    run = okl.run(okl.Intervals(okl.LinearAWV()), X, some, labels="optional")
+    okl.plots.intervals(run, some, axes)
+    share = inside(run.intervals, y)[1::2].mean()
+    assert axes.get_title() == f"{100.0 * share:.1f} % of the labels inside"
     for wrong in (y[:10], y[:, None]):
         refused("y must be", okl.plots.intervals, run, wrong, axes)
     refused("okl.Intervals", lambda: okl.plots.intervals(okl.run(okl.LinearAWV(), X, y), y, axes))

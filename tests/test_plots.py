@@ -86,12 +86,15 @@ def test_long_curves_are_thinned(n):
     assert plots.thin(n, first=10)[-1] == n
 
 
-@pytest.mark.parametrize("low, high, plain", [(0.21, 0.4, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0)])
+@pytest.mark.parametrize(
+    "low, high, plain", [(0.21, 0.4, 1), (1e-3, 1e5, 1), (1e-6, 1e3, 0), (4e5, 6e6, 0)]
+)
 def test_axes_have_plain_labels_but_for_far_powers(axes, low, high, plain):
     axes.set(yscale="log", ylim=(low, high))
     plots.label_ticks(axes.yaxis)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert len(labels) >= 3 and len(axes.yaxis.get_minorticklocs()) == 0
+    assert plain or (all(labels) and "." not in "".join(labels))  # 2 x 10^6, not 10^6.3
     assert ["^" not in label for label in labels] == len(labels) * [bool(plain)]
     assert not plain or all(float(label) > 0 for label in labels if label)
 
@@ -165,6 +168,10 @@ def test_progress_without_certificate_and_with_losses():
     assert list(settled.get_ydata()) == 2 * [run.settled_mean_loss]
     late = f"from round 33 on: {run.settled_mean_loss:.3g}"
     assert texts(axes) == ["from the first round", late] and run.settled_mean_loss < run.mean_loss
+    gaps = np.where(np.arange(200) < 20, np.nan, X[:, 0])  # no mean before the first label
+    curve = okl.run(okl.FOGD(loss="squared"), X, gaps, labels="optional").plot().axes[0].lines[0]
+    assert (np.isnan(curve.get_ydata()) == (curve.get_xdata() <= 20)).all()
+    assert not curve.axes.collections
     short = okl.run(okl.FOGD(loss="squared"), X[:32], X[:32, 0])
     assert len(short.plot().axes[0].lines) == 1 and np.isnan(short.settled_mean_loss)
 
@@ -199,6 +206,7 @@ def test_progress_of_which_one_round_is_drawn(rounds, record):
     fig = okl.run(learner, X, np.ones(rounds), record=record).plot()
     curves = [line for axes in fig.axes for line in axes.lines if line.get_xdata()[0] == rounds]
     assert len(curves) == 3 and all(line.get_marker() == "o" for line in curves)
+    assert [line.get_markerfacecolor() == "white" for line in curves] == [False, False, True]
     fig.savefig(io.BytesIO())
     for some in ({"X": iter([])}, {"X": X, "y": np.full(rounds, np.nan)}):
         run = okl.run(okl.KernelAWV(okl.Gaussian()), **some, labels="optional")

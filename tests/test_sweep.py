@@ -137,6 +137,16 @@ def measure_rounds(learner, run):
     return {"rounds": learner.rounds}
 
 
+class Zero:
+    """A learner of the user's own, which files do not hold."""
+
+    def predict_one(self, x):
+        return 0.0
+
+    def learn_one(self, x, y):
+        pass
+
+
 def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
     def cells_kept(learner=LEARNERS["hinge"], data=(X, Y), permutations=1, **options):
         okl.sweep(learner, data, permutations, path=tmp_path, n_jobs=1, **options)
@@ -151,6 +161,10 @@ def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
         cells_kept({"other": LEARNERS["hinge"]}, {"t": (X.copy(), Y)}),
     ]  # fmt: skip
     assert found == [1, 2, 3, 4, 5, 6, 7, 8, 8]
+    assert cells_kept(Zero()) == 8 and cells_kept({"mine": Zero(), "new": fogd}) == 9
+    refused("define it with def", cells_kept, measure=lambda *_: {"rounds": 0})
+    tmp_path.chmod(0o555)
+    raises(PermissionError, "is read-only", cells_kept)
 
 
 def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
@@ -175,7 +189,7 @@ def test_an_interrupt_leaves_finished_cells(tmp_path, monkeypatch):
 # ---- failures ----
 
 
-def test_a_failing_cell_is_recorded_and_stops_nothing():
+def test_a_failing_cell_is_recorded_and_stops_nothing(monkeypatch):
     def worse(X):
         raise RuntimeError("no learner today")
 
@@ -193,6 +207,15 @@ def test_a_failing_cell_is_recorded_and_stops_nothing():
     assert means.select(learner="bad").rows[0]["failed"] == 2
     assert means.select(learner="good").rows[0]["permutations"] == 2
     assert means.select(learner="bad").rows[0]["mean_loss"] is None
+    for result, error in (
+        ({"a": X}, "a must be text, a number"),
+        (None, "must be a dict of columns"),
+    ):
+        odd = okl.sweep(fogd, (X, Y), measure=lambda *_: result)  # noqa: B023
+        assert error in odd["error"][0]
+    monkeypatch.setattr(okl.theory, "Hindsight", lambda *_: np.linalg.inv(np.zeros((2, 2))))
+    table = okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0)
+    assert table["error"][0] == "no regret: LinAlgError: Singular matrix"
 
 
 @pytest.mark.parametrize(
@@ -210,6 +233,13 @@ def test_a_failing_cell_is_recorded_and_stops_nothing():
         ({"measure": 3}, "measure must be a function"),
         ({"kernel": "rbf"}, "kernel must be an oklnumba kernel"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        (
+            {"regret": {"squared": 1.0}, "kernel": KERNEL},
+            "no lam for the hinge loss, but for squared",
+        ),
+        ({"permutation": 3}, "a keyword for okl.run must be one of loss, .* is 'permutation'"),
+        ({"data": lambda: [(X[:0], Y[:0])]}, "data 'data 0' has no rows"),
+        ({"data": lambda: [X]}, "chunk 0 of the stream must be a pair"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -272,6 +302,12 @@ def test_seeds_move_with_the_permutation_and_more_columns_and_keywords_of_run():
     table = okl.sweep({"a": learner, "b": okl.FOGD(seed=5)}, (X, Y), [0, 1])
     assert ["seed=3" in p or "seed=5" in p for p in table["parameters"]] == [True, False] * 2
     assert learner.rounds == 0 and learner.features.seed == 3
+    two = okl.Experts([okl.FOGD(seed=s, loss="squared") for s in (0, 4)], B=30.0)
+    table = okl.sweep(two, (X, Y), [2, 3])
+    assert ["seed=2" in p and "seed=6" in p for p in table["parameters"]] == [True, False]
+    assert len(okl.regret_vs_size(two, X, Y, KERNEL, seeds=3)) == 3
+    tuned = okl.sweep(okl.FOGD(), (X, Y), [2], tune={"seed": [7]})
+    assert "seed=7" in tuned["parameters"][0]
     table = okl.sweep(fogd, (X, Y), 1, measure=measure_rounds, loss="absolute")
     assert table.rows[0]["rounds"] == 300 and table.rows[0]["loss"] == "absolute"
 
@@ -369,9 +405,10 @@ def test_means_pivots_and_looks():
     np.testing.assert_allclose(means["mean_loss_sd"], 0.5**0.5)
     assert means["failed"].tolist() == [1, 0, 0, 0]
     assert table.pivot().rows == [{"data": d, "x": 1.5, "y": 3.5} for d in "ab"]
-    broken = [row | {"error": "ValueError: no"} if row["learner"] == "y" else row for row in table]
-    assert okl.Table(broken).pivot().rows == [{"data": d, "x": 1.5, "y": "failed"} for d in "ab"]
-    assert "failed" in repr(okl.Table(broken).pivot())
+    for failing, expected in (("ab", [np.nan, np.nan]), ("b", [3.5, np.nan])):
+        broken = [row | {"error": "E" * (row["learner"] == "y" and row["data"] in failing)}
+                  for row in rows]  # fmt: skip
+        np.testing.assert_array_equal(okl.Table(broken).pivot()["y"], expected)
     refused("not numbers to average", table.pivot, "note")
     assert repr(okl.Table(rows * 5)).endswith("... 40 rows") and repr(okl.Table([]))
     pandas = pytest.importorskip("pandas")
@@ -461,6 +498,20 @@ def test_a_figure_of_regret_against_size():
     refused("no run of 'nobody'", lambda: okl.plots.regret_vs_size(table, {"all": ["nobody"]}))
     refused("no column 'weight'", okl.plots.regret_vs_size, table, {"b": ["BOGD"]}, values="weight")
     assert len(okl.plots.regret_vs_size(table, {"all": ["BOGD", "FOGD"]}, "mistakes").axes) == 1
+    refused("no run without an error", okl.plots.regret_vs_size, okl.Table([]))
+    refused("column chosen holds texts", okl.plots.regret_vs_size, table, values="chosen")
+
+
+def test_names_stand_where_lines_end():
+    def names(**lost):
+        regret = {"FOGD": 5.0, "AWV": 5.0} | lost
+        rows = [row | {"regret": regret.get(row["learner"]), "bound": None} for row in size_table()]
+        panel = okl.plots.regret_vs_size(okl.Table(rows), {"": [*regret]}).axes[0]
+        return {text.get_text(): text.xy[1] for text in panel.texts}
+
+    below = names(FOGD=-2.0, AWV=-1.0)  # on a linear axis
+    assert {*below} == {"FOGD", "AWV"} and 0.0 < below["FOGD"] < below["AWV"] < 1.0
+    assert abs(names(FOGD=-2.0)["FOGD (≤ 0)"]) < 1e-9 and {*names(FOGD=None)} == {"AWV"}
 
 
 # ---- streams that are not in memory ----
@@ -545,15 +596,8 @@ def test_what_streams_do_not_have_is_refused(file):
 
 
 def test_columns_and_bounds_of_ones_own():
-    class Mine:
-        def predict_one(self, x):
-            return 0.0
-
-        def learn_one(self, x, y):
-            pass
-
     table = okl.regret_vs_size(
-        {"mine": Mine(), "AWV": okl.KernelAWV(KERNEL)}, X, Y, KERNEL, 1.0,
+        {"mine": Zero(), "AWV": okl.KernelAWV(KERNEL)}, X, Y, KERNEL, 1.0,
         measure=lambda learner, run: {"largest": np.abs(run.predictions).max()},
         bound=lambda learner, run: None if run.certificate else 7.0 * run.rounds,
     )  # fmt: skip

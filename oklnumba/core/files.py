@@ -139,6 +139,9 @@ def replace_file(path: str | os.PathLike) -> Iterator[Path]:
                 shutil.copyfileobj(source, target)
                 target.truncate()
                 os.fsync(target.fileno())
+    except OSError as error:  # of a full disk, which does not name the file
+        error.filename = error.filename or str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
     sync_folder(path.parent)

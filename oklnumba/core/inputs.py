@@ -6,7 +6,7 @@ read column by column. Sparse rows become dense one block at a time.
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -469,7 +469,19 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     return f"text, {repr_short(text)} in row {first + row}{advice}"
 
 
-# ---- blocks of rows for the compiled loops ----
+# ---- pairs (X, y), and blocks of rows for the compiled loops ----
+
+
+def number_pairs(stream: Iterable[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield the chunks of a stream that have rows, with their numbers; refuse all but pairs."""
+    for i, chunk in enumerate(stream):
+        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
+            raise ValueError(
+                f"chunk {i} of the stream must be a pair (X, y), but is {repr_short(chunk)}; pass "
+                "pairs of arrays, or two arrays: okl.run(learner, X, y)"
+            )
+        if count_rows(chunk[0]) != 0:
+            yield i, chunk
 
 
 def is_sparse(values: Any) -> bool:

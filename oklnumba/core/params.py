@@ -198,13 +198,18 @@ def unknown_name(cls: type[Params], name: str, what: str) -> str:
     return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(names) or 'none'}"
 
 
-def clone(value: Any) -> Any:
-    """Return a copy of an object, or of a list of objects, without the data they have seen."""
+def clone(value: Any, more_seed: int = 0) -> Any:
+    """Return a copy of an object, or of a list of objects, without the data they have seen.
+
+    more_seed : what is added to every ``seed`` in it.
+    """
     if isinstance(value, Params):
-        params = value.get_params(deep=False)
-        return type(value)(**{name: clone(v) for name, v in params.items()})
+        params = {n: clone(v, more_seed) for n, v in value.get_params(deep=False).items()}
+        if "seed" in params:
+            params["seed"] += more_seed
+        return type(value)(**params)
     if type(value) in (list, tuple):
-        return type(value)(clone(v) for v in value)
+        return type(value)(clone(v, more_seed) for v in value)
     return copy.deepcopy(value)
 
 

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.files import digest_of, replace_file, to_json
+from oklnumba.core.files import digest_of, find_target, replace_file, to_json
 from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.params import Params, clone, to_spec
+from oklnumba.experiments.table import as_cell
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run
 from oklnumba.protocol.runs import Run
 from oklnumba.theory.passes import as_source
 
 Measure = Callable[[Learner, Run], dict[str, Any]]
+RUN_OPTIONS = "loss", "time_limit", "every", "record", "delay", "batch", "labels"
 HEAD_ROWS = 8192  # of a stream, on which learners are compiled and timed
 
 
@@ -69,6 +71,8 @@ class Stream:
         if rows is not None:
             return rows, self.X.width
         shapes = np.array([inputs.as_rows(block[0]).shape for block in self.blocks()])
+        if not len(shapes):
+            raise ValueError(f"data {self.name!r} has no rows")
         return int(shapes[:, 0].sum()), int(shapes[0, 1])
 
     @functools.cached_property
@@ -113,6 +117,8 @@ class Options(NamedTuple):
 
 def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: Any) -> Options:
     """Return checked options; ImportError if ``n_jobs`` needs joblib and it is not installed."""
+    for name in of_run:
+        checks.require_choice("a keyword for okl.run", name, RUN_OPTIONS)
     if measure is not None:
         checks.require(callable(measure), "measure", measure, "a function of (learner, run)")
     if n_jobs is not None and checks.as_number(n_jobs) != -1:
@@ -122,6 +128,7 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
     if path is not None:
         path = checks.as_path(path)
         path.mkdir(parents=True, exist_ok=True)
+        find_target(path / "cell.json")  # which refuses a folder that cannot be written
     return Options(of_run, measure, path, n_jobs, checks.require_flag("progress", progress))
 
 
@@ -174,11 +181,10 @@ def play_cell(
 def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str, Any]:
     """Return the columns of a run, with those of the user's ``measure``."""
     more = measure(player, done) if measure else {}
+    checks.require(isinstance(more, dict), "the result of measure", more, "a dict of columns")
     for name, value in more.items():
-        if isinstance(value, Run):
-            more[name] = value.without_data()
-        else:
-            more[name] = checks.as_plain(value)
+        cell = as_cell(value, name)
+        more[name] = cell.without_data() if isinstance(cell, Run) else cell
     size = int(done.sizes.max()) if done.rounds else 0  # not the last: some learners restart
     return {
         "n": done.rounds,
@@ -240,10 +246,18 @@ def _call(function: Callable, i: int, *arguments: Any) -> tuple[int, Any]:
 
 
 def name_cell(cell: Cell, options: Options) -> str:
-    """Return a digest of hyper-parameters, data, options and the name of ``measure``."""
+    """Return a digest of hyper-parameters, data, options and the name of ``measure``.
+
+    "" if the learner cannot be told by its hyper-parameters: it is of another library.
+    """
     measures = options.measure if isinstance(options.measure, tuple) else [options.measure]
     names = [getattr(one, "__qualname__", type(one).__name__) for one in measures]
-    return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)
+    if any(name.endswith("<lambda>") for name in names):
+        raise ValueError("path keeps runs by the name of measure or bound: define it with def")
+    try:
+        return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)
+    except ValueError:
+        return ""
 
 
 def name_best(stream: Stream, lam: float, loss: str) -> str:

@@ -14,6 +14,7 @@ from oklnumba import theory
 from oklnumba.components.features import TaylorFeatures
 from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
+from oklnumba.core.params import Params
 from oklnumba.experiments import sweep
 from oklnumba.experiments.cells import Measure, Stream, check_options, make_stream
 from oklnumba.experiments.table import Table
@@ -168,9 +169,15 @@ def scale_to(player: Learner, name: str, size: int, d: int) -> dict[str, Any] | 
 
 def is_random(maker: Any) -> bool:
     """Say whether a learner has a seed, or a function requires one."""
-    if isinstance(maker, Learner):
-        return any(name.split("__")[-1] == "seed" for name in maker.get_params())
-    return "seed" in sweep.list_required(maker)
+    return has_seed(maker) if isinstance(maker, Learner) else "seed" in sweep.list_required(maker)
+
+
+def has_seed(value: Any) -> bool:
+    """Say whether an object, or one in a list, has a seed."""
+    if isinstance(value, list | tuple):
+        return any(map(has_seed, value))
+    params = value.get_params(deep=False) if isinstance(value, Params) else {}
+    return "seed" in params or any(map(has_seed, params.values()))
 
 
 class Measures(NamedTuple):

@@ -92,7 +92,8 @@ def sweep(
         "dask" for processes (docs/experiments.md). The default backend is threads.
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
-        permutation, options, name of ``measure`` and versions. Failed runs are played again.
+        permutation, options, name of ``measure`` and versions: if your own code has changed, name
+        another folder. Failed runs and learners of other libraries are played again.
     progress : bool
         Show a bar of runs and best functions. On more than 20,000 rows it is one of time, which is
         estimated from the first rows; over a minute, a line on stderr says how long.
@@ -156,12 +157,17 @@ def sweep(
 
 def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
-    losses = lam and list(dict.fromkeys(  # for which a best function is needed
-        (cell.stream, cell.player._recorded_loss(options.of_run.get("loss")).name)
-        for cell in table if cell.player is not None
-    ))  # fmt: skip
+    losses: dict[tuple[Stream, str], None] = {}  # for which a best function is needed
+    if lam is not None:
+        given = options.of_run.get("loss")
+        players = ((cell.stream, cell.player) for cell in table if cell.player is not None)
+        losses = dict.fromkeys((stream, one._recorded_loss(given).name) for stream, one in players)
+    if isinstance(lam, Mapping) and (lacking := {loss for stream, loss in losses} - {*lam}):
+        raise ValueError(
+            f"no lam for the {', '.join(sorted(lacking))} loss, but for {', '.join(lam)}"
+        )
     with closing(Progress(options)) as progress:
-        rows = play_cells(table, options, progress, [(*one, lam) for one in losses or ()])
+        rows = play_cells(table, options, progress, [(*one, lam) for one in losses])
         if lam is None:
             return Table(rows)
         best, intervals = add_regret(table, rows, lam, options, progress)
@@ -308,10 +314,8 @@ def make_cell(
 
 def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Learner:
     if isinstance(maker, Learner):
-        player = clone(maker).set_params(**choice)
-        params = player.get_params()
-        names = [k for k in params if k.split("__")[-1] == "seed" and k not in choice]
-        return player.set_params(**{k: params[k] + seed for k in names})
+        player = clone(clone(maker).set_params(**choice), seed)
+        return player.set_params(**{k: v for k, v in choice.items() if k.split("__")[-1] == "seed"})
     n, d = stream.shape
     given = {"T": n, "d": d, "X": stream.X, "kernel": stream.kernel, "seed": seed}
     required = list_required(maker)
@@ -396,9 +400,8 @@ def play_cells(
         if cell.player is None:
             continue
         columns = None
-        if options.path is not None:
-            names[i] = cells.name_cell(cell, options)
-            columns = cells.load_cell(options.path, names[i])
+        if options.path is not None and (name := cells.name_cell(cell, options)):
+            columns, names[i] = cells.load_cell(options.path, name), name
         if columns is None:
             left.append(i)
         rows[i] |= columns or {}
@@ -409,7 +412,7 @@ def play_cells(
         calls = [(options, *cell[:3]) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
-            if options.path is not None and not columns["error"]:
+            if options.path is not None and left[k] in names and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
             progress.update(progress.runs[left[k]])
     return rows
@@ -488,5 +491,5 @@ def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dic
             if path:
                 cells.save_cell(path, name, found)
         return found
-    except (ValueError, FloatingPointError, KeyError) as error:
+    except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}

@@ -57,7 +57,7 @@ class Table:
         given = list(rows)
         self.columns = tuple(dict.fromkeys(name for row in given for name in row))
         self.rows: list[dict[str, Any]] = [
-            {name: _as_cell(row.get(name), name) for name in self.columns} for row in given
+            {name: as_cell(row.get(name), name) for name in self.columns} for row in given
         ]
         self.about = dict(about or {})
         for name in self.columns:
@@ -120,17 +120,15 @@ class Table:
     ) -> Self:
         """Return the means of a column, with one row and one column per value of two others.
 
-        Rows with an error are left out of a mean; where all have one, the cell is "failed".
+        Rows with an error are left out of a mean; where all have one, it is NaN.
         """
-        self._require(values, rows, columns)
-        if self[values].dtype.kind not in "bif":
-            raise ValueError(f"column {values} holds texts or Runs, not numbers to average")
+        self._require(rows, columns)
+        self._require_numbers(values)
         out: dict[Any, dict[str, Any]] = {}
         for (row, column), group in self._group([rows, columns]).items():
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
-            cell: Any = float(np.mean(good)) if good else None
-            if all(r.get("error") for r in group):
-                cell = "failed"
+            empty = np.nan if all(r.get("error") for r in group) else None
+            cell = float(np.mean(good)) if good else empty
             out.setdefault(row, {rows: row})[str(column)] = cell
         return type(self)(out.values(), self.about)
 
@@ -213,6 +211,11 @@ class Table:
             if name not in self.columns:
                 raise ValueError(f"no column {name!r}; there are {', '.join(self.columns)}")
 
+    def _require_numbers(self, name: str) -> None:
+        """Raise ValueError unless the table has a column of numbers of this name."""
+        if self[name].dtype.kind not in "bif":
+            raise ValueError(f"column {name} holds texts or Runs, not numbers to average")
+
     def _group(self, by: Sequence[str]) -> dict[tuple, list[dict[str, Any]]]:
         self._require(*by)
         groups: dict[tuple, list[dict[str, Any]]] = {}
@@ -227,7 +230,7 @@ def _kind(cell: Cell) -> str:
     return "texts" if isinstance(cell, str) else "numbers"
 
 
-def _as_cell(value: Any, name: str) -> Cell:
+def as_cell(value: Any, name: str) -> Cell:
     """Return a value as a cell, NumPy's scalars as Python's."""
     value = checks.as_plain(value)
     valid = value is None or isinstance(value, str | bool | int | float | Run)

@@ -58,11 +58,9 @@ def loss_curves(
             raise ValueError(f"the run {label!r} counts no mistakes: its labels are not -1 and +1")
         if run.rounds:
             at = _recorded(run, first)
-            sums = 100.0 * run.mistake_sums if mistakes else run.loss_sums
-            of_rounds = sums.reshape(len(sums), -1).mean(axis=1)  # over several outputs
-            places = np.searchsorted(run.recorded, at)
-            averages = of_rounds[places] / np.maximum(run.labelled[places], 1)
-            axes.plot(at, averages, **_look(label, number))
+            averages = run._mean_so_far("mistakes" if mistakes else "losses")
+            averages = averages[np.searchsorted(run.recorded, at)]
+            axes.plot(at, 100.0 * averages if mistakes else averages, **_look(label, number))
     kinds = " / ".join(sorted({run.loss for run in runs.values()}))
     _finish(axes, "mistakes so far (%)" if mistakes else f"average {kinds} loss", legend)
 
@@ -96,7 +94,8 @@ def certificate(
     at = _recorded(run, first)
     regret, bound = _regrets(run, at)
     axes.plot(at, regret, linestyle="-", label=f"{name}regret", **keywords)
-    axes.plot(at, bound, linestyle="--", label=f"{name}bound", **keywords)
+    keywords |= {"linestyle": "--", "markerfacecolor": "white"}
+    axes.plot(at, bound, label=f"{name}bound", **keywords)
     _finish(axes, "regret (sum of squared losses)", legend)
 
 
@@ -104,7 +103,7 @@ def progress(run: Run, first: int = 10) -> Figure:
     """Return a figure of one run: its error and, if certified, its regret with the bound.
 
     Like ``loss_curves`` and ``certificate``, on ``figure.axes[0]`` and ``[1]``, but with a linear
-    axis if a value is 0 or below. A horizontal line is ``run.settled_mean_loss`` of a regression.
+    axis if a regret is 0 or below. A horizontal line is ``run.settled_mean_loss`` of a regression.
 
     Examples
     --------
@@ -169,7 +168,8 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     axes.plot(rounds, run.predictions[at], color=COLOURS[2], linewidth=1.0, label="forecast")
     axes.plot(rounds[~missed], labels[at][~missed], ".", color=COLOURS[0], label="label")
     axes.plot(rounds[missed], labels[at][missed], "x", color=COLOURS[1], label="label outside")
-    tidy(axes, "rounds", "label", f"{100.0 - 100.0 * outside.mean():.1f} % of the labels inside")
+    share = 1.0 - outside[~np.isnan(labels)].mean()
+    tidy(axes, "rounds", "label", f"{100.0 * share:.1f} % of the labels inside")
 
 
 def importance(
@@ -230,7 +230,7 @@ def regret_vs_size(
     """Return a figure of regret against dictionary size, one panel per family of learners.
 
     Lines are means over seeds, bands the range; hatched bands say how far the best function in
-    hindsight is known. Dots, or a dash, are the bound from the learner's certificate or ``bound=``.
+    hindsight is known. A dotted line, or a hollow dot, is the bound from the certificate or ``bound=``.
     With squared loss a vertical line is the effective dimension, and a grey dashed line the bound
     of Kernel-AWV, if within the panel. A triangle is a regret of 0 or below.
 
@@ -260,6 +260,8 @@ def regret_vs_size(
         families = {
             f"{v} loss": list(dict.fromkeys(table.select(loss=v)["learner"])) for v in losses
         }
+    if not families:
+        raise ValueError("the table has no run without an error to draw")
     looks = {name: drawing.line_style(i) for i, name in enumerate(names)}
     columns = min(len(families), 2)
     rows = -(-len(families) // columns)
@@ -288,11 +290,12 @@ def size_curves(
     >>> axes[0, 0].lines[0].get_xdata()
     array([10., 40.])
     """
+    table._require_numbers(values)
     losses, ends = set(), {}
     for number, name in enumerate(learners):
         rows = [row for row in table.select(learner=name) if not row["error"]]
         if not rows:
-            raise ValueError(f"the table has no run of {name!r}")
+            raise ValueError(f"the table has no run of {name!r} without an error")
         losses |= {row["loss"] for row in rows}
         look = _look(name, number, styles) | {"markersize": 3.0}
         x, mean, low, high = _by_maker(rows, values)
@@ -303,12 +306,14 @@ def size_curves(
                 place = f"{rows[0].get('data')}, {rows[0]['loss']}"
                 best = table.about.get("best", {}).get(place, np.nan)
                 lower, upper = table.about.get("interval", {}).get(place, (best, best))
-                known = mean + best - upper, mean + best - lower
-                axes.fill_between(x, *known, color=look["color"], alpha=0.3, lw=0, hatch="////")
-        ends[name] = x[-1], mean[-1] if mean[-1] > 0.0 else np.nan, look["color"]
+                between = mean + best - upper, mean + best - lower
+                axes.fill_between(x, *between, color=look["color"], alpha=0.3, lw=0, hatch="////")
+        if (known := ~np.isnan(mean)).any():
+            ends[name] = x[known][-1], mean[known][-1], look["color"]
         if values == "regret" and any(row.get("bound") is not None for row in rows):
-            (line,) = axes.plot(x, _by_maker(rows, "bound")[1], color=look["color"], linewidth=0.9)
-            line.set(linestyle=(0, (1, 1.5)), marker="_" if len(x) == 1 else "None")
+            bounds = _by_maker(rows, "bound")[1]
+            dots: Any = {"linestyle": (0, (1, 1.5)), "markersize": 3.0, "markerfacecolor": "white"}
+            axes.plot(x, bounds, color=look["color"], linewidth=0.9, **dots)
     if values in ("regret", "mean_loss", "total_loss") and len(losses) > 1:
         raise ValueError(
             f"{', '.join(learners)} have different losses, {' and '.join(sorted(losses))}; draw "
@@ -318,24 +323,25 @@ def size_curves(
     axes.set_xlabel("largest number of atoms or features", fontsize=FONT)
     if values == "regret" and losses == {"squared"}:
         ends |= _theory_lines(table, axes)
-    left, right = axes.get_xlim()
     drawing.label_ticks(axes.xaxis)
-    if names:
-        axes.set_xlim(left, right * (right / left) ** 0.75)  # room for the names
-        ticks = axes.xaxis.get_majorticklocs()
-        axes.xaxis.set_major_locator(
-            FixedLocator(ticks[(ticks >= left) & (ticks <= right)].tolist())
-        )
-        axes.xaxis.set_minor_locator(NullLocator())
-        drawing.direct_labels(axes, ends, FONT - 1.0)
+    if names and ends:
+        _write_names(axes, ends)
+
+
+def _write_names(axes: Axes, ends: dict[str, tuple[float, float, str]]) -> None:
+    """Name each line at its end, on the right of what is drawn."""
+    left, right = axes.get_xlim()
+    axes.set_xlim(left, right * (right / left) ** 0.75)
+    ticks = axes.xaxis.get_majorticklocs()
+    axes.xaxis.set_major_locator(FixedLocator(ticks[(ticks >= left) & (ticks <= right)].tolist()))
+    axes.xaxis.set_minor_locator(NullLocator())
+    drawing.direct_labels(axes, ends, FONT - 1.0)
 
 
 def _by_maker(rows: list[dict[str, Any]], values: str) -> tuple[np.ndarray, ...]:
     """Return increasing sizes, and mean, minimum and maximum of a column over seeds."""
     groups: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:
-        if values not in row:
-            raise ValueError(f"the table has no column {values!r}")
         value = np.nan if row[values] is None else row[values]
         groups.setdefault(row["setting"], []).append((row["size"], value))
     points = []
@@ -374,7 +380,7 @@ def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
     positive = any(np.greater(line.get_ydata(), 0.0).any() for line in axes.lines)
     axes.set_xscale("log")
     for line in axes.lines:
-        if np.size(line.get_xdata()) == 1 and line.get_marker() == "None":  # not a line
+        if np.size(line.get_xdata()) == 1:  # not a line
             line.set_marker("o")
     tidy(axes, "rounds", ylabel, log="y" if positive or not axes.lines else "")
     if legend and axes.lines:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterMathtext, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks
@@ -205,8 +205,8 @@ class Decades(LogLocator):
         return ticks
 
 
-class PlainFormatter(LogFormatterMathtext):
-    """Plain numbers, or powers of ten on an axis beyond 0.0001 to 100,000."""
+class PlainFormatter(LogFormatterSciNotation):
+    """Plain numbers, or with powers of ten on an axis beyond 0.0001 to 100,000."""
 
     axis: Axis
 
@@ -238,7 +238,7 @@ def label_ticks(axis: Axis) -> None:
     """
     axis.set_major_locator(Decades())
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(PlainFormatter())
+    axis.set_major_formatter(PlainFormatter(minor_thresholds=(np.inf, np.inf)))
 
 
 def direct_labels(
@@ -246,8 +246,8 @@ def direct_labels(
 ) -> None:
     """Write names next to the ends of lines, spread so that none covers another.
 
-    ``ends`` has x, y and colour by name; y is NaN if a line ends below 0 on a logarithmic axis. The
-    limits and scales of the axes must be set.
+    ``ends`` has x, y and colour by name; what ends at 0 or below on a logarithmic axis is named at
+    the foot. The limits and scales of the axes must be set.
 
     Examples
     --------
@@ -261,9 +261,10 @@ def direct_labels(
     place = axes.transData + axes.transAxes.inverted()
     height = axes.get_window_extent().height * 72.0 / whole.dpi
     step = 1.2 * fontsize / height
-    bottom = axes.get_ylim()[0]
+    bottom, log = axes.get_ylim()[0], axes.get_yscale() == "log"
+    hidden = {name for name, end in ends.items() if log and end[1] <= 0.0}
     spots = sorted(
-        (*place.transform((x, y if y == y else bottom))[::-1], name)
+        (*place.transform((x, bottom if name in hidden else y))[::-1], name)
         for name, (x, y, _) in ends.items()
     )
     at = np.array([spot[0] for spot in spots])
@@ -275,11 +276,11 @@ def direct_labels(
         at = np.clip(at, 0.6 * step, 1.0 - 0.4 * step)
     right = max(spot[1] for spot in spots) + 0.05
     for (y, x, name), where in zip(spots, at, strict=True):
-        positive, colour = ends[name][1] == ends[name][1], ends[name][2]
+        colour = ends[name][2]
         line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2,
                 "relpos": (0.0, 0.5)}  # fmt: skip
         axes.annotate(
-            name if positive else f"{name} (< 0)", (x, y), (right, where),
+            f"{name} (≤ 0)" if name in hidden else name, (x, y), (right, where),
             xycoords="axes fraction", color=colour, va="center", fontsize=fontsize,
-            annotation_clip=False, arrowprops=line if positive else None,
+            annotation_clip=False, arrowprops=None if name in hidden else line,
         )  # fmt: skip

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import repr_short
 from oklnumba.core.display import Bar
 from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import to_spec
@@ -91,14 +90,8 @@ def _pieces(
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
         schema, blocks = X.schema if width is None else schema, X.read_blocks()
-    for i, chunk in enumerate(_chunks(iter(blocks), presses) if chunked else [(X, y)]):
-        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-            raise ValueError(
-                f"chunk {i} of the stream must be a pair (X, y), but is {repr_short(chunk)}; pass "
-                "pairs of arrays, or two arrays: okl.run(learner, X, y)"
-            )
-        if chunked and inputs.count_rows(chunk[0]) == 0:
-            continue
+    pairs = inputs.number_pairs(_chunks(iter(blocks), presses)) if chunked else [(0, (X, y))]
+    for i, chunk in pairs:
         try:
             if width is None and schema is None and not isinstance(chunk[0], np.ndarray):
                 schema = schema_of(chunk[0])

@@ -13,7 +13,7 @@ from oklnumba.components.kernels import Kernel
 from oklnumba.core.checks import import_optional
 from oklnumba.core.display import number, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
-from oklnumba.core.inputs import as_rows, make_dense
+from oklnumba.core.inputs import as_label_array, as_rows, find_labels, make_dense
 from oklnumba.core.schema import Schema
 from oklnumba.core.state import select_prefix
 from oklnumba.protocol.class_scores import ClassScores, score_classes
@@ -421,11 +421,11 @@ class Run:
         return table("run", {"learner": self.learner} | self._describe())
 
 
-def _read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, np.ndarray]]:
+def _read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, Any]]:
     """Yield the rows with a label among the first ``rounds`` of a stream."""
     for X, y in source():
-        X, y = as_rows(X)[:rounds], np.asarray(y, dtype=float)[:rounds]
-        there = ~np.isnan(y)
+        X, y = as_rows(X)[:rounds], as_label_array(y)[:rounds]
+        there = find_labels(y)
         if there.any():
             yield X[there], y[there]
         rounds -= len(y)

@@ -41,7 +41,7 @@ CANDIDATES = 10_000  # random rows from which landmarks are chosen
 FEWEST_LANDMARKS, MOST_LANDMARKS = 500, 2000  # tried if no number is given
 FAR = 6.0  # times the wanted width: twice as many landmarks would not be enough either
 JITTER = 1e-10  # share of the mean of k(x, x) added to the kernel matrix of the landmarks
-FREQUENCIES, RAREST = 2048, 1e-8  # of |v|^2, and the share of the longest drawn
+FREQUENCIES, RAREST = 2048, 1e-12  # of |v|^2, and the share of the longest, which are not drawn
 # Standard errors of the estimate of |v|^2, and how sure it then is a bound: more than a normal law
 # asks for, since the values are skewed.
 DEVIATIONS, CONFIDENCE = 4.5, 0.999
@@ -56,16 +56,14 @@ Source = Callable[[], Iterable[Any]]
 
 
 def as_source(X: Any) -> Source:
-    """Return a function that plays a stream of pairs (X, y) from its beginning."""
-    if callable(X):
-        return X
+    """Return a function that plays a stream from its beginning: its pairs (X, y) with rows."""
     again = hasattr(X, "__iter__") and not isinstance(X, Iterator) and not hasattr(X, "shape")
     what = (
         "a stream that can be played again, without y: okl.stream(path, label=...) or a function "
         "that returns an iterator of pairs (X, y); or arrays X and y"
     )
-    checks.require(again, "X", X, what)
-    return lambda: X
+    checks.require(callable(X) or again, "X", X, what)
+    return lambda: (pair for i, pair in inputs.number_pairs(X() if callable(X) else X))
 
 
 class Rows:
@@ -163,7 +161,7 @@ def draw_frequencies(kernel: Any, d: int, seed: int) -> tuple[np.ndarray, np.nda
     by_input = isinstance(inner, Laplacian) and inner.norm == 1  # each has a Cauchy distribution
     shape = (d if by_input else 1, FREQUENCIES)
     places = rng.permuted(np.tile(np.arange(FREQUENCIES), (shape[0], 1)), axis=1)  # strata
-    v, share = (places + 1.0 - rng.random(shape)) / FREQUENCIES, 0.5 / shape[0]
+    v, share = (places + 1.0 - rng.random(shape)) / FREQUENCIES, 0.8 / shape[0]
     u = np.where(v <= share, RAREST ** (v / share), (v - share) / (1.0 - share))
     density = 1.0 - share + share * np.where(u > RAREST, 1.0 / (u * -np.log(RAREST)), 0.0)
     weights = 1.0 / density.prod(axis=0) / FREQUENCIES
@@ -285,6 +283,7 @@ class Span:
                     partial(self._add_rows, sums, C, np.clip(left - a, 0, b - a), mu, curved, last,
                             X[a:b], y[a:b], fitted[first + a : first + b])
                     for sums, (a, b) in zip(parts, pairwise(cuts), strict=True)
+                    if a < b
                 ])  # fmt: skip
                 if snapshots is not None and first + len(y) in ends:
                     snapshots(self._add_up(parts))
@@ -354,7 +353,7 @@ class Span:
     def _bound(self, sums: Sums, j: int, c: np.ndarray, fitted: np.ndarray) -> Comparator:
         """Return function j of some sums with its interval; ``fitted`` are its forecasts."""
         lam, Kc = self.lam, self._K @ c
-        square = max(float(c @ Kc), 0.0)
+        square, largest = max(float(c @ Kc), 0.0), float(np.abs(c) @ np.sqrt(np.diag(self._K)))
         if not len(self._weights):
             e = cholesky.solve(self._L, sums.slopes[j]) + 2.0 * lam * c
             v2 = (float(sums.far[j]) + float(np.sqrt(max(e @ self._K @ e, 0.0)))) ** 2
@@ -362,11 +361,10 @@ class Span:
             wave = sums.waves[j] + 2.0 * lam * (c @ self._waves_of_landmarks)
             values = self._weights * (wave.reshape(2, -1) ** 2).sum(axis=0)
             v2 = values.sum() + DEVIATIONS * values.std() * np.sqrt(FREQUENCIES)
-        # Of a forecast sum_m c_m k(x, l_m).
-        rounding = (
-            EPS * (sum(self.landmarks.shape)) ** 0.5 * float(np.abs(c) @ np.sqrt(np.diag(self._K)))
-        )
-        loose = rounding * float(sums.steep[j])
+            rarest = RAREST * self.landmarks.shape[1]  # for each input, if they are drawn apart
+            v2 += rarest * (float(sums.steep[j]) + 2.0 * lam * largest) ** 2  # |wave| at most
+        rounding = EPS * sum(self.landmarks.shape) ** 0.5 * largest  # of f(x) = sum_m c_m k(x, l_m)
+        loose = rounding * (float(sums.steep[j]) + lam * largest)  # |f|^2 = sum_m c_m f(l_m)
         upper = float(sums.loss[j]) + lam * square + loose
         lower = float(sums.below[j]) + lam * square - float(v2) / (4.0 * lam) - loose
         sure = CONFIDENCE if len(self._weights) else 1.0
@@ -390,10 +388,10 @@ def solve_in_passes(
     while True:
         span = Span(kernel, rows.candidates[pivots[:m]], rows, lam, loss)
         found = span.solve(at, start)
-        excess = (found[-1].upper - found[-1].lower) / (width * found[-1].upper)
-        if m == len(pivots) or excess <= 1.0:
+        gap, wanted = found[-1].upper - found[-1].lower, width * found[-1].upper
+        if m == len(pivots) or gap <= wanted:
             return found
-        m, start = min((4 if excess > FAR else 2) * m, len(pivots)), span.found
+        m, start = min((4 if gap > FAR * wanted else 2) * m, len(pivots)), span.found
 
 
 def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: int) -> float:
