@@ -5,13 +5,13 @@ import operator
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Concatenate, TypeVar
+from typing import Any, Concatenate, Generic, TypeVar
 from weakref import WeakSet
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -240,6 +240,44 @@ def finish(work: Paced[T]) -> T:
             next(work)
         except StopIteration as end:
             return end.value
+
+
+def give(result: T) -> Paced[T]:
+    """Return a work that is done."""
+    yield from ()
+    return result
+
+
+class Schedule(Generic[T]):
+    """Works that are due after some rounds, each on a first part of them: {rounds: part}.
+
+    In single rounds after that part ``pieces`` of the work are done each time, 1 unless given by
+    the rounds after which it is due. No result depends on how much is done before.
+    """
+
+    def __init__(self, parts: dict[int, int], pieces: Iterable[tuple[int, int]] = ()):
+        self.parts, self._pieces = parts, dict(pieces)
+        self.begun: Paced[T] | None = None  # the next work
+
+    def take_due(
+        self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
+    ) -> Paced[T] | None:
+        """Return the work that is due now, if any; else, in single rounds, do some of the next.
+
+        begin(due, at_once) returns the work that is due after so many rounds.
+        """
+        due = next((due for due in self.parts if due >= played), sys.maxsize)
+        if played == due:
+            work, self.begun = self.begun or begin(due, True), None
+            return work
+        if single and played >= self.parts.get(due, sys.maxsize):
+            self.begun = self.begun or begin(due, False)
+            try:
+                for _ in range(self._pieces.get(due, 1)):
+                    next(self.begun)
+            except StopIteration as end:
+                self.begun = give(end.value)
+        return None
 
 
 def do_each(works: Sequence[Paced[T]], at_once: bool) -> Paced[list[T]]:

@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_learner
 from oklnumba.learners.outside import Outside, adapt
-from oklnumba.learners.self_tuning.labels import Rounds
+from oklnumba.learners.self_tuning.labels import Rounds, Views
 from oklnumba.learners.self_tuning.settings import STAGES, Space
 
 
@@ -83,12 +83,18 @@ def count_forecasts(space: Space) -> int:
 class Forecaster:
     """Some members, which forecast each round, then learn it, in an ensemble.
 
-    members : who makes each of its forecasts; None: nobody. Forecasts count from ``offsets``, (K,).
+    members : who makes each of its forecasts; None: nobody. certified : whose each of its
+    certificates is. Forecasts count from ``offsets``, (K,).
     """
 
     members: list[Member | None]
+    certified: list[Member | None]
 
-    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+    def take_room(self, forecasts: np.ndarray, certificates: np.ndarray) -> None:
+        """Take the rows in which to write a block, of all members and of all certified ones."""
+        self._forecasts, self._certificates = forecasts, certificates
+
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls that play up to BLOCK_ROWS rounds, for threads; then ``finish``."""
         return []
 
@@ -98,19 +104,20 @@ class Forecaster:
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
     """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
-    if not len(rounds.asked):
+    made, asked = rounds.then
+    if not len(asked):
         return
-    if len(made := rounds.made[:, columns]):
+    if len(made := made[:, columns]):
         np.copyto(forecasts, made, where=made == made)
-    late = np.flatnonzero(rounds.asked >= 0)
-    forecasts[late] = forecasts[rounds.asked[late]]
+    late = np.flatnonzero(asked >= 0)
+    forecasts[late] = forecasts[asked[late]]
 
 
 class LastLabel(Forecaster):
-    """The last label; forecasts : (1, BLOCK_ROWS, K), where to write it."""
+    """The last label."""
 
-    def __init__(self, offsets: np.ndarray, forecasts: np.ndarray):
-        self.members, self._offsets, self._forecasts = [Member("last label")], offsets, forecasts
+    def __init__(self, offsets: np.ndarray):
+        self.members, self.certified, self._offsets = [Member("last label")], [], offsets
 
     def finish(self, rounds: Rounds) -> None:
         """Write the last labels."""
@@ -136,24 +143,20 @@ class Losses(NamedTuple):
 class Lasting(State[Losses, None], Forecaster):
     """Trees and experts, which no restart makes anew; in a replay, what they forecast at the time.
 
-    recorded : (n, E, K), what they have just forecast. forecasts, certificates : where to write,
-    for BLOCK_ROWS rounds.
+    recorded : (n, E, K), what they have just forecast.
     """
 
     _layout = Losses
 
-    def __init__(
-        self, players: Sequence[Player], offsets: np.ndarray, forecasts: np.ndarray,
-        certificates: np.ndarray,
-    ):  # fmt: skip
-        self._players, self._offsets, self._forecasts = players, offsets, forecasts
-        self._certificates, self._parts = certificates, [np.empty(0)] * len(players)
+    def __init__(self, players: Sequence[Player], offsets: np.ndarray):
+        self._players, self._offsets = players, offsets
+        self._parts = [np.empty(0)] * len(players)
         members = [member for one in players for member in one.members]
         self._experts = np.flatnonzero([one.expert is not None for one in members])
-        self.members = [*members]
-        self._make_state(experts=len(certificates), outputs=len(offsets))
+        self.members, self.certified = [*members], [members[i] for i in self._experts]
+        self._make_state(experts=len(self._experts), outputs=len(offsets))
 
-    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls of trees; experts play in this thread."""
         calls: list[Callable[[], None]] = []
         for i, one in enumerate(self._players if rounds.recorded is None else ()):

@@ -25,7 +25,7 @@ from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, name_forecasters
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds, Views
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -45,7 +45,7 @@ class Group(State[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
-    full, no coins are drawn. results : where to write, for BLOCK_ROWS rounds; workspaces : Rows of
+    full, no coins are drawn. sizes : where to write, for BLOCK_ROWS rounds; workspaces : Rows of
     threads, for any group.
     """
 
@@ -53,13 +53,14 @@ class Group(State[loops.GroupState, None], Forecaster):
     _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
 
     def __init__(
-        self, space: Space, scales: Scales, max_size: int, seed: list[int],
-        results: loops.Results, workspaces: Workspaces,
+        self, space: Space, scales: Scales, max_size: int, seed: list[int], sizes: np.ndarray,
+        workspaces: Workspaces,
     ):  # fmt: skip
         self.space, self._kernel = space, scales.kernel(space)
         self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
+        self.certified = self.members[1 : 2 * len(space.ridges) : 2]  # AWV of each regression
         self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
-        self._tree, self._offsets = scales.tree(space), scales.offsets
+        self._tree, self._offsets, self._sizes = scales.tree(space), scales.offsets, sizes
         self._coins, self.is_full = Coins(seed), max_size == 0
         static = all(one.half_life is None for one in space.ridges)
         self._saved = 1 if static else len(space.ridges)  # regressions; the others follow
@@ -79,15 +80,20 @@ class Group(State[loops.GroupState, None], Forecaster):
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
         codes += [loops.DESCENT] * len(space.steps)
         rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
-        self.arguments = loops.Space(
+        self._parts = (
             loops.Dictionaries(
                 self._kernel._code(), max_size, state.counts, state.atoms, state.weights,
                 state.kors, state.span, state.unit_R, state.inv_pivots,
             ),
             make_regressions(space.ridges, state.U, state.inv_d, state.c, state.totals),
             loops.Rules(*rules, state.w, state.max_label),
-            loops.Sums(state.latest, state.total), results,
+            loops.Sums(state.latest, state.total),
         )  # fmt: skip
+
+    def take_room(self, forecasts: np.ndarray, certificates: np.ndarray) -> None:
+        """Take the rows into which the loops write."""
+        results = loops.Results(forecasts, certificates, self._sizes)
+        self.arguments = loops.Space(*self._parts, results)
         self._bound = bind(self.arguments)
         self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
 
@@ -98,55 +104,56 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     # ---- rounds ----
 
-    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls that play the rounds, one for each leaf.
 
         If inputs may join and there are no labels, they join, and nothing else: then
         ``end_choice``.
         """
-        view, Y = self._look(rounds)
+        X, Y = self._look(rounds, views)
         joins, coins = rounds.joins and not self.is_full, NO_COINS
         if joins:
-            coins = np.full(len(view), loops.NEVER)
+            coins = np.full(len(X), loops.NEVER)
             coins[rounds.learned] = self._coins.take(len(coins[rounds.learned]))
-        X = view if self.space.metric is None else view * self._tree.scales
         leaves = np.zeros(len(X), dtype=np.int64)
-        if several := len(self._counts) > 1:
+        if len(self._counts) > 1:
             enter(loops.find_leaves)(X, self._tree.columns, self._tree.thresholds, leaves)
-        if len(X) == 1:  # its workspace goes from forecast to round
-            single = ROUNDS[:1], X, Y, coins, NOT_ASKED, rounds.was_forecast, self._single
-            return [partial(self._play_leaf, int(leaves[0]), *single)]
-        if not several:
-            return [partial(self._play_leaf, 0, ROUNDS[: len(X)], X, Y, coins, rounds.asked)]
+        if len(X) == 1:
+            single = ROUNDS[:1], X, Y, coins, rounds.then.asked, rounds.was_forecast
+            return [partial(self._play_leaf, int(leaves[0]), *single, is_single=True)]
         order = leaves.argsort(kind="stable")
         calls: list[Callable[[], None]] = []
         for rows in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
             given = X[rows], Y[rows] if rounds.learns else Y, coins[rows] if joins else coins
-            asked = rounds.asked
+            asked = rounds.then.asked
             if len(asked):
                 asked = np.where(asked[rows] < 0, -1, rows.searchsorted(asked[rows]))
             calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given, asked))
         return calls
 
-    def _look(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+    def _look(self, rounds: Rounds, views: Views) -> tuple[np.ndarray, np.ndarray]:
         """Return inputs as the space sees them, and the labels that it learns."""
-        views, space = rounds.views, self.space
-        view = views.with_lags if space.lags else views.plain
-        Y = rounds.targets
-        if space.lags and rounds.learns:
-            Y = rounds.known.change_to(rounds.cut)
-        return views.scores if space.normal_scores else view, Y
+        space = self.space
+        if space.lags:
+            Y = rounds.known.change_to(rounds.cut) if rounds.learns else NO_LABELS
+            return views.with_lags, Y
+        X = views.scores if space.normal_scores else views.plain
+        return X if space.metric is None else X * self._tree.scales, rounds.Y - self._offsets
 
     def _play_leaf(
         self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
-        asked: np.ndarray, was_forecast: bool = False, single: Any = None,
+        asked: np.ndarray, was_forecast: bool = False, is_single: bool = False,
     ) -> None:  # fmt: skip
-        """Play the rounds of a leaf, with workspace that no other leaf has meanwhile."""
-        work, play = single or self._workspaces.take(), enter(loops.leaf_rounds)
+        """Play the rounds of a leaf, with workspace that no other leaf has meanwhile.
+
+        is_single : whether it is one round alone: its workspace goes on from its forecast.
+        """
+        work = self._single if is_single else self._workspaces.take()
+        play = enter(loops.leaf_rounds)
         failed, status = play(leaf, order, X, Y, coins, asked, was_forecast, self._bound, work)
         if status != DONE:
             raise Trouble(status, int(order[failed]))
-        if single is None:
+        if not is_single:
             self._workspaces.give_back(work)
 
     def finish(self, rounds: Rounds) -> None:
