@@ -5,10 +5,11 @@ import operator
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Concatenate, Generic, TypeVar
@@ -248,16 +249,16 @@ def give(result: T) -> Paced[T]:
     return result
 
 
-class Schedule(Generic[T]):
-    """Works that are due after some rounds, each on a first part of them: {rounds: part}.
+@dataclass
+class Timetable(Generic[T]):
+    """Works that are due after some rounds, each on a first part of these.
 
-    In single rounds after that part ``pieces`` of the work are done each time, 1 unless given by
-    the rounds after which it is due. No result depends on how much is done before.
+    In single rounds after that part some of the work is done. No result depends on how much.
     """
 
-    def __init__(self, parts: dict[int, int], pieces: Iterable[tuple[int, int]] = ()):
-        self.parts, self._pieces = parts, dict(pieces)
-        self.begun: Paced[T] | None = None  # the next work
+    parts: dict[int, int]  # rounds of the part, by the rounds after which the work is due
+    pieces: dict[int, int] = field(default_factory=dict)  # done in a single round; 1 if not given
+    begun: Paced[T] | None = None  # the next work
 
     def take_due(
         self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
@@ -273,7 +274,7 @@ class Schedule(Generic[T]):
         if single and played >= self.parts.get(due, sys.maxsize):
             self.begun = self.begun or begin(due, False)
             try:
-                for _ in range(self._pieces.get(due, 1)):
+                for _ in range(self.pieces.get(due, 1)):
                     next(self.begun)
             except StopIteration as end:
                 self.begun = give(end.value)

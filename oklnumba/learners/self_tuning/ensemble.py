@@ -51,15 +51,13 @@ class Ensemble:
         """Make the members; ``horizon`` : the round of the next restart, for room."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-        self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
         arguments: list[SpaceArguments] = []
         workspaces = Workspaces(lambda: bind(make_rows(BLOCK_ROWS, arguments)))  # of threads
         self.groups = []
-        for space, sizes in zip(spaces, self.sizes, strict=True):
+        for space in spaces:
             has_atoms = scales.width(space) > budget or space.kernel != "linear"
             size = int(min(space.max_size, budget, horizon)) if has_atoms else 0
-            group = Group(space, scales, size, [*seed, space.seed], sizes, workspaces)
-            self.groups.append(group)
+            self.groups.append(Group(space, scales, size, [*seed, space.seed], workspaces))
             yield
         self.lasting, last = Lasting(self._players, scales.offsets), LastLabel(scales.offsets)
         everyone: list[Forecaster] = [*self.groups, self.lasting, last]
@@ -69,9 +67,12 @@ class Ensemble:
         certificates = np.zeros((len(certified), 3, BLOCK_ROWS, outputs))
         F, C = forecasts, certificates
         for one in everyone:
-            one.take_room(F[: len(one.members)], C[: len(one.certified)])
-            F, C = F[len(one.members) :], C[len(one.certified) :]
-        arguments += [group.arguments for group in self.groups]
+            one.forecasts, F = np.split(F, [len(one.members)])
+            one.certificates, C = np.split(C, [len(one.certified)])
+        self.sizes = np.zeros((len(self.groups), BLOCK_ROWS), dtype=np.int64)
+        for group, sizes in zip(self.groups, self.sizes, strict=True):
+            group.bind_arguments(sizes)
+            arguments.append(group.arguments)
         self.members = [name for name in names if name is not None]
         self._certified = [name for name in certified if name is not None]
         rows = np.flatnonzero([name is not None for name in names])

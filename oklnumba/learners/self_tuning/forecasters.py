@@ -83,16 +83,13 @@ def count_forecasts(space: Space) -> int:
 class Forecaster:
     """Some members, which forecast each round, then learn it, in an ensemble.
 
-    members : who makes each of its forecasts; None: nobody. certified : whose each of its
-    certificates is. Forecasts count from ``offsets``, (K,).
+    Forecasts count from ``offsets``, (K,), of the ensemble.
     """
 
-    members: list[Member | None]
-    certified: list[Member | None]
-
-    def take_room(self, forecasts: np.ndarray, certificates: np.ndarray) -> None:
-        """Take the rows in which to write a block, of all members and of all certified ones."""
-        self._forecasts, self._certificates = forecasts, certificates
+    members: list[Member | None]  # who makes each of its forecasts; None: nobody
+    certified: list[Member | None]  # whose each of its certificates is
+    forecasts: np.ndarray  # (members, BLOCK_ROWS, K): where it writes, its part of the ensemble's
+    certificates: np.ndarray  # (certified, 3, BLOCK_ROWS, K)
 
     def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls that play up to BLOCK_ROWS rounds, for threads; then ``finish``."""
@@ -121,7 +118,7 @@ class LastLabel(Forecaster):
 
     def finish(self, rounds: Rounds) -> None:
         """Write the last labels."""
-        self._forecasts[0, : len(rounds.X)] = rounds.known.last - self._offsets
+        self.forecasts[0, : len(rounds.X)] = rounds.known.last - self._offsets
 
 
 class Player(Protocol):
@@ -176,7 +173,7 @@ class Lasting(State[Losses, None], Forecaster):
             recorded = np.concatenate(self._parts, axis=1)
             recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
         self.recorded = recorded
-        self._forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
+        self.forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost
         if rounds.learns and len(lost):
             losses = np.square(self.recorded[:, self._experts] - rounds.Y[:, None])
@@ -184,7 +181,7 @@ class Lasting(State[Losses, None], Forecaster):
             losses[0] += lost
             losses = np.add.accumulate(losses)
             lost[:] = losses[-1]
-            self._certificates[:, :2, : len(losses)] = losses.swapaxes(0, 1)[:, None]
+            self.certificates[:, :2, : len(losses)] = losses.swapaxes(0, 1)[:, None]
 
 
 # ---- experts of the user: learners that no restart makes anew ----

@@ -27,7 +27,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.guard import Paced, Schedule, finish, run_together
+from oklnumba.core.guard import Paced, Timetable, finish, run_together
 from oklnumba.core.state import State
 from oklnumba.hot.experts import (
     LEARNED,
@@ -72,7 +72,7 @@ class Forest(State[loops.Trees, Any]):
         trees: int, growths: tuple[int, ...],
     ):  # fmt: skip
         parts = {end: end - end // settings.GROWTH_SHARE for end in growths}
-        self.schedule: Schedule[list[loops.Trees]] = Schedule(parts)
+        self.timetable: Timetable[list[loops.Trees]] = Timetable(parts)
         self._count, self._lags, self._seed = trees, lags, seed
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
@@ -111,7 +111,7 @@ class Forest(State[loops.Trees, Any]):
 
     def grow(self, past: Callable[[int], Past], played: int, single: bool) -> None:
         """Replace the trees if they are due; ``past(n)`` returns the first n rounds."""
-        if work := self.schedule.take_due(played, single, partial(self._build, past)):
+        if work := self.timetable.take_due(played, single, partial(self._build, past)):
             self._take_grown(work, past(played))
 
     def grow_now(self, past: Callable[[int], Past], played: int) -> None:
@@ -193,11 +193,6 @@ class Boosted(Forest):
 
     _grow_nodes = staticmethod(loops.grow_best)
 
-    @property
-    def have_rules(self) -> np.ndarray:
-        """Whether they have grown, on labels -1 and +1, for each output, (K,)."""
-        return self._state.unit > 1.0
-
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the sums u of the leaves of n rounds, (n, 1, K)."""
         return super().play(rounds._replace(Y=NO_LABELS))
@@ -263,7 +258,7 @@ class Residuals(State[ResidualState, None]):
             cut = (rounds.Y - plain[:, 0]).clip(-reach, reach)
             residuals = np.where(counts, cut, 0.0) + 0.0  # a block may have -0.0, where a row has 0
         trees = self.forest.play(rounds._replace(Y=residuals))
-        boosted, plays = plain, self.boosted.have_rules
+        boosted, plays = plain, self.boosted._state.unit > 1.0  # where they have found rules
         if plays.any():
             sure = settings.BOOSTING.surest
             boosted = np.tanh(np.arctanh(plain.clip(-sure, sure)) + self.boosted.play(rounds))

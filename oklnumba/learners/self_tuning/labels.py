@@ -194,9 +194,10 @@ class Labels(State[LabelsState, None]):
     ) -> np.ndarray:
         """Append the labels learned to the last ones; return all cut to [LEAST, MOST], (n, K)."""
         cut = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
-        for last, new in ((self._state.recent, Y), (self._state.cut, cut)):
-            self._lately = np.concatenate([last, new[learned]])
-            last[:] = self._lately[-len(last) :]
+        recent = np.concatenate([self._state.recent, Y[learned]])
+        self._lately = np.concatenate([self._state.cut, cut[learned]])
+        self._state.recent[:] = recent[-LONG_WINDOW:]
+        self._state.cut[:] = self._lately[-REMEMBERED:]
         return cut
 
     def judge(self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray) -> np.ndarray:

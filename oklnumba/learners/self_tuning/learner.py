@@ -246,7 +246,8 @@ class SelfTuning(Learner):
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits = labels.measure(Y[learned], before, self._played)
         cut, late = labels.remember(Y, limits, learned), self._take_late(n)
-        known = labels.know(before - late.leads, was_forecast)
+        known_counts = before - late.leads  # of the labels here; negative of late rows
+        known = labels.know(known_counts, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         asks = ~there & (before + self._played > 0)
         if len(late.notes):
@@ -263,11 +264,12 @@ class SelfTuning(Learner):
         if m < n:
             self._write_notes(late, asks)
         if not self._restarts.are_over(self._played):
-            recorded = ensemble.lasting.recorded
-            self._restarts.record(rounds, recorded, residuals, late.leads, self._played)
+            played, recorded = self._played, ensemble.lasting.recorded
+            self._restarts.record(rounds, played + known_counts, recorded, residuals, played)
         self._played += m
-        if self._played == self._restarts.schedule.parts[settings.RESTARTS[0]]:
-            self._restarts.replace_first_labels(*labels.judge_first(self._played))
+        if self._played == self._restarts.timetable.parts[settings.RESTARTS[0]]:
+            first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits
+            first.Y[:], first.cut[:] = labels.judge_first(self._played)
         if not self._restarts.are_over(self._played):
             for forest, past in self._growths():
                 forest.grow(past, self._played, n == 1)

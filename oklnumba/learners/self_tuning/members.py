@@ -45,22 +45,20 @@ class Group(State[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
-    full, no coins are drawn. sizes : where to write, for BLOCK_ROWS rounds; workspaces : Rows of
-    threads, for any group.
+    full, no coins are drawn. workspaces : Rows of threads, for any group.
     """
 
     _layout = loops.GroupState
     _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
 
     def __init__(
-        self, space: Space, scales: Scales, max_size: int, seed: list[int], sizes: np.ndarray,
-        workspaces: Workspaces,
-    ):  # fmt: skip
+        self, space: Space, scales: Scales, max_size: int, seed: list[int], workspaces: Workspaces
+    ):
         self.space, self._kernel = space, scales.kernel(space)
         self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
         self.certified = self.members[1 : 2 * len(space.ridges) : 2]  # AWV of each regression
         self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
-        self._tree, self._offsets, self._sizes = scales.tree(space), scales.offsets, sizes
+        self._tree, self._offsets = scales.tree(space), scales.offsets
         self._coins, self.is_full = Coins(seed), max_size == 0
         static = all(one.half_life is None for one in space.ridges)
         self._saved = 1 if static else len(space.ridges)  # regressions; the others follow
@@ -90,9 +88,9 @@ class Group(State[loops.GroupState, None], Forecaster):
             loops.Sums(state.latest, state.total),
         )  # fmt: skip
 
-    def take_room(self, forecasts: np.ndarray, certificates: np.ndarray) -> None:
-        """Take the rows into which the loops write."""
-        results = loops.Results(forecasts, certificates, self._sizes)
+    def bind_arguments(self, sizes: np.ndarray) -> None:
+        """Bind what the loops take; sizes : (BLOCK_ROWS,), where they write."""
+        results = loops.Results(self.forecasts, self.certificates, sizes)
         self.arguments = loops.Space(*self._parts, results)
         self._bound = bind(self.arguments)
         self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
@@ -163,8 +161,7 @@ class Group(State[loops.GroupState, None], Forecaster):
             enter(loops.sum_results)(n, self._bound)
             self._note_full(n)
         if self.space.lags:
-            forecasts = self.arguments.results.forecasts
-            forecasts[:, :n] += rounds.known.last - self._offsets
+            self.forecasts[:, :n] += rounds.known.last - self._offsets
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""

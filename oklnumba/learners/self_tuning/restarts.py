@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.guard import Paced, Schedule, finish, one_blas_thread
+from oklnumba.core.guard import Paced, Timetable, finish, one_blas_thread
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
@@ -35,8 +35,7 @@ class RestartsState(NamedTuple):
 class Restarts(State[RestartsState, None]):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
-    schedule : the restarts, and how many rounds each ensemble is made of; players : trees and
-    experts, which no restart makes anew.
+    players : trees and experts, which no restart makes anew.
     """
 
     _layout = RestartsState
@@ -49,15 +48,15 @@ class Restarts(State[RestartsState, None]):
         ends = [end for end in settings.RESTARTS if end <= longest]
         share = settings.RESTART_SHARES
         parts = {end: end - end // share[end >= settings.LATE] for end in ends}
-        pieces = zip(settings.RESTARTS, settings.PIECES_PER_ROUND, strict=False)
-        self.schedule: Schedule[Ensemble] = Schedule(parts, pieces)
+        pieces = dict(zip(settings.RESTARTS, settings.PIECES_PER_ROUND, strict=False))
+        self.timetable: Timetable[Ensemble] = Timetable(parts, pieces)
         growths = (*settings.GROWTHS, *settings.BOOSTING.growths)
         self._stops = sorted([*parts.values(), *ends, *growths, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
 
     def are_over(self, played: int) -> bool:
         """Return whether the last restart was before or after that round."""
-        return played >= max(self.schedule.parts)
+        return played >= max(self.timetable.parts)
 
     @property
     def last(self) -> int:
@@ -70,22 +69,16 @@ class Restarts(State[RestartsState, None]):
         return min(self._stops[bisect(self._stops, played)] - played, period_left)
 
     def record(
-        self, rounds: Rounds, recorded: np.ndarray, residuals: np.ndarray, leads: np.ndarray,
-        played: int,
+        self, rounds: Rounds, known_counts: np.ndarray, recorded: np.ndarray,
+        residuals: np.ndarray, played: int,
     ) -> None:  # fmt: skip
         """Append the rounds after so many that were played to the past."""
-        given = rounds.X, rounds.Y, rounds.cut, leads, recorded, residuals
-        X, Y, cut, leads, recorded, residuals = (values[rounds.learned] for values in given)
-        total = played + len(leads)
+        new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
+        total = played + len(known_counts[rounds.learned])
         self._reserve({PAST: total})
-        new = X, Y, cut, np.arange(played, total) - leads, recorded, residuals
         for array, values in zip(self._state[1:], new, strict=True):
-            array[played:total] = values
+            array[played:total] = values[rounds.learned]
         self._counts[PAST] = total
-
-    def replace_first_labels(self, labels: np.ndarray, cut: np.ndarray) -> None:
-        """Take these for the labels from before there were limits, when they are first needed."""
-        self._state.labels[: len(cut)], self._state.cut[: len(cut)] = labels, cut
 
     def past(self, n: int) -> Past:
         """Return the first n rounds (views)."""
@@ -98,12 +91,12 @@ class Restarts(State[RestartsState, None]):
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now."""
         try:
-            if work := self.schedule.take_due(played, single, self._build):
+            if work := self.timetable.take_due(played, single, self._build):
                 ensemble.free_members()  # before the memory of new ones is taken
                 ensemble = self._make_next(ensemble, work, played)
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
-        if played == max(self.schedule.parts):
+        if played == max(self.timetable.parts):
             self._free(PAST)
         return ensemble
 
@@ -129,15 +122,15 @@ class Restarts(State[RestartsState, None]):
 
     def make_ensemble(self, scales: Scales, end: int) -> Paced[Ensemble]:
         """Return the ensemble, without rounds, that is in force after round ``end``."""
-        restarts = sum(restart <= end for restart in self.schedule.parts)
-        horizon = (*self.schedule.parts, np.inf)[restarts]  # of its rounds
+        restarts = sum(restart <= end for restart in self.timetable.parts)
+        horizon = (*self.timetable.parts, np.inf)[restarts]  # of its rounds
         ensemble = Ensemble(scales, self._players)
         yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts])
         return ensemble
 
     def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:
         """Return the ensemble that begins after round ``end``."""
-        built = self.schedule.parts.get(end, end - end // settings.GROWTH_SHARE)
+        built = self.timetable.parts.get(end, end - end // settings.GROWTH_SHARE)
         past, rows = self.past(built), BLOCK_ROWS if at_once else settings.PIECE_ROWS
         scales = yield from Scales.measure(past, end, at_once)
         ensemble = yield from self.make_ensemble(scales, end)
