@@ -20,13 +20,7 @@ from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.space import Space as SpaceArguments
 from oklnumba.learners.base.late import find_asked
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forecasters import (
-    Forecaster,
-    Lasting,
-    LastLabel,
-    Player,
-    recall,
-)
+from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group
@@ -59,9 +53,9 @@ class Ensemble:
             size = int(min(space.max_size, budget, horizon)) if has_atoms else 0
             self.groups.append(Group(space, scales, size, [*seed, space.seed], workspaces))
             yield
-        self.lasting, last = Lasting(self._players, scales.offsets), LastLabel(scales.offsets)
-        everyone: list[Forecaster] = [*self.groups, self.lasting, last]
-        names = [name for one in everyone for name in one.members]
+        self.lasting = Lasting(self._players, scales.offsets)
+        everyone: list[Forecaster] = [*self.groups, self.lasting]
+        names = [*(name for one in everyone for name in one.members), Member("last label")]
         certified = [name for one in everyone for name in one.certified]
         forecasts = np.zeros((len(names), BLOCK_ROWS, outputs))
         certificates = np.zeros((len(certified), 3, BLOCK_ROWS, outputs))
@@ -69,6 +63,7 @@ class Ensemble:
         for one in everyone:
             one.forecasts, F = np.split(F, [len(one.members)])
             one.certificates, C = np.split(C, [len(one.certified)])
+        self._last_labels = F[0]
         self.sizes = np.zeros((len(self.groups), BLOCK_ROWS), dtype=np.int64)
         for group, sizes in zip(self.groups, self.sizes, strict=True):
             group.bind_arguments(sizes)
@@ -78,13 +73,12 @@ class Ensemble:
         rows = np.flatnonzero([name is not None for name in names])
         proven = np.flatnonzero([name is not None for name in certified])
         self.layers = Layers(forecasts, certificates, rows, proven, outputs)
-        lagged = [group for group in self.groups if group.space.lags]  # the last one
+        self._lagged = [group for group in self.groups if group.space.lags]  # the last one
         others = [group for group in self.groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
-        self._lagged: list[Forecaster] = [*lagged, last]
         self._others: list[Forecaster] = [self.lasting, *others]
         stop = sum(len(group.members) for group in self.groups)
-        start = stop - sum(len(group.members) for group in lagged)
+        start = stop - sum(len(group.members) for group in self._lagged)
         self._of_groups, self._of_lagged = forecasts[:stop], forecasts[start:stop]
         self._ahead: dict[int, np.ndarray] = {}  # notes of rounds that are not replayed yet
 
@@ -106,6 +100,7 @@ class Ensemble:
         if not rounds.was_forecast:  # else the views are those of the forecast
             self._views = self.scales.look(rounds.X, rounds.known)
         n = len(rounds.X)
+        self._last_labels[:n] = rounds.known.last - self.scales.offsets
         self._run(self._lagged, rounds)
         if judge:
             forecasts = self._of_lagged[:, :n] + self.scales.offsets

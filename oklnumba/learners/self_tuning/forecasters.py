@@ -1,4 +1,4 @@
-"""Who forecasts in SelfTuning: spaces (members.py), trees and experts, and the last label."""
+"""Who forecasts in SelfTuning: spaces (members.py), trees and experts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -93,10 +93,11 @@ class Forecaster:
 
     def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls that play up to BLOCK_ROWS rounds, for threads; then ``finish``."""
-        return []
+        raise NotImplementedError
 
     def finish(self, rounds: Rounds) -> None:
         """Write what is known when all calls have ended."""
+        raise NotImplementedError
 
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
@@ -108,17 +109,6 @@ def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
         np.copyto(forecasts, made, where=made == made)
     late = np.flatnonzero(asked >= 0)
     forecasts[late] = forecasts[asked[late]]
-
-
-class LastLabel(Forecaster):
-    """The last label."""
-
-    def __init__(self, offsets: np.ndarray):
-        self.members, self.certified, self._offsets = [Member("last label")], [], offsets
-
-    def finish(self, rounds: Rounds) -> None:
-        """Write the last labels."""
-        self.forecasts[0, : len(rounds.X)] = rounds.known.last - self._offsets
 
 
 class Player(Protocol):
