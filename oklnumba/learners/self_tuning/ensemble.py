@@ -73,7 +73,7 @@ class Ensemble:
         rows = np.flatnonzero([name is not None for name in names])
         proven = np.flatnonzero([name is not None for name in certified])
         self.layers = Layers(forecasts, certificates, rows, proven, outputs)
-        self._lagged = [group for group in self.groups if group.space.lags]  # the last one
+        self._lagged = [group for group in self.groups if group.space.lags]  # the last space
         others = [group for group in self.groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
         self._others: list[Forecaster] = [self.lasting, *others]

@@ -55,7 +55,7 @@ class Views(NamedTuple):
     with_lags: np.ndarray  # (n, > d), plain, and the last labels
 
 
-NO_LABELS = np.empty((0, 1))  # of rounds that are only forecast
+NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
 NOT_ASKED = np.empty(0, dtype=np.int64)
 NOT_LATE = Recalled(np.empty((0, 0, 0)), NOT_ASKED)
 

@@ -72,7 +72,7 @@ class Group(State[loops.GroupState, None], Forecaster):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
-        self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
+        self._leaf_is_full = np.zeros(leaves, dtype=bool)
         state = self._state
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
@@ -131,12 +131,12 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     def _look(self, rounds: Rounds, views: Views) -> tuple[np.ndarray, np.ndarray]:
         """Return inputs as the space sees them, and the labels that it learns."""
-        space = self.space
-        if space.lags:
-            Y = rounds.known.change_to(rounds.cut) if rounds.learns else NO_LABELS
-            return views.with_lags, Y
-        X = views.scores if space.normal_scores else views.plain
-        return X if space.metric is None else X * self._tree.scales, rounds.Y - self._offsets
+        space, Y = self.space, rounds.Y
+        if rounds.learns:
+            Y = rounds.known.change_to(rounds.cut) if space.lags else Y - self._offsets
+        X = views.with_lags if space.lags else views.plain
+        X = views.scores if space.normal_scores else X
+        return X if space.metric is None else X * self._tree.scales, Y
 
     def _play_leaf(
         self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
@@ -159,13 +159,13 @@ class Group(State[loops.GroupState, None], Forecaster):
         n = len(rounds.X)
         if rounds.learns:
             enter(loops.sum_results)(n, self._bound)
-            self._note_full(n)
+            self._note_full()
         if self.space.lags:
             self.forecasts[:, :n] += rounds.known.last - self._offsets
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self._note_full(0)
+        self._note_full()
         ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
@@ -173,11 +173,11 @@ class Group(State[loops.GroupState, None], Forecaster):
             self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
-    def _note_full(self, n: int) -> None:
-        """Free what only dictionaries need that are not full, after n rounds or a choice."""
-        if self.is_full or n == 1 and self.arguments.results.sizes[0] == self._noted:
+    def _note_full(self) -> None:
+        """Free what only dictionaries need that are not full."""
+        if self.is_full:
             return
-        self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
+        full = self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
             free_pages(self._state.kors[leaf])
         self._leaf_is_full, self.is_full = full, bool(full.all())
