@@ -45,7 +45,7 @@ def play(X, Y, cuts, lags=0, seed=0, labels=None):
         forest = Boosted(K, 0, (0.0,), seed, how.trees, how.growths)
     counts, nobody = np.arange(len(X)), np.empty((len(X), 0, K))
     past = Past(X, Y, labels if boosted else Y, counts, nobody)
-    for stop in sorted({*cuts, *forest.schedule, len(X)}):
+    for stop in sorted({*cuts, *forest.timetable.parts, len(X)}):
         if start < stop <= len(X):
             parts.append(forest.play(past.rounds(slice(start, stop))))
             forest.grow(lambda n: Past(*[a[:n] for a in past]), stop, stop - start == 1)

@@ -223,10 +223,10 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     learner, left = okl.SelfTuning(BUDGET), []
     for t in range(511):
         learner.learn_one(X[t], y[t])
-        left.append(learner._restarts._building is not None)
+        left.append(learner._restarts.timetable.begun is not None)
     begun = [t + 1 for t in range(511) if left[t] and not left[t - 1]]
     assert begun == [24, 96, 384]
-    ensemble = learner._restarts._building.gi_frame.f_locals["ensemble"]
+    ensemble = learner._restarts.timetable.begun.gi_frame.f_locals["ensemble"]
     assert ensemble.replayed >= 510  # nearly all is done
 
 
@@ -246,7 +246,7 @@ def test_the_end_of_a_fit_is_a_restart(around, monkeypatch, tmp_path):
     wrapped.partial_fit(X[:399], labels[:399])
     first_of = {okl.MultiOutput: "learners_", in_experts: "_experts"}.get(around)
     inner = getattr(wrapped, first_of)[0] if first_of else getattr(wrapped, "_inner", wrapped)
-    inner._restarts.schedule = {32: 24, 400: 375, 512: 384}
+    inner._restarts.timetable.parts = {32: 24, 400: 375, 512: 384}
     okl.run(wrapped, X[399:400], labels[399:400])
     expected = okl.run(wrapped, X[400:], labels[400:]).predictions
     found = okl.run(okl.load(tmp_path / "learner.npz"), X[400:500], labels[400:500]).predictions
@@ -387,7 +387,7 @@ def test_outliers_are_those_of_the_definition(name):
     labels = Labels(1, are_judged=True)
     for start in range(0, 1500, 77):
         rows = slice(start, start + 77)
-        got = labels.measure(y[rows, None], start)
+        got = labels.measure(y[rows, None], np.arange(len(y[rows])), start)
         assert_array_equal(labels.remember(y[rows, None], got)[:, 0], cut[rows])
         learned = labels.judge(got, y[rows, None], told[:, rows, None])
         assert_array_equal(learned[:, 0], expected[rows])

@@ -91,10 +91,10 @@ class LayerWork(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """What stages forecast when late rows were asked."""
+    """What was forecast when late rows were asked."""
 
-    made: Array  # (n, 9, K), NaN where unknown, or empty
-    asked: Integers  # (n,): the round of this block in which it was asked, or -1; or empty
+    made: Array  # (n, stages first, K), NaN where unknown, or empty
+    asked: Integers  # (n,): the row of this block that was its forecast, or -1; or empty
 
 
 class LayerArguments(NamedTuple):
@@ -288,8 +288,8 @@ def final_layer_rounds(n, learns, k, offset, then, layers, work, out):
 def layer_rounds(n, Y, k, offset, then, layers, work, out):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
-    Y : (n, K), less their offsets, as in leaf_rounds; then : Recalled; layers : LayerArguments,
-    work : LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``.
+    Y : (n, K), less ``offset``, as in leaf_rounds; then : Recalled; layers : LayerArguments, work :
+    LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``.
     Returns the round that failed and a status.
     """
     learns, layers, work = Y.shape[0] > 0, unbind(layers), unbind(work)

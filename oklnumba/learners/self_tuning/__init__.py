@@ -29,7 +29,7 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
 6. Residuals: ten trees on x learn y less this forecast; ML-Poly of it, of it with what they
    forecast, and of what boosted trees make of it where y is -1 or +1 is the forecast of the round
    (forest.py)
-7. What comes later
+7. What comes later. In single rounds the work is done in pieces before (Timetable, core/guard.py)
     Restarts.record the round joins the past, until the last restart (restarts.py)
     Forest.grow     after 48, 96, 192, ... rounds: new trees, grown on the first 15/16 of the past
     Restarts        after 32, 128, 512, 2048, ... rounds a new ensemble is made of the first 3/4 of

@@ -7,7 +7,7 @@ label instead, which is added to their forecasts.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 
 import numpy as np
 
@@ -16,20 +16,12 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.primitives.jit import bind
-from oklnumba.hot.tuned.layers import LayerResults
-from oklnumba.hot.tuned.space import Results
+from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.space import Space as SpaceArguments
 from oklnumba.learners.base.late import find_asked
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forecasters import (
-    Forecaster,
-    Lasting,
-    LastLabel,
-    Player,
-    count_forecasts,
-    recall,
-)
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NO_VIEWS, Past, Rounds, Views
+from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group
 from oklnumba.learners.self_tuning.regressions import Workspaces, make_rows
@@ -53,48 +45,47 @@ class Ensemble:
         """Make the members; ``horizon`` : the round of the next restart, for room."""
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-        lasting = [member for one in self._players for member in one.members]
-        experts = sum(one.expert is not None for one in lasting)
-        # Rows of each group in turn, the one with lags at last; of lasting members; the last label.
-        counts = [*map(count_forecasts, spaces), len(lasting), 1]
-        certified = [*(len(space.ridges) for space in spaces), experts]
-        self._forecasts = np.zeros((sum(counts), BLOCK_ROWS, outputs))
-        certificates = np.zeros((sum(certified), 3, BLOCK_ROWS, outputs))
-        self.sizes = np.zeros((len(spaces), BLOCK_ROWS), dtype=np.int64)
-        F = np.split(self._forecasts, [*accumulate(counts)][:-1])
-        C = np.split(certificates, [*accumulate(certified)][:-1])
         arguments: list[SpaceArguments] = []
-        self.groups = []
         workspaces = Workspaces(lambda: bind(make_rows(BLOCK_ROWS, arguments)))  # of threads
-        for i, space in enumerate(spaces):
+        self.groups = []
+        for space in spaces:
             has_atoms = scales.width(space) > budget or space.kernel != "linear"
             size = int(min(space.max_size, budget, horizon)) if has_atoms else 0
-            results = Results(F[i], C[i], self.sizes[i])
-            group = Group(space, scales, size, [*seed, space.seed], results, workspaces)
-            self.groups.append(group)
-            arguments.append(group.arguments)
+            self.groups.append(Group(space, scales, size, [*seed, space.seed], workspaces))
             yield
-        self.lasting = Lasting(self._players, scales.offsets, F[-2], C[-1])
-        last = LastLabel(scales.offsets, F[-1])
-        everyone: list[Forecaster] = [*self.groups, self.lasting, last]
-        names = [name for one in everyone for name in one.members]
+        self.lasting = Lasting(self._players, scales.offsets)
+        everyone: list[Forecaster] = [*self.groups, self.lasting]
+        names = [*(name for one in everyone for name in one.members), Member("last label")]
+        certified = [name for one in everyone for name in one.certified]
+        forecasts = np.zeros((len(names), BLOCK_ROWS, outputs))
+        certificates = np.zeros((len(certified), 3, BLOCK_ROWS, outputs))
+        F, C = forecasts, certificates
+        for one in everyone:
+            one.forecasts, F = np.split(F, [len(one.members)])
+            one.certificates, C = np.split(C, [len(one.certified)])
+        self._last_labels = F[0]
+        self.sizes = np.zeros((len(self.groups), BLOCK_ROWS), dtype=np.int64)
+        for group, sizes in zip(self.groups, self.sizes, strict=True):
+            group.bind_arguments(sizes)
+            arguments.append(group.arguments)
         self.members = [name for name in names if name is not None]
-        rows = np.array([i for i, name in enumerate(names) if name is not None])
-        have_proof = [one.half_life is None and not s.lags for s in spaces for one in s.ridges]
-        proven = np.flatnonzero([*have_proof, *[True] * experts])
-        self.layers = Layers(self._forecasts, certificates, rows, proven, outputs)
-        lagged = [group for group in self.groups if group.space.lags]
-        self._lagged: list[Forecaster] = [*lagged, last]
-        self._lag_rows = slice(sum(counts[: len(spaces) - len(lagged)]), sum(counts[:-2]))
+        self._certified = [name for name in certified if name is not None]
+        rows = np.flatnonzero([name is not None for name in names])
+        proven = np.flatnonzero([name is not None for name in certified])
+        self.layers = Layers(forecasts, certificates, rows, proven, outputs)
+        self._lagged = [group for group in self.groups if group.space.lags]  # the last space
         others = [group for group in self.groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
         self._others: list[Forecaster] = [self.lasting, *others]
-        self._of_groups = sum(counts[: len(spaces)])
+        stop = sum(len(group.members) for group in self.groups)
+        start = stop - sum(len(group.members) for group in self._lagged)
+        self._of_groups, self._of_lagged = forecasts[:stop], forecasts[start:stop]
         self._ahead: dict[int, np.ndarray] = {}  # notes of rounds that are not replayed yet
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
-        self.groups, self._lagged, self._others, self._views = [], [], [], NO_VIEWS
+        self.groups, self._lagged, self._others = [], [], []
+        del self._views
 
     # ---- rounds ----
 
@@ -108,28 +99,27 @@ class Ensemble:
         """
         if not rounds.was_forecast:  # else the views are those of the forecast
             self._views = self.scales.look(rounds.X, rounds.known)
-        rounds = rounds._replace(views=self._views)
+        n = len(rounds.X)
+        self._last_labels[:n] = rounds.known.last - self.scales.offsets
         self._run(self._lagged, rounds)
         if judge:
-            forecasts = self._forecasts[self._lag_rows, : len(rounds.X)] + self.scales.offsets
+            forecasts = self._of_lagged[:, :n] + self.scales.offsets
             rounds = rounds._replace(Y=judge(rounds.Y, forecasts))
-        if rounds.learns:
-            rounds = rounds._replace(targets=rounds.Y - self.scales.offsets)
         self._run(self._others, rounds)
-        first = STAGES + len(self.lasting.members)
-        of_groups = self._forecasts[: self._of_groups, : len(rounds.X)].swapaxes(0, 1)
-        recall(of_groups, rounds, slice(first, first + self._of_groups))
+        of_groups, first = self._of_groups[:, :n].swapaxes(0, 1), STAGES + len(self.lasting.members)
+        recall(of_groups, rounds, slice(first, first + of_groups.shape[1]))
         self.layers.play(rounds, self.scales.offsets, out)
         return rounds
 
     def _run(self, forecasters: Sequence[Forecaster], rounds: Rounds) -> None:
-        run_together([*chain(*[one.calls(rounds) for one in forecasters])], len(rounds.X))
+        calls = [one.calls(rounds, self._views) for one in forecasters]
+        run_together([*chain(*calls)], len(rounds.X))
         for one in forecasters:
             one.finish(rounds)
 
     def notes(self, n: int) -> np.ndarray:
         """Return what layers and members have just forecast for n rows, (n, any number, K)."""
-        groups = self._forecasts[: self._of_groups, :n].swapaxes(0, 1)
+        groups = self._of_groups[:, :n].swapaxes(0, 1)
         return np.concatenate([self.layers.stages[:n], self.lasting.recorded, groups], axis=1)
 
     def end_period(self) -> np.ndarray:
@@ -147,8 +137,8 @@ class Ensemble:
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         views = self.scales.look(rounds.X, rounds.known)
-        rounds = rounds._replace(Y=NO_LABELS, joins=True, views=views)
-        calls = [group.calls(rounds) for group in self.groups if not group.is_full]
+        rounds = rounds._replace(Y=NO_LABELS, joins=True)
+        calls = [group.calls(rounds, views) for group in self.groups if not group.is_full]
         run_together([*chain(*calls)], len(rounds.X))
         for group in self.groups:
             group.end_choice()
@@ -161,49 +151,40 @@ class Ensemble:
         Members and layers learn them anew; trees and experts do not play: what they forecast at the
         time was recorded. turns : of the rounds not replayed yet, as of ``Past.turns``.
         """
-        first, own = self.replayed, np.arange(self.replayed, stop)
-        some = np.flatnonzero(
-            (turns < np.arange(first, len(past.X))) & (turns >= first) & (turns < stop)
-        )
-        # The rows in turn: late ones are asked at theirs, before its round is learned.
-        times = np.concatenate([turns[some], own])
-        order = times.argsort(kind="stable")
-        numbers = np.concatenate([first + some, own])[order]
-        learns, times, done = order >= len(some), times[order], 0
-        is_late, few = len(some) > 0 or len(self._ahead) > 0, len(self.members)
+        times, numbers = past.order(self.replayed, stop, turns)
+        is_late = len(times) > stop - self.replayed or len(self._ahead) > 0
+        few, done = len(self.members), 0
         while self.replayed < stop:
             start = self.replayed
             if start > 0 and start % settings.PERIOD == 0:
                 self.end_period()
             # Few at first between single rounds: a leaf's factors get memory in its first one.
             size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
-            end = start // settings.PERIOD * settings.PERIOD + settings.PERIOD
-            last, trusts = min(start + size, end, stop), start > few  # see _note_asked
-            if not trusts:
-                last = min(last, few + 1)
-            after = int(times.searchsorted(last))
+            trusts = start > few  # see _note_asked
+            end = min(start - start % settings.PERIOD + settings.PERIOD, stop)
+            self.replayed = min(start + size, end if trusts else min(end, few + 1))
+            after = int(times.searchsorted(self.replayed))
             for i in range(done, after, BLOCK_ROWS):
                 block = slice(i, min(i + BLOCK_ROWS, after))
                 rounds = past.rounds(numbers[block])._replace(joins=joins, trusts_stages=trusts)
                 if is_late:
-                    rounds = self._recall(rounds, numbers[block], learns[block])
-                out = np.empty((5, len(rounds.X), len(self.scales.offsets)))
-                self.play(rounds, LayerResults(*out))
+                    rounds = self._recall(rounds, numbers[block], times[block])
+                self.play(rounds, LayerResults(*np.empty((5, *rounds.Y.shape))))
                 if is_late:
                     self._note_asked(rounds, numbers[block])
-            self.replayed, done = last, after
+            done = after
             yield
 
-    def _recall(self, rounds: Rounds, numbers: np.ndarray, learns: np.ndarray) -> Rounds:
+    def _recall(self, rounds: Rounds, numbers: np.ndarray, times: np.ndarray) -> Rounds:
         """Return rounds to replay, of these numbers in the past, with what was asked before."""
-        rounds.Y[~learns] = rounds.cut[~learns] = np.nan
-        asked, learned = find_asked(numbers, ~learns), np.flatnonzero(learns)
+        asks, made = times < numbers, rounds.then.made
+        rounds.Y[asks] = rounds.cut[asks] = np.nan
+        learned = np.flatnonzero(~asks)
         if before := [i for i in learned.tolist() if numbers[i] in self._ahead]:
             notes = [self._ahead.pop(numbers[i]) for i in before]
             made = np.full((len(numbers), *notes[0].shape), np.nan)
             made[before] = notes
-            rounds = rounds._replace(made=made)
-        return rounds._replace(learned=learned, asked=asked)
+        return rounds._replace(learned=learned, then=Recalled(made, find_asked(numbers, asks)))
 
     def _note_asked(self, rounds: Rounds, numbers: np.ndarray) -> None:
         """Keep what is noted of rows that were asked, until they are replayed.
@@ -212,7 +193,7 @@ class Ensemble:
         what layers forecast then is kept out, or those that forget nothing would not recover.
         """
         asks = np.flatnonzero(np.isnan(rounds.Y[:, 0]))
-        if len(later := np.setdiff1d(asks, rounds.asked)):
+        if len(later := np.setdiff1d(asks, rounds.then.asked)):
             notes = self.notes(len(numbers))[later]
             notes[:, :STAGES] += 0.0 if rounds.trusts_stages else np.nan
             self._ahead |= zip(numbers[later].tolist(), notes, strict=True)
@@ -230,9 +211,7 @@ class Ensemble:
 
     def best_members(self) -> list[str]:
         """Return who has the least comparator in each output's certificate."""
-        awv = [one for one in self.members if one.forecaster == "awv" and not one.lags]
-        certified = [*awv, *(one for one in self.members if one.expert is not None)]
-        return [str(certified[i]) for i in self.layers._state.layers.best]
+        return [str(self._certified[i]) for i in self.layers._state.layers.best]
 
     def find_parts(self) -> list[Part]:
         """Return the parts of all matrices."""

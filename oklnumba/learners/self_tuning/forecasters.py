@@ -1,4 +1,4 @@
-"""Who forecasts in SelfTuning: spaces (members.py), trees and experts, and the last label."""
+"""Who forecasts in SelfTuning: spaces (members.py), trees and experts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_learner
 from oklnumba.learners.outside import Outside, adapt
-from oklnumba.learners.self_tuning.labels import Rounds
+from oklnumba.learners.self_tuning.labels import Rounds, Views
 from oklnumba.learners.self_tuning.settings import STAGES, Space
 
 
@@ -83,38 +83,32 @@ def count_forecasts(space: Space) -> int:
 class Forecaster:
     """Some members, which forecast each round, then learn it, in an ensemble.
 
-    members : who makes each of its forecasts; None: nobody. Forecasts count from ``offsets``, (K,).
+    Forecasts count from ``offsets``, (K,), of the ensemble.
     """
 
-    members: list[Member | None]
+    members: list[Member | None]  # who makes each of its forecasts; None: nobody
+    certified: list[Member | None]  # whose each of its certificates is
+    forecasts: np.ndarray  # (members, BLOCK_ROWS, K): where it writes, its part of the ensemble's
+    certificates: np.ndarray  # (certified, 3, BLOCK_ROWS, K)
 
-    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls that play up to BLOCK_ROWS rounds, for threads; then ``finish``."""
-        return []
+        raise NotImplementedError
 
     def finish(self, rounds: Rounds) -> None:
         """Write what is known when all calls have ended."""
+        raise NotImplementedError
 
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
     """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
-    if not len(rounds.asked):
+    made, asked = rounds.then
+    if not len(asked):
         return
-    if len(made := rounds.made[:, columns]):
+    if len(made := made[:, columns]):
         np.copyto(forecasts, made, where=made == made)
-    late = np.flatnonzero(rounds.asked >= 0)
-    forecasts[late] = forecasts[rounds.asked[late]]
-
-
-class LastLabel(Forecaster):
-    """The last label; forecasts : (1, BLOCK_ROWS, K), where to write it."""
-
-    def __init__(self, offsets: np.ndarray, forecasts: np.ndarray):
-        self.members, self._offsets, self._forecasts = [Member("last label")], offsets, forecasts
-
-    def finish(self, rounds: Rounds) -> None:
-        """Write the last labels."""
-        self._forecasts[0, : len(rounds.X)] = rounds.known.last - self._offsets
+    late = np.flatnonzero(asked >= 0)
+    forecasts[late] = forecasts[asked[late]]
 
 
 class Player(Protocol):
@@ -136,24 +130,20 @@ class Losses(NamedTuple):
 class Lasting(State[Losses, None], Forecaster):
     """Trees and experts, which no restart makes anew; in a replay, what they forecast at the time.
 
-    recorded : (n, E, K), what they have just forecast. forecasts, certificates : where to write,
-    for BLOCK_ROWS rounds.
+    recorded : (n, E, K), what they have just forecast.
     """
 
     _layout = Losses
 
-    def __init__(
-        self, players: Sequence[Player], offsets: np.ndarray, forecasts: np.ndarray,
-        certificates: np.ndarray,
-    ):  # fmt: skip
-        self._players, self._offsets, self._forecasts = players, offsets, forecasts
-        self._certificates, self._parts = certificates, [np.empty(0)] * len(players)
+    def __init__(self, players: Sequence[Player], offsets: np.ndarray):
+        self._players, self._offsets = players, offsets
+        self._parts = [np.empty(0)] * len(players)
         members = [member for one in players for member in one.members]
         self._experts = np.flatnonzero([one.expert is not None for one in members])
-        self.members = [*members]
-        self._make_state(experts=len(certificates), outputs=len(offsets))
+        self.members, self.certified = [*members], [members[i] for i in self._experts]
+        self._make_state(experts=len(self._experts), outputs=len(offsets))
 
-    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls of trees; experts play in this thread."""
         calls: list[Callable[[], None]] = []
         for i, one in enumerate(self._players if rounds.recorded is None else ()):
@@ -173,7 +163,7 @@ class Lasting(State[Losses, None], Forecaster):
             recorded = np.concatenate(self._parts, axis=1)
             recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
         self.recorded = recorded
-        self._forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
+        self.forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost
         if rounds.learns and len(lost):
             losses = np.square(self.recorded[:, self._experts] - rounds.Y[:, None])
@@ -181,7 +171,7 @@ class Lasting(State[Losses, None], Forecaster):
             losses[0] += lost
             losses = np.add.accumulate(losses)
             lost[:] = losses[-1]
-            self._certificates[:, :2, : len(losses)] = losses.swapaxes(0, 1)[:, None]
+            self.certificates[:, :2, : len(losses)] = losses.swapaxes(0, 1)[:, None]
 
 
 # ---- experts of the user: learners that no restart makes anew ----

@@ -20,7 +20,6 @@ logit, begins at atanh(c) of the past rows (of the first 32, and of outliers, c 
         in each leaf: u += rate / 2 sum([y = 1] - P) / (sum(P (1 - P)) + curvature)
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import log2
@@ -28,7 +27,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.guard import Paced, finish, run_together
+from oklnumba.core.guard import Paced, Timetable, finish, run_together
 from oklnumba.core.state import State
 from oklnumba.hot.experts import (
     LEARNED,
@@ -72,7 +71,8 @@ class Forest(State[loops.Trees, Any]):
         self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int,
         trees: int, growths: tuple[int, ...],
     ):  # fmt: skip
-        self.schedule = {end: end - end // settings.GROWTH_SHARE for end in growths}
+        parts = {end: end - end // settings.GROWTH_SHARE for end in growths}
+        self.timetable: Timetable[list[loops.Trees]] = Timetable(parts)
         self._count, self._lags, self._seed = trees, lags, seed
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
@@ -81,8 +81,6 @@ class Forest(State[loops.Trees, Any]):
         self._walks = loops.Walks(below, node, means)
         self._make_state(counts=1, trees=self._count, outputs=outputs, numbers=NUMBERS)
         self._take([])
-        self._growing: Paced[None] | None = None  # on the next trees, where begun
-        self._grown: list[loops.Trees] = []  # the next trees, where the work is done
 
     # ---- rounds ----
 
@@ -93,7 +91,7 @@ class Forest(State[loops.Trees, Any]):
         """
         X, Y = self._find_pairs(rounds)
         F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, rounds.learns, rounds.asked, self._work, F)
+        enter(loops.forest_rounds)(X, Y, rounds.learns, rounds.then.asked, self._work, F)
         return F + rounds.known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -112,34 +110,27 @@ class Forest(State[loops.Trees, Any]):
     # ---- growth ----
 
     def grow(self, past: Callable[[int], Past], played: int, single: bool) -> None:
-        """Replace the trees if they are due; else, in single rounds, do some of the work.
-
-        ``past(n)`` returns the first n rounds. No result depends on how much was done before.
-        """
-        end = next((end for end in self.schedule if end >= played), sys.maxsize)
-        built = self.schedule.get(end, sys.maxsize)
-        if played == end:
-            self._take_grown(self._growing or self._build(past(built), end, 1), past(end), built)
-            self._growing, self._grown = None, []
-        elif single and played >= built:
-            self._growing = self._growing or self._build(past(built), end, end - built)
-            next(self._growing, None)
+        """Replace the trees if they are due; ``past(n)`` returns the first n rounds."""
+        if work := self.timetable.take_due(played, single, partial(self._build, past)):
+            self._take_grown(work, past(played))
 
     def grow_now(self, past: Callable[[int], Past], played: int) -> None:
         """Replace the trees out of schedule."""
-        built, later = played - played // settings.GROWTH_SHARE, self._grown
-        self._take_grown(self._build(past(built), played, 1), past(played), built)
-        self._grown = later
+        self._take_grown(self._build(past, played, True), past(played))
 
-    def _take_grown(self, work: Paced[None], past: Past, built: int) -> None:
+    def _take_grown(self, work: Paced[list[loops.Trees]], past: Past) -> None:
         """Exchange the trees for those that the work grows, and let them learn the later rows."""
-        finish(work)
-        self._take(self._grown)
-        for start in range(built, len(past.X), settings.BLOCK_ROWS):
+        self._take(finish(work))
+        n = len(past.X)
+        for start in range(n - n // settings.GROWTH_SHARE, n, settings.BLOCK_ROWS):
             self.play(past.rounds(slice(start, start + settings.BLOCK_ROWS)))
 
-    def _build(self, past: Past, end: int, pieces: int) -> Paced[None]:
-        """Grow the trees of round ``end`` in about so many pieces."""
+    def _build(
+        self, past_of: Callable[[int], Past], end: int, at_once: bool
+    ) -> Paced[list[loops.Trees]]:
+        """Return the trees of round ``end``, grown at once or in about a piece a later round."""
+        later = end // settings.GROWTH_SHARE
+        past, pieces = past_of(end - later), 1 if at_once else later
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
@@ -148,14 +139,14 @@ class Forest(State[loops.Trees, Any]):
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
         seeds = [int(rng.integers(1, PRIME)) for rng in rngs]
         piece = left = int(settings.DEPTH * log2(n) * self._count * X.size / pieces)
-        for growth in self._begin_trees(X, Y, past.cut, seeds, pieces == 1):
+        for growth in self._begin_trees(X, Y, past.cut, seeds, at_once):
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
                     yield
                     left = piece
                 left = enter(self._grow_nodes)(growth, left)
             grown.append(growth.tree)
-        self._grown = grown
+        return grown
 
     def _begin_trees(
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
@@ -267,7 +258,7 @@ class Residuals(State[ResidualState, None]):
             cut = (rounds.Y - plain[:, 0]).clip(-reach, reach)
             residuals = np.where(counts, cut, 0.0) + 0.0  # a block may have -0.0, where a row has 0
         trees = self.forest.play(rounds._replace(Y=residuals))
-        boosted, plays = plain, self.boosted._state.unit > 1.0
+        boosted, plays = plain, self.boosted._state.unit > 1.0  # where they have found rules
         if plays.any():
             sure = settings.BOOSTING.surest
             boosted = np.tanh(np.arctanh(plain.clip(-sure, sure)) + self.boosted.play(rounds))

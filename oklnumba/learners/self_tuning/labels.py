@@ -10,6 +10,7 @@ from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
+from oklnumba.hot.tuned.layers import Recalled
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
@@ -28,10 +29,6 @@ class Known(NamedTuple):
     last: np.ndarray  # (n, K)
     differences: np.ndarray  # (n, K, LAGS - 1): how those before differ from it
     there: np.ndarray  # (n, K): whether there was any
-
-    def rows(self, start: int, stop: int | None = None) -> "Known":
-        """Return those of rounds start to stop (views)."""
-        return Known(*[array[start:stop] for array in self])
 
     def change_to(self, Y: np.ndarray) -> np.ndarray:
         """Return labels, (n, K), less the last ones; 0 where there was none: no jump is learned."""
@@ -59,8 +56,8 @@ class Views(NamedTuple):
 
 
 NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
-NOTHING_MADE, NOT_ASKED = np.empty((0, 0, 0)), np.empty(0, dtype=np.int64)
-NO_VIEWS = Views(*[NO_LABELS] * 3)
+NOT_ASKED = np.empty(0, dtype=np.int64)
+NOT_LATE = Recalled(np.empty((0, 0, 0)), NOT_ASKED)
 
 
 class Rounds(NamedTuple):
@@ -71,16 +68,11 @@ class Rounds(NamedTuple):
     cut: np.ndarray  # (n, K), labels as they came, cut to [LEAST, MOST], for members with lags
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast at the time
-    # (n, any number, K), of late rows: what stages and members forecast then, NaN where unknown
-    made: np.ndarray = NOTHING_MADE
-    # (n,), if some rows are late: which of these rounds forecast each, or -1
-    asked: np.ndarray = NOT_ASKED
+    then: Recalled = NOT_LATE  # what stages and members forecast when late rows were asked
     trusts_stages: bool = True  # else layers do not learn what they forecast in these rounds
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
     learned: slice | np.ndarray = slice(None)  # which have a label; Y and cut of the others are NaN
-    views: Views = NO_VIEWS
-    targets: np.ndarray = NO_LABELS  # (n, K), Y less the offsets of the ensemble that plays
 
     @property
     def learns(self) -> bool:
@@ -108,6 +100,18 @@ class Past(NamedTuple):
         step = 1 << np.log2(np.maximum((rounds - known) // 4, 1)).astype(np.int64)
         turns = np.maximum(known // step * step, np.maximum(earliest, rounds - longest))
         return np.minimum(turns, rounds).astype(np.int64)
+
+    def order(self, first: int, stop: int, turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what a replay of rounds ``first`` to ``stop`` plays: times, and rows in order.
+
+        Each row is learned at the time of its round. Before the one of its turn, if that is
+        earlier, it is asked; rows after ``stop`` too. turns : from ``first`` on.
+        """
+        own, rows = np.arange(first, stop), np.arange(first, len(self.X))
+        asked = (turns < rows) & (turns >= first) & (turns < stop)
+        times = np.concatenate([turns[asked], own])
+        order = times.argsort(kind="stable")
+        return times[order], np.concatenate([rows[asked], own])[order]
 
     def rounds(self, rows: slice | np.ndarray) -> Rounds:
         """Return some of them."""
@@ -164,35 +168,36 @@ class Labels(State[LabelsState, None]):
 
     # ---- what is usual ----
 
-    def measure(self, Y: np.ndarray, played: int) -> np.ndarray:
-        """Return the limits of rounds after so many, (6, n, K), or (6, 1, K), the same for all.
+    def measure(self, Y: np.ndarray, before: np.ndarray, played: int) -> np.ndarray:
+        """Return the limits in n rows, (6, n, K), or (6, 1, K), the same for all.
 
-        Those of a round are measured on labels before it.
+        They are measured on labels before each row. Y : (m, K), those to learn after so many
+        rounds; before : (n,), how many of them come before each row.
         """
-        n, every = len(Y), settings.MEASURE_LABELS_EVERY
+        m, every = len(Y), settings.MEASURE_LABELS_EVERY
         first = max(SHORT_WINDOW - played, -played % every)  # round of this block that measures
-        if not self._are_judged or first >= n:
+        if not self._are_judged or first >= m:
             return self._state.limits[:, None]
         labels = np.concatenate([self._state.recent, Y])
         # Of the LONG_WINDOW labels before round first, first + every, ... of this block.
-        windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:n:every]
+        windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:m:every]
         size = max(1, WINDOWS // Y.shape[1])
         some = [windows[i : i + size] for i in range(0, len(windows), size)]
-        measured = run_together([partial(measure_limits, one) for one in some], n)
+        measured = run_together([partial(measure_limits, one) for one in some], m)
         # One after another.
         in_force = np.concatenate([self._state.limits[:, None], *measured], axis=1)
         self._state.limits[:] = in_force[:, -1]
-        starts = range(first, n, every)
-        return in_force[:, np.searchsorted(starts, np.arange(n), side="right")]
+        return in_force[:, np.searchsorted(range(first, m, every), before, side="right")]
 
     def remember(
         self, Y: np.ndarray, limits: np.ndarray, learned: slice | np.ndarray = slice(None)
     ) -> np.ndarray:
         """Append the labels learned to the last ones; return all cut to [LEAST, MOST], (n, K)."""
         cut = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
-        for last, new in ((self._state.recent, Y), (self._state.cut, cut)):
-            self._lately = np.concatenate([last, new[learned]])
-            last[:] = self._lately[-len(last) :]
+        recent = np.concatenate([self._state.recent, Y[learned]])
+        self._lately = np.concatenate([self._state.cut, cut[learned]])
+        self._state.recent[:] = recent[-LONG_WINDOW:]
+        self._state.cut[:] = self._lately[-REMEMBERED:]
         return cut
 
     def judge(self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray) -> np.ndarray:

@@ -84,8 +84,8 @@ class Layers(State[LayersState, None]):
 
     def play(self, rounds: Rounds, offsets: np.ndarray, out: loops.LayerResults) -> None:
         """Play rounds that all members have played; without labels only predictions are written."""
-        late = len(rounds.asked) and rounds.learns
-        if late and ((rounds.made == rounds.made).any() or (rounds.asked >= 0).any()):
+        made, asked = rounds.then
+        if rounds.learns and ((made == made).any() or (asked >= 0).any()):
             self._state.layers.ended_excess[:] = np.inf  # no bound holds for recalled forecasts
         run_together([
             partial(self._play_output, rounds, k, offset, out)
@@ -94,9 +94,10 @@ class Layers(State[LayersState, None]):
 
     def _play_output(self, rounds: Rounds, k: int, offset: float, out: loops.LayerResults) -> None:
         work, play = self._workspaces.take(), enter(loops.layer_rounds)
-        made, asked = rounds.made[:, :STAGES], rounds.asked if rounds.trusts_stages else NOT_ASKED
-        then = loops.Recalled(np.ascontiguousarray(made), asked)
-        n, Y = len(rounds.X), rounds.targets
+        made, asked = rounds.then
+        asked = asked if rounds.trusts_stages else NOT_ASKED
+        then = loops.Recalled(np.ascontiguousarray(made[:, :STAGES]), asked)
+        n, Y = len(rounds.X), rounds.Y - offset
         played, status = play(n, Y, k, offset, then, self._bound, work, out)
         if status != DONE:
             raise Trouble(status, played)

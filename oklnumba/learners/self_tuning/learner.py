@@ -12,7 +12,7 @@ from oklnumba.core.inputs import find_labels
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
-from oklnumba.hot.tuned.layers import LayerResults
+from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import Late, find_asked
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
@@ -216,22 +216,20 @@ class SelfTuning(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
-        Y, start, before = y.reshape(len(X), self._outputs), 0, 0
-        was_forecast = self._take_forecast(X)
-        there = find_labels(Y)
-        labels = np.cumsum(there)  # up to each row
+        Y, start, before = y.reshape(len(X), self._outputs), 0, self._played
+        was_forecast, there = self._take_forecast(X), find_labels(Y)
+        learned = np.flatnonzero(there)
         while start < len(X):
-            end = before + self._restarts.rounds_to_stop(self._played)
-            stop = min(len(X), start + int(labels[start:].searchsorted(end)) + 1)
+            end = self._played + self._restarts.rounds_to_stop(self._played) - before
+            stop = int(learned[end - 1]) + 1 if end <= len(learned) else len(X)
             rows = slice(start, stop)
             block = X[rows], Y[rows], there[rows], trace.rows(start, stop)
             try:
                 self._play_block(*block, was_forecast)
             except Trouble as trouble:
                 status, row = trouble.args
-                played = int(labels[start + row]) - before - 1 if row >= 0 else row
-                self._raise_status(status, played)
-            start, before = stop, int(labels[stop - 1])
+                self._raise_status(status, int(there[start : start + row + 1].sum()) - 1)
+            start = stop
 
     def _play_block(
         self, X: np.ndarray, Y: np.ndarray, there: np.ndarray, trace: Trace, was_forecast: bool
@@ -241,16 +239,15 @@ class SelfTuning(Learner):
         there : (n,), whether each has a label; the others, NaN, are only forecast.
         """
         count, ensemble, labels = np.cumsum(there), self._ensemble, self._labels
-        n, m = len(X), int(count[-1])
+        n, m, before = len(X), int(count[-1]), count - there
         if m == 0:
             trace.predictions[:], trace.sizes[:] = self._forecast(X), self.size
             return
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
-        limits, before = labels.measure(Y[learned], self._played), count - there
-        if m < n and limits.shape[1] > 1:
-            limits = limits[:, np.minimum(before, m - 1)]
+        limits = labels.measure(Y[learned], before, self._played)
         cut, late = labels.remember(Y, limits, learned), self._take_late(n)
-        known = labels.know(before - late.leads, was_forecast)
+        known_counts = before - late.leads  # of the labels here; negative of late rows
+        known = labels.know(known_counts, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         asks = ~there & (before + self._played > 0)
         if len(late.notes):
@@ -267,11 +264,12 @@ class SelfTuning(Learner):
         if m < n:
             self._write_notes(late, asks)
         if not self._restarts.are_over(self._played):
-            recorded = ensemble.lasting.recorded
-            self._restarts.record(rounds, recorded, residuals, late.leads, self._played)
+            played, recorded = self._played, ensemble.lasting.recorded
+            self._restarts.record(rounds, played + known_counts, recorded, residuals, played)
         self._played += m
-        if self._played == self._restarts.schedule[settings.RESTARTS[0]]:
-            self._restarts.replace_first_labels(*labels.judge_first(self._played))
+        if self._played == self._restarts.timetable.parts[settings.RESTARTS[0]]:
+            first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits
+            first.Y[:], first.cut[:] = labels.judge_first(self._played)
         if not self._restarts.are_over(self._played):
             for forest, past in self._growths():
                 forest.grow(past, self._played, n == 1)
@@ -342,7 +340,7 @@ class SelfTuning(Learner):
         kept = np.where(last == self._restarts.last, made, np.nan)
         for some in (lasting, slice(-AMENDED, None)):
             kept[:, some] = made[:, some]
-        return rounds._replace(made=kept, asked=find_asked(late.rows, asks))
+        return rounds._replace(then=Recalled(kept, find_asked(late.rows, asks)))
 
     def _growths(self) -> list[tuple[Forest, Callable[[int], Past]]]:
         """Return all trees, and the past that they grow on."""

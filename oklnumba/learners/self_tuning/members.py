@@ -25,7 +25,7 @@ from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, name_forecasters
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds, Views
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -45,19 +45,18 @@ class Group(State[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
-    full, no coins are drawn. results : where to write, for BLOCK_ROWS rounds; workspaces : Rows of
-    threads, for any group.
+    full, no coins are drawn. workspaces : Rows of threads, for any group.
     """
 
     _layout = loops.GroupState
     _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
 
     def __init__(
-        self, space: Space, scales: Scales, max_size: int, seed: list[int],
-        results: loops.Results, workspaces: Workspaces,
-    ):  # fmt: skip
+        self, space: Space, scales: Scales, max_size: int, seed: list[int], workspaces: Workspaces
+    ):
         self.space, self._kernel = space, scales.kernel(space)
         self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
+        self.certified = self.members[1 : 2 * len(space.ridges) : 2]  # AWV of each regression
         self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
         self._tree, self._offsets = scales.tree(space), scales.offsets
         self._coins, self.is_full = Coins(seed), max_size == 0
@@ -73,21 +72,26 @@ class Group(State[loops.GroupState, None], Forecaster):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
-        self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), 0  # the size when noted
+        self._leaf_is_full = np.zeros(leaves, dtype=bool)
         state = self._state
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
         codes += [loops.DESCENT] * len(space.steps)
         rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
-        self.arguments = loops.Space(
+        self._parts = (
             loops.Dictionaries(
                 self._kernel._code(), max_size, state.counts, state.atoms, state.weights,
                 state.kors, state.span, state.unit_R, state.inv_pivots,
             ),
             make_regressions(space.ridges, state.U, state.inv_d, state.c, state.totals),
             loops.Rules(*rules, state.w, state.max_label),
-            loops.Sums(state.latest, state.total), results,
+            loops.Sums(state.latest, state.total),
         )  # fmt: skip
+
+    def bind_arguments(self, sizes: np.ndarray) -> None:
+        """Bind what the loops take; sizes : (BLOCK_ROWS,), where they write."""
+        results = loops.Results(self.forecasts, self.certificates, sizes)
+        self.arguments = loops.Space(*self._parts, results)
         self._bound = bind(self.arguments)
         self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
 
@@ -98,55 +102,56 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     # ---- rounds ----
 
-    def calls(self, rounds: Rounds) -> list[Callable[[], None]]:
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls that play the rounds, one for each leaf.
 
         If inputs may join and there are no labels, they join, and nothing else: then
         ``end_choice``.
         """
-        view, Y = self._look(rounds)
+        X, Y = self._look(rounds, views)
         joins, coins = rounds.joins and not self.is_full, NO_COINS
         if joins:
-            coins = np.full(len(view), loops.NEVER)
+            coins = np.full(len(X), loops.NEVER)
             coins[rounds.learned] = self._coins.take(len(coins[rounds.learned]))
-        X = view if self.space.metric is None else view * self._tree.scales
         leaves = np.zeros(len(X), dtype=np.int64)
-        if several := len(self._counts) > 1:
+        if len(self._counts) > 1:
             enter(loops.find_leaves)(X, self._tree.columns, self._tree.thresholds, leaves)
-        if len(X) == 1:  # its workspace goes from forecast to round
-            single = ROUNDS[:1], X, Y, coins, NOT_ASKED, rounds.was_forecast, self._single
-            return [partial(self._play_leaf, int(leaves[0]), *single)]
-        if not several:
-            return [partial(self._play_leaf, 0, ROUNDS[: len(X)], X, Y, coins, rounds.asked)]
+        if len(X) == 1:
+            single = ROUNDS[:1], X, Y, coins, rounds.then.asked, rounds.was_forecast
+            return [partial(self._play_leaf, int(leaves[0]), *single, is_single=True)]
         order = leaves.argsort(kind="stable")
         calls: list[Callable[[], None]] = []
         for rows in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
             given = X[rows], Y[rows] if rounds.learns else Y, coins[rows] if joins else coins
-            asked = rounds.asked
+            asked = rounds.then.asked
             if len(asked):
                 asked = np.where(asked[rows] < 0, -1, rows.searchsorted(asked[rows]))
             calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given, asked))
         return calls
 
-    def _look(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+    def _look(self, rounds: Rounds, views: Views) -> tuple[np.ndarray, np.ndarray]:
         """Return inputs as the space sees them, and the labels that it learns."""
-        views, space = rounds.views, self.space
-        view = views.with_lags if space.lags else views.plain
-        Y = rounds.targets
-        if space.lags and rounds.learns:
-            Y = rounds.known.change_to(rounds.cut)
-        return views.scores if space.normal_scores else view, Y
+        space, Y = self.space, rounds.Y
+        if rounds.learns:
+            Y = rounds.known.change_to(rounds.cut) if space.lags else Y - self._offsets
+        X = views.with_lags if space.lags else views.plain
+        X = views.scores if space.normal_scores else X
+        return X if space.metric is None else X * self._tree.scales, Y
 
     def _play_leaf(
         self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
-        asked: np.ndarray, was_forecast: bool = False, single: Any = None,
+        asked: np.ndarray, was_forecast: bool = False, is_single: bool = False,
     ) -> None:  # fmt: skip
-        """Play the rounds of a leaf, with workspace that no other leaf has meanwhile."""
-        work, play = single or self._workspaces.take(), enter(loops.leaf_rounds)
+        """Play the rounds of a leaf, with workspace that no other leaf has meanwhile.
+
+        is_single : whether it is one round alone: its workspace goes on from its forecast.
+        """
+        work = self._single if is_single else self._workspaces.take()
+        play = enter(loops.leaf_rounds)
         failed, status = play(leaf, order, X, Y, coins, asked, was_forecast, self._bound, work)
         if status != DONE:
             raise Trouble(status, int(order[failed]))
-        if single is None:
+        if not is_single:
             self._workspaces.give_back(work)
 
     def finish(self, rounds: Rounds) -> None:
@@ -154,14 +159,13 @@ class Group(State[loops.GroupState, None], Forecaster):
         n = len(rounds.X)
         if rounds.learns:
             enter(loops.sum_results)(n, self._bound)
-            self._note_full(n)
+            self._note_full()
         if self.space.lags:
-            forecasts = self.arguments.results.forecasts
-            forecasts[:, :n] += rounds.known.last - self._offsets
+            self.forecasts[:, :n] += rounds.known.last - self._offsets
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self._note_full(0)
+        self._note_full()
         ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
@@ -169,11 +173,11 @@ class Group(State[loops.GroupState, None], Forecaster):
             self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
-    def _note_full(self, n: int) -> None:
-        """Free what only dictionaries need that are not full, after n rounds or a choice."""
-        if self.is_full or n == 1 and self.arguments.results.sizes[0] == self._noted:
+    def _note_full(self) -> None:
+        """Free what only dictionaries need that are not full."""
+        if self.is_full:
             return
-        self._noted, full = self.size, self._counts[:, ATOMS] == self._max_size
+        full = self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
             free_pages(self._state.kors[leaf])
         self._leaf_is_full, self.is_full = full, bool(full.all())

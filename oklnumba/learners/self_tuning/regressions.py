@@ -1,6 +1,7 @@
 """Ridge regressions of SelfTuning's spaces and layers, and workspace: memory for the loops."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -58,23 +59,23 @@ def make_workspace(
     )  # fmt: skip
 
 
+@dataclass
 class Workspaces(Generic[T]):
     """Workspace of threads: one is made when no other is idle, so as many as play at once."""
 
-    def __init__(self, make: Callable[[], T]):
-        self._make = make
-        self._idle: list[T] = []
+    make: Callable[[], T]
+    idle: list[T] = field(default_factory=list)
 
     def take(self) -> T:
         """Return workspace that no other thread uses."""
         try:
-            return self._idle.pop()
+            return self.idle.pop()
         except IndexError:
-            return self._make()
+            return self.make()
 
     def give_back(self, work: T) -> None:
         """Leave workspace to other threads."""
-        self._idle.append(work)
+        self.idle.append(work)
 
 
 def settle_regressions(regressions: loops.Regressions) -> None:

@@ -2,12 +2,11 @@
 
 import sys
 from bisect import bisect
-from itertools import islice
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.guard import Paced, finish, one_blas_thread
+from oklnumba.core.guard import Paced, Timetable, finish, one_blas_thread
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
@@ -36,8 +35,7 @@ class RestartsState(NamedTuple):
 class Restarts(State[RestartsState, None]):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
-    schedule : after each round with a restart, how many rounds its ensemble is made of; players :
-    trees and experts, which no restart makes anew.
+    players : trees and experts, which no restart makes anew.
     """
 
     _layout = RestartsState
@@ -49,15 +47,16 @@ class Restarts(State[RestartsState, None]):
         longest = max(settings.MAX_PAST // row, settings.FREE_RESTARTS)
         ends = [end for end in settings.RESTARTS if end <= longest]
         share = settings.RESTART_SHARES
-        self.schedule = {end: end - end // share[end >= settings.LATE] for end in ends}
+        parts = {end: end - end // share[end >= settings.LATE] for end in ends}
+        pieces = dict(zip(settings.RESTARTS, settings.PIECES_PER_ROUND, strict=False))
+        self.timetable: Timetable[Ensemble] = Timetable(parts, pieces)
         growths = (*settings.GROWTHS, *settings.BOOSTING.growths)
-        self._stops = sorted([*self.schedule.values(), *ends, *growths, sys.maxsize])
+        self._stops = sorted([*parts.values(), *ends, *growths, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
-        self._building: Paced[Ensemble] | None = None  # on the next ensemble, where begun
 
     def are_over(self, played: int) -> bool:
         """Return whether the last restart was before or after that round."""
-        return played >= max(self.schedule)
+        return played >= max(self.timetable.parts)
 
     @property
     def last(self) -> int:
@@ -70,22 +69,16 @@ class Restarts(State[RestartsState, None]):
         return min(self._stops[bisect(self._stops, played)] - played, period_left)
 
     def record(
-        self, rounds: Rounds, recorded: np.ndarray, residuals: np.ndarray, leads: np.ndarray,
-        played: int,
+        self, rounds: Rounds, known_counts: np.ndarray, recorded: np.ndarray,
+        residuals: np.ndarray, played: int,
     ) -> None:  # fmt: skip
         """Append the rounds after so many that were played to the past."""
-        given = rounds.X, rounds.Y, rounds.cut, leads, recorded, residuals
-        X, Y, cut, leads, recorded, residuals = (values[rounds.learned] for values in given)
-        total = played + len(leads)
+        new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
+        total = played + len(known_counts[rounds.learned])
         self._reserve({PAST: total})
-        new = X, Y, cut, np.arange(played, total) - leads, recorded, residuals
         for array, values in zip(self._state[1:], new, strict=True):
-            array[played:total] = values
+            array[played:total] = values[rounds.learned]
         self._counts[PAST] = total
-
-    def replace_first_labels(self, labels: np.ndarray, cut: np.ndarray) -> None:
-        """Take these for the labels from before there were limits, when they are first needed."""
-        self._state.labels[: len(cut)], self._state.cut[: len(cut)] = labels, cut
 
     def past(self, n: int) -> Past:
         """Return the first n rounds (views)."""
@@ -96,25 +89,14 @@ class Restarts(State[RestartsState, None]):
         return self.past(n)._replace(Y=self._state.residuals[:n])
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
-        """Return the ensemble of the next round: a new one, if there is a restart now.
-
-        In single rounds some of the work on the next one is done. No result depends on how much.
-        """
-        end = next((end for end in self.schedule if end >= played), sys.maxsize)  # the next restart
+        """Return the ensemble of the next round: a new one, if there is a restart now."""
         try:
-            if played == end:
-                if self._building is None:
-                    ensemble.free_members()  # before the memory of new ones is taken
-                work, self._building = self._building or self._build(end, BLOCK_ROWS), None
+            if work := self.timetable.take_due(played, single, self._build):
+                ensemble.free_members()  # before the memory of new ones is taken
                 ensemble = self._make_next(ensemble, work, played)
-            elif single and played >= self.schedule.get(end, sys.maxsize):
-                self._building = self._building or self._build(end, settings.PIECE_ROWS)
-                count = settings.PIECES_PER_ROUND[settings.RESTARTS.index(end)]
-                for _ in islice(self._building, count):
-                    pass
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
-        if played == max(self.schedule):
+        if played == max(self.timetable.parts):
             self._free(PAST)
         return ensemble
 
@@ -125,7 +107,7 @@ class Restarts(State[RestartsState, None]):
 
     def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
         """Return the ensemble of a restart out of schedule."""
-        ensemble = self._make_next(ensemble, self._build(played, BLOCK_ROWS), played)
+        ensemble = self._make_next(ensemble, self._build(played, True), played)
         if played % settings.PERIOD == 0:
             ensemble.end_period()
         return ensemble
@@ -140,17 +122,17 @@ class Restarts(State[RestartsState, None]):
 
     def make_ensemble(self, scales: Scales, end: int) -> Paced[Ensemble]:
         """Return the ensemble, without rounds, that is in force after round ``end``."""
-        restarts = sum(restart <= end for restart in self.schedule)
-        horizon = (*self.schedule, np.inf)[restarts]  # of its rounds
+        restarts = sum(restart <= end for restart in self.timetable.parts)
+        horizon = (*self.timetable.parts, np.inf)[restarts]  # of its rounds
         ensemble = Ensemble(scales, self._players)
         yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts])
         return ensemble
 
-    def _build(self, end: int, rows: int) -> Paced[Ensemble]:
-        """Return the ensemble that begins after round ``end``; ``rows`` are replayed in one go."""
-        built = self.schedule.get(end, end - end // settings.GROWTH_SHARE)
-        past = self.past(built)
-        scales = yield from Scales.measure(past, end, rows == BLOCK_ROWS)
+    def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:
+        """Return the ensemble that begins after round ``end``."""
+        built = self.timetable.parts.get(end, end - end // settings.GROWTH_SHARE)
+        past, rows = self.past(built), BLOCK_ROWS if at_once else settings.PIECE_ROWS
+        scales = yield from Scales.measure(past, end, at_once)
         ensemble = yield from self.make_ensemble(scales, end)
         # Choosing takes less time per row than the replay; where rows are few, small pieces fit.
         more = min(2 * rows, BLOCK_ROWS) if built > BLOCK_ROWS else rows
