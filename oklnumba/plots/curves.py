@@ -230,7 +230,7 @@ def regret_vs_size(
     """Return a figure of regret against dictionary size, one panel per family of learners.
 
     Lines are means over seeds, bands the range; hatched bands say how far the best function in
-    hindsight is known. A dotted line, or a hollow dot, is the bound from the certificate or ``bound=``.
+    hindsight is known. Dotted lines, or hollow dots, are bounds from certificates or ``bound=``.
     With squared loss a vertical line is the effective dimension, and a grey dashed line the bound
     of Kernel-AWV, if within the panel. A triangle is a regret of 0 or below.
 
