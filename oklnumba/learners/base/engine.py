@@ -281,6 +281,10 @@ class Engine(State[StateT, WorkT], Params):
         trace = Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
         return trace if self._half_width is None else trace._replace(intervals=np.empty((n, 2)))
 
+    def _intervals_around(self, forecasts: np.ndarray) -> np.ndarray:
+        """Return the intervals of the present state around forecasts, (n, 2) or (n, K, 2)."""
+        return forecasts[..., None] + np.multiply.outer(self._half_width, [-1.0, 1.0])
+
     def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
         """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""
         self._count_rounds(n, *self._play_with_room(rounds))

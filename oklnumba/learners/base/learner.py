@@ -227,13 +227,9 @@ class Learner(Engine[StateT, WorkT]):
             trace = Trace(self._forecast_outputs(X), np.full(len(X), self.size))
         finally:
             self._set_late(NO_NOTES)
-        if self._half_width is None:
-            return trace
-        return trace._replace(intervals=self._intervals_around(trace.predictions))
-
-    def _intervals_around(self, forecasts: np.ndarray) -> np.ndarray:
-        """Return the intervals of the present state around forecasts, (n, 2) or (n, K, 2)."""
-        return forecasts[..., None] + np.multiply.outer(self._half_width, [-1.0, 1.0])
+        if self._half_width is not None:
+            trace = trace._replace(intervals=self._intervals_around(trace.predictions))
+        return trace
 
     @property
     def _refuses_late(self) -> Refusal | None:
@@ -282,8 +278,7 @@ class Learner(Engine[StateT, WorkT]):
         part = {name: a for name, a in trace._asdict().items() if a is not None}
         part["losses"] = loss.of_rounds(trace.predictions, y)
         if (np.abs(y) == 1.0).all():
-            part["mistakes"] = y * trace.predictions <= 0.0
-            part["labels"] = (y > 0.0).view(np.int8)
+            part |= {"mistakes": y * trace.predictions <= 0.0, "labels": (y > 0.0).view(np.int8)}
         return part
 
     # ---- labels, rows, advice ----
