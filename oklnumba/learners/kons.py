@@ -178,7 +178,8 @@ class KONS(_KernelForm):
 
     Errata 1 to 3: our kernel form holds for zero gradients too, where a projection may still move
     w. Coefficients are updated in the coordinates of the factor, where nothing of order 1 / alpha
-    cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1.
+    cancels: rounding costs about n 2e-16 / alpha for k(x, x) = 1. On sorted or drifting inputs and
+    for alpha below 0.1 it costs more: forecasts overshoot, and later gradients multiply the error.
 
     Where a loss has its kink at the forecast C, as the hinge with C = 1, rounding decides its
     gradient at a repeated point, and may differ with the cut of a run.
