@@ -44,6 +44,11 @@ MISTAKES = [
     ("okl.KernelAWV('rbf')", VALUE, "kernel", "'rbf'", "okl.Gaussian(sigma=1.0)"),
     ("okl.OGD('squared')", VALUE, "eta must be a number > 0", "'squared'"),
     ("okl.Experts(okl.FOGD())", VALUE, "learners must be a list"),
+    ("okl.sweep(okl.OGD(), X, y)", VALUE, "data must be", "a pair (X, y)"),
+    ("okl.sweep(okl.OGD(), 'f.csv')", VALUE, "okl.stream(path, label=...)"),
+    ("okl.regret_vs_size(okl.OGD(), (X, y), kernel=k)", VALUE, "or arrays X and y"),
+    ("okl.theory.comparator(k, okl.OGD(), y, 1.0)", VALUE, "it is OGD(eta=0.1"),
+    ("okl.Precomputed(5)", VALUE, "one number is no row"),
     ("okl.BAO2KS([])", VALUE, "kernels must be"),
     ("okl.GrowingPKAWV(okl.FourierFeatures())", VALUE, "features", "TaylorFeatures"),
     # names of other classes and libraries

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import cut, repr_short, require
+from oklnumba.core.checks import cut, repr_short, repr_type, require
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -41,7 +41,10 @@ FOR_DATE_LABELS = (
     "; labels are numbers, such as days since 1970, (np.asarray(y, 'M8[us]') - np.datetime64(0, "
     "'us')) / np.timedelta64(1, 'D')"
 )
-FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
+FOR_CLASSES = (
+    "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...]) or "
+    "okl.interop.OnlineClassifier(learner)"
+)
 BY_DECIMAL = " pass decimal=',' (--decimal ,)"
 BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
@@ -121,8 +124,10 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
     if len(shape) != 2:
         make = f"np.reshape({name}"
         cure = f"{make}, (len({name}), -1))"
-        if len(shape) < 2:
+        if len(shape) == 1:
             cure = f"{make}, (1, -1)) for one point, {make}, (-1, 1)) for one feature"
+        elif not shape:
+            cure = "one number is no row"
         raise ValueError(f"{name} must be 2-D, one row per round, but has shape {shape}: {cure}")
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
@@ -329,6 +334,11 @@ def as_floats(values: Any, name: str) -> np.ndarray:
 def _advise(values: Any, name: str) -> str:
     if values is None:
         return f"it is None: pass rows, of a series without inputs {name}=np.ones((n, 1))"
+    if isinstance(values, str):
+        source = f"frame, label={values!r}" if name == "y" else f"{values!r}, label=..."
+        return f"it is one text; columns and files are for okl.run(learner, okl.stream({source}))"
+    if isinstance(values, tuple) and len(values) == 2 and getattr(values[0], "ndim", 0) == 2:
+        return f"it is a pair: pass its parts, {name}[0], {name}[1]"
     if isinstance(values, dict) and name == "x":
         return "it is a dict, but the learner was taught numbers without names: pass numbers"
     if isinstance(values, dict):
@@ -345,6 +355,8 @@ def _advise(values: Any, name: str) -> str:
         return f"their numbers are np.asarray({name}, 'm8[us]') / np.timedelta64(1, 's')"
     if kind:
         return f"it holds dates{FOR_DATE_LABELS if name == 'y' else FOR_DATES}"
+    if not hasattr(values, "__len__"):
+        return f"it is {repr_type(values)}"
     if name == "y":
         return FOR_CLASSES
     return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
