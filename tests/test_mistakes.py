@@ -49,6 +49,9 @@ MISTAKES = [
     ("okl.regret_vs_size(okl.OGD(), (X, y), kernel=k)", VALUE, "or arrays X and y"),
     ("okl.theory.comparator(k, okl.OGD(), y, 1.0)", VALUE, "it is OGD(eta=0.1"),
     ("okl.Precomputed(5)", VALUE, "one number is no row"),
+    ("okl.plots.progress(okl.OGD())", VALUE, "run must be what okl.run returns"),
+    ("okl.plots.regret_vs_size([])", VALUE, "what okl.regret_vs_size returns"),
+    ("okl.stream('f.csv', like=okl.OGD())", VALUE, "a schema, of named columns"),
     ("okl.BAO2KS([])", VALUE, "kernels must be"),
     ("okl.GrowingPKAWV(okl.FourierFeatures())", VALUE, "features", "TaylorFeatures"),
     # names of other classes and libraries

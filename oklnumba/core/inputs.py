@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import cut, repr_short, repr_type, require
+from oklnumba.core.checks import cut, repr_short, require
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -356,7 +356,7 @@ def _advise(values: Any, name: str) -> str:
     if kind:
         return f"it holds dates{FOR_DATE_LABELS if name == 'y' else FOR_DATES}"
     if not hasattr(values, "__len__"):
-        return f"it is {repr_type(values)}"
+        return f"it is {repr_short(values)}"
     if name == "y":
         return FOR_CLASSES
     return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
