@@ -126,6 +126,8 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
         cure = f"{make}, (len({name}), -1))"
         if len(shape) == 1:
             cure = f"{make}, (1, -1)) for one point, {make}, (-1, 1)) for one feature"
+            if name == "y":
+                cure = f"{make}, (-1, 1)) for one label a row"
         elif not shape:
             cure = "one number is no row"
         raise ValueError(f"{name} must be 2-D, one row per round, but has shape {shape}: {cure}")
@@ -177,17 +179,23 @@ def refuse_not_finite(
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
     """Return numbers, one for each row of X, as a finite float64 array of shape (n,)."""
     array = as_floats(values, name)
-    if array.shape != (n,):
-        names = column_names(values)
-        column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
-        hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
-        if name == "y" and not hint and array.shape[:1] == (n,):
-            hint = "; for several labels a row take okl.MultiOutput(learner) or a learner for each"
-        raise ValueError(
-            f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
-        )
+    require_length(array, n, values, name, what)
     refuse_not_finite(array, name)
     return array
+
+
+def require_length(array: np.ndarray, n: int, values: Any, name: str, what: str) -> None:
+    """Raise ValueError if an array, made of the values that were given, is not of shape (n,)."""
+    if array.shape == (n,):
+        return
+    names = column_names(values)
+    column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
+    hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
+    if name == "y" and not hint and array.shape[:1] == (n,):
+        hint = "; for several labels a row take okl.MultiOutput(learner) or a learner for each"
+    raise ValueError(
+        f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
+    )
 
 
 def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
@@ -208,7 +216,15 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
         if outside.any():
             row = int(np.argmax(outside))
             fault = f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1"
-            cure = "y = 2 * np.asarray(y) - 1 makes them of 0 and 1"
+            values, cure = (
+                np.unique(array).tolist(),
+                "y = 2 * np.asarray(y) - 1 makes them of 0 and 1",
+            )
+            if not {*values} <= {0.0, 1.0}:
+                cure = "several classes are for okl.OneVsRest(learner, classes=[...])"
+                if len(values) == 2:
+                    made = f"np.where(np.asarray(y) == {values[1]!r}, 1, -1)"
+                    cure = f"y = {made} makes them of {values[0]!r} and {values[1]!r}"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 
