@@ -63,6 +63,10 @@ def ridge():
     return okl.LinearRidge()
 
 
+def towns():
+    return okl.OneVsRest(ridge(), ["Bonn", "Oslo", "Rome"])
+
+
 def play(X, y=None, learner=None, **options):
     """Return the forecasts of a run."""
     return okl.run(learner or ridge(), X, y, **options).predictions
@@ -116,6 +120,15 @@ CASES = {
         "play(A, A, okl.MultiOutput(ridge()))"),
     "one of several": ("learner = okl.MultiOutput(ridge())", "play(X, y, learner)",
         "np.reshape(y, (-1, 1))", "y", "play(A, Y)[:, None]"),
+    "1 and 2": ("y = (SIGNS + 3) / 2", "play(X, y, okl.FOGD())",
+        "np.where(np.asarray(y) == 2.0, 1, -1)", "y", "play(A, SIGNS, okl.FOGD())"),
+    "a column of classes": ("y = pd.DataFrame({'town': TOWNS})", "play(X, y, towns())", "y['town']",
+        "y", "play(A, TOWNS, towns())"),
+    "no class": ("y = pd.Series(TOWNS).where(np.arange(60) > 3)", "play(X, y, towns())",
+        "okl.run(..., labels='optional')", "learner = towns(); found = CURE.predictions",
+        "play(A, pd.Series(TOWNS).where(np.arange(60) > 3), towns(), labels='optional')"),
+    "one output": ("learner = okl.MultiOutput(ridge())", "play(X, y, learner)[:, 0]",
+        "np.reshape(y, (-1, 1))", "y", PLAIN),
     "0 and 1": ("y = [*map(int, SIGNS > 0)]", "play(X, y, okl.FOGD())", "y = 2 * np.asarray(y) - 1",
         "CURE", "play(A, SIGNS, okl.FOGD())"),
     "a regression": ("learner = okl.FOGD()", "play(X, y, learner)", "loss='squared'",
@@ -147,6 +160,9 @@ CASES = {
         "named.predict(AB[:1])"),
     "no inputs": ("X, n = None, 60", "play(X, y)", "X=np.ones((n, 1))", "CURE",
         "play(np.ones((60, 1)), Y)"),
+    "a pair": ("X = A, Y", "play(X)", "X[0], X[1]", "found = play(CURE)", PLAIN),
+    "the name of the labels": ("X, y, frame = AB, 'y', FRAME", "play(X, y)",
+        "okl.stream(frame, label='y')", FOUND, NAMED),
     "an iterator": ("X = iter(A)", "play(X, y)", "np.array(list(X))", "X", PLAIN),
     "an iterator of rows": ("X = iter(A)", "play(X)", "okl.run(learner, X, y)",
         "X = A; found = CURE.predictions", PLAIN),

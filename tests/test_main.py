@@ -17,6 +17,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.command import spelling
 from oklnumba.command.parser import INTERRUPTED, main
+from tests.battery import CLASSES
 from tests.checks import ROOT, refused
 
 N = 1500
@@ -546,6 +547,15 @@ def test_the_commands_of_the_page_run(folder, tmp_path, monkeypatch, capsys, dem
     assert (tmp_path / "model.npz").exists()
 
 
+@pytest.mark.parametrize("name", [cls.__name__ for cls in CLASSES if cls is not okl.Refit])
+def test_a_name_alone_is_a_learner_or_says_how_to_write_one(name):
+    try:
+        found = spelling.parse_learner(name)
+    except ValueError as error:
+        found = spelling.parse_learner(str(error).partition("write it as in ")[2])
+    assert type(found).__name__ in (name, getattr(okl, name).__name__)
+
+
 def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     t = np.arange(400)
     path = tmp_path / "series.csv"
@@ -588,4 +598,4 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     three = said(capsys, "run", str(path), *how, status=2)
     assert "--steps is for numbers and two classes, but there are 7" in three
     alone = said(capsys, "run", *table, "--learner", "Horizon", status=2)
-    assert "needs learner; write it as in Horizon(SelfTuning())" in alone
+    assert "needs learner; write it as in Horizon(LinearRidge())" in alone

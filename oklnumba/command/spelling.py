@@ -9,6 +9,14 @@ from oklnumba.core.params import list_classes
 from oklnumba.learners.base.learner import Learner
 
 EXAMPLE = "PKAWV(TaylorFeatures(degree=2), lam=0.1)"
+EXAMPLES = {  # of arguments that learners need
+    "features": "TaylorFeatures(degree=2)",
+    "kernel": "Gaussian(sigma=1.0)",
+    "kernels": "[Gaussian(sigma=1.0)]",
+    "learner": "LinearRidge()",
+    "learners": "[LinearRidge(), LinearAWV()]",
+    "classes": "['no', 'yes']",
+}
 LISTED = "docs/algorithms.md lists them"
 
 
@@ -52,7 +60,9 @@ def parse_learner(text: str, assignments: Iterable[str] = ()) -> Learner:
             raise ValueError(f"oklnumba has no learner {text!r}; {suggest(text, players)}{LISTED}")
         parameters = players[text].__signature__.parameters.items()
         if needs := [n for n, one in parameters if one.default is one.empty and n not in given]:
-            example = f"{text}(SelfTuning())" if needs == ["learner"] else EXAMPLE
+            example = EXAMPLE
+            if EXAMPLES.keys() >= {*needs}:
+                example = f"{text}({', '.join(EXAMPLES[one] for one in needs)})"
             raise ValueError(f"{text} needs {' and '.join(needs)}; write it as in {example}")
         return players[text](**given)
     made = parse_value(text)

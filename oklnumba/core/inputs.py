@@ -41,7 +41,10 @@ FOR_DATE_LABELS = (
     "; labels are numbers, such as days since 1970, (np.asarray(y, 'M8[us]') - np.datetime64(0, "
     "'us')) / np.timedelta64(1, 'D')"
 )
-FOR_CLASSES = "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...])"
+FOR_CLASSES = (
+    "two classes are -1 and +1, others are for okl.OneVsRest(learner, classes=[...]) or "
+    "okl.interop.OnlineClassifier(learner)"
+)
 BY_DECIMAL = " pass decimal=',' (--decimal ,)"
 BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
@@ -121,8 +124,12 @@ def _check_shape(shape: tuple[int, ...], width: int | None, name: str, least: in
     if len(shape) != 2:
         make = f"np.reshape({name}"
         cure = f"{make}, (len({name}), -1))"
-        if len(shape) < 2:
+        if len(shape) == 1:
             cure = f"{make}, (1, -1)) for one point, {make}, (-1, 1)) for one feature"
+            if name == "y":
+                cure = f"{make}, (-1, 1)) for one label a row"
+        elif not shape:
+            cure = "one number is no row"
         raise ValueError(f"{name} must be 2-D, one row per round, but has shape {shape}: {cure}")
     if shape[0] < least or shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {shape}; it needs a row and a column")
@@ -172,17 +179,23 @@ def refuse_not_finite(
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
     """Return numbers, one for each row of X, as a finite float64 array of shape (n,)."""
     array = as_floats(values, name)
-    if array.shape != (n,):
-        names = column_names(values)
-        column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
-        hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
-        if name == "y" and not hint and array.shape[:1] == (n,):
-            hint = "; for several labels a row take okl.MultiOutput(learner) or a learner for each"
-        raise ValueError(
-            f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
-        )
+    require_length(array, n, values, name, what)
     refuse_not_finite(array, name)
     return array
+
+
+def require_length(array: np.ndarray, n: int, values: Any, name: str, what: str) -> None:
+    """Raise ValueError if an array, made of the values that were given, is not of shape (n,)."""
+    if array.shape == (n,):
+        return
+    names = column_names(values)
+    column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
+    hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
+    if name == "y" and not hint and array.shape[:1] == (n,):
+        hint = "; for several labels a row take okl.MultiOutput(learner) or a learner for each"
+    raise ValueError(
+        f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
+    )
 
 
 def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
@@ -203,7 +216,15 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
         if outside.any():
             row = int(np.argmax(outside))
             fault = f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1"
-            cure = "y = 2 * np.asarray(y) - 1 makes them of 0 and 1"
+            values, cure = (
+                np.unique(array).tolist(),
+                "y = 2 * np.asarray(y) - 1 makes them of 0 and 1",
+            )
+            if not {*values} <= {0.0, 1.0}:
+                cure = "several classes are for okl.OneVsRest(learner, classes=[...])"
+                if len(values) == 2:
+                    made = f"np.where(np.asarray(y) == {values[1]!r}, 1, -1)"
+                    cure = f"y = {made} makes them of {values[0]!r} and {values[1]!r}"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 
@@ -329,6 +350,11 @@ def as_floats(values: Any, name: str) -> np.ndarray:
 def _advise(values: Any, name: str) -> str:
     if values is None:
         return f"it is None: pass rows, of a series without inputs {name}=np.ones((n, 1))"
+    if isinstance(values, str):
+        source = f"frame, label={values!r}" if name == "y" else f"{values!r}, label=..."
+        return f"it is one text; columns and files are for okl.run(learner, okl.stream({source}))"
+    if isinstance(values, tuple) and len(values) == 2 and getattr(values[0], "ndim", 0) == 2:
+        return f"it is a pair: pass its parts, {name}[0], {name}[1]"
     if isinstance(values, dict) and name == "x":
         return "it is a dict, but the learner was taught numbers without names: pass numbers"
     if isinstance(values, dict):
@@ -345,6 +371,8 @@ def _advise(values: Any, name: str) -> str:
         return f"their numbers are np.asarray({name}, 'm8[us]') / np.timedelta64(1, 's')"
     if kind:
         return f"it holds dates{FOR_DATE_LABELS if name == 'y' else FOR_DATES}"
+    if not hasattr(values, "__len__"):
+        return f"it is {repr_short(values)}"
     if name == "y":
         return FOR_CLASSES
     return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"

@@ -219,7 +219,8 @@ def _as_range(lo: float, hi: float) -> tuple[float, float]:
 def _get_spec(name: str) -> Spec:
     if not isinstance(name, str) or name not in SPECS:
         hint, known = checks.suggest(str(name), names()), ", ".join(names())
-        raise ValueError(f"unknown data set {checks.repr_short(name)}; {hint}there are: {known}")
+        fault = f"unknown data set {checks.repr_short(name)}; {hint}there are: {known}"
+        raise ValueError(f"{fault}; files are for okl.stream(path, label=...)")
     return SPECS[name]
 
 

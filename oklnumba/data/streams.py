@@ -150,7 +150,7 @@ def stream(
     if impute is not None:
         checks.require_choice("impute", impute, tuple(IMPUTE))
     schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
-    checks.require(isinstance(schema, Schema), "like", like, "a schema, or what has one")
+    checks.require(isinstance(schema, Schema), "like", like, "what has a schema, of named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
     if is_frame(source):

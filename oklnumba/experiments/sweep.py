@@ -127,8 +127,8 @@ def sweep(
     >>> table.select(learner="FOGD").rows[0]["chosen"]
     'step=10.0'
     """
-    seeds = check_seeds(permutations)
     streams = name_streams(data, kernel)
+    seeds = check_seeds(permutations)
     lines = name_learners(learners)
     grids = expand_grids(tune, lines)
     options = cells.check_options(of_run, measure, path, n_jobs, progress)

@@ -85,6 +85,7 @@ def certificate(
     >>> [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
     ['regret', 'bound']
     """
+    _require_run(run)
     if run.certificate is None:
         why = f"its labels are late, {run.late}" if run.late else "only AWV and ridge runs have one"
         raise ValueError(f"a run of {run.learner} has no certificate: {why}")
@@ -97,6 +98,10 @@ def certificate(
     keywords |= {"linestyle": "--", "markerfacecolor": "white"}
     axes.plot(at, bound, label=f"{name}bound", **keywords)
     _finish(axes, "regret (sum of squared losses)", legend)
+
+
+def _require_run(run: Any) -> None:
+    checks.require(isinstance(run, Run), "run", run, "what okl.run returns")
 
 
 def progress(run: Run, first: int = 10) -> Figure:
@@ -112,6 +117,7 @@ def progress(run: Run, first: int = 10) -> Figure:
     >>> [axes.get_title() for axes in figure.axes]
     ['FOGD: 6.2 % mistakes']
     """
+    _require_run(run)
     if not run.rounds or not run.labelled[-1]:
         raise ValueError("the run has no rounds with labels to draw")
     certified = run.certificate is not None
@@ -156,6 +162,7 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     >>> axes[0, 0].get_title()
     '90.0 % of the labels inside'
     """
+    _require_run(run)
     if run.intervals is None or run.intervals.ndim == 3:
         what = "no intervals" if run.intervals is None else "intervals of several outputs"
         raise ValueError(f"a run of {run.learner} has {what}: play okl.Intervals(learner)")
@@ -254,6 +261,7 @@ def regret_vs_size(
     >>> [axes.get_title() for axes in fig.axes]
     ['squared loss', 'hinge loss']
     """
+    checks.require(isinstance(table, Table), "table", table, "what okl.regret_vs_size returns")
     names = list(dict.fromkeys(row["learner"] for row in table))
     if families is None:
         losses = dict.fromkeys(row["loss"] for row in table if not row["error"])

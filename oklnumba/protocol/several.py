@@ -254,14 +254,18 @@ class OneVsRest(Several):
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return the places of the labels in ``classes``, (n,); ValueError for other labels."""
+        if y is None:
+            raise ValueError("labels are missing: pass y, one class for each row of X")
         given = inputs.as_label_array(y)
-        if given.shape != (n,):
-            raise ValueError(f"y must have shape ({n},), one class per row, but has {given.shape}")
+        inputs.require_length(given, n, y, "y", "class")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
         labels = [one if isinstance(one, Hashable) else None for one in given.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
             row = int(np.argmin(places))
+            if labels[row] is None:
+                cure = "okl.run(..., labels='optional') forecasts rows without a label"
+                raise ValueError(f"y has no label at row {row}; {cure}")
             raise ValueError(
                 f"y has {labels[row]!r} at row {row}, which is not one of the classes "
                 f"{list(place_of)}; name all classes when you make the learner"

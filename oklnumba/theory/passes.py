@@ -57,7 +57,9 @@ Source = Callable[[], Iterable[Any]]
 
 def as_source(X: Any) -> Source:
     """Return a function that plays a stream from its beginning: its pairs (X, y) with rows."""
-    again = hasattr(X, "__iter__") and not isinstance(X, Iterator) and not hasattr(X, "shape")
+    again = hasattr(X, "__iter__") and not isinstance(X, Iterator | str) and not hasattr(X, "shape")
+    if isinstance(X, tuple | list):
+        again = not any(hasattr(one, "shape") for one in X)  # else not of pairs
     what = (
         "a stream that can be played again, without y: okl.stream(path, label=...) or a function "
         "that returns an iterator of pairs (X, y); or arrays X and y"
