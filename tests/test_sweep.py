@@ -465,6 +465,15 @@ def test_regret_against_size():
     assert permuted.about == table.about
 
 
+def test_sizes_that_hold_no_degree_are_told():
+    learners = {"Taylor": okl.PKAWV(okl.TaylorFeatures(2)), "mine": lambda size: okl.FOGD()}
+    table = okl.regret_vs_size(learners, X, Y, KERNEL, sizes=(3, 2, 3))
+    assert table["error"].tolist() == [
+        "ValueError: degree 1 has 4 Taylor features, more than the largest of sizes", "", ""
+    ]  # fmt: skip
+    refused("a list of one size or more", okl.regret_vs_size, learners, X, Y, KERNEL, sizes=())
+
+
 def test_shares_of_a_size_are_kept():
     choice = sizes.scale_to(okl.SkeGD(KERNEL), "budget", 100, 3)
     assert choice == {"budget": 100, "rank": 10, "sketch": 72, "columns": 15}

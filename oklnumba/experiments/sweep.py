@@ -409,7 +409,7 @@ def play_cells(
     with one_blas_thread:
         compile_loops(waiting, options.of_run)
         progress.begin(table, left, best)
-        calls = [(options, *cell[:3]) for cell in waiting]
+        calls = [(options, cell.stream, cell.player, cell.order) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and left[k] in names and not columns["error"]:
