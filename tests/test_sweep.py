@@ -162,7 +162,8 @@ def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
     ]  # fmt: skip
     assert found == [1, 2, 3, 4, 5, 6, 7, 8, 8]
     assert cells_kept(Zero()) == 8 and cells_kept({"mine": Zero(), "new": fogd}) == 9
-    refused("define it with def", cells_kept, measure=lambda *_: {"rounds": 0})
+    for nameless in (lambda *_: {"rounds": 0}, functools.partial(measure_rounds)):
+        refused("define it with def", cells_kept, measure=nameless)
     tmp_path.chmod(0o555)
     raises(PermissionError, "is read-only", cells_kept)
 

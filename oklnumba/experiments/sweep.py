@@ -464,10 +464,10 @@ def add_regret(
             whole.append((place, row))
             wanted[place] = cell.stream, lam, row["loss"], options.path
     places, found = list(wanted), {}
-    left = list(progress.functions)
+    estimates = iter(progress.functions)
     for k, values in cells.call_all(find_best, list(wanted.values()), options.n_jobs):
         found[places[k]] = values
-        progress.update(left.pop(0) if left else 0.0)
+        progress.update(next(estimates, 0.0))
     for place, row in whole:
         if "error" in found[place]:
             row["error"] = f"no regret: {found[place]['error']}"
