@@ -68,10 +68,14 @@ def test_comparator_over_features(landmarks):
 
 
 def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
-    monkeypatch.setattr("oklnumba.theory.comparators.GAP", -1.0)
+    monkeypatch.setattr("oklnumba.theory.comparators.GAP", -1.0)  # never near enough
+    exact = theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
+    assert exact.lower <= exact.loss + 0.5 * exact.norm**2 <= exact.upper < exact.lower + 1e-3
+    monkeypatch.setattr("oklnumba.theory.hindsight.GAP", -1.0)
+    troubled("lower radius=7.0", theory.norm_ball_comparator, KERNEL, X, SIGNS, 7.0)
+    monkeypatch.setattr("oklnumba.theory.comparators.MOST_GAP", -1.0)
     with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):
         theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
-    troubled("lower radius=7.0", theory.norm_ball_comparator, KERNEL, X, SIGNS, 7.0)
 
 
 # ---- regret curves ----

@@ -162,7 +162,8 @@ def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
     ]  # fmt: skip
     assert found == [1, 2, 3, 4, 5, 6, 7, 8, 8]
     assert cells_kept(Zero()) == 8 and cells_kept({"mine": Zero(), "new": fogd}) == 9
-    refused("define it with def", cells_kept, measure=lambda *_: {"rounds": 0})
+    for nameless in (lambda *_: {"rounds": 0}, functools.partial(measure_rounds)):
+        refused("define it with def", cells_kept, measure=nameless)
     tmp_path.chmod(0o555)
     raises(PermissionError, "is read-only", cells_kept)
 
@@ -463,6 +464,15 @@ def test_regret_against_size():
     permuted = size_table(permute=True)
     assert np.sum(permuted["learner"] == "AWV") == 2
     assert permuted.about == table.about
+
+
+def test_sizes_that_hold_no_degree_are_told():
+    learners = {"Taylor": okl.PKAWV(okl.TaylorFeatures(2)), "mine": lambda size: okl.FOGD()}
+    table = okl.regret_vs_size(learners, X, Y, KERNEL, sizes=(3, 2, 3))
+    assert table["error"].tolist() == [
+        "ValueError: degree 1 has 4 Taylor features, more than the largest of sizes", "", ""
+    ]  # fmt: skip
+    refused("a list of one size or more", okl.regret_vs_size, learners, X, Y, KERNEL, sizes=())
 
 
 def test_shares_of_a_size_are_kept():

@@ -250,9 +250,10 @@ def name_cell(cell: Cell, options: Options) -> str:
 
     "" if the learner cannot be told by its hyper-parameters: it is of another library.
     """
-    measures = options.measure if isinstance(options.measure, tuple) else [options.measure]
+    given = options.measure
+    measures = given if isinstance(given, tuple) else [given]  # regret_vs_size has two
     names = [getattr(one, "__qualname__", type(one).__name__) for one in measures]
-    if any(name.endswith("<lambda>") for name in names):
+    if {"<lambda>", "partial"} & {name.rpartition(".")[2] for name in names}:
         raise ValueError("path keeps runs by the name of measure or bound: define it with def")
     try:
         return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)

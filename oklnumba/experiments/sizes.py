@@ -90,8 +90,9 @@ def regret_vs_size(
     NystromAWV    20   23.91  30.69
     KernelAWV    400   15.25  23.44
     """
-    sizes = checks.require_list("sizes", sizes, "a list of sizes")
-    sizes = [checks.require_count("a size", n, 1) for n in sizes]
+    asked = checks.require_list("sizes", sizes, "a list of sizes")
+    sizes = list(dict.fromkeys(checks.require_count("a size", n, 1) for n in asked))
+    checks.require(bool(sizes), "sizes", asked, "a list of one size or more")
     permute = checks.require_flag("permute", permute)
     for name, given in (("measure", measure), ("bound", bound)):
         what = "a function of (learner, run)"
@@ -114,8 +115,11 @@ def regret_vs_size(
 
 def list_settings(
     makers: Sequence[Any], sizes: Sequence[int], d: int
-) -> Iterator[tuple[Any, dict[str, Any] | None]]:
-    """Yield a learner or function for each size, and the hyper-parameters that set the size."""
+) -> Iterator[tuple[Any, dict[str, Any] | str | None]]:
+    """Yield a learner or function for each size, and the hyper-parameters that set the size.
+
+    A text says why there are none.
+    """
     for maker in makers:
         if not isinstance(maker, Learner):
             takes_size = "size" in inspect.signature(maker).parameters
@@ -124,8 +128,11 @@ def list_settings(
             continue
         name = find_size_name(maker) if len(makers) == 1 else None
         choices = [scale_to(maker, name, size, d) for size in sizes] if name else [{}]
-        for i, choice in enumerate(choices):
-            if choice is not None and choice not in choices[:i]:  # sizes of the same degree
+        fitting = [choice for choice in choices if choice is not None]
+        if not fitting:
+            yield maker, f"degree 1 has {d + 1} Taylor features, more than the largest of sizes"
+        for i, choice in enumerate(fitting):
+            if choice not in fitting[:i]:  # sizes of the same degree
                 yield maker, choice
 
 

@@ -409,7 +409,7 @@ def play_cells(
     with one_blas_thread:
         compile_loops(waiting, options.of_run)
         progress.begin(table, left, best)
-        calls = [(options, *cell[:3]) for cell in waiting]
+        calls = [(options, cell.stream, cell.player, cell.order) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and left[k] in names and not columns["error"]:
@@ -464,10 +464,10 @@ def add_regret(
             whole.append((place, row))
             wanted[place] = cell.stream, lam, row["loss"], options.path
     places, found = list(wanted), {}
-    left = list(progress.functions)
+    estimates = iter(progress.functions)
     for k, values in cells.call_all(find_best, list(wanted.values()), options.n_jobs):
         found[places[k]] = values
-        progress.update(left.pop(0) if left else 0.0)
+        progress.update(next(estimates, 0.0))
     for place, row in whole:
         if "error" in found[place]:
             row["error"] = f"no regret: {found[place]['error']}"

@@ -11,7 +11,7 @@ from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative solver
-GAP = 1e-6  # of the objective: an iterative solver may be so far above the best
+GAP, MOST_GAP = 1e-6, 1e-3  # of the objective: how near to the best a solver tries and has to be
 BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
 
 
@@ -68,7 +68,7 @@ def best_weights(
     """Return the best penalised function of a span of features, bounds for that span, and weights.
 
     F : (n, r); ``start`` : state of a solution for fewer rounds. FloatingPointError if the solver
-    is not within GAP of the best (lam too small).
+    is not within MOST_GAP of the best (lam too small).
     """
     if loss.name == "squared":
         A = F.T @ F
@@ -82,10 +82,17 @@ def best_weights(
         if weights.gap <= GAP * (1.0 + best.upper):
             return best, weights
         start = weights.state
-    raise FloatingPointError(
-        f"the {loss.name} comparator may be {weights.gap:.2g} above the best, whose objective is "
-        f"about {best.upper:.4g}; raise lam (now {lam:g}) or scale the inputs"
-    )
+    refuse_gap(best, weights.gap, lam, loss, MOST_GAP)
+    return best, weights
+
+
+def refuse_gap(best: Comparator, gap: float, lam: float, loss: Loss, most: float) -> None:
+    """Raise FloatingPointError if a solution may be farther above the best than a share of it."""
+    if gap > most * (1.0 + best.upper):
+        raise FloatingPointError(
+            f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
+            f"{best.upper:.4g}; raise lam (now {lam:g}) or scale the inputs"
+        )
 
 
 def _evaluate(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, weights: Weights) -> Comparator:

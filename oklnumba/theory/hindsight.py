@@ -12,7 +12,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.display import repr_fields
 from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.certified import conjugate_gradients, solve_on_features
-from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state
+from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state, refuse_gap
 from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
 from oklnumba.theory.passes import Rows, as_source, solve_in_passes
 
@@ -313,6 +313,7 @@ def norm_ball_comparator(
     def excess(log_lam: float) -> float:
         try:
             best, weights = best_weights(F, y, 10.0**log_lam, rule, start[0])
+            refuse_gap(best, weights.gap, 10.0**log_lam, rule, GAP)
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}; for a norm ball: lower radius={radius!r}") from None
         solutions[log_lam], start[0] = best, weights.state
