@@ -102,10 +102,10 @@ class Past(NamedTuple):
         return np.minimum(turns, rounds).astype(np.int64)
 
     def order(self, first: int, stop: int, turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what a replay of rounds ``first`` to ``stop`` plays: times, and rows in order.
+        """Return what a replay of rounds ``first`` to ``stop`` plays in order: times, and rows.
 
-        Each row is learned at the time of its round. Before the one of its turn, if that is
-        earlier, it is asked; rows after ``stop`` too. turns : from ``first`` on.
+        A row is learned at the time that is its own number. If its turn is earlier, it is asked
+        then, before the row that is learned there. turns : of the rows from ``first`` on.
         """
         own, rows = np.arange(first, stop), np.arange(first, len(self.X))
         asked = (turns < rows) & (turns >= first) & (turns < stop)

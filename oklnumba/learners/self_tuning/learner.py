@@ -246,7 +246,7 @@ class SelfTuning(Learner):
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits = labels.measure(Y[learned], before, self._played)
         cut, late = labels.remember(Y, limits, learned), self._take_late(n)
-        known_counts = before - late.leads  # of the labels here; negative of late rows
+        known_counts = before - late.leads  # labels of this block that each row knew
         known = labels.know(known_counts, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         asks = ~there & (before + self._played > 0)
