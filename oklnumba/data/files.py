@@ -191,20 +191,17 @@ def naming(where: str) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from error
 
 
-def has_header(dataset: Any) -> bool:
-    """Return whether the first lines of CSV files have names."""
-    options = dataset.format.default_fragment_scan_options
-    return not options.read_options.autogenerate_column_names
-
-
 @contextmanager
-def naming_row(names: list[str], header: bool) -> Iterator[None]:
-    """Let an error of pyarrow in a CSV name column and row as errors of others do."""
+def naming_row(dataset: Any, fragment: Any) -> Iterator[None]:
+    """Let an error of pyarrow in a CSV name column and row as other errors do."""
     try:
         yield
     except ValueError as error:
         if not (found := BAD_VALUE.search(str(error))):
             raise
         column, line, text = found.groups()
-        what = f"column {names[int(column)]!r} holds text, {text!r} in row {int(line) - 1 - header}"
+        options = dataset.format.default_fragment_scan_options.read_options
+        row = int(line) - 1 - (not options.autogenerate_column_names)  # the header is line 1
+        name = fragment.physical_schema.names[int(column)]
+        what = f"column {name!r} holds text, {text!r} in row {row}"
         raise ValueError(what + AMONG_NUMBERS) from error

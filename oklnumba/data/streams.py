@@ -39,7 +39,6 @@ from oklnumba.data.files import (
     FORMATS,
     RENAME,
     given_name,
-    has_header,
     list_files,
     naming,
     naming_row,
@@ -506,8 +505,8 @@ def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callabl
         if kind not in ("csv", ""):  # other types may be in this file
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        first, names = 0, fragment.physical_schema.names
-        with naming(where), naming_row(names, kind == "csv" and has_header(dataset)):
+        first = 0
+        with naming(where), naming_row(dataset, fragment):
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
                     yield where, make(batch, first)
