@@ -2,7 +2,7 @@
 
 Reproduces: nothing published. docs/production.md has its numbers.
 Missing: real electricity prices, which do not come with the package: a stand-in is played.
-Time: 6 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
+Time: 7 minutes of CPU (--quick: 3000 rounds, one stream, half a minute).
 """
 
 import pickle
