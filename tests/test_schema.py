@@ -399,7 +399,7 @@ def test_masked_labels_are_missing_or_refused():
     assert classes.rounds == 60
     masked, labels = np.ma.array(A, mask=A > 2), okl.interop.OnlineClassifier()
     for call, words in (
-        (lambda: classes.partial_fit(A, MASKED), "None at row 0"),
+        (lambda: classes.partial_fit(A, MASKED), "^y has no label at row 0"),
         (lambda: other.partial_fit(masked, SIGNS), "masked"),
         (lambda: learner.partial_fit(A, MASKED), "has masked entries"),
         (lambda: labels.fit(A, MASKED), "^y has no label at row 0"),
