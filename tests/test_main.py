@@ -356,7 +356,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tm
         (["run", "{table}", "--label", "text", "--permute", "0"], "read in order"),
         (["run", "magic04", "--rows", "0"], "--rows"),
         (["run", "magic04", "--label", "z"], "magic04 has no column 'z'; it has x0 to x9, label y"),
-        (["run", "{table}", "--label", "text", *INPUTS, *REGRESS], "holds text: no regression"),
+        (["run", "{table}", "--label", "text", *INPUTS, *REGRESS], "'text' holds text, '"),
         (["run", "{table}", "--label", "number", *INPUTS, *CLASSIFY], "too many classes: use"),
         (["runn"], "runn"),
         (["predict", "{model}", "{npz}", "--output", "{npz}"], "write them to another file"),
@@ -374,6 +374,7 @@ def test_errors_take_one_line(capsys, table, folder, argv, words):
 
 
 FAR = "1,2,1\n1,inf,-1\n-inf,1,1"
+ODD = "".join(f"1,2,{i}\n" for i in range(102)) + "1,2,oops\n"
 NO_LABEL = "row 1 (the first is 0) has no label in column 'y'"
 
 
@@ -386,6 +387,7 @@ NO_LABEL = "row 1 (the first is 0) has no label in column 'y'"
         ("1,2,1\n,,-1\n", "has nan at row 1, column 0 ('a'), and some in column 1 ('b'); "),
         ("1,2,1\n1,3,\n", NO_LABEL),
         ("1,2,yes\n1,3,\n2,3,no\n", NO_LABEL),
+        (ODD, "103 labels, too many classes: it holds text, 'oops' in row 102, among numbers"),
         ({"X": np.zeros((3, 2))}, "holds X (3, 2) and y (0,)"),
         ({"X": np.zeros(3), "y": np.ones(3)}, "holds X (3,) and y (3,); (n, d) and (n,)"),
         ({"X": np.zeros((3, 2)), "y": np.ones(2)}, "holds X (3, 2) and y (2,)"),

@@ -137,12 +137,13 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
     total = len(labels) if len(labels) < LOOK_ROWS else None
     if task == "regression" or task is None and numbers and len(values) > 2:
         if not numbers:
-            raise ValueError(f"{column} holds text: no regression on it")
+            column_as_floats(labels, column, is_label=True)  # which says what is no number
         return None, total, "numbers: regression"
     if len(values) > MOST_CLASSES:
-        texts = f", such as {min(values)!r}; are they numbers? See --decimal"
-        hint = ": use --task regression" if numbers else texts
-        raise ValueError(f"{column} has {len(values)} labels, too many classes{hint}")
+        fault = f"{column} has {len(values)} labels, too many classes:"
+        if not numbers:
+            column_as_floats(labels, f"{fault} it", is_label=True)
+        raise ValueError(f"{fault} use --task regression")
     if len(values) < 2:
         raise ValueError(f"all labels of {column} are {[*values, None][0]!r}")
     whole = all(isinstance(one, float) and one.is_integer() for one in values)  # so a CSV has 1

@@ -216,15 +216,13 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
         if outside.any():
             row = int(np.argmax(outside))
             fault = f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1"
-            values, cure = (
-                np.unique(array).tolist(),
-                "y = 2 * np.asarray(y) - 1 makes them of 0 and 1",
-            )
-            if not {*values} <= {0.0, 1.0}:
-                cure = "several classes are for okl.OneVsRest(learner, classes=[...])"
-                if len(values) == 2:
-                    made = f"np.where(np.asarray(y) == {values[1]!r}, 1, -1)"
-                    cure = f"y = {made} makes them of {values[0]!r} and {values[1]!r}"
+            values = np.unique(array).tolist()
+            cure = "several classes are for okl.OneVsRest(learner, classes=[...])"
+            if {*values} <= {0.0, 1.0}:
+                cure = "y = 2 * np.asarray(y) - 1 makes them of 0 and 1"
+            elif len(values) == 2:
+                made = f"np.where(np.asarray(y) == {values[1]!r}, 1, -1)"
+                cure = f"y = {made} makes them of {values[0]!r} and {values[1]!r}"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 
@@ -374,7 +372,9 @@ def _advise(values: Any, name: str) -> str:
     if not hasattr(values, "__len__"):
         return f"it is {repr_short(values)}"
     if name == "y":
-        return FOR_CLASSES
+        labels = as_label_array(values)
+        has_texts = labels.ndim == 1 and any(isinstance(one, str) for one in labels)
+        return f"it holds {_describe(labels, '', True, 0)}" if has_texts else FOR_CLASSES
     return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
 
 

@@ -13,7 +13,7 @@ from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
-REFUSAL = Refusal("Lags", "leave Lags out: okl.Horizon has lags of its own")
+REFUSAL = Refusal("Lags", "take the lags of okl.Horizon instead")
 
 
 class LagsState(NamedTuple):

@@ -45,7 +45,7 @@ class Several(RowWrapper):
     def _traits(self) -> Traits:
         traits = super()._traits
         if refusal := traits.needs_last_label:  # nothing goes around several outputs
-            refusal = refusal._replace(cure="play each output by itself")
+            refusal = refusal._replace(cure=f"play each output by itself and {refusal.cure}")
         return traits._replace(is_member=False, needs_last_label=refusal)
 
     @property

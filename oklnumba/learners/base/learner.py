@@ -345,6 +345,6 @@ class Learner(Engine[StateT, WorkT]):
 
 def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
     """Return what some of these learners need of labels, by the names of ``Traits``."""
-    names = "needs_each_label", "needs_last_label", "signs"
+    names = "needs_last_label", "signs"
     traits = [one._traits for one in learners]
     return {k: next(filter(None, (getattr(one, k) for one in traits)), None) for k in names}
