@@ -320,6 +320,8 @@ def test_streams_that_cannot_be_played_again_are_refused():
     once = theory.Hindsight(KERNEL, lambda: played, lam=1.0)
     refused("had 400 rows and then 0", once.comparator)
     refused("chunk 0 of the stream must be a pair", theory.Hindsight, KERNEL, lambda: [POINTS])
+    spoilt = [*parts[:3], (parts[3][0], np.nan * parts[3][1])]
+    refused("nan at row 3;", theory.Hindsight, KERNEL, spoilt, lam=1.0)
     with pytest.raises(ValueError, match="features are for arrays"):
         theory.Hindsight(KERNEL, parts, lam=1.0, features=okl.TaylorFeatures(2))
     refused("landmarks must be", theory.Hindsight, KERNEL, parts, lam=1.0, landmarks=0)

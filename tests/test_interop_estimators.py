@@ -244,6 +244,7 @@ def test_after_ctrl_c_the_run_is_still_that_of_the_learner(monkeypatch):
 # ---- labels and frames ----
 
 
+NUMERIC = "float", "bool", "boolean", "object"
 NULLABLE = "Int64", "int64[pyarrow]", "boolean", "string"  # as pandas calls them
 
 
@@ -289,6 +290,13 @@ def test_labels_of_every_kind_give_the_same_run(kind, hold):
     for one in (model, parts):
         assert one.predict(X).dtype == one.classes_.dtype
         assert one.classes_.dtype.kind in TYPES.get(kind.split()[-1], "OUT")
+
+
+def test_a_regressor_takes_bools_as_0_and_1():
+    """As metrics and other regressors do; in ``okl.run`` they are -1 and +1."""
+    X, f, _ = moderate(120)
+    found = [regressor().fit(X, pd.Series(f > 0).astype(kind)).predict(X) for kind in NUMERIC]
+    assert_array_equal(found, [found[0]] * len(NUMERIC))
 
 
 MISSING = {

@@ -179,15 +179,14 @@ def refuse_not_finite(
 def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarray:
     """Return numbers, one for each row of X, as a finite float64 array of shape (n,)."""
     array = as_floats(values, name)
-    require_length(array, n, values, name, what)
+    if array.shape != (n,):
+        refuse_shape(array, n, values, name, what)
     refuse_not_finite(array, name)
     return array
 
 
-def require_length(array: np.ndarray, n: int, values: Any, name: str, what: str) -> None:
-    """Raise ValueError if an array, made of the values that were given, is not of shape (n,)."""
-    if array.shape == (n,):
-        return
+def refuse_shape(array: np.ndarray, n: int, values: Any, name: str, what: str) -> None:
+    """Raise ValueError for an array, made of the values that were given: it is not (n,)."""
     names = column_names(values)
     column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
     hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
@@ -510,6 +509,11 @@ def number_pairs(stream: Iterable[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
             )
         if count_rows(chunk[0]) != 0:
             yield i, chunk
+
+
+def add_to_rows(first: int, text: str) -> str:
+    """Return a message with ``first`` added to the numbers of rows."""
+    return re.sub(r"(?<=(?:at|in) row )\d+", lambda row: str(first + int(row[0])), text)
 
 
 def is_sparse(values: Any) -> bool:

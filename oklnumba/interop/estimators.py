@@ -430,6 +430,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         if player is None:
             player = self._clone_learner()
             player = MultiOutput(player) if y.ndim == 2 else player
+        y = y.astype(np.float64) if y.dtype == bool else y  # 0 and 1, as in metrics
         return super()._play(player, X, y)
 
     def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:

@@ -170,8 +170,8 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
             for learner in group:
                 learner._features = rows
         aside = [[i] for i, one in enumerate(self._experts) if one._traits.in_threads]
-        in_turn = [i for i, one in enumerate(self._experts) if not one._traits.in_threads]
-        self._parts = [*aside, in_turn] if in_turn else aside  # each is played by one thread
+        others = [i for i, one in enumerate(self._experts) if not one._traits.in_threads]
+        self._parts = [*aside, others] if others else aside  # each is played by one thread
         self._make_state(experts=len(self._experts), tally=loops.TALLY)
         self._work = aligned_zeros(len(self._experts))  # their weights
 

@@ -1,7 +1,6 @@
 """The one streaming loop: forecast, see the label, update."""
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -102,20 +101,14 @@ def _pieces(
         except ValueError as error:
             if not chunked:
                 raise
-            said = (
-                f"chunk {i} of the stream, from row {first} on: {_add_to_rows(first, str(error))}"
-            )
+            fault = inputs.add_to_rows(first, str(error))
+            said = f"chunk {i} of the stream, from row {first} on: {fault}"
             if isinstance(X, Stream) and X.columns is None and width:
                 said += f"; pass width={width}"
             raise ValueError(said) from error
         warned = warned or _warn_of_block(labels, first)
         yield Rows(part, labels), schema
         first, width = first + len(labels), part.shape[1]
-
-
-def _add_to_rows(first: int, text: str) -> str:
-    """Return a message with ``first`` added to the numbers of rows."""
-    return re.sub(r"(?<=(?:at|in) row )\d+", lambda row: str(first + int(row[0])), text)
 
 
 def _chunks(stream: Iterator[Any], presses: Presses) -> Iterator[Any]:

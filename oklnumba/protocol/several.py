@@ -257,7 +257,8 @@ class OneVsRest(Several):
         if y is None:
             raise ValueError("labels are missing: pass y, one class for each row of X")
         given = inputs.as_label_array(y)
-        inputs.require_length(given, n, y, "y", "class")
+        if given.shape != (n,):
+            inputs.refuse_shape(given, n, y, "y", "class")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
         labels = [one if isinstance(one, Hashable) else None for one in given.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)

@@ -88,10 +88,14 @@ class Rows:
 
     def blocks(self) -> Iterator[Block]:
         """Yield checked blocks of at most BLOCK_ROWS rows."""
-        width = None
+        width, first = None, 0
         for X, y in self._source():
-            X = inputs.as_rows(X, width)
-            y, width = inputs.as_labels(y, X.shape[0], self._classes), X.shape[1]
+            try:
+                X = inputs.as_rows(X, width)
+                y = inputs.as_labels(y, X.shape[0], self._classes)
+            except ValueError as error:
+                raise ValueError(inputs.add_to_rows(first, str(error))) from error
+            width, first = X.shape[1], first + len(y)
             for rows, part in inputs.cut_blocks(X, BLOCK_ROWS):
                 yield np.array(part, order="C"), y[rows]
 
