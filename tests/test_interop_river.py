@@ -200,6 +200,15 @@ def test_a_class_that_comes_late_is_as_if_known_from_the_start(learner):
     assert [model.predict_one(x) for x in dicts] == expected.tolist()
 
 
+@pytest.mark.parametrize("budget", range(12, 21, 2))
+def test_new_classes_may_make_inputs_with_lags_wider_than_the_budget(budget):
+    _, dicts = points(60)
+    model = to_river(okl.SelfTuning(budget=budget))
+    for t, x in enumerate(dicts):  # a class more every ten rounds, each with lags
+        model.learn_one(x, t // 10)
+    assert len(pickle.loads(pickle.dumps(model)).predict_proba_one(dicts[0])) == 6
+
+
 def test_labels_of_any_kind():
     X, dicts = points(60)
     for labels in ([False, True], ["x", "y"], [0, 1], [3, 7], [("a", 1), ("b", 2)], [0.0, 1.0]):

@@ -6,7 +6,7 @@ layers read it. There they count from ``scales.offsets``, the middle of each out
 label instead, which is added to their forecasts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import chain
 
 import numpy as np
@@ -41,16 +41,23 @@ class Ensemble:
     def __init__(self, scales: Scales, players: Sequence[Player]):
         self.scales, self._players, self.replayed = scales, players, 0
 
-    def make_members(self, budget: int, horizon: float, seed: list[int]) -> Paced[None]:
-        """Make the members; ``horizon`` : the round of the next restart, for room."""
+    def make_members(
+        self, budget: int, horizon: float, seed: list[int], plain: Container[int] | None
+    ) -> Paced[None]:
+        """Make the members.
+
+        horizon : the round of the next restart, for room; plain : which spaces of a saved state
+        have no atoms; None: linear ones that are not wider than the budget.
+        """
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         arguments: list[SpaceArguments] = []
         workspaces = Workspaces(lambda: bind(make_rows(BLOCK_ROWS, arguments)))  # of threads
         self.groups = []
-        for space in spaces:
-            has_atoms = scales.width(space) > budget or space.kernel != "linear"
-            size = int(min(space.max_size, budget, horizon)) if has_atoms else 0
+        for i, space in enumerate(spaces):
+            narrow = scales.width(space) <= budget and space.kernel == "linear"
+            is_plain = narrow if plain is None else i in plain
+            size = 0 if is_plain else int(min(space.max_size, budget, horizon))
             self.groups.append(Group(space, scales, size, [*seed, space.seed], workspaces))
             yield
         self.lasting = Lasting(self._players, scales.offsets)

@@ -395,7 +395,9 @@ class SelfTuning(Learner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         scales = Scales(*(state[name] for name in Scales._fields))
-        self._ensemble = finish(self._restarts.make_ensemble(scales, state["played"]))
+        # New outputs make a space with lags wider: it keeps its inputs until the next restart.
+        plain = {i for i in range(len(settings.SPACES)) if f"group{i}_U_exact" in state}
+        self._ensemble = finish(self._restarts.make_ensemble(scales, state["played"], plain))
         super()._restore(state)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from bisect import bisect
+from collections.abc import Container
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -120,12 +121,14 @@ class Restarts(State[RestartsState, None]):
         self._counts[LAST] = played
         return new
 
-    def make_ensemble(self, scales: Scales, end: int) -> Paced[Ensemble]:
+    def make_ensemble(
+        self, scales: Scales, end: int, plain: Container[int] | None = None
+    ) -> Paced[Ensemble]:
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.timetable.parts)
         horizon = (*self.timetable.parts, np.inf)[restarts]  # of its rounds
         ensemble = Ensemble(scales, self._players)
-        yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts])
+        yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts], plain)
         return ensemble
 
     def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:
