@@ -96,7 +96,7 @@ BY_COEFFICIENTS = okl.FrequentKONS, okl.SketchedKONS, okl.ProsNKONS
 
 
 def assert_same_forecasts(learner, got, expected):
-    if isinstance(learner, BY_BLOCKS + BY_COEFFICIENTS):
+    if isinstance(getattr(learner, "learner", learner), BY_BLOCKS + BY_COEFFICIENTS):
         return assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
     return assert_array_equal(got, expected)
 
