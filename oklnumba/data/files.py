@@ -147,14 +147,15 @@ def _refuse_other_arrow(path: Path) -> None:
     """Raise ValueError for what only other functions of pyarrow read: Feather V1, Arrow streams."""
     with naming(str(path)), open(path, "rb") as file:
         head = file.read(4)
-    read = {
-        b"FEA1": "pandas.read_feather({})",
-        b"\xff" * 4: "pyarrow.ipc.open_stream({}).read_all()",
+    others = {
+        b"FEA1": ("a Feather V1 file", "pandas.read_feather({!r})"),
+        b"\xff" * 4: ("an Arrow stream, not a file", "pyarrow.ipc.open_stream({!r}).read_all()"),
     }
-    if head in read:
-        what = "a Feather V1 file" if head == b"FEA1" else "an Arrow stream, not a file"
-        frame = read[head].format(repr(str(path)))
-        raise ValueError(f"{path} is {what}; okl.stream({frame}, label=...) reads it")
+    if head in others:
+        what, read = others[head]
+        raise ValueError(
+            f"{path} is {what}; okl.stream({read.format(str(path))}, label=...) reads it"
+        )
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process

@@ -378,10 +378,11 @@ def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | Non
     labels = None
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
-        head = dataset.scanner(columns=[label]).head(TYPED_ROWS * of_texts)
-        labels = _as_labels(head[label].slice(0, LOOK_ROWS))
+        read = dataset.scanner(columns=[label]).head
+        labels = _as_labels(read(LOOK_ROWS * of_texts)[label])
         if _format_of(dataset) == "csv" and inputs.are_numbers(labels[find_labels(labels)]):
-            inputs.column_as_floats(head[label], f"the label {label!r} of {name}", is_label=True)
+            column = read(TYPED_ROWS)[label]  # a later one is no number
+            inputs.column_as_floats(column, f"the label {label!r} of {name}", is_label=True)
     types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
     join, rows = import_module("pyarrow").chunked_array, 0
     texts: dict[str, list[Any]] = {one: [] for one in encode}
