@@ -117,7 +117,7 @@ def peak_of(call):
 def arrays(learner):
     """Return the arrays of a learner's state, by the names that a file has them under."""
     with tempfile.TemporaryDirectory() as folder:
-        learner.save(f"{folder}/learner.npz", exact=True)
+        learner.save(f"{folder}/learner.npz")
         with np.load(f"{folder}/learner.npz") as file:
             return {name.removeprefix("state_"): value for name, value in file.items()}
 

@@ -31,7 +31,7 @@ def in_two(learner, X, y, cut, between):
 
 
 def through_a_file(learner, folder):
-    learner.save(folder / "learner.npz", exact=True)
+    learner.save(folder / "learner.npz")
     return okl.load(folder / "learner.npz")
 
 

@@ -155,7 +155,7 @@ def test_kill_while_saving_leaves_the_old_file_or_the_new(cls, tmp_path):
         learner = okl.load(file) if file.exists() else make(cls)
         for start in range(learner.rounds, len(y), every):
             learner.partial_fit(X[start : start + every], y[start : start + every])
-            learner.save(file, exact=True)
+            learner.save(file)
 
     for _ in range(10):
         kill_while_saving(lambda: okl.run(make(cls), X, y, checkpoint=path, every=every), tmp_path)

@@ -31,7 +31,7 @@ def test_save_load_and_copies_go_on_bit_for_bit(case, t, tmp_path):
     if t:
         learner.partial_fit(X[:t], y[:t])
     path = tmp_path / "learner.npz"
-    learner.save(path, exact=True)
+    learner.save(path)
     copies = [okl.load(path), pickle.loads(pickle.dumps(learner))]
     copies += [copy.deepcopy(learner), copy.copy(learner)]
     before = contents(learner)
@@ -74,7 +74,7 @@ def assert_saved(what, path, **options):
 def test_arguments_of_numpy_are_saved(cls, tmp_path):
     learner = with_numpy(make(cls))
     X, y = stream(learner, 80)
-    loaded = assert_saved(learner.partial_fit(X, y), tmp_path / "learner.npz", exact=True)
+    loaded = assert_saved(learner.partial_fit(X, y), tmp_path / "learner.npz")
     assert_array_equal(loaded.predict(X), learner.predict(X))
     for name, value in learner.get_params(deep=False).items():
         if not isinstance(value, Params | list):
@@ -267,24 +267,18 @@ def tuned(n, **options):
 @pytest.mark.parametrize(
     ("n", "budget"), [(25, 300), (125, 300), (300, 40), (500, 1), (500, 600), (505, 300), (700, 24)]
 )
-def test_files_of_self_tuning_go_on_to_rounding_exactly_or_in_single_precision(n, budget, tmp_path):
+def test_files_of_self_tuning_go_on_to_the_bit_or_in_single_precision(n, budget, tmp_path):
     learner, X, y = tuned(n, budget=budget)
-    path, loaded, sizes = tmp_path / "learner.npz", {}, []
-    for name in ("exact", "plain", "compact"):
-        options = {} if name == "plain" else {name: True}
-        learner.save(path, **options)
-        sizes.append(path.stat().st_size)
-        loaded[name] = okl.load(path)
-    assert sizes == sorted(sizes, reverse=True)
-    forecasts, state, deviation = learner.predict(X), contents(learner), y.std()
-    expected = okl.run(learner, X, y)
-    for name, most in (("exact", 0.0), ("plain", 4e-13), ("compact", 1e-6)):
-        other = loaded[name]
-        assert name != "exact" or contents(other) == state
-        assert np.abs(other.predict(X) - forecasts).max() <= most * deviation
-        run = okl.run(other, X, y)
-        assert np.abs(run.predictions - expected.predictions).max() <= most * deviation
-        assert_array_equal(run.sizes, expected.sizes)
+    path, state, forecasts = tmp_path / "learner.npz", contents(learner), learner.predict(X)
+    assert contents(assert_saved(learner, path)) == state
+    plain = path.stat().st_size
+    learner.save(path, compact=True)
+    assert path.stat().st_size < plain
+    other, most, expected = okl.load(path), 1e-6 * y.std(), okl.run(learner, X, y)
+    assert np.abs(other.predict(X) - forecasts).max() <= most
+    run = okl.run(other, X, y)
+    assert np.abs(run.predictions - expected.predictions).max() <= most
+    assert_array_equal(run.sizes, expected.sizes)
 
 
 @pytest.mark.slow
@@ -295,8 +289,8 @@ def test_wrapped_self_tuning_has_these_files_too(wrap, tmp_path):
     learner = wrap(okl.SelfTuning(budget=24))
     Y = np.stack([y, -y], axis=1) if wrap is okl.MultiOutput else y
     learner.partial_fit(X, Y)
-    for options, most in (({"exact": True}, 0.0), ({}, 4e-13), ({"compact": True}, 1e-6)):
-        learner.save(tmp_path / "one.npz", **options)
+    for compact, most in ((False, 0.0), (True, 1e-6)):
+        learner.save(tmp_path / "one.npz", compact=compact)
         change = okl.load(tmp_path / "one.npz").predict(X) - learner.predict(X)
         assert np.abs(change).max() <= most * y.std()
 
@@ -312,12 +306,8 @@ def test_compact_files_have_factors_in_single_precision(tmp_path):
     with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
         assert_array_equal(b["state_U"], a["state_U"].astype(np.float32))
         assert all((a[n] == b[n]).all() for n in a.files if n not in ("state_U", "digest"))
-    for options, words in (
-        ({"compact": 1}, "compact must be True or False"),
-        ({"compact": True, "exact": True}, "exact must be False with compact=True"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            learner.save(tmp_path / "c.npz", **options)
+    with pytest.raises(ValueError, match="compact must be True or False"):
+        learner.save(tmp_path / "c.npz", compact=1)
     wild = okl.LinearAWV(lam=1e-60).partial_fit(X * [1e-30, 1e30, 1.0], y)
     assert np.abs(arrays(wild)["U"]).max() > np.finfo(np.float32).max
     wild.save(tmp_path / "c.npz", compact=True)

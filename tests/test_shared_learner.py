@@ -94,7 +94,7 @@ def test_all_calls_at_once_are_those_of_some_order(name, tmp_path):
                 assert 0 < rounds <= len(y)
             elif t == each + 1:
                 path = tmp_path / f"{i}.npz"
-                one.save(path, exact=True)
+                one.save(path)
                 copies = okl.load(path), copy.deepcopy(one), pickle.loads(pickle.dumps(one))
                 seen.extend(("contents", contents(other)) for other in copies)
 

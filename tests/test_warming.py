@@ -101,7 +101,7 @@ def play(case, X, y, kind):
                           if isinstance(value, float) and value == int(value)})
     okl.run(learner, kind(X, None), kind(y, None))
     learner.partial_fit(kind(X, None), kind(y, None)).predict(kind(X, None))
-    learner.save(path, exact=True)
+    learner.save(path)
     by_hand(okl.load(path), kind(X[:20], None), kind(y[:20], None))
 
 def sample(kind):

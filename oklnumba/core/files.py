@@ -28,7 +28,7 @@ from oklnumba.core.params import UnknownClass
 if sys.platform != "win32":
     import fcntl
 
-FORMAT = 7  # raise it with each change of a layout: tests/test_files.py has a file of each
+FORMAT = 8  # raise it with each change of a layout: tests/test_files.py has a file of each
 _seen: dict[str, tuple[int, ...]] = {}  # the files that this process read or wrote, by path
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
 
@@ -82,10 +82,10 @@ def deflates(array: np.ndarray) -> bool:
     return len(zlib.compress(sample, 1)) < 0.75 * len(sample)
 
 
-def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndarray]:
-    """Return the arrays of a state without what it derives; compact: some in single precision."""
-    arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
-    for name, a in arrays.items() if compact else ():
+def compact_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a state, factors U and sums of trees in single precision."""
+    arrays = dict(arrays)
+    for name, a in arrays.items():
         if name.endswith(("_U", "_sums")) and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
             arrays[name] = a.astype(np.float32)
     return arrays

@@ -100,7 +100,7 @@ def normal_scores(S, past):
 
 
 def metric(S, y, name, passes):
-    """Scales by the mean squared gradient of ridge regression on at most 500 rows, in passes.
+    """Scales by the mean squared gradient of ridge regression on at most 300 rows, in passes.
 
     An intercept is free; lam = 1. The norm of the columns' deviations stays what it was.
     """
@@ -112,7 +112,7 @@ def metric(S, y, name, passes):
         few = Z[np.linspace(0, n - 1, min(n, 200)).astype(int)]
         width = median_distance(few, 2 if name == "Gaussian" else 1)
         k = partial(naive.gaussian if name == "Gaussian" else naive.laplacian_l1, sigma=width)
-        C = Z[np.sort(rng.choice(n, min(500, n), replace=False))]
+        C = Z[np.sort(rng.choice(n, min(300, n), replace=False))]
         F = k(Z, C)
         centred = F - F.mean(axis=0)
         A = centred.T @ centred + k(C, C)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.checks import require, require_flag, warn
-from oklnumba.core.files import leave_out, write_npz
+from oklnumba.core.files import compact_arrays, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
 from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
@@ -317,19 +317,17 @@ class Learner(Engine[StateT, WorkT]):
     # ---- files, copies and pickles ----
 
     @locked
-    def save(self, path: str | os.PathLike, *, compact: bool = False, exact: bool = False) -> None:
+    def save(self, path: str | os.PathLike, *, compact: bool = False) -> None:
         """Write hyper-parameters, state and random state into one ``.npz`` file (no pickle inside).
 
-        ``oklnumba.load(path)`` goes on bit for bit where this learner stands. Only ``SelfTuning``
-        leaves out what it can derive, and goes on to rounding, unless ``exact``.
+        ``oklnumba.load(path)`` goes on bit for bit where this learner stands.
 
         compact : whether factors U of AWV and ridge regression, and sums of trees, are in single
         precision. Forecasts of ``SelfTuning`` change by at most 1e-6 of the labels' deviation.
         """
-        compact, exact = require_flag("compact", compact), require_flag("exact", exact)
-        require(not (compact and exact), "exact", exact, "False with compact=True")
+        require_flag("compact", compact)
         meta, arrays = get_contents(self)
-        write_npz(path, meta, arrays if exact else leave_out(arrays, compact))
+        write_npz(path, meta, compact_arrays(arrays) if compact else arrays)
 
     @locked
     def __getstate__(self) -> dict[str, Any]:

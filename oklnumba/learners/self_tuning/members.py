@@ -11,10 +11,8 @@ from oklnumba.core.arrays import (
     free_pages,
     pad_row_length,
     round_up_to_vector,
-    triangle_rows,
     unpack,
 )
-from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.health import Part
 from oklnumba.core.state import Coins, State
 from oklnumba.hot.primitives.dictionary import RANK
@@ -49,7 +47,6 @@ class Group(State[loops.GroupState, None], Forecaster):
     """
 
     _layout = loops.GroupState
-    _REGRESSIONS = "U", "inv_d", "c"  # arrays of the state by regression
 
     def __init__(
         self, space: Space, scales: Scales, max_size: int, seed: list[int], workspaces: Workspaces
@@ -60,8 +57,6 @@ class Group(State[loops.GroupState, None], Forecaster):
         self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
         self._tree, self._offsets = scales.tree(space), scales.offsets
         self._coins, self.is_full = Coins(seed), max_size == 0
-        static = all(one.half_life is None for one in space.ridges)
-        self._saved = 1 if static else len(space.ridges)  # regressions; the others follow
         tree, signs = self._tree, scales.signs
         d, K, leaves = len(tree.scales), len(signs), len(tree.columns) + 1
         cap = pad_row_length(round_up_to_vector(max_size))
@@ -196,32 +191,16 @@ class Group(State[loops.GroupState, None], Forecaster):
             return super()._cut(name, array)
         return array[..., : self._counts[:, RANK].max() + 1] if self._max_size else array
 
-    def _output_axes(self) -> dict[str, int]:
-        return super()._output_axes() | {"c_derived": 2}
-
     def _export(self) -> dict[str, Any]:
-        state, n = super()._export(), self._saved
-        for name in self._REGRESSIONS:
-            array = state[name]
-            state |= {name: array[:, :n], f"{name}_derived": array[:, n:]}
+        state = super()._export()
         if not self._max_size:  # inputs, unlike coordinates, may be collinear: no single precision
             state["U_exact"] = state.pop("U")
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Restore a state, or one without what can be derived."""
-        state, merged = {"U": state.get("U_exact")} | state, {}
-        for name in self._REGRESSIONS:
-            first = state[name]
-            shape = len(first), len(self.space.ridges) - first.shape[1], *first.shape[2:]
-            rest = state.get(f"{name}_derived", np.zeros(shape))
-            merged[name] = np.concatenate([first, rest], axis=1)
-        super()._restore(state | merged)
+        super()._restore({"U": state.get("U_exact")} | state)
         if self._max_size:
             self._remake_dictionaries()
-        if "U_derived" not in state:
-            with one_blas_thread:  # faster for small matrices
-                self._derive_regressions()
 
     def _remake_dictionaries(self) -> None:
         """Let the atoms join again, in their order: it makes all that files leave out."""
@@ -234,22 +213,6 @@ class Group(State[loops.GroupState, None], Forecaster):
                 self._play_leaf(leaf, order, X, NO_LABELS, coins, NOT_ASKED)
             if size == self._max_size:
                 free_pages(self._state.kors[leaf])
-
-    def _derive_regressions(self) -> None:
-        """Make the regressions after the first of it: A_i = A_0 + (lam_i - lam_0) I, b_i = b_0."""
-        state, lams = self._state, [one.lam for one in self.space.ridges]
-        for i in range(self._saved, len(lams)):
-            state.inv_d[:, i] = 1.0 / lams[i]
-            for leaf, rank in enumerate(self._counts[:, RANK].tolist()):
-                r = rank + 1
-                U, D = unpack(state.U[leaf, 0], r), 1.0 / state.inv_d[leaf, 0, :r]
-                L = np.linalg.cholesky((U.T * D) @ U + (lams[i] - lams[0]) * np.eye(r))
-                pivots = L.diagonal()
-                for k, row in enumerate(triangle_rows(state.U[leaf, i], r)):
-                    row[:] = L[k + 1 :, k] / pivots[k]
-                state.inv_d[leaf, i, :r] = 1.0 / np.square(pivots)
-                b = U.T @ (state.c[leaf, 0, :, :r] * D).T
-                state.c[leaf, i, :, :r] = np.linalg.solve(L, b).T / pivots
 
     # ---- health ----
 

@@ -39,23 +39,24 @@ class Space(NamedTuple):
 
 
 CAUTIOUS_AND_BOLD = 0.1, 1.0  # C of PA-I: one for noisy labels, one for labels without noise
-TWO_LAMS = Ridge(0.03), Ridge(0.3)  # little noise and much
+LITTLE_NOISE, MUCH_NOISE = (Ridge(0.03),), (Ridge(0.3),)
 
 SPACES = (
     # After a change, a narrow kernel that forgets: rough functions.
     Space("Gaussian", 0, (Ridge(0.1, 250),), CAUTIOUS_AND_BOLD, width=0.5, max_size=200),
-    # Functions of average smoothness: one without forgetting, one for drift.
-    Space("Gaussian", 1, (Ridge(0.01), Ridge(0.01, 125)), CAUTIOUS_AND_BOLD),
-    # After a change, a wide kernel that forgets: smooth functions.
-    Space("Gaussian", 2, (Ridge(0.01, 250),), CAUTIOUS_AND_BOLD, width=2.0, max_size=200),
+    # Functions of average smoothness, without forgetting.
+    Space("Gaussian", 1, (Ridge(0.01),), CAUTIOUS_AND_BOLD),
     # Few atoms and the shortest memory: the first kernel to recover after a change.
     Space("Gaussian", 3, (Ridge(0.1, 50),), max_size=100),
     # Tables in which a few columns matter: a blunt metric, large leaves.
-    Space("Laplacian", 5, TWO_LAMS, metric="Gaussian", leaf_rounds=512),
+    Space("Laplacian", 5, LITTLE_NOISE, metric="Gaussian", leaf_rounds=512, max_size=200),
     # Tables with skewed columns: a sharp metric, columns by their ranks.
-    Space("Laplacian", 6, TWO_LAMS, metric="Laplacian", leaf_rounds=256, normal_scores=True),
+    Space(
+        "Laplacian", 6, MUCH_NOISE, metric="Laplacian", leaf_rounds=256, max_size=200,
+        normal_scores=True,
+    ),
     # Labels with hardly any noise: many small leaves.
-    Space("Laplacian", 7, TWO_LAMS, metric="Laplacian", leaf_rounds=32, max_size=64),
+    Space("Laplacian", 7, LITTLE_NOISE, metric="Laplacian", leaf_rounds=32, max_size=64),
     # Linear functions, from standing still to fast drift; descent where none of the models is true.
     Space(
         "linear", 4, tuple(Ridge(lam, t) for lam in (0.001, 1.0) for t in (None, 100, 50, 20, 6)),
@@ -152,7 +153,7 @@ METRIC_ROUNDS = 128  # all scales are 1 before so many
 # Rows of each pass of a metric, by its kernel. More passes are sharper; one metric of each kind
 # serves more tables than two alike.
 PASSES = {"Gaussian": (2048, 4096), "Laplacian": (1024, 1024, 1024, 1024, 2048)}
-METRIC_ATOMS = 500
+METRIC_ATOMS = 300
 PASS_NUMBERS, LEAST_PASS_ROWS = 2**18, 512  # a pass has fewer rows if these have more numbers
 WIDTH_ROWS = 200  # rows whose distances give the width of the kernel of a pass
 MEDIAN_ROWS = 500  # rows whose distances give the median distance
