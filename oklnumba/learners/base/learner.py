@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.checks import require, require_flag, warn
+from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.files import compact_arrays, write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
