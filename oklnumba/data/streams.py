@@ -41,7 +41,6 @@ from oklnumba.data.files import (
     given_name,
     list_files,
     naming,
-    naming_row,
     open_dataset,
 )
 
@@ -507,7 +506,7 @@ def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callabl
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
         first = 0
-        with naming(where), naming_row(dataset, fragment):
+        with naming(where, fragment):
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
                     yield where, make(batch, first)
