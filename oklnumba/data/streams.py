@@ -151,21 +151,17 @@ def stream(
     checks.require(isinstance(schema, Schema), "like", like, "what has a schema, of named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
-    if is_frame(source):
-        source = source.collect() if hasattr(source, "collect") else source  # a lazy one
-        dataset, name, names = source, "a frame", inputs.column_names(source)
-        first, read = partial(_first_of_frame, source), partial(_read_frame, source)
-        arrow = hasattr(getattr(source, "schema", None), "pandas_metadata")
-        index = _find_index(source.schema) if arrow else []
-    else:
-        dataset, name = _open_source(source, format, reading)
+    dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
         if label is not None or drop or chosen:
             raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
         return _load_libsvm(dataset, name, batch, schema)
-    if not is_frame(source):
-        names, index = dataset.schema.names, _find_index(dataset.schema)
-        first, read = partial(_first_of_files, dataset, name), partial(_read_table, dataset, name)
+    if is_frame(dataset):
+        names, first, read = inputs.column_names(dataset), _first_of_frame, _read_frame
+    else:
+        names, first, read = dataset.schema.names, _first_of_files, _read_table
+    first, read = partial(first, dataset, name), partial(read, dataset, name)
+    index = _find_index(getattr(dataset, "schema", None), names)
     if like is None:
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
@@ -174,7 +170,9 @@ def stream(
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
-    """Return the pyarrow Dataset of a source, or the paths of LIBSVM files, and its name."""
+    """Return the frame or pyarrow Dataset of a source, or paths of LIBSVM files, and its name."""
+    if is_frame(source):
+        return (source.collect() if hasattr(source, "collect") else source), "a frame"
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
     paths, kind = list_files(source, format)
@@ -365,7 +363,7 @@ def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
     return [one for one in names if one not in out]
 
 
-def _first_of_frame(frame: Any, encode: list[Any], label: Any) -> First:
+def _first_of_frame(frame: Any, name: str, encode: list[Any], label: Any) -> First:
     """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
     head = _slice(frame, 0, LOOK_ROWS)
     labels = None if label is None else _as_labels(head[label])
@@ -440,7 +438,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
             raise ValueError(f"{where} has a column {min(twice)!r}, as its folder has: {RENAME}")
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first
-        index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
+        index = {*_find_index(fragment.physical_schema, names)} - {*schema.needed}
         given = [one for one in here if one not in index and (one in wanted or one not in first)]
         schema.refuse_other_names(given, where)
         if (label in here) != (label in wanted):
@@ -452,19 +450,19 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     return _scan(dataset, name, types, [*plain], partial(_make_rows, plain, schema))
 
 
-def _read_frame(frame: Any, schema: Schema) -> Pieces:
+def _read_frame(frame: Any, name: str, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
     given = by_text(inputs.column_names(frame))
-    schema.refuse_other_names(given, "a frame")
+    schema.refuse_other_names(given, name)
     chosen, label = [given[one] for one in sorted(schema.names)], schema.label
     head = _slice(frame, 0, LOOK_ROWS)
     if schema.classes is None and label in given:
-        inputs.column_as_floats(head[given[label]], f"the label {label!r} of a frame", True)
+        inputs.column_as_floats(head[given[label]], f"the label {label!r} of {name}", True)
     head = head.select(chosen) if hasattr(head, "select") else head[chosen]
-    inputs.as_floats(head, "a frame")  # which says what else they hold
+    inputs.as_floats(head, name)  # which says what else they hold
     rows = _count_rows(len(given))
     starts = range(0, frame.shape[0], rows)
-    return (("a frame", _make_rows(given, schema, _slice(frame, k, rows), k)) for k in starts)
+    return ((name, _make_rows(given, schema, _slice(frame, k, rows), k)) for k in starts)
 
 
 def _make_rows(given: dict[str, Any], schema: Schema, part: Any, first: int) -> Block:
@@ -534,8 +532,8 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
     return found
 
 
-def _find_index(schema: Any) -> list[str]:
+def _find_index(schema: Any, names: list[Any]) -> list[str]:
     """Return the columns that are an index of pandas: it is an order, not an input."""
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = [one for one in index if isinstance(one, str)]  # others are ranges
-    return [*index, *(one for one in schema.names[:1] if one == "")]  # of to_csv
+    metadata = getattr(schema, "pandas_metadata", None) or {}  # of pyarrow
+    index = [one for one in metadata.get("index_columns", []) if isinstance(one, str)]
+    return [*index, *(one for one in names[:1] if one == "")]  # of to_csv
