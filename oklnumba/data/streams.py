@@ -156,11 +156,10 @@ def stream(
         if label is not None or drop or chosen:
             raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
         return _load_libsvm(dataset, name, batch, schema)
-    if is_frame(dataset):
-        names, first, read = inputs.column_names(dataset), _first_of_frame, _read_frame
-    else:
-        names, first, read = dataset.schema.names, _first_of_files, _read_table
-    first, read = partial(first, dataset, name), partial(read, dataset, name)
+    framed = is_frame(dataset)
+    names = inputs.column_names(dataset) if framed else dataset.schema.names
+    first = partial(_first_of_frame if framed else _first_of_files, dataset, name)
+    read = partial(_read_frame if framed else _read_table, dataset, name)
     index = _find_index(getattr(dataset, "schema", None), names)
     if like is None:
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
