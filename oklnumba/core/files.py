@@ -82,15 +82,6 @@ def deflates(array: np.ndarray) -> bool:
     return len(zlib.compress(sample, 1)) < 0.75 * len(sample)
 
 
-def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndarray]:
-    """Return the arrays of a state without what it derives; compact: some in single precision."""
-    arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
-    for name, a in arrays.items() if compact else ():
-        if name.endswith(("_U", "_sums")) and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
-            arrays[name] = a.astype(np.float32)
-    return arrays
-
-
 def find_target(path: str | os.PathLike) -> tuple[Path, os.stat_result | None]:
     """Return the file that a path leads to, and its status if it exists; OSError if no save can be.
 

@@ -57,6 +57,15 @@ def get_data(learner: Engine) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return meta, arrays
 
 
+def leave_out(arrays: dict[str, np.ndarray], compact: bool) -> dict[str, np.ndarray]:
+    """Return the arrays of a state without what it derives; compact: some in single precision."""
+    arrays = {name: a for name, a in arrays.items() if not name.endswith("_derived")}
+    for name, a in arrays.items() if compact else ():
+        if name.endswith(("_U", "_sums")) and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
+            arrays[name] = a.astype(np.float32)
+    return arrays
+
+
 def restore_contents(learner: LearnerT, meta: dict[str, Any], arrays: Any) -> LearnerT:
     """Restore what ``get_data`` returned, with the same hyper-parameters; return the learner."""
     learner._clear()
