@@ -18,14 +18,6 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import (
-    LOOK_ROWS,
-    NUMBERS,
-    cut_blocks,
-    encode_labels,
-    find_labels,
-    is_frame,
-)
 from oklnumba.core.schema import (
     IMPUTE,
     Schema,
@@ -156,7 +148,7 @@ def stream(
         if label is not None or drop or chosen:
             raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
         return _load_libsvm(dataset, name, batch, schema)
-    framed = is_frame(dataset)
+    framed = inputs.is_frame(dataset)
     names = inputs.column_names(dataset) if framed else dataset.schema.names
     first = partial(_first_of_frame if framed else _first_of_files, dataset, name)
     read = partial(_read_frame if framed else _read_table, dataset, name)
@@ -170,7 +162,7 @@ def stream(
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
     """Return the frame or pyarrow Dataset of a source, or paths of LIBSVM files, and its name."""
-    if is_frame(source):
+    if inputs.is_frame(source):
         return (source.collect() if hasattr(source, "collect") else source), "a frame"
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
@@ -247,7 +239,7 @@ class Stream:
         schema = self.schema
         for X, y in self.read_blocks():
             if self._fills:
-                X, schema = schema.fill(X, find_labels(y))
+                X, schema = schema.fill(X, inputs.find_labels(y))
             yield X, y
 
     def read_blocks(self) -> Generator[Block, None, None]:
@@ -260,7 +252,7 @@ class Stream:
             if classes is None:
                 y = inputs.column_as_floats(y, f"the label of {where}", is_label=True, first=row)
             else:
-                y = encode_labels(y, classes, where, row)
+                y = inputs.encode_labels(y, classes, where, row)
             read[where] += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -310,7 +302,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
         return (
             (str(path), (np.pad(block[:, first:], more), y[part]))
             for path, X, y in zip(paths, rows, labels, strict=True)
-            for part, block in cut_blocks(X, _count_rows(width))
+            for part, block in inputs.cut_blocks(X, _count_rows(width))
         )
 
     schema = replace(schema, reading={"zero_based": from_zero, "width": width})
@@ -340,7 +332,7 @@ def _find_schema(
         raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
     texts, labels = first([*encode, *dates], label if classes is None else None)
     if labels is not None and labels.dtype.kind in "bOU":
-        there = labels[find_labels(labels)].tolist()
+        there = labels[inputs.find_labels(labels)].tolist()
         if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
             classes = (False, True)
         elif there and all(isinstance(one, str) for one in there):
@@ -364,7 +356,7 @@ def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
 
 def _first_of_frame(frame: Any, name: str, encode: list[Any], label: Any) -> First:
     """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
-    head = _slice(frame, 0, LOOK_ROWS)
+    head = _slice(frame, 0, inputs.LOOK_ROWS)
     labels = None if label is None else _as_labels(head[label])
     return [as_texts(head[one], one) for one in encode], labels
 
@@ -375,8 +367,8 @@ def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | Non
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
         read = dataset.scanner(columns=[label]).head
-        labels = _as_labels(read(LOOK_ROWS * of_texts)[label])
-        if _format_of(dataset) == "csv" and inputs.are_numbers(labels[find_labels(labels)]):
+        labels = _as_labels(read(inputs.LOOK_ROWS * of_texts)[label])
+        if _format_of(dataset) == "csv" and inputs.are_numbers(labels[inputs.find_labels(labels)]):
             column = read(TYPED_ROWS)[label]  # a later one is no number
             inputs.column_as_floats(column, f"the label {label!r} of {name}", is_label=True)
     types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
@@ -384,11 +376,11 @@ def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | Non
     texts: dict[str, list[Any]] = {one: [] for one in encode}
     with closing(_scan(dataset, name, types, encode, lambda batch, first: batch)) as parts:
         for where, batch in parts if encode else ():
-            part, rows = batch.slice(0, LOOK_ROWS - rows), rows + len(batch)
+            part, rows = batch.slice(0, inputs.LOOK_ROWS - rows), rows + len(batch)
             with naming(where):
                 for one in encode:
                     texts[one].append(as_texts(part.column(one), one))
-            if rows >= LOOK_ROWS:
+            if rows >= inputs.LOOK_ROWS:
                 break
     return [join(column, "string") for column in texts.values()], labels
 
@@ -408,7 +400,7 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
     types, arrow = dataset.schema, import_module("pyarrow")
     kinds = {one.name: str(one.type) for one in types}
     given = [one for one in (*schema.names, schema.label) if one in kinds]
-    odd = [one for one in given if not kinds[one].startswith(NUMBERS)]
+    odd = [one for one in given if not kinds[one].startswith(inputs.NUMBERS)]
     if schema.classes is not None and schema.label in odd:
         odd.remove(schema.label)
     if odd:
@@ -418,7 +410,9 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
             inputs.column_as_floats(first[schema.label], where, is_label=True)
         inputs.as_inputs(first, name=name)  # which says what they hold
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
-        numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
+        numbers = [
+            one for one in given if kinds[one].startswith(inputs.NUMBERS) and kinds[one] != "bool"
+        ]
         wanted = dict.fromkeys(numbers, arrow.float64())
         wanted |= dict.fromkeys(schema.made, arrow.string())
         types = arrow.schema([(one.name, wanted.get(one.name, one.type)) for one in types])
@@ -454,7 +448,7 @@ def _read_frame(frame: Any, name: str, schema: Schema) -> Pieces:
     given = by_text(inputs.column_names(frame))
     schema.refuse_other_names(given, name)
     chosen, label = [given[one] for one in sorted(schema.names)], schema.label
-    head = _slice(frame, 0, LOOK_ROWS)
+    head = _slice(frame, 0, inputs.LOOK_ROWS)
     if schema.classes is None and label in given:
         inputs.column_as_floats(head[given[label]], f"the label {label!r} of {name}", True)
     head = head.select(chosen) if hasattr(head, "select") else head[chosen]
