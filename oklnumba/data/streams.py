@@ -126,8 +126,9 @@ def stream(
     for option, count, least in (("batch", batch, 1), ("width", width, 1), ("skip", skip, 0)):
         if count is not None:
             checks.require_count(option, count, least)
-    if format is not None:
-        checks.require_choice("format", format, FORMATS)
+    for option, word, words in (("format", format, FORMATS), ("impute", impute, IMPUTE)):
+        if word is not None:
+            checks.require_choice(option, word, words)
     if classes is not None:
         classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
@@ -137,8 +138,6 @@ def stream(
     chosen = columns is not None or encode or dates or impute
     if like is not None and chosen:
         raise ValueError(f"like says how columns are read: leave out {out}")
-    if impute is not None:
-        checks.require_choice("impute", impute, tuple(IMPUTE))
     schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
     checks.require(isinstance(schema, Schema), "like", like, "what has a schema, of named columns")
     reading, classes = schema.reading | reading, classes or schema.classes

@@ -20,7 +20,7 @@ from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_member
 from oklnumba.learners.self_tuning.learner import SelfTuning
-from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
+from oklnumba.protocol.class_scores import compute_probabilities
 from oklnumba.protocol.several import OneVsRest
 
 FRAMES = "pandas", "polars"
@@ -292,11 +292,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         return self._player.predict(rows)
 
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
-        if self._loss not in LOSSES and not isinstance(self._player, OneVsRest):
-            raise NotImplementedError(
-                f"forecasts under the {self._loss} loss are not probabilities; use the "
-                f"{' or '.join(LOSSES)} loss, or a metric of labels"
-            )
         if not self._codes:
             return np.zeros((len(rows), 0))
         return compute_probabilities(self._loss, self._score(rows), self._player.rounds)
