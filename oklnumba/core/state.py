@@ -42,6 +42,7 @@ class State(Generic[StateT, WorkT]):
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
     _GROWS: ClassVar[dict[str | int, int]] = {}  # axis of a shared NamedTuple: its count here
+    _in_turn: Any = False  # whether its rounds are so long that threads must not wait for many
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault: BaseException | None = None  # to raise until reset()
     _counts: Integers = np.zeros(8, dtype=np.int64)  # the array ``counts`` of the state
@@ -51,11 +52,6 @@ class State(Generic[StateT, WorkT]):
     _lengths: dict[str, int]  # of the axes of fixed length
     _arrays_declared: dict[str, arrays.Declared]
     _lock: AbstractContextManager
-
-    @property
-    def _in_turn(self) -> bool:
-        """Whether its rounds are so long that other threads must not wait for many."""
-        return False
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # of Params
