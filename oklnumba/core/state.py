@@ -98,9 +98,10 @@ class State(Generic[StateT, WorkT]):
             self._counts = zeros["counts"]
         self._exchange(arrays.build(self._layout, zeros), rooms)
 
-    def _find_shape(self, declared: arrays.Declared, rooms: dict[int, int]) -> list[int]:
+    def _find_shape(self, declared: arrays.Declared, counts: dict[int, int] | Integers) -> list:
+        """Return the lengths of the axes, for these rooms or counts of entries."""
         axes = declared.axes
-        return [self._lengths[one] if isinstance(one, str) else rooms[one] for one in axes]
+        return [self._lengths[one] if isinstance(one, str) else counts[one] for one in axes]
 
     def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
         """Take a state with its workspace, all of which is made by now."""
@@ -161,10 +162,7 @@ class State(Generic[StateT, WorkT]):
 
     def _cut(self, name: str, array: np.ndarray) -> np.ndarray:
         """Return the part of an array that is in use (a view)."""
-        used = [
-            self._lengths[axis] if isinstance(axis, str) else int(self._counts[axis])
-            for axis in self._arrays_declared[name].axes
-        ]
+        used = self._find_shape(self._arrays_declared[name], self._counts)
         return array[tuple(map(slice, used))]
 
     def _settle(self) -> None:
