@@ -18,8 +18,8 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.command.parser import main
+from oklnumba.core import inputs
 from oklnumba.core.params import clone
-from oklnumba.data import streams
 from tests.checks import raises, refused
 
 pa = pytest.importorskip("pyarrow")
@@ -385,7 +385,7 @@ def test_files_that_have_other_columns_than_the_first(kind, tmp_path, monkeypatc
     write(PART.assign(c=1.0), tmp_path / f"a.{kind}")
     write(PART, tmp_path / f"b.{kind}")  # lacks a column that is not asked for
     assert len(read(tmp_path, label="y", columns=["a"])) == 60
-    monkeypatch.setattr(streams, "LOOK_ROWS", 30)
+    monkeypatch.setattr(inputs, "LOOK_ROWS", 30)
     for part, day in (("a", "2026-01-31"), ("b", "1/2/2026")):
         write(PART.assign(d=day), tmp_path / f"{part}.{kind}")
     message = f"b.{kind}: column 'd' has other texts than dates .*1/2/2026"

@@ -523,7 +523,7 @@ def together(data):
 
 
 @pytest.mark.parametrize("index", ["nameless", "day", "several"])
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "frame"])
+@pytest.mark.parametrize("kind", ["csv", "polars", "parquet", "arrow", "frame"])
 def test_the_index_of_pandas_is_no_input(kind, index, tmp_path):
     frame = FRAME.iloc[RNG.permutation(80)]
     if index == "several":
@@ -531,12 +531,13 @@ def test_the_index_of_pandas_is_no_input(kind, index, tmp_path):
     elif index == "day":
         frame = frame.rename_axis("day")
     path = tmp_path / f"a.{kind}"
-    if kind == "csv":
+    if kind in ("csv", "polars"):
         nameless = frame if index == "nameless" else frame.reset_index(drop=True)
         nameless.rename_axis(index=None).to_csv(path)
     elif kind != "frame":
         written(pa.Table.from_pandas(frame) if kind == "arrow" else frame, path)
-    data = okl.stream(frame if kind == "frame" else path, label="y")
+    source = frame if kind == "frame" else pl.read_csv(path) if kind == "polars" else path
+    data = okl.stream(source, label="y")
     assert data.columns == ("a", "b")
     assert_array_equal(together(data)[0], frame[["a", "b"]])
     if (kind, index) == ("parquet", "day"):  # but for one that is named as a column

@@ -12,8 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
-from oklnumba.core import checks, schema
-from oklnumba.data import streams
+from oklnumba.core import checks, inputs, schema
 from tests.battery import assert_same_run
 from tests.checks import raises, refused
 
@@ -70,8 +69,8 @@ def written(folder, name, table=TABLE):
 def together(data):
     """Return the rows of all blocks, each of which is ready for compiled loops."""
     blocks = list(data)
-    for inputs, _ in blocks:
-        assert inputs.dtype == np.float64 and inputs.flags.c_contiguous and inputs.flags.writeable
+    for block, _ in blocks:
+        assert block.dtype == np.float64 and block.flags.c_contiguous and block.flags.writeable
     return tuple(np.concatenate(part) for part in zip(*blocks, strict=True))
 
 
@@ -193,7 +192,7 @@ def test_more_classes_are_for_one_vs_rest(tmp_path):
 
 
 def test_labels_of_text_that_are_missing_come_late_or_are_all_equal(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "LOOK_ROWS", 100)
+    monkeypatch.setattr(inputs, "LOOK_ROWS", 100)
     labels = np.where(y > 0, "s", "b").astype(object)
     changed = np.where(np.arange(ROWS) == 500, "new", labels)
     path, _ = written(tmp_path, "points.csv", TABLE.set_column(3, "y", pa.array(changed)))
@@ -235,7 +234,7 @@ def test_texts_are_encoded_and_columns_are_left_out(name, tmp_path):
 
 
 def test_values_that_come_after_the_first_rows_are_none_of_the_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "LOOK_ROWS", 100)
+    monkeypatch.setattr(inputs, "LOOK_ROWS", 100)
     monkeypatch.setattr(schema, "MOST_VALUES", 3)
     towns = np.where(np.arange(ROWS) < 700, TOWNS, "Lima").astype(object)
     towns[[7, 900]] = "Nice", None

@@ -11,10 +11,10 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.core.checks import MOST, find_path, require_count, suggest
-from oklnumba.core.inputs import column_as_floats, find_labels, find_times
+from oklnumba.core.inputs import LOOK_ROWS, column_as_floats, find_labels, find_times
 from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
-from oklnumba.data.streams import LOOK_ROWS, Pieces, Stream
+from oklnumba.data.streams import Pieces, Stream
 
 ROWS = 16384  # of a piece
 MOST_CLASSES = 100

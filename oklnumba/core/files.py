@@ -82,15 +82,6 @@ def deflates(array: np.ndarray) -> bool:
     return len(zlib.compress(sample, 1)) < 0.75 * len(sample)
 
 
-def compact_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the arrays of a state, factors U and sums of trees in single precision."""
-    arrays = dict(arrays)
-    for name, a in arrays.items():
-        if name.endswith(("_U", "_sums")) and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
-            arrays[name] = a.astype(np.float32)
-    return arrays
-
-
 def find_target(path: str | os.PathLike) -> tuple[Path, os.stat_result | None]:
     """Return the file that a path leads to, and its status if it exists; OSError if no save can be.
 

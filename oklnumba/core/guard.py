@@ -102,7 +102,7 @@ _this = threading.local()  # ``is_inside``: whether this thread is in a call of 
 
 
 def _forget_threads() -> None:
-    """Drop the pool and renew locks that other threads hold: a forked child has none of them.
+    """Drop the pool and renew what other threads hold: a forked child has none of them.
 
     An object that such a thread was changing has its fault set, and says that it was interrupted.
     """
@@ -113,6 +113,7 @@ def _forget_threads() -> None:
             lock.__init__()  # a door that no other holds
         else:
             owner._lock = type(lock)()
+    one_blas_thread.leave_all()
 
 
 if hasattr(os, "register_at_fork"):
@@ -138,8 +139,6 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
         _this.is_inside = True
         try:
             for i, call in waiting:
-                if -1 in errors:
-                    return
                 try:
                     results[i] = call()
                 except BaseException as error:
@@ -156,10 +155,8 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
                 helping.append(ticket)
                 get_pool().submit(copy_context().run, _help, ticket, make_calls)
         make_calls()
-    except BaseException as error:  # Ctrl-C: no call begins any more
-        errors[-1] = error
-        raise
     finally:
+        list(waiting)  # none, or those that Ctrl-C leaves: they are not made
         wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
     if errors:
         raise errors[min(errors)]
@@ -227,8 +224,6 @@ class _OneThread:
 
 
 one_blas_thread = _OneThread()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=one_blas_thread.leave_all)
 
 
 # ---- long work in small pieces, between which rounds may be played ----

@@ -77,9 +77,8 @@ class Health(NamedTuple):
     alarm: int | None = None
 
     def __repr__(self) -> str:
-        numbers, watched = self._asdict(), Health._fields[4:]
-        hidden = [name for name in watched if self.recent_loss is None]
-        return repr_fields(self, **{n: v for n, v in numbers.items() if n not in hidden})
+        shown = Health._fields[: 4 if self.recent_loss is None else None]
+        return repr_fields(self, **{name: getattr(self, name) for name in shown})
 
 
 def summarise(rounds: int, parts: list[Part]) -> Health:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import cut, repr_short, require
+from oklnumba.core.checks import cut, repr_short
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -224,15 +224,6 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
                 cure = f"y = {made} makes them of {values[0]!r} and {values[1]!r}"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
-
-
-def as_leads(known: Any, rounds: int, n: int) -> np.ndarray:
-    """Return how many of the rounds before its own each of the next n rows did not know."""
-    values = np.asarray(known)
-    valid = values.dtype.kind in "iu" and values.shape in ((), (n,))
-    what = f"the rounds learned when the rows were forecast, 0 to {rounds}, one number or (n,)"
-    require(valid and ((0 <= values) & (values <= rounds)).all(), "known", known, what)
-    return rounds + np.arange(n) - values
 
 
 def cut_runs(there: np.ndarray) -> Iterator[slice]:

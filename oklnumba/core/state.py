@@ -42,7 +42,7 @@ class State(Generic[StateT, WorkT]):
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
     _GROWS: ClassVar[dict[str | int, int]] = {}  # axis of a shared NamedTuple: its count here
-    _SHARES_ROOM: ClassVar[dict[int, int]] = {}  # a count: the one by whose room its arrays grow
+    _in_turn: Any = False  # whether its rounds are so long that threads must not wait for many
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault: BaseException | None = None  # to raise until reset()
     _counts: Integers = np.zeros(8, dtype=np.int64)  # the array ``counts`` of the state
@@ -52,11 +52,6 @@ class State(Generic[StateT, WorkT]):
     _lengths: dict[str, int]  # of the axes of fixed length
     _arrays_declared: dict[str, arrays.Declared]
     _lock: AbstractContextManager
-
-    @property
-    def _in_turn(self) -> bool:
-        """Whether its rounds are so long that other threads must not wait for many."""
-        return False
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # of Params
@@ -95,7 +90,7 @@ class State(Generic[StateT, WorkT]):
         self._arrays_declared = arrays.list_declared(self._layout, frozenset(self._GROWS.items()))
         self._lengths = lengths
         axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
-        rooms = {axis: 0 for axis in axes - self._SHARES_ROOM.keys() if isinstance(axis, int)}
+        rooms = {axis: 0 for axis in axes if isinstance(axis, int)}
         zeros = {}
         for name, one in self._arrays_declared.items():
             zeros[name] = arrays.make_array(one, self._find_shape(one, rooms))
@@ -103,12 +98,10 @@ class State(Generic[StateT, WorkT]):
             self._counts = zeros["counts"]
         self._exchange(arrays.build(self._layout, zeros), rooms)
 
-    def _find_shape(self, declared: arrays.Declared, rooms: dict[int, int]) -> list[int]:
-        share = self._SHARES_ROOM
-        return [
-            self._lengths[axis] if isinstance(axis, str) else rooms[share.get(axis, axis)]
-            for axis in declared.axes
-        ]
+    def _find_shape(self, declared: arrays.Declared, counts: dict[int, int] | Integers) -> list:
+        """Return the lengths of the axes, for these rooms or counts of entries."""
+        axes = declared.axes
+        return [self._lengths[one] if isinstance(one, str) else counts[one] for one in axes]
 
     def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
         """Take a state with its workspace, all of which is made by now."""
@@ -169,10 +162,7 @@ class State(Generic[StateT, WorkT]):
 
     def _cut(self, name: str, array: np.ndarray) -> np.ndarray:
         """Return the part of an array that is in use (a view)."""
-        used = [
-            self._lengths[axis] if isinstance(axis, str) else int(self._counts[axis])
-            for axis in self._arrays_declared[name].axes
-        ]
+        used = self._find_shape(self._arrays_declared[name], self._counts)
         return array[tuple(map(slice, used))]
 
     def _settle(self) -> None:
@@ -213,10 +203,7 @@ class State(Generic[StateT, WorkT]):
         """Restore a state that ``_export`` returned, after ``_start``."""
         if "counts" in self._list_saved():
             self._write("counts", self._counts, contents["counts"])
-            rooms = {axis: int(self._counts[axis]) for axis in self._rooms}
-            for axis, other in self._SHARES_ROOM.items():
-                rooms[other] = max(rooms[other], int(self._counts[axis]))
-            self._reserve(rooms)
+            self._reserve({axis: int(self._counts[axis]) for axis in self._rooms})
         for name, array in self._list_saved().items():
             self._write(name, array, contents[name])
         for name, coins in self._list_coins().items():

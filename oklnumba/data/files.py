@@ -184,25 +184,16 @@ def _skip_lines(path: Path, count: int, encoding: str) -> Path:
 
 
 @contextmanager
-def naming(where: str) -> Iterator[None]:
-    """Let errors of pyarrow name the file."""
+def naming(where: str, fragment: Any = None) -> Iterator[None]:
+    """Let errors of pyarrow name the file; in a fragment of CSV, the column and the row too."""
     try:
         yield
     except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as error:
-        raise ValueError(f"{where}: {error}") from error
-
-
-@contextmanager
-def naming_row(dataset: Any, fragment: Any) -> Iterator[None]:
-    """Let an error of pyarrow in a CSV name column and row as other errors do."""
-    try:
-        yield
-    except ValueError as error:
-        if not (found := BAD_VALUE.search(str(error))):
-            raise
-        column, line, text = found.groups()
-        options = dataset.format.default_fragment_scan_options.read_options
-        row = int(line) - 1 - (not options.autogenerate_column_names)  # the header is line 1
-        name = fragment.physical_schema.names[int(column)]
-        what = f"column {name!r} holds text, {text!r} in row {row}"
-        raise ValueError(what + AMONG_NUMBERS) from error
+        said = str(error)
+        if fragment and (found := BAD_VALUE.search(said)):
+            column, line, text = found.groups()
+            options = fragment.format.default_fragment_scan_options.read_options
+            row = int(line) - 1 - (not options.autogenerate_column_names)  # the header is line 1
+            name = fragment.physical_schema.names[int(column)]
+            said = f"column {name!r} holds text, {text!r} in row {row}{AMONG_NUMBERS}"
+        raise ValueError(f"{where}: {said}") from error

@@ -18,14 +18,6 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import (
-    LOOK_ROWS,
-    NUMBERS,
-    cut_blocks,
-    encode_labels,
-    find_labels,
-    is_frame,
-)
 from oklnumba.core.schema import (
     IMPUTE,
     Schema,
@@ -41,7 +33,6 @@ from oklnumba.data.files import (
     given_name,
     list_files,
     naming,
-    naming_row,
     open_dataset,
 )
 
@@ -135,8 +126,9 @@ def stream(
     for option, count, least in (("batch", batch, 1), ("width", width, 1), ("skip", skip, 0)):
         if count is not None:
             checks.require_count(option, count, least)
-    if format is not None:
-        checks.require_choice("format", format, FORMATS)
+    for option, word, words in (("format", format, FORMATS), ("impute", impute, IMPUTE)):
+        if word is not None:
+            checks.require_choice(option, word, words)
     if classes is not None:
         classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
@@ -146,27 +138,20 @@ def stream(
     chosen = columns is not None or encode or dates or impute
     if like is not None and chosen:
         raise ValueError(f"like says how columns are read: leave out {out}")
-    if impute is not None:
-        checks.require_choice("impute", impute, tuple(IMPUTE))
     schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
     checks.require(isinstance(schema, Schema), "like", like, "what has a schema, of named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
-    if is_frame(source):
-        source = source.collect() if hasattr(source, "collect") else source  # a lazy one
-        dataset, name, names = source, "a frame", inputs.column_names(source)
-        first, read = partial(_first_of_frame, source), partial(_read_frame, source)
-        arrow = hasattr(getattr(source, "schema", None), "pandas_metadata")
-        index = _find_index(source.schema) if arrow else []
-    else:
-        dataset, name = _open_source(source, format, reading)
+    dataset, name = _open_source(source, format, reading)
     if isinstance(dataset, list):
         if label is not None or drop or chosen:
             raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
         return _load_libsvm(dataset, name, batch, schema)
-    if not is_frame(source):
-        names, index = dataset.schema.names, _find_index(dataset.schema)
-        first, read = partial(_first_of_files, dataset, name), partial(_read_table, dataset, name)
+    framed = inputs.is_frame(dataset)
+    names = inputs.column_names(dataset) if framed else dataset.schema.names
+    first = partial(_first_of_frame if framed else _first_of_files, dataset, name)
+    read = partial(_read_frame if framed else _read_table, dataset, name)
+    index = _find_index(getattr(dataset, "schema", None), names)
     if like is None:
         schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
     else:
@@ -175,7 +160,9 @@ def stream(
 
 
 def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
-    """Return the pyarrow Dataset of a source, or the paths of LIBSVM files, and its name."""
+    """Return the frame or pyarrow Dataset of a source, or paths of LIBSVM files, and its name."""
+    if inputs.is_frame(source):
+        return (source.collect() if hasattr(source, "collect") else source), "a frame"
     if hasattr(source, "get_fragments"):
         return source, "a pyarrow Dataset"
     paths, kind = list_files(source, format)
@@ -251,7 +238,7 @@ class Stream:
         schema = self.schema
         for X, y in self.read_blocks():
             if self._fills:
-                X, schema = schema.fill(X, find_labels(y))
+                X, schema = schema.fill(X, inputs.find_labels(y))
             yield X, y
 
     def read_blocks(self) -> Generator[Block, None, None]:
@@ -264,7 +251,7 @@ class Stream:
             if classes is None:
                 y = inputs.column_as_floats(y, f"the label of {where}", is_label=True, first=row)
             else:
-                y = encode_labels(y, classes, where, row)
+                y = inputs.encode_labels(y, classes, where, row)
             read[where] += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -314,7 +301,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
         return (
             (str(path), (np.pad(block[:, first:], more), y[part]))
             for path, X, y in zip(paths, rows, labels, strict=True)
-            for part, block in cut_blocks(X, _count_rows(width))
+            for part, block in inputs.cut_blocks(X, _count_rows(width))
         )
 
     schema = replace(schema, reading={"zero_based": from_zero, "width": width})
@@ -344,7 +331,7 @@ def _find_schema(
         raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
     texts, labels = first([*encode, *dates], label if classes is None else None)
     if labels is not None and labels.dtype.kind in "bOU":
-        there = labels[find_labels(labels)].tolist()
+        there = labels[inputs.find_labels(labels)].tolist()
         if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
             classes = (False, True)
         elif there and all(isinstance(one, str) for one in there):
@@ -366,9 +353,9 @@ def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
     return [one for one in names if one not in out]
 
 
-def _first_of_frame(frame: Any, encode: list[Any], label: Any) -> First:
+def _first_of_frame(frame: Any, name: str, encode: list[Any], label: Any) -> First:
     """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
-    head = _slice(frame, 0, LOOK_ROWS)
+    head = _slice(frame, 0, inputs.LOOK_ROWS)
     labels = None if label is None else _as_labels(head[label])
     return [as_texts(head[one], one) for one in encode], labels
 
@@ -379,8 +366,8 @@ def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | Non
     if label is not None:  # those of numbers are not looked at
         of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
         read = dataset.scanner(columns=[label]).head
-        labels = _as_labels(read(LOOK_ROWS * of_texts)[label])
-        if _format_of(dataset) == "csv" and inputs.are_numbers(labels[find_labels(labels)]):
+        labels = _as_labels(read(inputs.LOOK_ROWS * of_texts)[label])
+        if _format_of(dataset) == "csv" and inputs.are_numbers(labels[inputs.find_labels(labels)]):
             column = read(TYPED_ROWS)[label]  # a later one is no number
             inputs.column_as_floats(column, f"the label {label!r} of {name}", is_label=True)
     types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
@@ -388,11 +375,11 @@ def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | Non
     texts: dict[str, list[Any]] = {one: [] for one in encode}
     with closing(_scan(dataset, name, types, encode, lambda batch, first: batch)) as parts:
         for where, batch in parts if encode else ():
-            part, rows = batch.slice(0, LOOK_ROWS - rows), rows + len(batch)
+            part, rows = batch.slice(0, inputs.LOOK_ROWS - rows), rows + len(batch)
             with naming(where):
                 for one in encode:
                     texts[one].append(as_texts(part.column(one), one))
-            if rows >= LOOK_ROWS:
+            if rows >= inputs.LOOK_ROWS:
                 break
     return [join(column, "string") for column in texts.values()], labels
 
@@ -412,7 +399,7 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
     types, arrow = dataset.schema, import_module("pyarrow")
     kinds = {one.name: str(one.type) for one in types}
     given = [one for one in (*schema.names, schema.label) if one in kinds]
-    odd = [one for one in given if not kinds[one].startswith(NUMBERS)]
+    odd = [one for one in given if not kinds[one].startswith(inputs.NUMBERS)]
     if schema.classes is not None and schema.label in odd:
         odd.remove(schema.label)
     if odd:
@@ -422,7 +409,9 @@ def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
             inputs.column_as_floats(first[schema.label], where, is_label=True)
         inputs.as_inputs(first, name=name)  # which says what they hold
     if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
-        numbers = [one for one in given if kinds[one].startswith(NUMBERS) and kinds[one] != "bool"]
+        numbers = [
+            one for one in given if kinds[one].startswith(inputs.NUMBERS) and kinds[one] != "bool"
+        ]
         wanted = dict.fromkeys(numbers, arrow.float64())
         wanted |= dict.fromkeys(schema.made, arrow.string())
         types = arrow.schema([(one.name, wanted.get(one.name, one.type)) for one in types])
@@ -441,7 +430,7 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
             raise ValueError(f"{where} has a column {min(twice)!r}, as its folder has: {RENAME}")
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first
-        index = {*_find_index(fragment.physical_schema)} - {*schema.needed}
+        index = {*_find_index(fragment.physical_schema, names)} - {*schema.needed}
         given = [one for one in here if one not in index and (one in wanted or one not in first)]
         schema.refuse_other_names(given, where)
         if (label in here) != (label in wanted):
@@ -453,19 +442,19 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
     return _scan(dataset, name, types, [*plain], partial(_make_rows, plain, schema))
 
 
-def _read_frame(frame: Any, schema: Schema) -> Pieces:
+def _read_frame(frame: Any, name: str, schema: Schema) -> Pieces:
     """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
     given = by_text(inputs.column_names(frame))
-    schema.refuse_other_names(given, "a frame")
+    schema.refuse_other_names(given, name)
     chosen, label = [given[one] for one in sorted(schema.names)], schema.label
-    head = _slice(frame, 0, LOOK_ROWS)
+    head = _slice(frame, 0, inputs.LOOK_ROWS)
     if schema.classes is None and label in given:
-        inputs.column_as_floats(head[given[label]], f"the label {label!r} of a frame", True)
+        inputs.column_as_floats(head[given[label]], f"the label {label!r} of {name}", True)
     head = head.select(chosen) if hasattr(head, "select") else head[chosen]
-    inputs.as_floats(head, "a frame")  # which says what else they hold
+    inputs.as_floats(head, name)  # which says what else they hold
     rows = _count_rows(len(given))
     starts = range(0, frame.shape[0], rows)
-    return (("a frame", _make_rows(given, schema, _slice(frame, k, rows), k)) for k in starts)
+    return ((name, _make_rows(given, schema, _slice(frame, k, rows), k)) for k in starts)
 
 
 def _make_rows(given: dict[str, Any], schema: Schema, part: Any, first: int) -> Block:
@@ -507,7 +496,7 @@ def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callabl
             physical = {one.name: one for one in fragment.physical_schema}
             here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
         first = 0
-        with naming(where), naming_row(dataset, fragment):
+        with naming(where, fragment):
             for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
                 if batch.num_rows:
                     yield where, make(batch, first)
@@ -535,8 +524,8 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
     return found
 
 
-def _find_index(schema: Any) -> list[str]:
+def _find_index(schema: Any, names: list[Any]) -> list[str]:
     """Return the columns that are an index of pandas: it is an order, not an input."""
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = [one for one in index if isinstance(one, str)]  # others are ranges
-    return [*index, *(one for one in schema.names[:1] if one == "")]  # of to_csv
+    metadata = getattr(schema, "pandas_metadata", None) or {}  # of pyarrow
+    index = [one for one in metadata.get("index_columns", []) if isinstance(one, str)]
+    return [*index, *(one for one in names[:1] if one == "")]  # of to_csv

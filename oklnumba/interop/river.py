@@ -1,7 +1,7 @@
 """Learners as river models: inputs are dicts or frames, labels anything hashable.
 
 River names inputs by keys, which come and go; learners take rows. The columns of a model are the
-keys of its first round, sorted by name, then those that came later. A missing key counts as 0.
+keys of its first round, sorted by name, then those that came later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_member
 from oklnumba.learners.self_tuning.learner import SelfTuning
-from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
+from oklnumba.protocol.class_scores import compute_probabilities
 from oklnumba.protocol.several import OneVsRest
 
 FRAMES = "pandas", "polars"
@@ -174,10 +174,9 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Remarks
     -------
     A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
-    A round before the first key is not learned. To linear learners and kernel expansions a key that
-    is learned was 0 before. ``SelfTuning`` uses it from its next restart on (rounds 32, 128, 512,
-    2048, 8192 and 32,768); after the last one it ignores it with a warning, as learners on features
-    or on a simplex do. Errors for values or labels change nothing.
+    A round before the first key is not learned. Which learners use a key that comes later, and from
+    when on, is in docs/for_river_users.md; others ignore it with a warning. Errors for values or
+    labels change nothing.
 
     Examples
     --------
@@ -293,11 +292,6 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         return self._player.predict(rows)
 
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
-        if self._loss not in LOSSES and not isinstance(self._player, OneVsRest):
-            raise NotImplementedError(
-                f"forecasts under the {self._loss} loss are not probabilities; use the "
-                f"{' or '.join(LOSSES)} loss, or a metric of labels"
-            )
         if not self._codes:
             return np.zeros((len(rows), 0))
         return compute_probabilities(self._loss, self._score(rows), self._player.rounds)

@@ -18,6 +18,9 @@ def compute_probabilities(loss: str, scores: np.ndarray, rounds: int | np.ndarra
     if scores.ndim == 2:
         P = np.exp(scores - scores.max(axis=1, keepdims=True))
         return P / P.sum(axis=1, keepdims=True)
+    if loss not in LOSSES:
+        cure = f"use the {' or '.join(LOSSES)} loss, or a metric of labels"
+        raise NotImplementedError(f"forecasts under the {loss} loss are not probabilities; {cure}")
     p = 0.5 + 0.5 * scores
     if loss not in CLIPPED:
         p = np.exp(-np.logaddexp(0.0, -scores))  # 1 / (1 + exp(-f))

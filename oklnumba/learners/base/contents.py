@@ -57,6 +57,15 @@ def get_data(learner: Engine) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return meta, arrays
 
 
+def compact_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a state, factors U and sums of trees in single precision."""
+    arrays = dict(arrays)
+    for name, a in arrays.items():
+        if name.endswith(("_U", "_sums")) and np.abs(a).max(initial=0.0) < np.finfo(np.float32).max:
+            arrays[name] = a.astype(np.float32)
+    return arrays
+
+
 def restore_contents(learner: LearnerT, meta: dict[str, Any], arrays: Any) -> LearnerT:
     """Restore what ``get_data`` returned, with the same hyper-parameters; return the learner."""
     learner._clear()

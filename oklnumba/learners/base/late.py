@@ -40,6 +40,14 @@ class Asked:
             require(False, "known", known, f"what ask returned: {issuer.name} keeps what it issued")
         return Asked(NO_NOTES, known, NO_NOTES)
 
+    def count_leads(self, rounds: int, n: int) -> np.ndarray:
+        """Return how many of the rounds before its own each of the next n rows did not know."""
+        known = np.asarray(self.known)
+        valid = known.dtype.kind in "iu" and known.shape in ((), (n,))
+        what = f"the rounds learned when the rows were forecast, 0 to {rounds}, one number or (n,)"
+        require(valid and ((0 <= known) & (known <= rounds)).all(), "known", self.known, what)
+        return rounds + np.arange(n) - known
+
     def __len__(self) -> int:
         return len(self.known)
 

@@ -21,14 +21,14 @@ from numpy.typing import ArrayLike
 from oklnumba.components import losses
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_flag, warn
-from oklnumba.core.files import compact_arrays, write_npz
+from oklnumba.core.files import write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
 from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.contents import get_contents, pack, restore_contents
+from oklnumba.learners.base.contents import get_contents, compact_arrays, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
 from oklnumba.learners.base.traits import PLAY_ROWS, Refusal
@@ -171,7 +171,7 @@ class Learner(Engine[StateT, WorkT]):
             self._advise(X, y)
             if known is not None:
                 known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
-                leads = inputs.as_leads(known.known, self.rounds, len(y))
+                leads = known.count_leads(self.rounds, len(y))
             self._begin(X.shape[1], *y.shape[1:])
             self._schema = schema
             if known is None:

@@ -26,8 +26,6 @@ class SampledSpan(Learner[SpanT, WorkT]):
     A subclass has the hyper-parameters mu, beta, eps, sampler and seed.
     """
 
-    _SHARES_ROOM = {RANK: ATOMS}
-
     def _check_params(self) -> None:
         super()._check_params()
         sampler, rest = vars(self)["sampler"], ("beta", "eps")
@@ -45,6 +43,11 @@ class SampledSpan(Learner[SpanT, WorkT]):
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         uniform = 0.0 if _asks_kors(p.sampler) else 1.0 if p.sampler == "ald" else p.sampler
         return JoiningRule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
+
+    def _reserve(self, needed: dict[int, int]) -> None:
+        # The rank has room where atoms have: loops look at that of atoms only.
+        same_room = {RANK: needed[ATOMS]} if ATOMS in needed else {}
+        super()._reserve(needed | same_room)
 
     def _grow(self, rooms: dict[int, int]) -> SpanT:
         state, old = super()._grow(rooms), self._rooms[ATOMS]

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oklnumba.core import inputs
 from oklnumba.core.inputs import find_labels
 from oklnumba.learners.base.late import NO_NOTES, Late, fit_notes
 from oklnumba.learners.base.learner import Learner, Trace
@@ -66,7 +65,7 @@ class LateLabels:
         """Learn the rows that wait, those that have a label."""
         if self.waiting and (there := find_labels(self.waiting.y)).any():
             X, y, known, notes = (a[there] for a in self.waiting)
-            leads = inputs.as_leads(known, self.learner.rounds, len(known))
+            leads = self.learner.rounds + np.arange(len(known)) - known
             self.learner._learn_rows(X, y, leads, notes)
 
     def contents(self) -> dict[str, np.ndarray]:
