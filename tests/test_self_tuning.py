@@ -11,13 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core import guard
-from oklnumba.core.guard import finish
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.interop import OnlineRegressor
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.forest import Residuals
-from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
-from oklnumba.learners.self_tuning.scales import Scales
+from oklnumba.learners.self_tuning.labels import Known, Labels, Rounds
 from tests.checks import COMPILED, refused, troubled
 from tests.reference import naive, naive_self_tuning
 
@@ -627,20 +625,6 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     static = [i for i, one in kinds if one.half_life is None and one.lam is not None]
     late = (learner.member_losses - between)[static] / window
     assert (members[static] / change).min() < 1.2 * before < late.min()
-
-
-def test_far_inputs_count_by_their_logarithm():
-    past = np.random.default_rng(0).standard_normal((50, 1))
-    labels = np.ones((50, 1))
-    rounds = Past(past, labels, labels, np.arange(50), labels[:, None])
-    scales = finish(Scales.measure(rounds, 50, False))
-    x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
-    Z = scales.transform(x)
-    expected = naive_self_tuning.standardised(x[1:-1], past)
-    assert_allclose(Z[1:-1], expected, rtol=1e-13)
-    assert (np.diff(Z[:, 0]) > 0.0).all() and np.abs(Z).max() < 330.0
-    for row, z in zip(x, Z, strict=True):  # the same bits, however many there are
-        assert_array_equal(scales.transform(row[None])[0], z)
 
 
 def test_trouble_in_a_leaf_names_its_round():
