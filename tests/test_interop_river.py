@@ -511,13 +511,6 @@ def test_bad_rows_frames_and_labels_change_nothing(call, text):
     assert pickle.dumps(model) == before
 
 
-def test_labels_that_are_not_among_the_classes():
-    for classes, labels in ((["x", "y"], ["z", "x"]), ([False, True], [True, "z"])):
-        text = rf"'z', which is not one of the classes \[{classes[0]!r}, {classes[1]!r}\]"
-        with pytest.raises(ValueError, match=text):
-            to_river(FOURIER, classes=classes).learn_many(FRAME, labels)
-
-
 @pytest.mark.parametrize(("learner", "options", "text"), OPTIONS)
 def test_bad_arguments(learner, options, text):
     refused(text, to_river, learner, **options)

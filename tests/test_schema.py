@@ -132,22 +132,6 @@ def test_columns_that_are_left_out_of_the_next_file(tmp_path):
             assert okl.run(model, stream).rounds == 60
 
 
-def test_text_labels_keep_their_signs(tmp_path):
-    first = pd.DataFrame({"a": [-1.0, 1.0] * 50, "state": ["mild", "hot"] * 50})
-    model = okl.LinearRidge()
-    okl.run(model, okl.stream(written(first, tmp_path / "1.csv"), label="state"))
-    assert model.schema.classes == ("hot", "mild") and model.predict_one({"a": 1.0}) < 0
-    later = pd.DataFrame({"state": ["cold", "hot"], "a": [-1.0, 1.0]})
-    with pytest.raises(ValueError, match="'cold' at row 0, which is not one of the classes ..hot"):
-        okl.run(model, okl.stream(written(later, tmp_path / "2.csv"), label="state"))
-    (_, y), *_ = okl.stream(written(later[1:], tmp_path / "3.csv"), like=model)
-    assert y.tolist() == [-1.0]
-    model.learn_one({"a": 1.0}, "hot").partial_fit(later[["a"]], ["mild", "hot"])
-    refused("'cold' at row 0, which is not one of the classes", model.learn_one, {"a": 1.0}, "cold")
-    with pytest.raises(ValueError, match="0 at row 0, which is not one of the classes .'hot', 'm"):
-        model.partial_fit(later[["a"]], [0, 1])
-
-
 # ---- names ----
 
 NAMES = ["length", "width", "colour"]
@@ -626,13 +610,6 @@ def test_a_csv_as_a_spreadsheet_writes_it(tmp_path, capsys):
 
 
 PLAIN = "a,b,y\n1,2,3\n4,5,6\n"
-
-
-def test_a_file_that_is_not_read_says_why(tmp_path):  # others are in test_cures.py
-    (tmp_path / "x.csv").write_text(PLAIN + "x,5,6\n4,3,2\n")
-    refused("'x' in row 2, among numbers", okl.stream, tmp_path / "x.csv", label="y")
-    (tmp_path / "x.csv.zip").write_text("PK")
-    refused("is packed as .zip: unpack it", okl.stream, tmp_path / "x.csv.zip", label="y")
 
 
 def test_pipes_patterns_and_names_of_files(tmp_path, monkeypatch):
