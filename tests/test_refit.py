@@ -92,10 +92,7 @@ def test_what_the_user_gave_and_rows_given_are_not_touched():
     assert_allclose(learner.predict(X), Ridge().fit(X[:150], Y[:150]).predict(X))
 
 
-def test_it_is_played_in_a_sweep_and_as_an_expert():
-    learners = {"ridge": okl.Refit(Ridge(), growth="15%"), "ours": okl.LinearRidge()}
-    table = okl.sweep(learners, {"data": (X, Y)}, permutations=2)
-    assert [row["error"] for row in table.rows] == [""] * 4
+def test_it_is_played_as_an_expert():
     experts = okl.Experts([okl.Refit(Ridge(), every=50), okl.LinearRidge()], B=None)
     alone = okl.run(okl.Refit(Ridge(), every=50), X, Y).mean_loss
     assert okl.run(experts, X, Y).mean_loss < alone  # LinearRidge learns the first 50 rows
