@@ -3,17 +3,15 @@
 import os
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.core.params import clone
 from oklnumba.protocol import recording
 from tests import battery
-from tests.battery import LEARNERS, N, assert_same_run, contents, in_pieces, make, plain, stream
+from tests.battery import N, assert_same_run, contents, in_pieces, make, plain, stream
 from tests.checks import raises, refused
 
 
@@ -50,35 +48,31 @@ def assert_rounds_of(run, whole, record):
     assert run.seconds > 0.0 and run.checkpoints[-1] == whole.rounds
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cls", [*LEARNERS, "outputs", "classes"], ids=str)
-def test_a_run_that_keeps_some_rounds_has_the_numbers_of_the_one_that_keeps_all(cls):
-    inner = make(okl.PKAWV)
-    several = {"outputs": okl.MultiOutput(inner), "classes": okl.OneVsRest(inner, [0, 1, 2])}
-    make_one = partial(clone, several[cls]) if cls in several else partial(make, cls)
-    X, y = stream(make_one() if cls not in several else inner)
-    y = {"outputs": np.column_stack([y, -y, np.sign(y)]), "classes": np.arange(N) % 3}.get(cls, y)
-    learner = make_one()
-    whole, state = okl.run(learner, X, y), contents(learner)
-    for record in (7, "none"):
-        learner = make_one()
-        assert_rounds_of(okl.run(learner, X, y, record=record), whole, record)
-        assert contents(learner) == state
+PLAYED = {  # learners, and their labels
+    "one output": (okl.PKAWV(okl.TaylorFeatures(2)), np.sign),
+    "outputs": (okl.MultiOutput(okl.FOGD(loss="squared")), lambda y: np.column_stack([y, -y])),
+    "classes": (okl.OneVsRest(okl.LinearAWV(), [0, 1, 2]), lambda y: np.digitize(y, [-0.3, 0.3])),
+}
 
 
+@pytest.mark.parametrize("kind", PLAYED)
 @pytest.mark.parametrize("record", [1, 7, N, N + 5, "none"])
-def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
+def test_whatever_is_kept_and_however_rounds_are_cut(record, kind, tmp_path):
+    learner, as_labels = PLAYED[kind]
     X, y = stream(make(okl.PKAWV))
-    y = np.sign(y)
-    whole = okl.run(make(okl.PKAWV), X, y)
+    y = as_labels(y)
+    whole = okl.run(learner.reset(), X, y)
     assert whole.recorded.tolist() == list(range(1, N + 1))
-    assert_array_equal(whole.loss_sums, np.cumsum(whole.losses))
-    with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
-        okl.run(make(okl.PKAWV), X, y, record=N // 2).regret(okl.Gaussian(1.0), 1.0)
+    assert_array_equal(whole.loss_sums, np.cumsum(whole.losses, axis=0))
+    if kind == "one output":
+        with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
+            okl.run(learner.reset(), X, y, record=N // 2).regret(okl.Gaussian(1.0), 1.0)
     for cut in (1, 13, N):
         pairs = list(in_pieces(X, y, cut, N))
-        together = okl.run(make(okl.PKAWV), pairs)  # cuts change the last bits of forecasts
-        run = okl.run(make(okl.PKAWV), pairs, record=record)
+        together = okl.run(learner.reset(), pairs)  # cuts change the last bits of forecasts
+        state = contents(learner)
+        run = okl.run(learner.reset(), pairs, record=record)
+        assert contents(learner) == state
         assert_rounds_of(run, together, record)
         run.save(tmp_path / "run.npz")
         again = okl.Run.load(tmp_path / "run.npz")
