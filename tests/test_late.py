@@ -14,7 +14,7 @@ import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.learners.base.late import Asked
 from tests import battery
-from tests.battery import LEARNERS, assert_same_run, contents, in_pieces, make
+from tests.battery import LEARNERS, contents, in_pieces, make
 from tests.checks import refused
 
 N = 160
@@ -127,13 +127,9 @@ def test_lags_need_each_label_at_once():
 
 
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
-def test_no_delay_and_batches_of_one_are_the_ordinary_protocol(cls):
+def test_optional_labels_that_are_all_there_are_the_ordinary_protocol(cls):
     X, y = stream(make(cls))
-    learner, other = make(cls), make(cls)
-    whole, state = okl.run(other, X, y), contents(other)
-    assert_same_run(okl.run(learner, X, y, delay=0, batch=1), whole)
-    assert contents(learner) == state
-    optional = okl.run(make(cls), X, y, labels="optional")  # all are there
+    whole, optional = okl.run(make(cls), X, y), okl.run(make(cls), X, y, labels="optional")
     assert_array_equal(optional.predictions, whole.predictions)
     assert_array_equal(optional.losses, whole.losses)
     assert_array_equal(optional.sizes, whole.sizes)

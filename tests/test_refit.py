@@ -59,16 +59,6 @@ def test_forecasts_are_those_of_a_loop_in_any_cut(estimator, options, y):
     assert_allclose(one_by_one(learner.reset(), X, y), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(("estimator", "options", "y"), CASES)
-def test_a_forecast_does_not_depend_on_its_own_or_later_labels(estimator, options, y):
-    changed = y.copy()
-    changed[200:] = -y[200:]
-    before = okl.run(okl.Refit(estimator, **options), X, y).predictions
-    after = okl.run(okl.Refit(estimator, **options), X, changed).predictions
-    assert_array_equal(after[:201], before[:201])
-    assert not np.array_equal(after[201:], before[201:])
-
-
 def test_late_labels_and_batches():
     learner = okl.Refit(Ridge(), every=50)
     late = okl.run(learner, X, Y, delay=50, batch=25).predictions

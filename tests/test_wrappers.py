@@ -265,12 +265,3 @@ def test_fit_starts_again_and_partial_fit_goes_on():
     refused("y has 0", lambda: batch.fit(X, np.zeros(40)))
     assert batch.rounds == 81
     np.testing.assert_array_equal(batch.fit(X, y).rounds_, drawn)
-
-
-def test_rounds_come_in_blocks_that_the_learner_takes():
-    X, y = binary(3000)
-    learner = okl.WithFeatures(okl.FourierFeatures(20), okl.OGD())
-    batch = okl.OnlineToBatch(learner, seed=1).fit(X, y)
-    (r,) = batch.rounds_
-    expected = copy.deepcopy(learner).partial_fit(X[: r - 1], y[: r - 1]).predict(X[:9])
-    np.testing.assert_allclose(batch.predict(X[:9]), expected, rtol=1e-9, atol=1e-12)
