@@ -385,15 +385,6 @@ def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path
     assert contents(finished) == contents(learner)
 
 
-def test_a_run_that_was_finished_goes_on_with_more_data(tmp_path):
-    X, y = stream(make(okl.PKAWV))
-    whole = okl.run(make(okl.PKAWV), X, y, delay=5)
-    path = tmp_path / "run.npz"
-    okl.run(make(okl.PKAWV), X[:50], y[:50], delay=5, checkpoint=path)
-    run = okl.run(make(okl.PKAWV), X, y, delay=5, checkpoint=path)
-    assert_array_equal(run.predictions, whole.predictions)
-
-
 def test_a_time_limit_leaves_late_labels_out(monkeypatch):
     X, y = stream(make(okl.PKAWV), n=500)
     learner = make(okl.PKAWV)

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.protocol import recording
 from tests import battery
-from tests.battery import N, assert_same_run, contents, in_pieces, make, plain, stream
-from tests.checks import raises, refused
+from tests.battery import N, contents, in_pieces, make, plain, stream
+from tests.checks import raises
 
 
 def kept_rounds(record, n):
@@ -121,49 +121,6 @@ def test_the_clock_of_a_long_run_is_thinned(monkeypatch):
     assert 8 <= len(run.checkpoints) <= 16 and (np.diff(run.checkpoints) > 0).all()
     assert run.checkpoints[-1] == N and run.checkpoint_seconds[-1] == run.seconds
     assert len(okl.run(make(okl.PKAWV), X, y, every=1).checkpoints) == N
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("record", ["all", 7, 40, "none"])
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_run_that_broke_off_goes_on_with_or_without_its_past(record, resume, tmp_path):
-    X, y = stream(make(okl.PKAWV), 300)
-    cut = list(in_pieces(X, y, 10, 300))
-    options = {"every": 10, "record": record}
-    whole = make(okl.PKAWV)
-    expected = okl.run(whole, cut, checkpoint=tmp_path / "whole.npz", **options)
-    path = tmp_path / "run.npz"
-    start = 0
-    for upto in (30, 140, 200):
-        data = in_pieces(X[start:], y[start:], 10, upto - start)
-        with pytest.raises(OSError, match="broke off"):
-            okl.run(make(okl.PKAWV), data, checkpoint=path, resume=resume, **options)
-        half = okl.Run.load(path)
-        assert half.rounds == upto and not half.finished
-        assert half.recorded[-1] == upto
-        assert okl.load(path).rounds == upto
-        start = upto if resume else 0
-    learner = make(okl.PKAWV)
-    run = okl.run(learner, cut[start // 10 :], checkpoint=path, resume=resume, **options)
-    assert_same_run(run, expected)
-    assert_array_equal(run.recorded, expected.recorded)
-    assert_array_equal(run.loss_sums, expected.loss_sums)
-    assert contents(learner) == contents(whole)
-    assert_same_run(okl.Run.load(path), expected)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.npz", "whole.npz"]
-
-
-def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
-    X, y = stream(make(okl.PKAWV), 200)
-    path = tmp_path / "run.npz"
-    first = okl.run(make(okl.PKAWV), X[:80], y[:80], checkpoint=path, resume=True)
-    assert first.regret(okl.Gaussian(1.0), 1.0).shape == (80,)
-    run = okl.run(make(okl.PKAWV), X[80:], y[80:], checkpoint=path, resume=True)
-    whole = okl.run(make(okl.PKAWV), X, y)
-    np.testing.assert_allclose(run.predictions, whole.predictions, rtol=1e-9, atol=1e-12)
-    refused("does not hold its data", lambda: run.regret(okl.Gaussian(1.0), 1.0))
-    refused("resume=True", lambda: okl.run(make(okl.PKAWV), X[:50], y[:50], checkpoint=path))
-    refused("resume", lambda: okl.run(make(okl.PKAWV), X, y, resume=True))
 
 
 @battery.every_learner
