@@ -12,7 +12,6 @@ from tests.battery import LEARNERS, make, stream
 
 PARTS = {"kernel", "kernels", "features", "learners"}
 WITH_KERNELS = [cls for cls in LEARNERS if PARTS & set(make(cls).__signature__.parameters)]
-REGRESSION = [cls for cls in LEARNERS if not make(cls)._loss().classes]
 
 
 def warnings_of(call):
@@ -181,18 +180,6 @@ def test_sorted_and_drifting_streams_do_not_warn():
 
 
 # ---- labels ----
-
-
-@pytest.mark.parametrize("cls", REGRESSION, ids=lambda cls: cls.__name__)
-def test_labels_0_and_1_warn_once(cls):
-    """Other ways to learn and other labels are in test_schema.py."""
-    learner = make(cls)
-    X, y = stream(learner, 60)
-    binary = (y > 0.0).astype(float)
-    assert warnings_of(lambda: make(cls).partial_fit(X[:7], binary[:7])) == []
-    (message,) = warnings_of(lambda: learner.partial_fit(X, binary))
-    assert "0 and 1" in message and "np.where(y == 1, 1, -1)" in message
-    assert warnings_of(lambda: okl.run(learner, X, binary)) == []
 
 
 def test_a_regressor_on_classes_names_the_classifier():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.theory.matrix import kernel_times, pivoted_cholesky, square_root
+from oklnumba.theory.matrix import kernel_times
 from tests.reference import naive
 from tests.streams import HARD, hard
 from tests.streams import KERNELS as DENSE
@@ -101,20 +101,3 @@ def test_products_without_a_matrix(n):
     X, v = rng.standard_normal((n, 3)), rng.standard_normal(n)
     for kernel in (okl.Gaussian(1.0), okl.Polynomial(2)):
         np.testing.assert_allclose(kernel_times(kernel, X, v), kernel(X) @ v, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", KERNELS)
-def test_square_root(kind, name, monkeypatch):
-    monkeypatch.setattr("oklnumba.theory.matrix.PIVOTS", 8)
-    kernel = KERNELS[name]
-    X, _ = hard(kind, N)
-    K = kernel(X)
-    for F in (square_root(kernel, X), *(pivoted_cholesky(kernel, X, seed=s)[0] for s in range(5))):
-        assert F.shape[1] <= len(X)
-        np.testing.assert_allclose(F @ F.T, K, atol=1e-12 * np.abs(K).max())
-
-
-def test_square_root_of_equal_points_has_one_column():
-    assert square_root(okl.Gaussian(1.0), np.ones((300, 2))).shape == (300, 1)
-    assert square_root(okl.Linear(), np.zeros((5, 2))).shape == (5, 0)

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
 
 import oklnumba as okl
 from oklnumba.theory import coin_betting_bound
 from tests.checks import COMPILED, troubled
-from tests.reference.naive_linear import coin_betting_points
-from tests.streams import game_gradients, played
 
 NORMS = np.geomspace(1e-3, 1e3, 13)
 D = 3
@@ -110,16 +107,6 @@ def test_a_gradient_that_is_longer_late_has_its_price():
     game = play(okl.CoinBetting(), lambda t, w: (1.0 if t < 10 else -4.0) * np.eye(D)[0], 11)
     found, bound = regrets(*game), bounds(11, 4.0, 1.0)
     assert 0.5 < np.max(found / (bound + price(*game))) <= 1.0 < 10.0 < np.max(found / bound)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1e-100, 1.0, 1e50])
-def test_points_after_many_sorted_rounds_are_the_textbooks(size):
-    gradients = game_gradients(n=600 if COMPILED else 60, d=D)
-    gradients = size * gradients[np.argsort(gradients[:, 1])]
-    expected = coin_betting_points(gradients, None, 1.0)
-    points = played(okl.CoinBetting(), gradients)
-    assert_allclose(points, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("power", [-40, 1, 40])

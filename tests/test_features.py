@@ -1,6 +1,5 @@
 """Features of Taylor, Fourier and of any basis against their definitions."""
 
-import itertools
 import math
 
 import numpy as np
@@ -21,16 +20,6 @@ def table_indices(parent, variable, d):
         k[variable[j]] += 1
         indices.append(tuple(k))
     return indices
-
-
-@pytest.mark.parametrize("d, degree", [(1, 0), (1, 7), (2, 5), (3, 3), (5, 2), (7, 1), (4, 0)])
-def test_the_table_of_monomials_has_each_multi_index_once(d, degree):
-    parent, variable, _ = _monomials(d, degree)
-    indices = table_indices(parent, variable, d)
-    assert len(set(indices)) == len(indices)
-    powers = itertools.product(range(degree + 1), repeat=d)
-    assert set(indices) == {k for k in powers if sum(k) <= degree}
-    assert len(indices) == TaylorFeatures(degree).size(d) == math.comb(d + degree, degree)
 
 
 @with_poison

@@ -9,7 +9,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core import files
-from oklnumba.core.files import FORMAT, digest_of, read_npz, write_npz
+from oklnumba.core.files import FORMAT, digest_of, read_npz
 from tests.battery import make, stream
 from tests.checks import ROOT, raises, refused, troubled
 
@@ -28,18 +28,6 @@ def refusal(path):
     with pytest.raises(ValueError, match=f"{path.name} is not a file that oklnumba saved") as error:
         okl.load(path)
     return str(error.value)
-
-
-def test_what_is_written_is_read(tmp_path):
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(["x", "yz"]), "c": np.zeros((0, 4))}
-    write_npz(tmp_path / "file.npz", {"text": "é", "list": [1, None]}, arrays)
-    meta, found = read_npz(tmp_path / "file.npz")
-    assert meta == {"format": FORMAT, "text": "é", "list": [1, None]}
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array)
-        assert found[name].dtype == array.dtype
-    assert [p.name for p in tmp_path.iterdir()] == ["file.npz"]
 
 
 def test_what_another_process_saved_is_not_replaced_without_a_word(tmp_path):

@@ -21,19 +21,6 @@ def test_fogd_equals_the_textbook(loss):
     assert_close(okl.run(okl.FOGD(other, loss=loss, eta=0.2), X, y).predictions, expected)
 
 
-@pytest.mark.filterwarnings("ignore:the kernel is 0")
-def test_fogd_with_phases_beyond_the_fast_range():
-    X, y = classes(60)
-    X = X * 1e7
-    features = okl.FourierFeatures(20, sigma=1.0, seed=1)
-    F = np.concatenate(
-        [f(X @ features._frequencies(3)[0]) for f in (np.sin, np.cos)], axis=1
-    ) / np.sqrt(20)
-    expected = naive.gradient_forecasts(F, y, naive_expansions.hinge_slope, 0.2)
-    found = okl.run(okl.FOGD(features, eta=0.2), X, y).predictions
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-
-
 def test_the_bound_of_fogd_in_the_space_of_its_features():
     X, y = classes(N, seed=6)
     features = okl.FourierFeatures(40, sigma=1.0, seed=2)

@@ -204,32 +204,20 @@ ALL_AT_ONCE = (
 MANY = {f"text {i}": TEXT for i in range(14)}
 SEVERAL = missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP)
 WRONG = {
-    "text of pandas": (with_column(TEXT, "string"), TEXT_IN),
     "categories": (
         with_column(pd.Categorical([3, 4, 5] * 50)),
         "'colour' of X holds category, not",
     ),
     "all at once": (SEVERAL, ALL_AT_ONCE),
-    "two gaps": (
-        missing(with_column(GAP)),
-        "row 7, column 1 ('width'), and some in column 2 ('col",
-    ),
     "many": (
         frame(QUARTERS).assign(**MANY),
         "column 'text 0' of X holds .* nor are there numbers in 'text 1', 'text 2', .* 'text 13'",
     ),
-    "complex": (with_column(1j), "column 'colour' of X holds complex128, not real numbers"),
-    "NaN": (with_column(GAP), "X has nan at row 7, column 2 ('colour'); remove or impute"),
-    "a gap": (missing(frame(QUARTERS)), "X has nan at row 7, column 1 ('width')"),
     "a nullable gap": (missing(frame(QUARTERS).convert_dtypes()), "row 7, column 1 ('width')"),
     "an arrow gap": (missing(frame(COUNTS).astype("int8[pyarrow]")), "row 7, column 1 ('width')"),
     "polars text": (polars_of(TEXT), TEXT_IN),
-    "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
     "arrow text": (polars_of(TEXT).to_arrow(), TEXT_IN),
-    "one column": (frame(QUARTERS)["width"], "X must be 2-D, one row per round"),
-    "one arrow column": (pa.array(QUARTERS[:, 0]), "X must be 2-D, one row per round"),
-    "no rows": (frame(QUARTERS)[:0], "X is empty"),
-    "no columns": (frame(QUARTERS)[[]], "X is empty"),
+    "polars gap": (polars_of([None] + [1] * (N - 1)), "X has nan at row 0, column 1 ('colour')"),
 }
 
 
@@ -243,49 +231,5 @@ def test_a_frame_that_will_not_do(table, message):
     before = contents(learner)
     for call in (learner.partial_fit, lambda X, y: okl.run(learner, X, y)):
         refused(pattern(message), call, table, SIGNS)
-    if getattr(table, "shape", None) == (0, 3):
-        assert learner.predict(table).shape == (0,)
-    else:
-        refused(pattern(message), learner.predict, table)
+    refused(pattern(message), learner.predict, table)
     assert contents(learner) == before
-
-
-TELL = "y holds text, 'red' in row 0; .* OneVsRest(learner, classes="
-BAD_LABELS = [
-    (pd.Series(TEXT, dtype=object), TELL),
-    (pl.Series(TEXT), TELL),
-    (pa.array(TEXT), TELL),
-    (pd.Series(TEXT).astype("category"), TELL),
-    (pd.Series(DAYS), "y holds dates, not"),
-    (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
-    (pl.Series([None, 1] * 75), "y has nan at row 0"),
-    (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),
-    (pd.Series(SIGNS)[:9], "y must have shape (150,), one label per row of X, but has (9,)"),
-]
-
-
-@pytest.mark.parametrize("labels, message", BAD_LABELS)
-def test_labels_that_will_not_do(labels, message):
-    refused(pattern(message), lambda: okl.FOGD(n_frequencies=20).partial_fit(QUARTERS, labels))
-
-
-ROWS = [
-    (with_column(TEXT).iloc[0], "x holds text, 'red'"),
-    (frame(QUARTERS)[:1], "x must be one point, a 1-D array"),
-    (missing(frame(QUARTERS)).iloc[7], "x has nan at row 0, column 1 ('width')"),
-]
-
-
-@pytest.mark.parametrize("row, message", ROWS)
-def test_a_row_that_will_not_do(row, message):
-    learner = okl.FOGD(n_frequencies=20).partial_fit(QUARTERS, SIGNS)
-    for call in (learner.predict_one, lambda x: learner.learn_one(x, 1.0)):
-        refused(pattern(message), call, row)
-
-
-def test_a_class_that_is_missing():
-    learner = okl.OneVsRest(okl.FOGD(n_frequencies=20), ["red", "green", "blue"])
-    gaps = ["red", None] * 75
-    for labels in (pd.Series(gaps), pd.Series(gaps, dtype="string"), pl.Series(gaps), gaps):
-        with pytest.raises(ValueError, match="y has no label at row 1; .*labels='optional'"):
-            okl.run(learner, QUARTERS, labels)

@@ -28,10 +28,6 @@ def degrees(n, first=20, degree=1, largest=99):
     return np.minimum(degree + np.maximum(doublings, 0), largest)
 
 
-def test_the_degrees_of_a_run():
-    assert degrees(100).tolist() == [1] * 20 + [2] * 20 + [3] * 40 + [4] * 20
-
-
 @pytest.mark.parametrize("lam", [1.0, 1e-3])
 @pytest.mark.parametrize("forecaster", ["awv", "ridge"])
 def test_every_forecast_is_the_dense_argmin_over_its_present_space(forecaster, lam):

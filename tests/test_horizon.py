@@ -87,17 +87,6 @@ def test_forecasts_are_those_of_the_recipe_by_hand_in_any_cut(inner, options, la
 
 
 @every_inner
-def test_no_forecast_knows_a_label_later_than_its_steps(inner):
-    changed = np.where(T < 500, Y, -3.0 * Y)
-    for steps in (1, 6, 30):
-        a, b = (okl.run(make(inner, steps=steps), X, y) for y in (Y, changed))
-        same = slice(0, 500 + steps)
-        assert_array_equal(a.predictions[same], b.predictions[same])
-        assert a.intervals is None or (a.intervals[same] == b.intervals[same]).all()
-        assert a.predictions[same.stop] != b.predictions[same.stop]
-
-
-@every_inner
 def test_the_future_is_forecast_as_rounds_that_come_next(inner):
     model, steps = make(inner), OPTIONS[1]["steps"]
     assert_array_equal(model.forecast(X[:2]), [0.0, 0.0])

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -154,6 +154,7 @@ def test_a_fit_is_a_run_of_the_learner_bit_for_bit(cls):
     expected, names = okl.run(learner, X, np.sign(y)), np.where(y > 0, "up", "down")
     model = classifier(given).fit(X, names)
     assert given.rounds == 0 and model.learner_.rounds == 90
+    refused("does not hold its data", model.run_.regret, okl.Linear(), 1.0)
     assert_array_equal(model.run_.predictions, expected.predictions)
     assert_array_equal(model.run_.mistakes, expected.mistakes)
     parts = classifier(given).partial_fit(X, names, classes=["down", "up"])
@@ -370,37 +371,6 @@ def test_forecasts_of_other_losses_are_no_probabilities(loss):
 
 
 # ---- in scikit-learn ----
-
-
-def test_grid_search_over_nested_parameters():
-    X, f, _ = moderate(120, scaled=True)
-    search = GridSearchCV(
-        classifier(okl.PKAWV(okl.FourierFeatures(30), lam=1.0)),
-        {"learner__features__sigma": [0.1, 2.0], "learner__lam": [0.1]},
-        cv=3,
-    ).fit(X, f > 0)
-    assert search.best_params_ == {"learner__features__sigma": 2.0, "learner__lam": 0.1}
-    assert search.best_estimator_.learner_.features.sigma == 2.0 and search.best_score_ > 0.9
-    given = okl.KernelAWV(okl.Gaussian(1.0))
-    search = GridSearchCV(regressor(given), {"learner__kernel__sigma": [0.1, 2.0]}, cv=3)
-    assert search.fit(X, f).best_params_ == {"learner__kernel__sigma": 2.0}
-    assert given.kernel.sigma == 1.0 and given.rounds == 0
-
-
-@pytest.mark.slow
-def test_cross_validation_in_processes():
-    X, f, y = moderate(150)
-    Z = StandardScaler().fit_transform(X)
-    scores = cross_val_score(regressor(SQUARED), Z, f, cv=3)
-    by_hand = regressor(SQUARED).fit(Z[50:], f[50:]).score(Z[:50], f[:50])
-    assert scores.shape == (3,) and scores[0] == by_hand
-    two = cross_val_score(regressor(SQUARED), Z, f, cv=3, n_jobs=2)
-    assert_array_equal(two, scores)
-    P = cross_val_predict(classifier(SQUARED), Z, y, cv=3, method="predict_proba")
-    assert P.shape == (150, 3)
-    run = pickle.loads(pickle.dumps(regressor(SQUARED).fit(Z, f).run_))  # which leaves its data
-    assert run.rounds == 150
-    refused("does not hold its data", lambda: run.regret(okl.Gaussian(1.0), 1.0))
 
 
 # ---- classes that come late ----

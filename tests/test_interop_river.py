@@ -30,7 +30,7 @@ import oklnumba as okl
 from oklnumba.interop import to_river
 from oklnumba.learners.self_tuning import settings as self_tuning
 from oklnumba.protocol.class_scores import compute_probabilities
-from tests.checks import COMPILED, raises, refused
+from tests.checks import COMPILED, one_by_one, raises, refused
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="thousands of rounds")
 
@@ -146,16 +146,11 @@ def test_regression_is_that_of_a_run():
     y = np.sin(X[:, 0]) + X[:, 1]
     for learner in (okl.SelfTuning(), FOURIER, okl.KONS(okl.Gaussian(1.0), C=5.0)):
         run = okl.run(learner, X, y)
-        model, found, own = to_river(learner, task="regression"), [], []
-        learner.reset()
-        for x, row, label in zip(dicts, X, y, strict=True):
-            found.append(model.predict_one(x))
-            model.learn_one(x, label)
-            own.append(learner.predict_one(row))
-            learner.learn_one(row, label)
-        assert_array_equal(found, own)
+        model = to_river(learner, task="regression")
+        found = one_by_one(model, dicts, y)
+        assert_array_equal(found, one_by_one(learner.reset(), X, y))
         assert_allclose(found, run.predictions, rtol=1e-9, atol=1e-12)
-        assert found[0] == 0.0 and isinstance(found[1], float)
+        assert found[0] == 0.0 and isinstance(model.predict_one(dicts[0]), float)
 
 
 # ---- classes that come at any round ----
@@ -509,13 +504,6 @@ def test_bad_rows_frames_and_labels_change_nothing(call, text):
     before = pickle.dumps(model)
     refused(text, call, model)
     assert pickle.dumps(model) == before
-
-
-def test_labels_that_are_not_among_the_classes():
-    for classes, labels in ((["x", "y"], ["z", "x"]), ([False, True], [True, "z"])):
-        text = rf"'z', which is not one of the classes \[{classes[0]!r}, {classes[1]!r}\]"
-        with pytest.raises(ValueError, match=text):
-            to_river(FOURIER, classes=classes).learn_many(FRAME, labels)
 
 
 @pytest.mark.parametrize(("learner", "options", "text"), OPTIONS)

@@ -70,9 +70,6 @@ def test_missing_labels_leave_the_last_known_ones():
     okl.run(seasonal.reset(), X[:20], later[:20], labels="optional")
     with pytest.warns(UserWarning, match="season comes late. Fill such labels by those of a seas"):
         okl.run(seasonal, X, gaps, labels="optional")
-    for options in ({"delay": 1}, {"batch": 5}):
-        with pytest.raises(ValueError, match="Lags needs each label at once"):
-            okl.run(learner.reset(), X, WALK, **options)
 
 
 def test_seasons_levels_and_classes():

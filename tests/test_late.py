@@ -14,7 +14,7 @@ import oklnumba as okl
 from oklnumba.core.params import clone
 from oklnumba.learners.base.late import Asked
 from tests import battery
-from tests.battery import LEARNERS, assert_same_run, contents, in_pieces, make
+from tests.battery import LEARNERS, contents, in_pieces, make
 from tests.checks import refused
 
 N = 160
@@ -127,13 +127,9 @@ def test_lags_need_each_label_at_once():
 
 
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
-def test_no_delay_and_batches_of_one_are_the_ordinary_protocol(cls):
+def test_optional_labels_that_are_all_there_are_the_ordinary_protocol(cls):
     X, y = stream(make(cls))
-    learner, other = make(cls), make(cls)
-    whole, state = okl.run(other, X, y), contents(other)
-    assert_same_run(okl.run(learner, X, y, delay=0, batch=1), whole)
-    assert contents(learner) == state
-    optional = okl.run(make(cls), X, y, labels="optional")  # all are there
+    whole, optional = okl.run(make(cls), X, y), okl.run(make(cls), X, y, labels="optional")
     assert_array_equal(optional.predictions, whole.predictions)
     assert_array_equal(optional.losses, whole.losses)
     assert_array_equal(optional.sizes, whole.sizes)
@@ -360,20 +356,6 @@ def test_several_outputs(inner, delay, batch):
 # ---- cuts of the stream, checkpoints, clocks ----
 
 
-@pytest.mark.slow
-@every_late
-@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning, okl.KernelAWV, okl.BOGD])
-def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
-    X, y = stream(make(cls))
-    y = with_gaps(y)
-    given = {"delay": delay, "batch": batch, "labels": "optional"}
-    whole = okl.run(make(cls), X, y, **given)
-    for cut in (1, 7, 64):
-        run = okl.run(make(cls), in_pieces(X, y, cut, N), **given)
-        assert_forecasts(cls, run.predictions, whole.predictions)
-        assert_array_equal(run.labelled, whole.labelled)
-
-
 WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
 PLAYED = [(okl.PKAWV, *one) for one in WAITING] + [(okl.SelfTuning, *one) for one in WAITING[1:3]]
 
@@ -401,15 +383,6 @@ def test_a_checkpoint_has_the_rows_that_wait(cls, delay, batch, record, tmp_path
     finished = make(cls)
     okl.run(finished, X, y, checkpoint=copy, every=11, **given)  # nothing is left to play
     assert contents(finished) == contents(learner)
-
-
-def test_a_run_that_was_finished_goes_on_with_more_data(tmp_path):
-    X, y = stream(make(okl.PKAWV))
-    whole = okl.run(make(okl.PKAWV), X, y, delay=5)
-    path = tmp_path / "run.npz"
-    okl.run(make(okl.PKAWV), X[:50], y[:50], delay=5, checkpoint=path)
-    run = okl.run(make(okl.PKAWV), X, y, delay=5, checkpoint=path)
-    assert_array_equal(run.predictions, whole.predictions)
 
 
 def test_a_time_limit_leaves_late_labels_out(monkeypatch):

@@ -308,7 +308,7 @@ def test_docstring_of_a_learner(learner):
         assert re.search(rf"\b{name}\b", documented), f"{name} is not documented"
 
 
-def test_exports_are_sorted_and_complete():
+def test_exports_are_complete_and_named_once():
     assert len(set(okl.__all__)) == len(okl.__all__)
     defined = {
         name

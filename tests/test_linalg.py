@@ -39,17 +39,6 @@ def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
         np.testing.assert_allclose(diag, np.diag(k(X, X)), rtol=1e-13)
 
 
-@with_poison
-def test_sums_of_signs_follow_their_formula():
-    rng = np.random.default_rng(5)
-    for d, m in itertools.product((1, 3), SIZES):
-        X, Z = rng.integers(0, 4, (5, d)).astype(float), rng.integers(0, 4, (m, d)).astype(float)
-        W, out = rng.standard_normal((5, m)), poisoned(5, d)
-        loops.sign_sums(X, np.ascontiguousarray(Z.T), W, out)
-        expected = np.einsum("tj,tji->ti", W, np.sign(X[:, None] - Z))
-        np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
-
-
 def test_every_kernel_code_has_a_row_in_the_test_above():
     codes = {kernel._code()[0] for kernel in KERNELS}
     assert codes == set(range(len(codes))) and LINEAR == len(codes) - 1

@@ -10,7 +10,6 @@ import oklnumba as okl
 from oklnumba import losses
 from oklnumba.components.potentials import check_simplex
 from oklnumba.hot.exp_concave import step_to_face
-from oklnumba.hot.newton import solve_block
 from tests.checks import COMPILED, arrays, one_by_one, refused
 from tests.reference import naive_linear
 from tests.streams import EXP_CONCAVE, FAMILY, NEWTON, D, game_gradients, linear_stream, played
@@ -136,17 +135,6 @@ def test_newton_blocks_are_rounds_one_by_one(alpha, loss, eta):
         dense, _ = naive_linear.newton_step_run(X, y, found.derivative, 1.0, alpha, step)
         if loss != "hinge":  # there rounding at the edge decides about the derivative
             assert_allclose(run.predictions, dense, rtol=1e-6, atol=1e-7)
-
-
-def test_blocks_that_would_cancel_are_refused_and_change_nothing():
-    learner = okl.OnlineNewtonStep(alpha=1e-6).reset(3)
-    X = np.zeros((3, 8))
-    X[:, :3] = 1.0
-    state = learner._state
-    before = [array.copy() for array in state]
-    assert not solve_block(X, learner._eta, state, learner._work)
-    for now, then in zip(state, before, strict=True):
-        assert_array_equal(now, then)
 
 
 @pytest.mark.parametrize("directions", [6, 3])  # more than the sketch keeps, and as many

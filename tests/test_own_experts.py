@@ -167,10 +167,3 @@ def test_a_forecast_that_is_not_finite_names_the_expert(expert):
 )
 def test_errors(experts, message):
     refused(message, okl.SelfTuning, experts=experts)
-
-
-def test_an_expert_of_classes_takes_signs_only():
-    learner = okl.SelfTuning(experts=[okl.Refit(LogisticRegression())])
-    for play in (learner.partial_fit, lambda X, y: learner.learn_one(X[0], y[0])):
-        refused("labels", play, X, Y)
-    assert learner.rounds == 0

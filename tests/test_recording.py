@@ -3,18 +3,16 @@
 import os
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba.core.params import clone
 from oklnumba.protocol import recording
 from tests import battery
-from tests.battery import LEARNERS, N, assert_same_run, contents, in_pieces, make, plain, stream
-from tests.checks import raises, refused
+from tests.battery import N, contents, in_pieces, make, plain, stream
+from tests.checks import raises
 
 
 def kept_rounds(record, n):
@@ -50,35 +48,31 @@ def assert_rounds_of(run, whole, record):
     assert run.seconds > 0.0 and run.checkpoints[-1] == whole.rounds
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cls", [*LEARNERS, "outputs", "classes"], ids=str)
-def test_a_run_that_keeps_some_rounds_has_the_numbers_of_the_one_that_keeps_all(cls):
-    inner = make(okl.PKAWV)
-    several = {"outputs": okl.MultiOutput(inner), "classes": okl.OneVsRest(inner, [0, 1, 2])}
-    make_one = partial(clone, several[cls]) if cls in several else partial(make, cls)
-    X, y = stream(make_one() if cls not in several else inner)
-    y = {"outputs": np.column_stack([y, -y, np.sign(y)]), "classes": np.arange(N) % 3}.get(cls, y)
-    learner = make_one()
-    whole, state = okl.run(learner, X, y), contents(learner)
-    for record in (7, "none"):
-        learner = make_one()
-        assert_rounds_of(okl.run(learner, X, y, record=record), whole, record)
-        assert contents(learner) == state
+PLAYED = {  # learners, and their labels
+    "one output": (okl.PKAWV(okl.TaylorFeatures(2)), np.sign),
+    "outputs": (okl.MultiOutput(okl.FOGD(loss="squared")), lambda y: np.column_stack([y, -y])),
+    "classes": (okl.OneVsRest(okl.LinearAWV(), [0, 1, 2]), lambda y: np.digitize(y, [-0.3, 0.3])),
+}
 
 
+@pytest.mark.parametrize("kind", PLAYED)
 @pytest.mark.parametrize("record", [1, 7, N, N + 5, "none"])
-def test_whatever_is_kept_and_however_rounds_are_cut(record, tmp_path):
+def test_whatever_is_kept_and_however_rounds_are_cut(record, kind, tmp_path):
+    learner, as_labels = PLAYED[kind]
     X, y = stream(make(okl.PKAWV))
-    y = np.sign(y)
-    whole = okl.run(make(okl.PKAWV), X, y)
+    y = as_labels(y)
+    whole = okl.run(learner.reset(), X, y)
     assert whole.recorded.tolist() == list(range(1, N + 1))
-    assert_array_equal(whole.loss_sums, np.cumsum(whole.losses))
-    with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
-        okl.run(make(okl.PKAWV), X, y, record=N // 2).regret(okl.Gaussian(1.0), 1.0)
+    assert_array_equal(whole.loss_sums, np.cumsum(whole.losses, axis=0))
+    if kind == "one output":
+        with pytest.raises(ValueError, match=r"keeps \d+ of \d+; play it with record='all'"):
+            okl.run(learner.reset(), X, y, record=N // 2).regret(okl.Gaussian(1.0), 1.0)
     for cut in (1, 13, N):
         pairs = list(in_pieces(X, y, cut, N))
-        together = okl.run(make(okl.PKAWV), pairs)  # cuts change the last bits of forecasts
-        run = okl.run(make(okl.PKAWV), pairs, record=record)
+        together = okl.run(learner.reset(), pairs)  # cuts change the last bits of forecasts
+        state = contents(learner)
+        run = okl.run(learner.reset(), pairs, record=record)
+        assert contents(learner) == state
         assert_rounds_of(run, together, record)
         run.save(tmp_path / "run.npz")
         again = okl.Run.load(tmp_path / "run.npz")
@@ -127,49 +121,6 @@ def test_the_clock_of_a_long_run_is_thinned(monkeypatch):
     assert 8 <= len(run.checkpoints) <= 16 and (np.diff(run.checkpoints) > 0).all()
     assert run.checkpoints[-1] == N and run.checkpoint_seconds[-1] == run.seconds
     assert len(okl.run(make(okl.PKAWV), X, y, every=1).checkpoints) == N
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("record", ["all", 7, 40, "none"])
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_run_that_broke_off_goes_on_with_or_without_its_past(record, resume, tmp_path):
-    X, y = stream(make(okl.PKAWV), 300)
-    cut = list(in_pieces(X, y, 10, 300))
-    options = {"every": 10, "record": record}
-    whole = make(okl.PKAWV)
-    expected = okl.run(whole, cut, checkpoint=tmp_path / "whole.npz", **options)
-    path = tmp_path / "run.npz"
-    start = 0
-    for upto in (30, 140, 200):
-        data = in_pieces(X[start:], y[start:], 10, upto - start)
-        with pytest.raises(OSError, match="broke off"):
-            okl.run(make(okl.PKAWV), data, checkpoint=path, resume=resume, **options)
-        half = okl.Run.load(path)
-        assert half.rounds == upto and not half.finished
-        assert half.recorded[-1] == upto
-        assert okl.load(path).rounds == upto
-        start = upto if resume else 0
-    learner = make(okl.PKAWV)
-    run = okl.run(learner, cut[start // 10 :], checkpoint=path, resume=resume, **options)
-    assert_same_run(run, expected)
-    assert_array_equal(run.recorded, expected.recorded)
-    assert_array_equal(run.loss_sums, expected.loss_sums)
-    assert contents(learner) == contents(whole)
-    assert_same_run(okl.Run.load(path), expected)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.npz", "whole.npz"]
-
-
-def test_resume_over_arrays_does_not_ask_for_the_past_again(tmp_path):
-    X, y = stream(make(okl.PKAWV), 200)
-    path = tmp_path / "run.npz"
-    first = okl.run(make(okl.PKAWV), X[:80], y[:80], checkpoint=path, resume=True)
-    assert first.regret(okl.Gaussian(1.0), 1.0).shape == (80,)
-    run = okl.run(make(okl.PKAWV), X[80:], y[80:], checkpoint=path, resume=True)
-    whole = okl.run(make(okl.PKAWV), X, y)
-    np.testing.assert_allclose(run.predictions, whole.predictions, rtol=1e-9, atol=1e-12)
-    refused("does not hold its data", lambda: run.regret(okl.Gaussian(1.0), 1.0))
-    refused("resume=True", lambda: okl.run(make(okl.PKAWV), X[:50], y[:50], checkpoint=path))
-    refused("resume", lambda: okl.run(make(okl.PKAWV), X, y, resume=True))
 
 
 @battery.every_learner

@@ -101,18 +101,6 @@ def test_bad_input_is_refused_by_every_call_and_changes_nothing(cls, rounds):
     assert contents(learner) == contents(twin)
 
 
-@battery.every_learner
-def test_a_bad_pair_ends_a_stream_after_the_good_ones(cls):
-    twin = make(cls)
-    X, y = stream(twin, 90)
-    twin.partial_fit(X[:40], y[:40])
-    for bad in ((X[:, :2], y), (np.full((3, 3), np.nan), y[:3]), (X, y[1:]), X):
-        learner = make(cls)
-        with pytest.raises(ValueError, match=r"\bX\b|\by\b|pair"):
-            okl.run(learner, iter([(X[:40], y[:40]), bad, (X[40:], y[40:])]))
-        assert learner.rounds == 40 and contents(learner) == contents(twin)
-
-
 # ---- hyper-parameters out of range ----
 
 

@@ -1,10 +1,8 @@
 """Every learner saved, copied, interrupted, resumed or reset goes on bit for bit."""
 
 import copy
-import itertools
 import pickle
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core.params import Params
-from oklnumba.protocol import run as protocol
 from tests import battery
 from tests.battery import N, assert_same_run, contents, every_learner, make, plain, rounds, stream
 from tests.checks import COMPILED, arrays, raises, refused
@@ -156,37 +153,6 @@ def test_an_interrupted_run_resumes_to_the_run_in_one_go(case, tmp_path, monkeyp
     loaded = okl.Run.load(path)
     assert_same_run(loaded, expected)
     assert loaded.finished
-
-
-@pytest.mark.slow
-@every_learner
-def test_wherever_a_time_limit_stops_a_run_it_resumes_to_the_run_without_one(
-    cls, tmp_path, monkeypatch
-):
-    expected, state = plain(cls, rounds(cls))
-    X, y = stream(make(cls), rounds(cls))
-    path, stops, limit = tmp_path / "run.npz", [], 0.0
-    clock = itertools.count()  # each block takes a second
-    monkeypatch.setattr(protocol, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
-    while True:
-        limit += 1.0
-        learner = make(cls)
-        run = okl.run(learner, X, y, checkpoint=path, time_limit=limit)
-        stops.append(run.rounds)
-        assert learner.rounds == run.rounds
-        loaded = okl.Run.load(path)
-        assert_same_run(loaded, run)
-        assert loaded.finished == run.finished == ("time limit" not in repr(run))
-        if run.finished:
-            break
-        assert_array_equal(run.predictions, expected.predictions[: run.rounds])
-    assert len(set(stops)) > (3 if COMPILED else 1)
-    for name in ("predictions", "losses", "sizes", "mistakes"):
-        assert_array_equal(getattr(run, name), getattr(expected, name), err_msg=name)
-    assert contents(learner) == state
-    idle = make(cls)  # nothing is left to play
-    assert_same_run(okl.run(idle, X, y, checkpoint=path), run)
-    assert contents(idle) == state
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):

@@ -11,13 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.core import guard
-from oklnumba.core.guard import finish
 from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.interop import OnlineRegressor
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.forest import Residuals
-from oklnumba.learners.self_tuning.labels import Known, Labels, Past, Rounds
-from oklnumba.learners.self_tuning.scales import Scales
+from oklnumba.learners.self_tuning.labels import Known, Labels, Rounds
 from tests.checks import COMPILED, refused, troubled
 from tests.reference import naive, naive_self_tuning
 
@@ -147,26 +145,6 @@ def test_residuals_cost_no_more_than_their_bound_also_where_they_begin_anew():
     assert (np.array(costs) <= bounds).all() and out.guaranteed == out.bound
     for t in (2, 52):
         assert costs[t] - costs[t - 1] > 0.5 * (bounds[t] - bounds[t - 1]) > 0.0
-
-
-RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
-
-
-@cache
-def long_forecasts():
-    return okl.run(okl.SelfTuning(BUDGET), *stream(n=LONG)).predictions
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("t", [*RESTARTS, 384, 1536, 2100])  # in 384 new members are begun
-def test_no_forecast_looks_ahead_across_restarts(t):
-    (X, y), expected = stream(n=LONG), long_forecasts()[: t + 200]
-    changed, labels = X[: t + 200].copy(), y[: t + 200].copy()
-    changed[t + 1 :] = 1e3 * changed[t + 1 :] ** 2
-    labels[t:] = -100.0 * labels[t:] + 3.0  # its own label too
-    got = okl.run(okl.SelfTuning(BUDGET), changed, labels).predictions
-    assert_array_equal(got[: t + 1], expected[: t + 1])
-    assert (got[t + 1 :] != expected[t + 1 :]).any()
 
 
 @pytest.mark.slow
@@ -629,20 +607,6 @@ def test_it_is_back_after_a_change_of_concept_and_static_members_are_not():
     static = [i for i, one in kinds if one.half_life is None and one.lam is not None]
     late = (learner.member_losses - between)[static] / window
     assert (members[static] / change).min() < 1.2 * before < late.min()
-
-
-def test_far_inputs_count_by_their_logarithm():
-    past = np.random.default_rng(0).standard_normal((50, 1))
-    labels = np.ones((50, 1))
-    rounds = Past(past, labels, labels, np.arange(50), labels[:, None])
-    scales = finish(Scales.measure(rounds, 50, False))
-    x = np.array([-1e308, -1e9, -8.0, -4.0, 0.0, 1.0, 4.5, 9.0, 1e9, 1e300])[:, None]
-    Z = scales.transform(x)
-    expected = naive_self_tuning.standardised(x[1:-1], past)
-    assert_allclose(Z[1:-1], expected, rtol=1e-13)
-    assert (np.diff(Z[:, 0]) > 0.0).all() and np.abs(Z).max() < 330.0
-    for row, z in zip(x, Z, strict=True):  # the same bits, however many there are
-        assert_array_equal(scales.transform(row[None])[0], z)
 
 
 def test_trouble_in_a_leaf_names_its_round():

@@ -4,11 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 import oklnumba as okl
 from oklnumba.interop import OnlineClassifier, OnlineRegressor
@@ -33,28 +28,6 @@ def shop(n=1200, seed=0):
     X.loc[::9, "age"] = None
     X.loc[::50, "town"] = None
     return X, bought
-
-
-def with_seconds(X):
-    return X.assign(took=X.took.dt.total_seconds())
-
-
-def encode(model):
-    columns = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), ["town", "kind"]),
-        (SimpleImputer(), make_column_selector(dtype_include="number")),
-    )
-    return make_pipeline(columns, model)
-
-
-@pytest.mark.slow
-def test_a_column_transformer_stands_before_it():
-    X, y = shop()
-    model = encode(OnlineClassifier(random_state=0)).fit(with_seconds(X[:900]), y[:900])
-    later = with_seconds(X[900:]).assign(town=lambda X: X.town.where(X.age < 60.0, "Nice"))
-    assert model.score(later, y[900:]) > 0.8
-    scores = cross_val_score(encode(OnlineClassifier(random_state=0)), with_seconds(X), y)
-    assert scores.mean() > 0.8
 
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories")  # of scikit-learn's encoder

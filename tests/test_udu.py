@@ -1,54 +1,11 @@
 """The U' D U factor against dense matrices, and packed."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oklnumba.core.arrays import count_lines, triangle_rows, unpack
-from oklnumba.hot.primitives.jit import DONE
 from oklnumba.hot.primitives.udu import NO_DISCOUNT, factor_and_solve, factor_rounds, solve_rounds
-from tests.checks import Factor, close
-from tests.reference import naive
-
-FACTORS = list(itertools.product((1, 4, 8, 11, 20, 110), (1.0, 1e-3), (False, True)))
-
-
-@pytest.mark.parametrize("r, lam, ridge", FACTORS)
-def test_awv_rounds_keep_the_factor_of_the_dense_matrix(r, lam, ridge):
-    rng = np.random.default_rng(14)
-    n = 61
-    Z, y = rng.standard_normal((n, r)), rng.uniform(-1, 1, n)
-    factor = Factor(r, lam, ridge)
-    assert factor.play(Z, y) == (n, DONE)
-    np.testing.assert_array_equal(np.tril(factor.U, -1), 0.0)
-    np.testing.assert_array_equal(np.diag(factor.U), 1.0)
-    U, D = factor.U[:r, :r], np.diag(1 / factor.inv_d[:r])
-    A = lam * np.eye(r) + Z.T @ Z
-    assert close(U.T @ D @ U, A, rtol=1e-13)
-    c = np.linalg.solve(U.T @ D, Z.T @ y)
-    np.testing.assert_allclose(factor.c[0, :r], c, rtol=1e-9, atol=1e-11)
-    # the padding has been left alone
-    np.testing.assert_array_equal(factor.U[:r, r:], 0.0)
-    np.testing.assert_array_equal(factor.U[r:, r:], np.eye(factor.cap - r))
-    np.testing.assert_allclose(factor.inv_d[r:], 1 / lam, rtol=1e-13)
-    np.testing.assert_array_equal(factor.c[0, r:], 0.0)
-    forecasts = naive.feature_forecasts(Z, y, lam, not ridge)
-    before = [lam * np.eye(r) + Z[:t].T @ Z[:t] for t in range(n)]
-    shrinks = [1 + z @ np.linalg.solve(A, z) for z, A in zip(Z, before, strict=True)]
-    np.testing.assert_allclose(factor.forecasts, forecasts, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(factor.shrinks, shrinks, rtol=1e-9)
-
-
-def test_the_check_of_the_factor_fails_for_a_round_played_twice():
-    rng = np.random.default_rng(15)
-    Z, y = rng.standard_normal((30, 8)), rng.uniform(-1, 1, 30)
-    factor = Factor(8, 1.0)
-    factor.play(Z, y)
-    factor.play(Z[-1:], y[-1:])
-    D = np.diag(1 / factor.inv_d)
-    assert not close(factor.U.T @ D @ factor.U, np.eye(8) + Z.T @ Z, rtol=1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 3, 6, 9, 12])

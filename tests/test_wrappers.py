@@ -122,10 +122,6 @@ def test_after_numerical_trouble_it_says_so_until_it_is_reset(learner):
 
 
 def test_bad_labels_are_refused_with_their_row():
-    X, y = stream()
-    y[7] = "cyan"
-    with pytest.raises(ValueError, match="'cyan' at row 7.*classes"):
-        okl.OneVsRest(okl.FOGD(), CLASSES).partial_fit(X, y)
     X, Y = several(okl.LinearRidge())
     wrong = np.where(np.arange(120)[:, None] == 5, np.nan, Y)
     for learner in (okl.MultiOutput(okl.LinearRidge()), okl.MultiOutput(okl.OGD())):
@@ -173,11 +169,12 @@ def test_a_run_that_broke_off_goes_on_bit_for_bit(name, tmp_path):
     with pytest.raises(OSError, match="broke off"):
         okl.run(player(name), battery.in_pieces(X, y, 130, 130), checkpoint=path, every=64)
     stopped = okl.run(player(name), X, y, checkpoint=tmp_path / "clock.npz", time_limit=1e-9)
-    assert not stopped.finished and 0 < stopped.rounds < 200
+    assert "time limit" in repr(stopped) and not stopped.finished and 0 < stopped.rounds < 200
     for file in (path, tmp_path / "clock.npz"):
         resumed = player(name)
         run = okl.run(resumed, X, y, checkpoint=file)
         assert run.rounds == resumed.rounds == 200 and run.finished
+        assert "time limit" not in repr(run)
         for found in ("predictions", "scores", "losses", "sizes"):
             np.testing.assert_array_equal(getattr(run, found), getattr(expected, found))
     refused("the checkpoint", lambda: okl.run(okl.FOGD(), X, np.ones(200), checkpoint=path))
@@ -268,12 +265,3 @@ def test_fit_starts_again_and_partial_fit_goes_on():
     refused("y has 0", lambda: batch.fit(X, np.zeros(40)))
     assert batch.rounds == 81
     np.testing.assert_array_equal(batch.fit(X, y).rounds_, drawn)
-
-
-def test_rounds_come_in_blocks_that_the_learner_takes():
-    X, y = binary(3000)
-    learner = okl.WithFeatures(okl.FourierFeatures(20), okl.OGD())
-    batch = okl.OnlineToBatch(learner, seed=1).fit(X, y)
-    (r,) = batch.rounds_
-    expected = copy.deepcopy(learner).partial_fit(X[: r - 1], y[: r - 1]).predict(X[:9])
-    np.testing.assert_allclose(batch.predict(X[:9]), expected, rtol=1e-9, atol=1e-12)

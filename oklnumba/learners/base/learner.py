@@ -28,7 +28,7 @@ from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.contents import get_contents, compact_arrays, pack, restore_contents
+from oklnumba.learners.base.contents import compact_arrays, get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
 from oklnumba.learners.base.traits import PLAY_ROWS, Refusal
