@@ -258,6 +258,8 @@ BAD_LABELS = [
     (pd.Series(TEXT).astype("category"), TELL),
     (pd.Series(DAYS), "y holds dates, not"),
     (pd.Series([1, None] * 75, dtype="Int8"), "y has nan at row 1"),
+    (pd.Series([1, None] * 75, dtype="category"), "y has nan at row 1"),
+    ([1, pd.NA] * 75, "y has nan at row 1"),
     (pl.Series([None, 1] * 75), "y has nan at row 0"),
     (pd.DataFrame({"label": SIGNS}), "y must have shape (150,) .* use y['label']"),
     (pd.Series(SIGNS)[:9], "y must have shape (150,), one label per row of X, but has (9,)"),

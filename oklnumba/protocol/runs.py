@@ -320,7 +320,7 @@ class Run:
             [(X, y)] = read_labelled(lambda: [data], self.rounds)
             best = theory.Hindsight(kernel, make_dense(X), y, lam, loss)
         else:
-            source = partial(read_labelled, as_source(data), self.rounds)
+            source = partial(read_labelled, as_source(data, "data"), self.rounds)
             best = theory.Hindsight(kernel, source, lam=lam, loss=loss)
         forecasts = self.predictions[~np.isnan(self.losses)]
         if best.rounds != len(forecasts):
