@@ -261,7 +261,7 @@ def name_cell(cell: Cell, options: Options) -> str:
     """
     given = options.measure
     measures = given if isinstance(given, tuple) else [given]  # regret_vs_size has two
-    made = [one if hasattr(one, "__qualname__") else type(one) for one in measures]
+    made: list[Any] = [one if hasattr(one, "__qualname__") else type(one) for one in measures]
     if {"<lambda>", "partial"} & {one.__name__ for one in made}:
         raise ValueError("path keeps runs by the name of measure or bound: define it with def")
     names = [(one.__qualname__, _read_source(one)) for one in made]
