@@ -221,7 +221,7 @@ def _solve_inside(
         slope = G @ (G.T @ b) / (2.0 * lam) - c
         found = _from_dual(F, y, lam, loss, b)
         best = min(best, found, key=lambda one: one.gap)
-        if not found.gap > SOLVED:
+        if not found.gap > SOLVED * (1.0 + abs(float(c @ b))):
             break
     return best
 
