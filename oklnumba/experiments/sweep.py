@@ -82,8 +82,8 @@ def sweep(
         For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
         The lam of min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, against which the regret
-        in the learner's loss is recorded. Beyond 20,000 rows it is known up to an interval,
-        ``about["interval"]`` of the table (see ``theory.Hindsight``).
+        in the learner's loss is recorded, on the rows with a label. Beyond 20,000 rows it is known
+        up to an interval, ``about["interval"]`` of the table (see ``theory.Hindsight``).
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
@@ -105,11 +105,11 @@ def sweep(
     Table
         With the columns ``data``, ``learner``, ``setting`` (index in a list), ``permutation``,
         ``n`` (rounds played), ``d``, ``loss``, ``mean_loss``, ``mistakes`` (share of rounds; None
-        for regression), ``regret`` (None unless all rounds were played), ``size`` (largest
-        dictionary of the run, or number of features), ``seconds`` (in the learner), ``memory``
-        (bytes of the pickled learner after the run; None if it has no pickle), ``finished``,
-        ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none),
-        and those of ``measure``.
+        for regression), ``regret`` (None unless all rounds were played; a warning says why else),
+        ``size`` (largest dictionary of the run, or number of features), ``seconds`` (in the
+        learner), ``memory`` (bytes of the pickled learner after the run; None if it has no pickle),
+        ``finished``, ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``, ``error``
+        ("" if none), and those of ``measure``.
 
     Examples
     --------

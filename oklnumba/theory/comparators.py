@@ -11,7 +11,7 @@ from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative solver
-MOST_STEPS, SOLVED = 60, 1e-10  # of the interior-point method
+MOST_STEPS, SOLVED = 40, 1e-14  # of the interior-point method
 LOW_RANK = 500  # up to which it comes first
 GAP, MOST_GAP = 1e-6, 1e-3  # of the objective: how near to the best a solver tries and has to be
 BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
@@ -183,7 +183,7 @@ def _from_dual(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, b: np.ndarr
     w = F.T @ a / (2.0 * lam)
     penalty = lam * float(w @ w)
     primal = float(loss.value(F @ w, y).sum()) + penalty
-    return Weights(w, a, primal + penalty - float(c @ b), b)
+    return Weights(w, a, max(primal + penalty - float(c @ b), 0.0), b)  # < 0 by rounding
 
 
 @np.errstate(all="ignore")  # in the end rounding takes over
