@@ -199,7 +199,7 @@ def _solve_inside(
     G = F if len(c) == len(y) else np.concatenate([F, -F])
     s = np.tile(0.5 * (high - low), (2, 1))
     slope = G @ (G.T @ (low + s[0])) / (2.0 * lam) - c
-    z = np.maximum([slope, -slope], 0.0) + np.abs(slope).mean() + np.abs(c).max()
+    z = np.maximum([slope, -slope], 0.0) + np.abs(slope).mean() + (np.abs(c).max() or 1.0)
     best = _from_dual(F, y, lam, loss, low + s[0])
     for _ in range(MOST_STEPS):
         D, goal = (z / s).sum(axis=0), np.zeros_like(s)  # the goal of s z
@@ -218,6 +218,8 @@ def _solve_inside(
             goal = mu * ((ahead[0] * ahead[1]).mean() / mu) ** 3 - ds * dz
         s, z = ahead
         b = np.clip(low + s[0], low, high)
+        if not np.isfinite(b).all():
+            break
         slope = G @ (G.T @ b) / (2.0 * lam) - c
         found = _from_dual(F, y, lam, loss, b)
         best = min(best, found, key=lambda one: one.gap)
