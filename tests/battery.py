@@ -86,7 +86,8 @@ def variations():
 def make(cls, **params):
     """Return a learner with its default hyper-parameters, or a variant."""
     if isinstance(cls, Variant):
-        return make(cls.cls, **({cls.name: cls.value} | params))
+        more = {"mu": 0.05} if cls.value == "ald" else {}  # by the default hardly a point joins
+        return make(cls.cls, **({cls.name: cls.value} | more | params))
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.default is inspect.Parameter.empty and name not in params:
             params[name] = argument(name)

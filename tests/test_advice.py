@@ -93,6 +93,17 @@ def test_other_kernels_warn_where_lam_is_lost(kernel):
     assert "lam = 1 is lost in rounding" in message
 
 
+def test_ald_says_where_no_point_can_join():
+    X, y = stream(okl.KernelAWV(okl.Gaussian()), 64)
+    learner = okl.ProsNKONS(okl.Gaussian(), sampler="ald")
+    for call in calls(learner, X, y):
+        (message,) = warnings_of(call)
+        assert message.startswith("mu=1 is at least k(x, x)")
+    mu = float(message.split("take mu below ")[1].split(",")[0])
+    assert warnings_of(lambda: learner.set_params(mu=0.9 * mu).partial_fit(X, y)) == []
+    assert learner.size > 1
+
+
 def test_one_suitable_kernel_is_enough():
     X, y = stream(okl.BAO2KS([okl.Gaussian()]), 64)
     X *= 1e5

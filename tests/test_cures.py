@@ -131,8 +131,12 @@ CASES = {
         "play(A, pd.Series(TOWNS).where(np.arange(60) > 3), towns(), labels='optional')"),
     "one output": ("learner = okl.MultiOutput(ridge())", "play(X, y, learner)[:, 0]",
         "np.reshape(y, (-1, 1))", "y", PLAIN),
-    "0 and 1": ("y = [*map(int, SIGNS > 0)]", "play(X, y, okl.FOGD())", "y = 2 * np.asarray(y) - 1",
-        "CURE", "play(A, SIGNS, okl.FOGD())"),
+    "0 and 1": ("y = [*map(int, SIGNS > 0)]", "play(X, y, okl.FOGD())",
+        "y = np.where(np.asarray(y) == 1.0, 1, -1)", "CURE", "play(A, SIGNS, okl.FOGD())"),
+    "1 and 2 in a stream": ("data, learner = FRAME.assign(y=(SIGNS + 3) / 2), okl.FOGD()",
+        "play(okl.stream(data, label='y'), learner=learner)", "okl.stream(..., classes=(1.0, 2.0))",
+        "found = play(okl.stream(data, label='y', classes=(1.0, 2.0)), learner=learner)",
+        "play(AB, SIGNS, okl.FOGD())"),
     "a regression": ("learner = okl.FOGD()", "play(X, y, learner)", "loss='squared'",
         "learner = okl.FOGD(CURE)", "play(A, Y, okl.FOGD(loss='squared'))"),
     "classes as numbers": ("y = (SIGNS + 1) / 2", "play(X, y)", "y = np.where(y == 1, 1, -1)",
@@ -168,6 +172,8 @@ CASES = {
     "an iterator": ("X = iter(A)", "play(X, y)", "np.array(list(X))", "X", PLAIN),
     "an iterator of rows": ("X = iter(A)", "play(X)", "okl.run(learner, X, y)",
         "X = A; found = CURE.predictions", PLAIN),
+    "pairs of rows": ("", "play(zip(X, y))", "okl.run(learner, X, y)",
+        "found = CURE.predictions", PLAIN),
     "sorted by class": ("X, y, rng = A[SORTED], SIGNS[SORTED], np.random.default_rng(0)",
         "play(X, y)", "order = rng.permutation(len(y)), X[order], y[order]",
         "order, found = rng.permutation(len(y)), 0; X, y = X[order], y[order]; found = play(X, y)",
@@ -265,8 +271,7 @@ CASES = {
         "data=okl.stream(...)", ",", "regret(okl.run(ridge(), A, Y))"),
     "a regret without data, by arrays": (
         "run = okl.run(ridge(), iter([(X, y)])); kernel, lam = okl.Linear(), 1.0", "regret(run)",
-        "theory.regret(run.predictions, kernel, X, y, lam, 'squared')",
-        "found = np.round(CURE[-1], 9)", "regret(okl.run(ridge(), A, Y))"),
+        "data=(X, y)", ",", "regret(okl.run(ridge(), A, Y))"),
     "a regret of several": (
         "run = okl.run(okl.MultiOutput(ridge()), X, A); kernel, lam, k, at = okl.Linear(), 1, "
         "1, None; forecasts = run.predictions; y = A[:, 1]", "regret(run)",

@@ -233,3 +233,10 @@ def test_a_frame_that_will_not_do(table, message):
         refused(pattern(message), call, table, SIGNS)
     refused(pattern(message), learner.predict, table)
     assert contents(learner) == before
+
+
+@pytest.mark.parametrize("dtype", ["Int8", "category", None])
+def test_a_label_that_lacks_is_named(dtype):
+    gaps = [1, pd.NA] * 75
+    labels = pd.Series(gaps, dtype=dtype) if dtype else gaps
+    refused("y has nan at row 1", okl.FOGD(n_frequencies=20).partial_fit, QUARTERS, labels)

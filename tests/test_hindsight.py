@@ -42,6 +42,17 @@ def test_norm_ball_comparator(loss):
             assert okl.losses.get(loss).value(K @ other, y).sum() > best.loss * (1 - 1e-5)
     wide = theory.norm_ball_comparator(okl.Linear(), [[1.0], [2.0]], [1.0, 1.0], 1e3, loss)
     assert wide.norm <= 1e3
+    assert theory.norm_ball_comparator(KERNEL, X, y, 300.0, loss).loss < best.loss
+
+
+@pytest.mark.parametrize("rank", [0, 500])
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "epsilon_insensitive", "quantile(0.9)"])
+def test_the_best_function_for_a_small_lam(loss, rank, monkeypatch):
+    monkeypatch.setattr("oklnumba.theory.comparators.LOW_RANK", rank)  # which solver comes first
+    for y in (SIGNS, np.sign(X[:, 0])) if loss == "hinge" else (Y, 100.0 * Y, 0.0 * Y):
+        for lam in (10.0, 1e-2, 1e-4):
+            best = theory.comparator(KERNEL, X, y, lam, loss)
+            assert best.loss + lam * best.norm**2 <= best.lower + 1e-6 * (1.0 + best.upper)
 
 
 def test_a_norm_ball_that_holds_the_best_of_all_functions():

@@ -29,6 +29,7 @@ BAD_OPTIONS = {
     "time_limit": [0, -1.0, np.nan, "text"],
     "every": [0, -1.0, np.nan, "text"],
     "record": [0, -1, 1.5, True, None, "some", [1]],
+    "progress": ["yes", 1, None],
     "delay": [-1, 1.5, None],
     "batch": [0, 2.5],
     "labels": ["none", True],

@@ -162,6 +162,9 @@ def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
     ]  # fmt: skip
     assert found == [1, 2, 3, 4, 5, 6, 7, 8, 8]
     assert cells_kept(Zero()) == 8 and cells_kept({"mine": Zero(), "new": fogd}) == 9
+    exec("def measure_rounds(learner, run):\n    return {}", changed := {})
+    changed["measure_rounds"].__qualname__ = "measure_rounds"
+    assert cells_kept(measure=changed["measure_rounds"]) == 10  # of another text
     for nameless in (lambda *_: {"rounds": 0}, functools.partial(measure_rounds)):
         refused("define it with def", cells_kept, measure=nameless)
     tmp_path.chmod(0o555)
@@ -215,8 +218,9 @@ def test_a_failing_cell_is_recorded_and_stops_nothing(monkeypatch):
         odd = okl.sweep(fogd, (X, Y), measure=lambda *_: result)  # noqa: B023
         assert error in odd["error"][0]
     monkeypatch.setattr(okl.theory, "Hindsight", lambda *_: np.linalg.inv(np.zeros((2, 2))))
-    table = okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0)
-    assert table["error"][0] == "no regret: LinAlgError: Singular matrix"
+    with pytest.warns(UserWarning, match="no regret for data 0, squared: LinAlgError: Singular"):
+        table = okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0)
+    assert table.mean()["failed"] == 0 and table.rows[0]["regret"] is None
 
 
 @pytest.mark.parametrize(
@@ -275,6 +279,21 @@ def test_settings_are_chosen_on_a_permutation_of_their_own():
 
 
 # ---- what is swept ----
+
+
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_regret_where_labels_are_optional_is_that_on_the_rows_with_one(missing):
+    gaps = np.where(np.arange(300) % 3 == 0, missing, Y)
+    data = {1: (X, gaps), "1": lambda: iter([(X[:9], gaps[:9]), (X[9:], gaps[9:])])}
+    there = np.arange(300) % 3 > 0
+    options = {"kernel": KERNEL, "labels": "optional"}
+    table = okl.sweep({1: okl.LinearAWV(), "1": fogd}, data, 0, regret=1.0, **options)
+    best = okl.theory.comparator(KERNEL, X[there], Y[there], 1.0)
+    least = best.loss + best.norm**2
+    assert [row["data"] + row["learner"] for row in table] == ["11", "11 2", "1 21", "1 21 2"]
+    np.testing.assert_allclose(table["regret"], table["total_loss"] - least, rtol=1e-3)
+    about = okl.regret_vs_size([fogd], X, gaps, seeds=1, **options).about
+    assert about["awv_bound"] == okl.theory.log_det(KERNEL, X[there], 1.0)
 
 
 def test_data_and_learners_by_name():

@@ -44,7 +44,7 @@ def test_a_learner_is_left_as_it_is(played):
     assert played[0] is not learner and played[0].eta == 0.3 and played[0].rounds == 0
 
 
-@pytest.mark.parametrize("name", ["ogd", "Gaussian", okl.OGD, 3])
+@pytest.mark.parametrize("name", ["ogd", "Gaussian", okl.OGD, 3, ["OGD"]])
 def test_other_things_are_refused_before_anything_is_compiled(played, name):
     refused("^no learner .*; there are: .*OGD, ", okl.warm_up, "OGD", name)
     assert not played

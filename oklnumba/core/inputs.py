@@ -217,11 +217,11 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
             fault = f"y has {array[row]:g} at row {row}, but this loss takes labels -1 and +1"
             values = np.unique(array).tolist()
             cure = "several classes are for okl.OneVsRest(learner, classes=[...])"
-            if {*values} <= {0.0, 1.0}:
-                cure = "y = 2 * np.asarray(y) - 1 makes them of 0 and 1"
-            elif len(values) == 2:
-                made = f"np.where(np.asarray(y) == {values[1]!r}, 1, -1)"
-                cure = f"y = {made} makes them of {values[0]!r} and {values[1]!r}"
+            values = [0.0, 1.0] if {*values} <= {0.0, 1.0} else values
+            if len(values) == 2:
+                low, high = values
+                cure = f"y = np.where(np.asarray(y) == {high!r}, 1, -1), of a file okl.stream(..., "
+                cure += f"classes=({low!r}, {high!r})), makes them of {low!r} and {high!r}"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 
@@ -260,10 +260,15 @@ def as_label_array(values: Any) -> np.ndarray:
     if array.dtype.kind == "U" and isinstance(values, list | tuple):
         if not all(isinstance(one, str) for one in values):  # NaN would be the text "nan"
             array = np.asarray(values, dtype=object)
-    if array.dtype == object:
-        missing = [type(one).__name__ == "NAType" for one in array.flat]  # pandas.NA
-        array = np.where(np.reshape(missing, array.shape), NONE, array)
-    return array
+    return _without_na(array)
+
+
+def _without_na(array: np.ndarray) -> np.ndarray:
+    """Return an array with None for pandas.NA."""
+    if array.dtype != object:
+        return array
+    missing = [type(one).__name__ == "NAType" for one in array.flat]
+    return np.where(np.reshape(missing, array.shape), NONE, array)
 
 
 def find_labels(y: np.ndarray) -> np.ndarray:
@@ -324,7 +329,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
     try:
         if values is None:
             raise TypeError
-        array = np.asarray(values)
+        array = _without_na(np.asarray(values))
         kind = array.dtype.kind
         if kind in "cSUMm" or kind == "O" and any(isinstance(v, str | bytes) for v in array.flat):
             raise TypeError
@@ -443,6 +448,8 @@ def column_as_floats(column: Any, where: str, is_label: bool = False, first: int
     first : the number of its first row.
     """
     dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
+    if is_label and dtype == "category":  # its values, perhaps numbers
+        column, dtype = column.astype(object), "object"
     texts = dtype == "object" and any(isinstance(one, str | bytes) for one in column)
     if not texts and dtype.startswith(("object", *NUMBERS)):
         try:
@@ -493,10 +500,10 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
 def number_pairs(stream: Iterable[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
     """Yield the chunks of a stream that have rows, with their numbers; refuse all but pairs."""
     for i, chunk in enumerate(stream):
-        if not (isinstance(chunk, tuple | list) and len(chunk) == 2):
+        if not (isinstance(chunk, tuple | list) and len(chunk) == 2) or np.isscalar(chunk[1]):
             raise ValueError(
-                f"chunk {i} of the stream must be a pair (X, y), but is {repr_short(chunk)}; pass "
-                "pairs of arrays, or two arrays: okl.run(learner, X, y)"
+                f"chunk {i} of the stream must be a pair (X, y) of rows and their labels, but is "
+                f"{repr_short(chunk)}; pass such pairs, or two arrays: okl.run(learner, X, y)"
             )
         if count_rows(chunk[0]) != 0:
             yield i, chunk

@@ -1,6 +1,7 @@
 """Cells of a sweep: each plays one learner on one permutation of one stream."""
 
 import functools
+import inspect
 import json
 import pickle
 import platform
@@ -21,7 +22,7 @@ from oklnumba.core.params import Params, clone, to_spec
 from oklnumba.experiments.table import as_cell
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.run import run
-from oklnumba.protocol.runs import Run
+from oklnumba.protocol.runs import Run, read_labelled
 from oklnumba.theory.passes import as_source
 
 Measure = Callable[[Learner, Run], dict[str, Any]]
@@ -57,6 +58,14 @@ class Stream:
         fields = self.name, self.X, self.y, self.kernel
         head = dumps(fields, protocol=5, buffer_callback=buffers.append)
         return tuple(np.frombuffer(one, np.uint8) for one in (head, *(b.raw() for b in buffers)))
+
+    @property
+    def labelled(self) -> tuple[Any, Any]:
+        """X and y of the rows with a label; of a stream a function that reads them, and None."""
+        if self.y is None:
+            return functools.partial(read_labelled, as_source(self.X), self.shape[0]), None
+        there = inputs.find_labels(self.y)
+        return self.X[there], self.y[there]
 
     def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield pairs (X, y)."""
@@ -252,12 +261,21 @@ def name_cell(cell: Cell, options: Options) -> str:
     """
     given = options.measure
     measures = given if isinstance(given, tuple) else [given]  # regret_vs_size has two
-    names = [getattr(one, "__qualname__", type(one).__name__) for one in measures]
-    if {"<lambda>", "partial"} & {name.rpartition(".")[2] for name in names}:
+    made: list[Any] = [one if hasattr(one, "__qualname__") else type(one) for one in measures]
+    if {"<lambda>", "partial"} & {one.__name__ for one in made}:
         raise ValueError("path keeps runs by the name of measure or bound: define it with def")
+    names = [(one.__qualname__, _read_source(one)) for one in made]
     try:
         return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)
     except ValueError:
+        return ""
+
+
+def _read_source(made: Any) -> str:
+    """Return the text of a function or class; "" where Python has none, as of what was typed."""
+    try:
+        return inspect.getsource(made)
+    except (OSError, TypeError):
         return ""
 
 

@@ -216,7 +216,8 @@ def add_theory(table: Table, stream: Stream, lam: sweep.Penalty) -> Table:
     squared = any(row["loss"] == "squared" and not row["error"] for row in rows)
     if squared and stream.y is not None and stream.shape[0] <= MAX_ROUNDS:
         lam = lam["squared"] if isinstance(lam, Mapping) else lam
-        B = float(np.abs(stream.y).max())
-        about["effective_dimension"] = theory.effective_dimension(stream.kernel, stream.X, lam)
-        about["awv_bound"] = theory.awv_bound(stream.kernel, stream.X, lam, B=B)
+        X, y = stream.labelled
+        B = float(np.abs(y).max())
+        about["effective_dimension"] = theory.effective_dimension(stream.kernel, X, lam)
+        about["awv_bound"] = theory.awv_bound(stream.kernel, X, lam, B=B)
     return Table(rows, about)

@@ -82,8 +82,8 @@ def sweep(
         For ``regret`` and for functions that take it.
     regret : float > 0, or mapping of loss to float, optional
         The lam of min_f sum loss + lam |f|^2 over the RKHS of ``kernel``, against which the regret
-        in the learner's loss is recorded. Beyond 20,000 rows it is known up to an interval,
-        ``about["interval"]`` of the table (see ``theory.Hindsight``).
+        in the learner's loss is recorded, on the rows with a label. Beyond 20,000 rows it is known
+        up to an interval, ``about["interval"]`` of the table (see ``theory.Hindsight``).
     measure : function of (learner, run), optional
         Returns a dict of more columns: numbers, texts, or Runs (stored without their data).
     n_jobs : int, optional
@@ -92,7 +92,7 @@ def sweep(
         "dask" for processes (docs/experiments.md). The default backend is threads.
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
-        permutation, options, name of ``measure`` and versions: if your own code has changed, name
+        permutation, options, text of ``measure`` and versions: if what it calls has changed, name
         another folder. Failed runs and learners of other libraries are played again.
     progress : bool
         Show a bar of runs and best functions. On more than 20,000 rows it is one of time, which is
@@ -105,11 +105,11 @@ def sweep(
     Table
         With the columns ``data``, ``learner``, ``setting`` (index in a list), ``permutation``,
         ``n`` (rounds played), ``d``, ``loss``, ``mean_loss``, ``mistakes`` (share of rounds; None
-        for regression), ``regret`` (None unless all rounds were played), ``size`` (largest
-        dictionary of the run, or number of features), ``seconds`` (in the learner), ``memory``
-        (bytes of the pickled learner after the run; None if it has no pickle), ``finished``,
-        ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``, ``error`` ("" if none),
-        and those of ``measure``.
+        for regression), ``regret`` (None unless all rounds were played; a warning says why else),
+        ``size`` (largest dictionary of the run, or number of features), ``seconds`` (in the
+        learner), ``memory`` (bytes of the pickled learner after the run; None if it has no pickle),
+        ``finished``, ``total_loss``, ``seed``, ``chosen``, ``parameters``, ``versions``, ``error``
+        ("" if none), and those of ``measure``.
 
     Examples
     --------
@@ -223,6 +223,7 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
                  for i, v in enumerate(data)]  # fmt: skip
         data = name_all(names, data)
     checks.require(isinstance(data, Mapping) and len(data) > 0, "data", data, what)
+    data = name_all(map(str, data), data.values())
     if kernel is not None:
         check_kernel("kernel", kernel)
     streams = []
@@ -232,7 +233,7 @@ def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
         pair = (pair, None) if _is_stream(pair) else pair
         checks.require(_is_pair(pair), f"data {name!r}", value, what)
         X, y = pair
-        streams.append(cells.make_stream(str(name), X, y, kernel))
+        streams.append(cells.make_stream(name, X, y, kernel))
     return streams
 
 
@@ -246,11 +247,11 @@ def name_learners(learners: Any) -> dict[str, list[Maker]]:
         learners = name_all([getattr(v, "__name__", type(v).__name__) for v in learners], learners)
     checks.require(bool(learners), "learners", learners, what)
     lines = {}
-    for name, value in learners.items():
+    for name, value in name_all(map(str, learners), learners.values()).items():
         makers = list(value) if isinstance(value, list | tuple) else [value]
         good = [can_learn(v) or callable(v) and not isinstance(v, type) for v in makers]
         checks.require(bool(good) and all(good), f"learner {name!r}", value, what)
-        lines[str(name)] = [adapt(v) if can_learn(v) else v for v in makers]
+        lines[name] = [adapt(v) if can_learn(v) else v for v in makers]
     return lines
 
 
@@ -466,14 +467,15 @@ def add_regret(
     places, found = list(wanted), {}
     estimates = iter(progress.functions)
     for k, values in cells.call_all(find_best, list(wanted.values()), options.n_jobs):
-        found[places[k]] = values
+        if "error" in values:  # the runs are as good as without it
+            checks.warn(f"no regret for {places[k]}: {values['error']}")
+        else:
+            found[places[k]] = values
         progress.update(next(estimates, 0.0))
     for place, row in whole:
-        if "error" in found[place]:
-            row["error"] = f"no regret: {found[place]['error']}"
-        else:
+        if place in found:
             row["regret"] = row["total_loss"] - found[place]["best"]
-    found = {place: found[place] for place in places if "error" not in found[place]}
+    found = {place: found[place] for place in places if place in found}
     best = {place: values["best"] for place, values in found.items()}
     return best, {place: [one["lower"], one["upper"]] for place, one in found.items()}
 
@@ -485,7 +487,7 @@ def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dic
         name = cells.name_best(stream, lam, loss) if path else ""
         found = cells.load_cell(path, name) if path else None
         if not found:
-            best = theory.Hindsight(stream.kernel, stream.X, stream.y, lam, loss).comparator()
+            best = theory.Hindsight(stream.kernel, *stream.labelled, lam, loss).comparator()
             value = float(best.loss + lam * best.norm**2)
             found = {"best": value, "lower": best.lower, "upper": best.upper}
             if path:

@@ -75,8 +75,9 @@ class OnlineEstimator(BaseEstimator):
             with np.errstate(over="ignore"):  # overflows become infinity, which is refused
                 return validate_data(self, *data, reset=reset, **options)
         except (TypeError, ValueError):
-            if is_frame(data[0]):
-                as_rows(data[0])  # raises an error that names the column
+            for name, one in zip("Xy", data, strict=False):
+                if is_frame(one) or isinstance(one, str):
+                    as_rows(one, name=name)  # raises an error that names the column, or a cure
             raise
 
     @contextmanager

@@ -397,7 +397,7 @@ class Perceptron(_MistakeDriven):
     Parameters
     ----------
     eta : float > 0
-        Step size; it scales w and changes no forecast's sign.
+        Step size; it scales w and changes no forecast's sign, rounding near 0 apart.
 
     Remarks
     -------

@@ -76,6 +76,17 @@ class ProsNKONS(
         """How often a new atom made w and A start again (the first atom does not count)."""
         return int(self._counts[loops.RESTARTS])
 
+    def _advice(self, X: np.ndarray) -> str | None:
+        """Say so if no point is far enough off the span to join."""
+        p = self._checked_params()
+        most = float(p.kernel.diag(X).max())
+        if p.sampler == "ald" and p.mu >= most:
+            return (
+                f"mu={p.mu:g} is at least k(x, x), so hardly a point joins the dictionary and all "
+                f"forecasts are about 0; take mu below {most:.3g}, such as 25 / n for n rows"
+            )
+        return super()._advice(X)
+
     def _start(self, d: int) -> None:
         p = self._hyper
         ald = p.mu if p.sampler == "ald" else 0.0

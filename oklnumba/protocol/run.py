@@ -213,7 +213,7 @@ def run(
     >>> run.rounds, round(run.mistake_rate, 2)
     (19020, 0.16)
     """
-    learner = _check_arguments(learner, X, time_limit, checkpoint, every, record, resume)
+    learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     schedule = Schedule(learner, delay, batch, labels)
     own_loss = learner._recorded_loss(loss)
     recorded = Record(learner, own_loss, checks.as_plain(record), schedule.words)
@@ -252,8 +252,9 @@ def run(
 
 
 def _check_arguments(
-    learner: Any, X: Any, time_limit: Any, checkpoint: Any, every: Any, record: Any, resume: Any
-) -> Learner:
+    learner: Any, X: Any, progress: Any, time_limit: Any, checkpoint: Any, every: Any, record: Any,
+    resume: Any,
+) -> Learner:  # fmt: skip
     """Return the learner; raise ValueError for arguments that are not valid, data apart."""
     learner = learner if isinstance(learner, Learner) else adapt(learner)
     if checkpoint is not None:
@@ -276,6 +277,8 @@ def _check_arguments(
         valid = isinstance(k, int) and 1 <= k <= checks.MOST
         domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
         checks.require(valid, "record", record, domain)
+    what = "True, False or a function of the run so far"
+    checks.require(isinstance(progress, bool) or callable(progress), "progress", progress, what)
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
     return learner

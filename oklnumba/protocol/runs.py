@@ -287,9 +287,9 @@ class Run:
             Only rounds with a label count.
         loss : str, optional
             None: ``run.loss``.
-        data : stream, optional
-            The stream that was played, if it was no array: ``okl.stream(path, label=...)``, or a
-            function that returns an iterator of its pairs (X, y).
+        data : stream or pair (X, y), optional
+            What was played, if the run does not hold it: ``okl.stream(path, label=...)``, a
+            function that returns an iterator of pairs (X, y), or arrays, as ``data=(X, y)``.
 
         Examples
         --------
@@ -310,21 +310,24 @@ class Run:
                 f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
             )
         loss = self.loss if loss is None else loss
-        if data is not None:
-            there = ~np.isnan(self.losses)
-            source = partial(_read_labelled, as_source(data), self.rounds)
-            best = theory.Hindsight(kernel, source, lam=lam, loss=loss)
-            return best.regret(self.predictions[there], at)
-        if self._data is None:
+        data = self._data if data is None else data
+        if data is None:
             raise ValueError(
-                "this run does not hold its data; pass the stream, data=okl.stream(...), or "
-                f"use theory.regret(run.predictions, kernel, X, y, lam, {loss!r})"
+                "this run does not hold its data; pass what was played, data=okl.stream(...) or "
+                "data=(X, y)"
             )
-        X, y = (part[: self.rounds] for part in self._data)
-        X, forecasts, there = make_dense(X), self.predictions, ~np.isnan(y)
-        if not there.all():
-            X, y, forecasts = X[there], y[there], forecasts[there]
-        best = theory.Hindsight(kernel, X, y, lam, loss)
+        if isinstance(data, tuple) and not isinstance(data[0], tuple):
+            [(X, y)] = read_labelled(lambda: [data], self.rounds)
+            best = theory.Hindsight(kernel, make_dense(X), y, lam, loss)
+        else:
+            source = partial(read_labelled, as_source(data, "data"), self.rounds)
+            best = theory.Hindsight(kernel, source, lam=lam, loss=loss)
+        forecasts = self.predictions[~np.isnan(self.losses)]
+        if best.rounds != len(forecasts):
+            raise ValueError(
+                f"data has {best.rounds} labels in its first {self.rounds} rows, but this run had "
+                f"{len(forecasts)}: pass what was played, from the first row on"
+            )
         return best.regret(forecasts, at)
 
     def to_frame(self) -> Any:
@@ -421,13 +424,12 @@ class Run:
         return table("run", {"learner": self.learner} | self._describe())
 
 
-def _read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, Any]]:
+def read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, Any]]:
     """Yield the rows with a label among the first ``rounds`` of a stream."""
     for X, y in source():
         X, y = as_rows(X)[:rounds], as_label_array(y)[:rounds]
         there = find_labels(y)
-        if there.any():
-            yield X[there], y[there]
+        yield (X, y) if there.all() else (X[there], y[there])
         rounds -= len(y)
         if not rounds:
             return

@@ -101,8 +101,9 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
         yield clone(learner)
         return
     classes = warmable()
-    if learner not in classes:
-        raise ValueError(f"no learner {learner!r}; there are: {', '.join(classes)}")
+    if not isinstance(learner, str) or learner not in classes:
+        names = ", ".join(classes)
+        raise ValueError(f"no learner {learner!r}; there are: {names}; pass each by itself")
     cls = classes[learner]
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})

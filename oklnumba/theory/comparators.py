@@ -11,6 +11,8 @@ from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 
 RESTARTS = 10  # of an iterative solver
+MOST_STEPS, SOLVED = 40, 1e-14  # of the interior-point method
+LOW_RANK = 500  # up to which it comes first
 GAP, MOST_GAP = 1e-6, 1e-3  # of the objective: how near to the best a solver tries and has to be
 BOXES = ("hinge", "absolute", "epsilon_insensitive")  # losses that are solved in the dual
 
@@ -75,13 +77,17 @@ def best_weights(
         A[np.diag_indices_from(A)] += lam
         weights = _with_dual(F, y, lam, loss, cholesky.solve_positive(A, F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
-    solve = _solve_dual if in_dual(loss) else _solve_primal
-    for _ in range(RESTARTS):  # L-BFGS that has stopped often continues with a new memory
-        weights = solve(F, y, lam, loss, start)
+    solvers = [_solve_primal] * RESTARTS  # L-BFGS that has stopped often goes on with a new memory
+    if in_dual(loss):
+        solvers = [_solve_inside, _solve_dual][:: 1 if F.shape[1] <= LOW_RANK else -1]
+    found: list[tuple[Comparator, Weights]] = []
+    for solve in solvers:
+        weights = solve(F, y, lam, loss, found[-1][1].state if found else start)
         best = _evaluate(F, y, lam, loss, weights)
         if weights.gap <= GAP * (1.0 + best.upper):
             return best, weights
-        start = weights.state
+        found.append((best, weights))
+    best, weights = min(found, key=lambda one: one[1].gap)
     refuse_gap(best, weights.gap, lam, loss, MOST_GAP)
     return best, weights
 
@@ -140,14 +146,7 @@ def _solve_dual(
     <= q; epsilon-insensitive: a = b+ - b-, c = (y - eps, -y - eps), 0 <= b <= 1.
     """
     n = len(y)
-    low, high, c = np.full(n, -1.0), np.ones(n), y
-    if loss.code >= QUANTILE:
-        slope = loss.derivative(0.0, 1.0)  # -level
-        low, high = np.full(n, -1.0 - slope), np.full(n, -slope)
-    elif loss.name == "hinge":
-        low, high = np.minimum(y, 0.0), np.maximum(y, 0.0)
-    elif loss.name == "epsilon_insensitive":
-        low, high, c = np.zeros(2 * n), np.ones(2 * n), np.concatenate([y - TUBE, -y - TUBE])
+    low, high, c = _find_box(y, loss)
     paired = len(c) > n
 
     def objective(b: np.ndarray) -> tuple[float, np.ndarray]:
@@ -161,10 +160,72 @@ def _solve_dual(
         options={"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30},
         bounds=scipy.optimize.Bounds(low, high),
     ).x  # fmt: skip
-    a = b[:n] - b[n:] if paired else b
+    return _from_dual(F, y, lam, loss, b)
+
+
+def _find_box(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return low, high and c of the dual."""
+    n = len(y)
+    if loss.code >= QUANTILE:
+        slope = loss.derivative(0.0, 1.0)  # -level
+        return np.full(n, -1.0 - slope), np.full(n, -slope), y
+    if loss.name == "hinge":
+        return np.minimum(y, 0.0), np.maximum(y, 0.0), y
+    if loss.name == "epsilon_insensitive":
+        return np.zeros(2 * n), np.ones(2 * n), np.concatenate([y - TUBE, -y - TUBE])
+    return np.full(n, -1.0), np.ones(n), y
+
+
+def _from_dual(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, b: np.ndarray) -> Weights:
+    """Return the weights of a point of the box, with its gap."""
+    n, c = len(y), _find_box(y, loss)[2]
+    a = b[:n] - b[n:] if len(c) > n else b
     w = F.T @ a / (2.0 * lam)
-    primal = float(loss.value(F @ w, y).sum()) + lam * float(w @ w)
-    return Weights(w, a, primal + objective(b)[0], b)
+    penalty = lam * float(w @ w)
+    primal = float(loss.value(F @ w, y).sum()) + penalty
+    return Weights(w, a, max(primal + penalty - float(c @ b), 0.0), b)  # < 0 by rounding
+
+
+@np.errstate(all="ignore")  # in the end rounding takes over
+def _solve_inside(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
+) -> Weights:
+    """Maximise the dual from the inside of its box, in O(n r^2) a step, however small lam is.
+
+    Mehrotra 1992: distances s = (b - low, high - b) and multipliers z stay positive while s z goes
+    to 0 and slope to z_low - z_high.
+    """
+    low, high, c = _find_box(y, loss)
+    G = F if len(c) == len(y) else np.concatenate([F, -F])
+    s = np.tile(0.5 * (high - low), (2, 1))
+    slope = G @ (G.T @ (low + s[0])) / (2.0 * lam) - c
+    z = np.maximum([slope, -slope], 0.0) + np.abs(slope).mean() + (np.abs(c).max() or 1.0)
+    best = _from_dual(F, y, lam, loss, low + s[0])
+    for _ in range(MOST_STEPS):
+        D, goal = (z / s).sum(axis=0), np.zeros_like(s)  # the goal of s z
+        A = G.T @ (G / D[:, None])
+        A[np.diag_indices_from(A)] += 2.0 * lam
+        try:
+            factor, mu = cholesky.factor_matrix(A), (s * z).mean()
+        except scipy.linalg.LinAlgError:
+            break
+        for _ in ("predictor", "corrector"):
+            rest = goal[0] / s[0] - goal[1] / s[1] - slope
+            step = (rest - G @ cholesky.solve(factor, G.T @ (rest / D))) / D
+            ds = np.stack([step, -step])
+            dz = (goal - z * ds) / s - z
+            ahead = [v + 0.99 / max(1.0, (-d / v).max()) * d for v, d in ((s, ds), (z, dz))]
+            goal = mu * ((ahead[0] * ahead[1]).mean() / mu) ** 3 - ds * dz
+        s, z = ahead
+        b = np.clip(low + s[0], low, high)
+        if not np.isfinite(b).all():
+            break
+        slope = G @ (G.T @ b) / (2.0 * lam) - c
+        found = _from_dual(F, y, lam, loss, b)
+        best = min(best, found, key=lambda one: one.gap)
+        if not found.gap > SOLVED * (1.0 + abs(float(c @ b))):
+            break
+    return best
 
 
 def extend_state(state: np.ndarray, loss: Loss, rounds: int, n: int) -> np.ndarray:

@@ -55,7 +55,7 @@ Block = tuple[np.ndarray, np.ndarray]
 Source = Callable[[], Iterable[Any]]
 
 
-def as_source(X: Any) -> Source:
+def as_source(X: Any, name: str = "X") -> Source:
     """Return a function that plays a stream from its beginning: its pairs (X, y) with rows."""
     again = hasattr(X, "__iter__") and not isinstance(X, Iterator | str) and not hasattr(X, "shape")
     if isinstance(X, tuple | list):
@@ -64,7 +64,7 @@ def as_source(X: Any) -> Source:
         "a stream that can be played again, without y: okl.stream(path, label=...) or a function "
         "that returns an iterator of pairs (X, y); or arrays X and y"
     )
-    checks.require(callable(X) or again, "X", X, what)
+    checks.require(callable(X) or again, name, X, what)
     return lambda: (pair for i, pair in inputs.number_pairs(X() if callable(X) else X))
 
 
