@@ -388,7 +388,7 @@ def gentle(n=3000, seed=2):
 
 
 def errors(X, y, truth):
-    return np.square(okl.run(okl.SelfTuning(50), X, y).predictions - truth)[LATE]
+    return np.square(okl.run(okl.SelfTuning(), X, y).predictions - truth)[LATE]
 
 
 @cache
@@ -484,7 +484,7 @@ def static_spaces(X, y, seed=0, budget=BUDGET, late=False):
             sigma = space.width * median
             coins = np.random.default_rng([*seeds, space.seed]).random(len(X))
             rows, kernel = len(X) if late else past, partial(naive.gaussian, sigma=sigma)
-            most = min(space.max_size, budget)
+            most = naive_self_tuning.most_atoms(space, budget)
             atoms = naive_self_tuning.dictionary(S[:rows], kernel, past, most, coins)
             Z = naive_self_tuning.coordinates(S, [(i, 0) for i, _ in atoms], kernel)
         else:

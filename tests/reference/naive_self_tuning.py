@@ -325,6 +325,10 @@ def aggregated(F, y, B, starts):
     return epochs(ml_poly, np.stack([plain, poly, *stacks, *corrected], axis=1), y)
 
 
+def most_atoms(space, budget):
+    return min(space.max_size, max(int(space.share * budget), 1))
+
+
 def leaf_spaces(views, scales, past, space, seed, budget, deepest, rounds, late=True):
     """Rows of each leaf of a tree, their coordinates, and the width of the kernel.
 
@@ -339,7 +343,7 @@ def leaf_spaces(views, scales, past, space, seed, budget, deepest, rounds, late=
         rows = np.flatnonzero(leaf == node)
         S, before = Z[rows], int((rows < past).sum())
         candidates = S if late else S[:before]
-        atoms = dictionary(candidates, kernel, before, min(space.max_size, budget), coins[rows])
+        atoms = dictionary(candidates, kernel, before, most_atoms(space, budget), coins[rows])
         yield rows, coordinates(S, atoms, kernel), width
 
 
@@ -356,7 +360,7 @@ def space_forecasts(space, views, y, signs, sizes, past, scales, median, seed, b
     else:
         kernel = partial(naive.gaussian, sigma=space.width * median)
         coins = np.random.default_rng(seed).random(len(S))
-        Z = coordinates(S, dictionary(S, kernel, past, min(space.max_size, budget), coins), kernel)
+        Z = coordinates(S, dictionary(S, kernel, past, most_atoms(space, budget), coins), kernel)
     columns = [forecasts(Z, y, space.ridges)]
     columns += [passive_aggressive(Z, y, signs, C, sizes) for C in space.aggressiveness]
     return columns + [descent(Z, y, signs, step) for step in space.steps]

@@ -57,7 +57,8 @@ class Ensemble:
         for i, space in enumerate(spaces):
             narrow = scales.width(space) <= budget and space.kernel == "linear"
             is_plain = narrow if plain is None else i in plain
-            size = 0 if is_plain else int(min(space.max_size, budget, horizon))
+            most = min(space.max_size, max(space.share * budget, 1))
+            size = 0 if is_plain else int(min(most, horizon))
             self.groups.append(Group(space, scales, size, [*seed, space.seed], workspaces))
             yield
         self.lasting = Lasting(self._players, scales.offsets)

@@ -29,7 +29,8 @@ class Space(NamedTuple):
     aggressiveness: tuple[float, ...] = ()  # C of PA-I, in units of the largest label
     steps: tuple[float, ...] = ()  # of gradient descent, over the squared length of the point
     width: float = 1.0  # sigma, in median distances of the inputs
-    max_size: float = np.inf  # atoms in a dictionary, besides ``budget``
+    max_size: float = np.inf  # atoms in a dictionary
+    share: float = 1.0  # of ``budget``: no more atoms than that either
     metric: str | None = None  # the kernel whose gradients give the metric; None: no metric
     leaf_rounds: int | None = None  # one leaf of its tree for so many rounds; None: no tree
     normal_scores: bool = False  # whether each input counts by its rank
@@ -49,10 +50,10 @@ SPACES = (
     # Few atoms and the shortest memory: the first kernel to recover after a change.
     Space("Gaussian", 3, (Ridge(0.1, 50),), max_size=100),
     # Tables in which a few columns matter: a blunt metric, large leaves.
-    Space("Laplacian", 5, LITTLE_NOISE, metric="Gaussian", leaf_rounds=512, max_size=200),
+    Space("Laplacian", 5, LITTLE_NOISE, metric="Gaussian", leaf_rounds=512, share=2 / 3),
     # Tables with skewed columns: a sharp metric, columns by their ranks.
     Space(
-        "Laplacian", 6, MUCH_NOISE, metric="Laplacian", leaf_rounds=256, max_size=200,
+        "Laplacian", 6, MUCH_NOISE, metric="Laplacian", leaf_rounds=256, share=2 / 3,
         normal_scores=True,
     ),
     # Labels with hardly any noise: many small leaves.
