@@ -45,13 +45,16 @@ def test_norm_ball_comparator(loss):
     assert theory.norm_ball_comparator(KERNEL, X, y, 300.0, loss).loss < best.loss
 
 
+FOURIER = okl.FourierFeatures(30, sigma=0.8, seed=0)  # of full rank
+
+
 @pytest.mark.parametrize("rank", [0, 500])
 @pytest.mark.parametrize("loss", ["hinge", "absolute", "epsilon_insensitive", "quantile(0.9)"])
 def test_the_best_function_for_a_small_lam(loss, rank, monkeypatch):
     monkeypatch.setattr("oklnumba.theory.comparators.LOW_RANK", rank)  # which solver comes first
     for y in (SIGNS, np.sign(X[:, 0])) if loss == "hinge" else (Y, 100.0 * Y, 0.0 * Y):
-        for lam in (10.0, 1e-2, 1e-4):
-            best = theory.comparator(KERNEL, X, y, lam, loss)
+        for lam, features in ((10.0, None), (1e-2, None), (1e-4, None), (1e-8, FOURIER)):
+            best = theory.comparator(KERNEL, X, y, lam, loss, features)
             assert best.loss + lam * best.norm**2 <= best.lower + 1e-6 * (1.0 + best.upper)
 
 

@@ -220,8 +220,8 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
             values = [0.0, 1.0] if {*values} <= {0.0, 1.0} else values
             if len(values) == 2:
                 low, high = values
-                cure = f"y = np.where(np.asarray(y) == {high!r}, 1, -1), of a file okl.stream(..., "
-                cure += f"classes=({low!r}, {high!r})), makes them of {low!r} and {high!r}"
+                cure = f"y = np.where(np.asarray(y) == {high!r}, 1, -1) makes them of {low!r} and "
+                cure += f"{high!r}, of a file okl.stream(..., classes=({low!r}, {high!r})) does"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
 

@@ -255,7 +255,7 @@ def _call(function: Callable, i: int, *arguments: Any) -> tuple[int, Any]:
 
 
 def name_cell(cell: Cell, options: Options) -> str:
-    """Return a digest of hyper-parameters, data, options and the name of ``measure``.
+    """Return a digest of hyper-parameters, data, options and the name and text of ``measure``.
 
     "" if the learner cannot be told by its hyper-parameters: it is of another library.
     """
@@ -263,7 +263,7 @@ def name_cell(cell: Cell, options: Options) -> str:
     measures = given if isinstance(given, tuple) else [given]  # regret_vs_size has two
     made: list[Any] = [one if hasattr(one, "__qualname__") else type(one) for one in measures]
     if {"<lambda>", "partial"} & {one.__name__ for one in made}:
-        raise ValueError("path keeps runs by the name of measure or bound: define it with def")
+        raise ValueError("path keeps runs by the text of measure or bound: define it with def")
     names = [(one.__qualname__, _read_source(one)) for one in made]
     try:
         return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)

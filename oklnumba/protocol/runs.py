@@ -316,7 +316,7 @@ class Run:
                 "this run does not hold its data; pass what was played, data=okl.stream(...) or "
                 "data=(X, y)"
             )
-        if isinstance(data, tuple) and not isinstance(data[0], tuple):
+        if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple):
             [(X, y)] = read_labelled(lambda: [data], self.rounds)
             best = theory.Hindsight(kernel, make_dense(X), y, lam, loss)
         else:

@@ -103,7 +103,7 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
     classes = warmable()
     if not isinstance(learner, str) or learner not in classes:
         names = ", ".join(classes)
-        raise ValueError(f"no learner {learner!r}; there are: {names}; pass each by itself")
+        raise ValueError(f"no learner {learner!r}; pass the name of one; there are: {names}")
     cls = classes[learner]
     needed = [name for name, p in cls.__signature__.parameters.items() if p.default is p.empty]
     given = GIVEN | INSTEAD.get(learner, {})

@@ -126,9 +126,9 @@ def solve_on_features(
     off = rounding_share(kernel, *X.shape) * float((roots * np.abs(a)).sum()) / (2.0 * lam)  # of f
     loose = off * float((roots * np.abs(a)).sum())
     # D(s a) >= s sum -l*(-a_i) - s^2 a'Ka / (4 lam) for s in [0, 1], as every loss has infimum 0
-    linear = best.lower + float(captured @ captured) / (4.0 * lam)
+    linear = best.upper - weights.gap + float(captured @ captured) / (4.0 * lam)
     quadratic = max(form, 0.0) / (4.0 * lam) + loose
-    s = min(1.0, linear / (2.0 * quadratic)) if quadratic > 0.0 else 1.0
+    s = min(1.0, max(linear, 0.0) / (2.0 * quadratic)) if quadratic > 0.0 else 1.0
     lower = s * linear - s**2 * quadratic
     f, slopes = s * Ka / (2.0 * lam), np.empty(len(y))
     loss_derivatives(loss.code, f, y, slopes)

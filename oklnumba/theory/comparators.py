@@ -54,8 +54,8 @@ class Comparator(NamedTuple):
 class Weights(NamedTuple):
     """A solution on features: weights, dual variables, duality gap, and the solver's last point.
 
-    With a = ``dual`` the gap is |2 lam w - F'a|^2 / (4 lam): P(w) - D(a) for the dual function
-    D(a) = sum -l*(-a_i) - |F'a|^2 / (4 lam), and a_i = -l'(F w)_i where the loss is smooth.
+    With a = ``dual`` the gap is P(w) - D(a), for the dual function D(a) = sum -l*(-a_i) - |F'a|^2 /
+    (4 lam). Where the loss is smooth a_i = -l'(F w)_i, and the gap |2 lam w - F'a|^2 / (4 lam).
     """
 
     w: np.ndarray
@@ -160,7 +160,8 @@ def _solve_dual(
         options={"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30},
         bounds=scipy.optimize.Bounds(low, high),
     ).x  # fmt: skip
-    return _from_dual(F, y, lam, loss, b)
+    w = F.T @ (b[:n] - b[n:] if paired else b) / (2.0 * lam)
+    return _with_box(F, y, lam, loss, b, w)
 
 
 def _find_box(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -176,52 +177,62 @@ def _find_box(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray, np.nda
     return np.full(n, -1.0), np.ones(n), y
 
 
-def _from_dual(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, b: np.ndarray) -> Weights:
-    """Return the weights of a point of the box, with its gap."""
+def _with_box(
+    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, b: np.ndarray, w: np.ndarray
+) -> Weights:
+    """Return weights for a loss with a kink, with the gap to a point of the box of the dual."""
     n, c = len(y), _find_box(y, loss)[2]
     a = b[:n] - b[n:] if len(c) > n else b
-    w = F.T @ a / (2.0 * lam)
-    penalty = lam * float(w @ w)
-    primal = float(loss.value(F @ w, y).sum()) + penalty
-    return Weights(w, a, max(primal + penalty - float(c @ b), 0.0), b)  # < 0 by rounding
+    primal = float(loss.value(F @ w, y).sum()) + lam * float(w @ w)
+    g = F.T @ a
+    dual = float(c @ b) - float(g @ g) / (4.0 * lam)
+    return Weights(w, a, max(primal - dual, 0.0), b)  # < 0 by rounding
 
 
 @np.errstate(all="ignore")  # in the end rounding takes over
 def _solve_inside(
     F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
 ) -> Weights:
-    """Maximise the dual from the inside of its box, in O(n r^2) a step, however small lam is.
+    """Maximise the dual by Mehrotra's predictor-corrector method (1992), in O(n r^2) a step.
 
-    Mehrotra 1992: distances s = (b - low, high - b) and multipliers z stay positive while s z goes
-    to 0 and slope to z_low - z_high.
+    With the distances s = (b - low, high - b) and multipliers z = (z_low, z_high), all positive,
+    the optimum has G w - c = z_low - z_high, G'b = 2 lam w and s z = 0. Each step solves this,
+    linearised, for s z = goal. ``start`` is not used: it may be on the border.
     """
     low, high, c = _find_box(y, loss)
     G = F if len(c) == len(y) else np.concatenate([F, -F])
-    s = np.tile(0.5 * (high - low), (2, 1))
-    slope = G @ (G.T @ (low + s[0])) / (2.0 * lam) - c
+    b = 0.5 * (low + high)
+    s, w = np.stack([b - low, high - b]), G.T @ b / (2.0 * lam)
+    slope = G @ w - c
     z = np.maximum([slope, -slope], 0.0) + np.abs(slope).mean() + (np.abs(c).max() or 1.0)
-    best = _from_dual(F, y, lam, loss, low + s[0])
+    best = _with_box(F, y, lam, loss, b, w)
     for _ in range(MOST_STEPS):
-        D, goal = (z / s).sum(axis=0), np.zeros_like(s)  # the goal of s z
+        D, mu = (z / s).sum(axis=0), (s * z).mean()
         A = G.T @ (G / D[:, None])
         A[np.diag_indices_from(A)] += 2.0 * lam
         try:
-            factor, mu = cholesky.factor_matrix(A), (s * z).mean()
+            factor = cholesky.factor_matrix(A)
         except scipy.linalg.LinAlgError:
             break
+        goal = np.zeros_like(s)
         for _ in ("predictor", "corrector"):
+            # D db + G dw = rest and G'db = 2 lam dw
             rest = goal[0] / s[0] - goal[1] / s[1] - slope
-            step = (rest - G @ cholesky.solve(factor, G.T @ (rest / D))) / D
-            ds = np.stack([step, -step])
+            dw = cholesky.solve(factor, G.T @ (rest / D))
+            db = (rest - G @ dw) / D
+            ds = np.stack([db, -db])
             dz = (goal - z * ds) / s - z
-            ahead = [v + 0.99 / max(1.0, (-d / v).max()) * d for v, d in ((s, ds), (z, dz))]
-            goal = mu * ((ahead[0] * ahead[1]).mean() / mu) ** 3 - ds * dz
-        s, z = ahead
+            # 0.99 of the way to the border, at most of the whole step; then s z is to be
+            # sigma mu - ds dz, with the predictor's sigma = (mu_ahead / mu)^3.
+            of_s, of_z = (0.99 / max(1.0, (-d / v).max()) for v, d in ((s, ds), (z, dz)))
+            mu_ahead = ((s + of_s * ds) * (z + of_z * dz)).mean()
+            goal = mu * (mu_ahead / mu) ** 3 - ds * dz
+        s, z, w = s + of_s * ds, z + of_z * dz, w + of_s * dw
         b = np.clip(low + s[0], low, high)
         if not np.isfinite(b).all():
             break
-        slope = G @ (G.T @ b) / (2.0 * lam) - c
-        found = _from_dual(F, y, lam, loss, b)
+        slope = G @ w - c
+        found = _with_box(F, y, lam, loss, b, w)
         best = min(best, found, key=lambda one: one.gap)
         if not found.gap > SOLVED * (1.0 + abs(float(c @ b))):
             break

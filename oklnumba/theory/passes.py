@@ -61,8 +61,8 @@ def as_source(X: Any, name: str = "X") -> Source:
     if isinstance(X, tuple | list):
         again = not any(hasattr(one, "shape") for one in X)  # else not of pairs
     what = (
-        "a stream that can be played again, without y: okl.stream(path, label=...) or a function "
-        "that returns an iterator of pairs (X, y); or arrays X and y"
+        "a stream that can be played again: okl.stream(path, label=...) or a function that returns "
+        f"an iterator of pairs (X, y); or {'arrays X and y' if name == 'X' else 'a pair (X, y)'}"
     )
     checks.require(callable(X) or again, name, X, what)
     return lambda: (pair for i, pair in inputs.number_pairs(X() if callable(X) else X))

@@ -19,7 +19,7 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
     Lasting         the user's models, on x as it came (forecasters.py), and trees: ten on x, as it
                     came, ten on x and the last labels, of which three means each are forecasts
                     (forest.py; the head of hot/tuned/forest.py)
-    Group           a space: four Gaussian and a linear one, on x standardised (scales.py), and
+    Group           a space: three Gaussian and a linear one, on x standardised (scales.py), and
                     three Laplacian ones, in a metric, with a tree of leaves. The rounds of a leaf
                     are played by leaf_rounds (members.py; the head of hot/tuned/space.py): with a
                     dictionary by KORS, ridge regressions, AWV beside each, PA-I and descent. y

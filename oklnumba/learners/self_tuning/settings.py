@@ -14,7 +14,7 @@ from oklnumba.hot.experts import AGGREGATING, DYNAMIC, ML_POLY
 
 
 class Ridge(NamedTuple):
-    """A ridge regression, and AWV beside it: a member if nothing is forgotten, but for lags."""
+    """A ridge regression; where nothing is forgotten and no lags are seen, also its AWV."""
 
     lam: float
     half_life: int | None = None  # None: nothing is forgotten
@@ -40,7 +40,7 @@ class Space(NamedTuple):
 
 
 CAUTIOUS_AND_BOLD = 0.1, 1.0  # C of PA-I: one for noisy labels, one for labels without noise
-LITTLE_NOISE, MUCH_NOISE = (Ridge(0.03),), (Ridge(0.3),)
+LITTLE_NOISE, MUCH_NOISE = (Ridge(0.03),), (Ridge(0.3),)  # in the labels
 
 SPACES = (
     # After a change, a narrow kernel that forgets: rough functions.
