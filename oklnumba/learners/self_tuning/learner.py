@@ -51,7 +51,7 @@ class SelfTuning(Learner):
     Parameters
     ----------
     budget : int >= 1
-        Largest dictionary; each kernel has one in each leaf, most of at most 200 atoms. Linear
+        Largest dictionary; each kernel has one in each leaf, mostly of two thirds of it. Linear
         members have one if inputs are wider. Time and memory are of order budget^2.
     seed : int
         Of the coins of KORS.
