@@ -147,6 +147,18 @@ class Zero:
         pass
 
 
+class Scaled:
+    """A measure that holds a number."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def measure(self, learner, run):
+        return {"rounds": self.by * run.rounds}
+
+    __call__ = measure
+
+
 def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
     def cells_kept(learner=LEARNERS["hinge"], data=(X, Y), permutations=1, **options):
         okl.sweep(learner, data, permutations, path=tmp_path, n_jobs=1, **options)
@@ -165,7 +177,14 @@ def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
     exec("def measure_rounds(learner, run):\n    return {}", changed := {})
     changed["measure_rounds"].__qualname__ = "measure_rounds"
     assert cells_kept(measure=changed["measure_rounds"]) == 10  # of another text
-    for nameless in (lambda *_: {"rounds": 0}, functools.partial(measure_rounds)):
+    found = [cells_kept(measure=Scaled(by)) for by in (1.0, 2.0, 1.0)]
+    assert [*found, cells_kept(measure=Scaled(2.0).measure)] == [11, 12, 12, 13]
+
+    def measure_outside(learner, run):
+        return {"faster": faster}
+
+    nothing = functools.partial(measure_rounds)
+    for nameless in (lambda *_: {}, nothing, measure_outside, Scaled(lambda: 0).measure):
         refused("define it with def", cells_kept, measure=nameless)
     tmp_path.chmod(0o555)
     raises(PermissionError, "is read-only", cells_kept)

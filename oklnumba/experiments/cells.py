@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,28 +256,36 @@ def _call(function: Callable, i: int, *arguments: Any) -> tuple[int, Any]:
 
 
 def name_cell(cell: Cell, options: Options) -> str:
-    """Return a digest of hyper-parameters, data, options and the name and text of ``measure``.
+    """Return a digest of hyper-parameters, data, options, and what ``measure`` is.
 
     "" if the learner cannot be told by its hyper-parameters: it is of another library.
     """
     given = options.measure
     measures = given if isinstance(given, tuple) else [given]  # regret_vs_size has two
-    made: list[Any] = [one if hasattr(one, "__qualname__") else type(one) for one in measures]
-    if {"<lambda>", "partial"} & {one.__name__ for one in made}:
-        raise ValueError("path keeps runs by the text of measure or bound: define it with def")
-    names = [(one.__qualname__, _read_source(one)) for one in made]
+    texts = [_describe_measure(one) for one in measures]
     try:
-        return _name(cell.player, cell.stream.digest, cell.order, options.of_run, names)
+        return _name(cell.player, cell.stream.digest, cell.order, options.of_run, texts)
     except ValueError:
         return ""
 
 
-def _read_source(made: Any) -> str:
-    """Return the text of a function or class; "" where Python has none, as of what was typed."""
+def _describe_measure(one: Any) -> list[str]:
+    """Return the name and the text of a function, of an object also what it holds, as pickled."""
+    is_function = isinstance(one, FunctionType)
+    made = one if is_function else getattr(one, "__func__", type(one))
     try:
-        return inspect.getsource(made)
-    except (OSError, TypeError):
-        return ""
+        if made is functools.partial or is_function and (one.__closure__ or "<" in one.__name__):
+            raise TypeError
+        held = "" if is_function else pickle.dumps(one, protocol=5).hex()
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise ValueError(
+            "path keeps runs by the text of measure or bound: define it with def, without "
+            "variables from outside, or as an object that can be pickled"
+        ) from error
+    try:
+        return [made.__qualname__, inspect.getsource(made), held]
+    except (OSError, TypeError):  # Python has no text of what was typed
+        return [made.__qualname__, "", held]
 
 
 def name_best(stream: Stream, lam: float, loss: str) -> str:

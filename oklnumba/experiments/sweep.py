@@ -92,9 +92,8 @@ def sweep(
         "dask" for processes (docs/experiments.md). The default backend is threads.
     path : path, optional
         Folder for finished runs. A later call loads those with the same hyper-parameters, data,
-        permutation, options, text of ``measure`` and versions: if what it calls or holds (an
-        attribute, a variable from outside) has changed, name another folder. Failed runs and
-        learners of other libraries are played again.
+        permutation, options, text of ``measure`` and versions: if what it calls has changed, name
+        another folder. Failed runs and learners of other libraries are played again.
     progress : bool
         Show a bar of runs and best functions. On more than 20,000 rows it is one of time, which is
         estimated from the first rows; over a minute, a line on stderr says how long.
