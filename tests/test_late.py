@@ -356,6 +356,20 @@ def test_several_outputs(inner, delay, batch):
 # ---- cuts of the stream, checkpoints, clocks ----
 
 
+@pytest.mark.slow
+@every_late
+@pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning, okl.KernelAWV, okl.BOGD])
+def test_any_cut_of_the_stream_gives_the_same_run(cls, delay, batch):
+    X, y = stream(make(cls))
+    y = with_gaps(y)
+    given = {"delay": delay, "batch": batch, "labels": "optional"}
+    whole = okl.run(make(cls), X, y, **given)
+    for cut in (1, 7, 64):
+        run = okl.run(make(cls), in_pieces(X, y, cut, N), **given)
+        assert_forecasts(cls, run.predictions, whole.predictions)
+        assert_array_equal(run.labelled, whole.labelled)
+
+
 WAITING = [(0, 1, "all"), (3, 1, 5), (0, 5, "all"), (2, 4, 5), (0, 50, "all")]
 PLAYED = [(okl.PKAWV, *one) for one in WAITING] + [(okl.SelfTuning, *one) for one in WAITING[1:3]]
 

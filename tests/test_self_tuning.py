@@ -147,6 +147,26 @@ def test_residuals_cost_no_more_than_their_bound_also_where_they_begin_anew():
         assert costs[t] - costs[t - 1] > 0.5 * (bounds[t] - bounds[t - 1]) > 0.0
 
 
+RESTARTS = [r + i for r in (32, 512, 2048) for i in (-1, 0, 1)]
+
+
+@cache
+def long_forecasts():
+    return okl.run(okl.SelfTuning(BUDGET), *stream(n=LONG)).predictions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("t", [*RESTARTS, 384, 1536, 2100])  # in 384 new members are begun
+def test_no_forecast_looks_ahead_across_restarts(t):
+    (X, y), expected = stream(n=LONG), long_forecasts()[: t + 200]
+    changed, labels = X[: t + 200].copy(), y[: t + 200].copy()
+    changed[t + 1 :] = 1e3 * changed[t + 1 :] ** 2
+    labels[t:] = -100.0 * labels[t:] + 3.0  # its own label too
+    got = okl.run(okl.SelfTuning(BUDGET), changed, labels).predictions
+    assert_array_equal(got[: t + 1], expected[: t + 1])
+    assert (got[t + 1 :] != expected[t + 1 :]).any()
+
+
 @pytest.mark.slow
 def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     X, y = stream("drift", n=LONG)

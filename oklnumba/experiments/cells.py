@@ -255,18 +255,20 @@ def _call(function: Callable, i: int, *arguments: Any) -> tuple[int, Any]:
 # ---- files ----
 
 
-def name_cell(cell: Cell, options: Options) -> str:
-    """Return a digest of hyper-parameters, data, options, and what ``measure`` is.
+def name_cell(cell: Cell, of_run: dict[str, Any], measures: list[list[str]]) -> str:
+    """Return a digest of hyper-parameters, data, options, and what ``describe_measures`` returned.
 
     "" if the learner cannot be told by its hyper-parameters: it is of another library.
     """
-    given = options.measure
-    measures = given if isinstance(given, tuple) else [given]  # regret_vs_size has two
-    texts = [_describe_measure(one) for one in measures]
     try:
-        return _name(cell.player, cell.stream.digest, cell.order, options.of_run, texts)
+        return _name(cell.player, cell.stream.digest, cell.order, of_run, measures)
     except ValueError:
         return ""
+
+
+def describe_measures(given: Any) -> list[list[str]]:
+    """Return what tells measures apart; regret_vs_size has two. ValueError if they cannot be."""
+    return [_describe_measure(one) for one in (given if isinstance(given, tuple) else [given])]
 
 
 def _describe_measure(one: Any) -> list[str]:

@@ -397,11 +397,12 @@ def play_cells(
     """Return the row of each cell; play the cells that are not in the folder."""
     rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
     left, names = [], {}
+    measures = [] if options.path is None else cells.describe_measures(options.measure)
     for i, cell in enumerate(table):
         if cell.player is None:
             continue
         columns = None
-        if options.path is not None and (name := cells.name_cell(cell, options)):
+        if options.path is not None and (name := cells.name_cell(cell, options.of_run, measures)):
             columns, names[i] = cells.load_cell(options.path, name), name
         if columns is None:
             left.append(i)

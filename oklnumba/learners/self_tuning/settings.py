@@ -29,8 +29,8 @@ class Space(NamedTuple):
     aggressiveness: tuple[float, ...] = ()  # C of PA-I, in units of the largest label
     steps: tuple[float, ...] = ()  # of gradient descent, over the squared length of the point
     width: float = 1.0  # sigma, in median distances of the inputs
-    max_size: float = np.inf  # atoms in a dictionary
-    share: float = 1.0  # of ``budget``: no more atoms than that either
+    max_size: float = np.inf  # most atoms in a dictionary, whatever the budget
+    share: float = 1.0  # most atoms in a dictionary, as a share of ``budget``
     metric: str | None = None  # the kernel whose gradients give the metric; None: no metric
     leaf_rounds: int | None = None  # one leaf of its tree for so many rounds; None: no tree
     normal_scores: bool = False  # whether each input counts by its rank
