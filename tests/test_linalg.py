@@ -23,9 +23,9 @@ from tests.streams import KERNELS
 def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
     coded, k = kernel._code(), naive.kernel_function(kernel)
     rng = np.random.default_rng(2)
-    for d, m in itertools.product((1, 2, 3, 4, 5, 8, 9), SIZES):
+    for d, m in [*itertools.product((1, 2, 3, 4, 5, 8, 9), SIZES), (9, loops.PASS_COLUMNS + 1)]:
         cap = m + 3
-        X, Z = rng.standard_normal((3, d)), rng.standard_normal((m, d))
+        X, Z = rng.standard_normal((5, d)), rng.standard_normal((m, d))
         atoms = poisoned(d, cap)
         atoms[:, :m] = Z.T
         rows = poisoned(len(X), cap)
@@ -34,6 +34,10 @@ def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
         expected = k(X, Z)
         assert np.isfinite(rows[:, :m]).all()
         np.testing.assert_allclose(rows[:, :m], expected, rtol=1e-13, atol=1e-13)
+        for x, row in zip(X, rows, strict=True):  # four in a pass have the bits of one
+            alone = poisoned(cap)
+            kernel_row(coded, x, atoms, m, alone)
+            np.testing.assert_array_equal(alone[:m], row[:m])
         diag = poisoned(len(X))
         loops.kernel_diags(coded, X, diag)
         np.testing.assert_allclose(diag, np.diag(k(X, X)), rtol=1e-13)

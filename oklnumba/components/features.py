@@ -12,6 +12,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel
+from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require, require_count
 from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale_columns
 from oklnumba.core.params import KW_ONLY, Params, count, field_with, random_seed, required, width
@@ -251,8 +252,8 @@ class FourierFeatures(Features):
         """Return the frequencies, (d, n_frequencies), and the scale of the features."""
         n = self.size(d) // 2
         rng = np.random.default_rng(self.seed)
-        frequencies = np.ascontiguousarray(rng.standard_normal((n, d)).T) / float(self.sigma)
-        return frequencies, 1.0 / sqrt(n)
+        normal = rng.standard_normal((n, d)).T
+        return np.divide(normal, float(self.sigma), out=aligned_zeros(d, n)), 1.0 / sqrt(n)
 
     def _names_out(self, columns: list[str]) -> list[str]:
         n = self.size(len(columns)) // 2

@@ -17,6 +17,7 @@ SCALE, COEF0, DEGREE = range(3)
 PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
 TILE = 512  # points; of kernel_product
 PASS_ROWS = 16  # in one pass over a dictionary, which may outgrow the caches
+PASS_COLUMNS = 200  # atoms at a time: their sums for PASS_ROWS rows fit in the first cache
 WIDE = 512  # inputs from which on several rounds take one pass
 
 
@@ -87,15 +88,17 @@ def accumulate_four(kind, X, i, k, atoms, start, m, out, at):
 @exact
 def accumulate_rows(kind, X, first, stop, atoms, start, m, out, at):
     """Do it for all inputs of the rows first to stop - 1 of X, in one pass over the atoms."""
-    for k in range(0, X.shape[1], 4):
-        last, i = smaller(k + 4, X.shape[1]), first
-        while i < stop:
-            if i + 4 <= stop and k + 4 == last:
-                accumulate_four(kind, X, i, k, atoms, start, m, out, at + i - first)
-                i += 4
-            else:
-                accumulate(kind, X[i], k, last, atoms, start, m, out[at + i - first])
-                i += 1
+    for left in range(start, m, PASS_COLUMNS):
+        right = smaller(left + PASS_COLUMNS, m)
+        for k in range(0, X.shape[1], 4):
+            last, i = smaller(k + 4, X.shape[1]), first
+            while i < stop:
+                if i + 4 <= stop and k + 4 == last:
+                    accumulate_four(kind, X, i, k, atoms, left, right, out, at + i - first)
+                    i += 4
+                else:
+                    accumulate(kind, X[i], k, last, atoms, left, right, out[at + i - first])
+                    i += 1
 
 
 @hot
