@@ -42,7 +42,7 @@ def recipe(inner, options, lags):
     """Return forecasts and intervals of rows built by hand, from the first whole one on."""
     t = np.arange(lags[-1], N)
     now = Y[t - lags[0]]
-    rows = np.column_stack([*(Y[t - lag] - now for lag in lags[1:]), X[t]])
+    rows = np.column_stack([now, *(Y[t - lag] - now for lag in lags[1:]), X[t]])
     run = okl.run(INNER[inner](), rows, Y[t] - now, delay=options["steps"] - 1)
     intervals = None if run.intervals is None else run.intervals + now[:, None]
     return run.predictions + now, intervals
@@ -123,7 +123,7 @@ def test_a_row_without_a_label_is_a_round_that_is_not_learned():
     known = pd.Series(gaps).ffill().to_numpy()
     t = np.arange(27, N)
     now = known[t - 6]
-    rows = np.column_stack([known[t - 7] - now, known[t - 24] - now, X[t]])
+    rows = np.column_stack([now, known[t - 7] - now, known[t - 24] - now, X[t]])
     by_hand = okl.run(INNER["intervals"](), rows, gaps[t] - now, delay=5, labels="optional")
     assert_array_equal(run.predictions[27:], by_hand.predictions + now)
     found = [okl.run(pieces, X[i : i + 1], gaps[i : i + 1], labels="optional") for i in range(90)]

@@ -46,7 +46,7 @@ class Horizon(Wrapper[HorizonState]):
     """A learner that forecasts each label from those of ``steps`` rounds before and earlier.
 
     A direct forecast (Chevillon 2007). With n = t - ``steps``, the learner's row of round t has
-    y_{n-j} - y_n for j = 1, ..., ``lags`` - 1, then y_{t-s} - y_n for each ``season`` s, then x_t,
+    y_n, y_{n-j} - y_n for j = 1, ..., ``lags`` - 1, y_{t-s} - y_n for each ``season`` s, and x_t,
     what is known beforehand of time t. It forecasts the change y_t - y_n, having learned the rows
     of rounds 1, ..., n: the loss of round t is of a forecast that knew no label after round n.
 
@@ -135,7 +135,7 @@ class Horizon(Wrapper[HorizonState]):
         self._used_lags = sorted({*range(p.steps, p.steps + p.lags), *seasons})
         self._make_state(recent=self._used_lags[-1])
         self._state.recent[:] = np.nan
-        p.learner._open(d + len(self._used_lags) - 1)
+        p.learner._open(d + len(self._used_lags))
         self._late = LateLabels(p.learner, delay=p.steps - 1)
 
     def _advice(self, X: np.ndarray) -> str | None:
@@ -175,7 +175,7 @@ class Horizon(Wrapper[HorizonState]):
         """
         known = past[:, [-lag for lag in self._used_lags]]
         now = known[:, 0].copy()
-        Z = np.column_stack([known[:, 1:] - now[:, None], X])
+        Z = np.column_stack([now, known[:, 1:] - now[:, None], X])
         Z[np.isnan(now)] = np.nan
         return Z, now
 

@@ -21,10 +21,10 @@ from scripts.benchmarks.streams import SETS, Stream, groups, load_stream, stream
 from scripts.common import leave_out, read_csv, write_csv
 
 SKLEARN, RIVER, VW = "scikit-learn", "river", "Vowpal Wabbit"
-LIGHTGBM, CATBOOST = "LightGBM", "CatBoost"
+LIGHTGBM, CATBOOST, SKFORECAST = "LightGBM", "CatBoost", "skforecast"
 MODULES = {
     SKLEARN: "sklearn", RIVER: "river", VW: "vowpalwabbit", LIGHTGBM: "lightgbm",
-    CATBOOST: "catboost",
+    CATBOOST: "catboost", SKFORECAST: "skforecast",
 }  # fmt: skip
 
 

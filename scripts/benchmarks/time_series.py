@@ -91,6 +91,30 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     for name, settings in inner.items():
         models = {k: okl.Horizon(v, steps=AHEAD, season=days) for k, v in settings.items()}
         yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
+    if not rivals.missing_libraries(rivals.LIGHTGBM, rivals.SKFORECAST):
+        play = partial(play_skforecast, X, y, day, model())
+        yield "skforecast, LightGBM", {kind: partial(play, kind) for kind in ("Direct", "Recursive")}
+
+
+def play_skforecast(X: np.ndarray, y: np.ndarray, day: int, model, kind: str) -> np.ndarray:
+    """Return forecasts of a direct or recursive forecaster of skforecast, on the same lags."""
+    import pandas as pd
+    from skforecast import direct, model_selection, recursive
+
+    lags, steps = [1, 2, 3, day, 7 * day], {"steps": AHEAD} if kind == "Direct" else {}
+    make = getattr(direct if steps else recursive, f"Forecaster{kind}")
+    folds = model_selection.TimeSeriesFold(
+        steps=1, gap=AHEAD - 1, initial_train_size=max(len(y) // 10 - AHEAD, 8 * day),
+        refit=FOUR_WEEKS * day, fixed_train_size=False,
+    )  # fmt: skip
+    _, found = model_selection.backtesting_forecaster(
+        make(estimator=model, lags=lags, **steps), y=pd.Series(y, dtype=float),
+        exog=pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]), cv=folds,
+        metric="mean_squared_error", n_jobs=1, show_progress=False,
+    )  # fmt: skip
+    forecasts = np.roll(y, AHEAD).astype(float)
+    forecasts[found.index] = found["pred"]
+    return forecasts
 
 
 def own_players(season: int) -> dict[str, okl.Learner]:
