@@ -92,8 +92,8 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
         models = {k: okl.Horizon(v, steps=AHEAD, season=days) for k, v in settings.items()}
         yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
     if not rivals.missing_libraries(rivals.LIGHTGBM, rivals.SKFORECAST):
-        play = partial(play_skforecast, X, y, day, model())
-        yield "skforecast, LightGBM", {kind: partial(play, kind) for kind in ("Direct", "Recursive")}
+        play, kinds = partial(play_skforecast, X, y, day, model()), ("Direct", "Recursive")
+        yield "skforecast, LightGBM", {kind: partial(play, kind) for kind in kinds}
 
 
 def play_skforecast(X: np.ndarray, y: np.ndarray, day: int, model, kind: str) -> np.ndarray:
@@ -104,7 +104,7 @@ def play_skforecast(X: np.ndarray, y: np.ndarray, day: int, model, kind: str) ->
     lags, steps = [1, 2, 3, day, 7 * day], {"steps": AHEAD} if kind == "Direct" else {}
     make = getattr(direct if steps else recursive, f"Forecaster{kind}")
     folds = model_selection.TimeSeriesFold(
-        steps=1, gap=AHEAD - 1, initial_train_size=max(len(y) // 10 - AHEAD, 8 * day),
+        steps=1, gap=AHEAD - 1, initial_train_size=max(len(y) // 10 - AHEAD, 9 * day),
         refit=FOUR_WEEKS * day, fixed_train_size=False,
     )  # fmt: skip
     _, found = model_selection.backtesting_forecaster(
