@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
 
 import oklnumba as okl
 from tests.battery import contents
@@ -105,6 +106,13 @@ def test_the_future_is_forecast_as_rounds_that_come_next(inner):
         assert_array_equal(model.forecast(coming, return_interval=True)[1], expected.intervals)
     assert contents(model) == before
     refused("X must be the inputs of at most steps=6 rounds", model.forecast, X[:7])
+
+
+def test_a_level_that_returns_to_its_mean_is_forecast_so():
+    y = lfilter([1.0], [1.0, -0.5], np.random.default_rng(1).standard_normal(3000))
+    run = okl.run(okl.Horizon(okl.LinearRidge(), steps=6), np.ones((3000, 1)), y)
+    best = (1 - 0.5**12) / (1 - 0.5**2)  # mean square of what comes after the last label known
+    assert run.losses[300:].mean() < 1.05 * best  # 1.66 by changes alone
 
 
 def test_intervals_cover_by_their_own_late_errors():
