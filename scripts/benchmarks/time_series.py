@@ -3,7 +3,7 @@
 Reproduces: nothing published.
 Missing: rivals whose library is not installed. Data of the second panel are in the folder more
     beside the folder OKLNUMBA_DATA, but for the made-up series: their licences differ.
-Time: six minutes.
+Time: eight minutes.
 """
 
 import contextlib
@@ -97,7 +97,7 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
 
 
 def play_skforecast(X: np.ndarray, y: np.ndarray, day: int, model, kind: str) -> np.ndarray:
-    """Return forecasts of a direct or recursive forecaster of skforecast, on the same lags."""
+    """Return forecasts of a direct or recursive forecaster of skforecast, on like lags."""
     import pandas as pd
     from skforecast import direct, model_selection, recursive
 
@@ -238,7 +238,7 @@ def draw_panel(ax, rows: list[dict]) -> None:
         values = [float(row["error / the last label"]) for row in own]
         places = [series.index(row["series"]) + 0.1 * (k - len(players) / 2) for row in own]
         ours = "SelfTuning" in player or "Linear" in player
-        grey = {"color": "0.45", "marker": "s" if "LightGBM" in player else "oooosD<>"[k]}
+        grey = {"color": "0.45", "marker": "s" if player.startswith("Light") else "ooooPD<>"[k]}
         style = look(player) if ours else grey
         style = style | {"linestyle": "", "mfc": "white" if "(" in player else style["color"]}
         ax.plot(values, places, label=player, markersize=7.0, **style)
