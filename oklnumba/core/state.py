@@ -41,7 +41,6 @@ class State(Generic[StateT, WorkT]):
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
-    _GROWS: ClassVar[dict[str | int, int]] = {}  # axis of a shared NamedTuple: its count here
     _in_turn: Any = False  # whether its rounds are so long that threads must not wait for many
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault: BaseException | None = None  # to raise until reset()
@@ -87,7 +86,7 @@ class State(Generic[StateT, WorkT]):
 
     def _make_state(self, **lengths: int) -> None:
         """Make the state, zero, of these fixed lengths, without room to grow."""
-        self._arrays_declared = arrays.list_declared(self._layout, frozenset(self._GROWS.items()))
+        self._arrays_declared = arrays.list_declared(self._layout)
         self._lengths = lengths
         axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
         rooms = {axis: 0 for axis in axes if isinstance(axis, int)}

@@ -104,7 +104,7 @@ class NystromAWVState(NamedTuple):
 
     dictionary: Dictionary
     past: Past
-    factor: Factor  # r: the rank
+    factor: Annotated[Factor, ("r", RANK)]  # grows with the rank
     totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate
 
 

@@ -21,7 +21,6 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
-from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, Array, Integers, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
@@ -90,7 +89,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     (0.074, 38)
     """
 
-    _layout, _GROWS = loops.NystromAWVState, {"r": RANK}
+    _layout = loops.NystromAWVState
     _REMEDY = awv.REMEDY
     _traits = awv.CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
