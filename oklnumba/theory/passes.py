@@ -268,10 +268,10 @@ class Span:
         self, C: np.ndarray, at: list[int], mu: float, curved: bool, last: bool,
         snapshots: Callable[[Sums], None] | None = None,
     ) -> tuple[Sums, np.ndarray]:  # fmt: skip
-        """Pass over the rows once: sums of functions C, (M, k), up to the rounds ``at``, (k,).
+        """Pass over the rows once: sums of functions C, (M, k), each up to its round of ``at``.
 
-        ``snapshots`` is called with the sums so far at each of ``at``. The forecasts are those of
-        the last function.
+        Or of one function up to the last of ``at``, with ``snapshots``, which is called with the
+        sums so far at each of them. The forecasts are those of the last function.
         """
         k, m = C.shape[1], len(self.landmarks)
         shapes: list[Any] = [(k,), (k,), (k,), (k, m), (k, self._waves_of_landmarks.shape[1])]
@@ -284,7 +284,7 @@ class Span:
                     passed = time.perf_counter() - begin
                     self._announce(len(self._rows.y) / first * passed)
                 cuts = np.linspace(0, len(y), PARTS + 1).astype(int)
-                left = np.array(at[-k:]) - first
+                left = np.array(at if k > 1 else at[-1:]) - first
                 run_together([
                     partial(self._add_rows, sums, C, np.clip(left - a, 0, b - a), mu, curved, last,
                             X[a:b], y[a:b], fitted[first + a : first + b])
