@@ -92,6 +92,7 @@ class Engine(State[StateT, WorkT], Params):
     _outputs = 1  # labels per round
     _played = 0
     _expected = 0  # rounds after this call, with those that the caller says will come
+    _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
@@ -102,11 +103,6 @@ class Engine(State[StateT, WorkT], Params):
     @property
     def _traits(self) -> Traits:
         return PLAIN
-
-    @property
-    def _notes(self) -> int:
-        """How many numbers ``_forecast`` notes of a row whose label comes late."""
-        return 0
 
     def _start(self, d: int) -> None:
         """Make the state for inputs of width d."""
