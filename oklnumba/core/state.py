@@ -140,12 +140,12 @@ class State(Generic[StateT, WorkT]):
         """Return the new room of a count; buffers at least double."""
         return arrays.pad_row_length(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
 
-    def _play_with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
-        """Call ``rounds(first)`` until it asks for no more room; return its last answer."""
-        first, status = rounds(0)
+    def _play_with_room(self, loop: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
+        """Call ``loop(first)`` until it asks for no more room; return its last answer."""
+        first, status = loop(0)
         while status == NEED_ROOM:
             self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._rooms})
-            first, status = rounds(first)
+            first, status = loop(first)
         return first, status
 
     def _free(self, axis: int) -> None:

@@ -159,7 +159,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
-        self._play_rounds(n, rounds)  # makes room when asked, and calls it again
+        self._play_loop(n, rounds)  # makes room when asked, and calls it again
         if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
             self._free(loops.PAST)
 
