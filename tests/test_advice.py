@@ -177,17 +177,17 @@ def test_no_data_set_with_the_settings_of_the_papers_warns(name):
         orders = [np.random.default_rng(seed).permutation(len(data.y))[:64] for seed in range(10)]
         for rows in (*orders, slice(64)):  # some are sorted
             for one in learners:
-                assert warnings_of(lambda: one._advise(data.X[rows], data.y[rows])) == []  # noqa: B023
+                assert warnings_of(lambda: one._warn_of_rows(data.X[rows], data.y[rows])) == []  # noqa: B023
 
 
 def test_sorted_and_drifting_streams_do_not_warn():
     """The first inputs are close to each other there, but not to rounding."""
     grid = np.linspace(-1, 1, 100_000)[:, None]
     learner = okl.KernelAWV(okl.Gaussian(1.0))
-    assert warnings_of(lambda: learner._advise(grid, grid[:, 0])) == []
+    assert warnings_of(lambda: learner._warn_of_rows(grid, grid[:, 0])) == []
     narrow = okl.KernelAWV(okl.Gaussian(0.001))  # fifty neighbours to a width
     shuffled = np.random.default_rng(0).permutation(grid)
-    assert warnings_of(lambda: narrow._advise(shuffled, grid[:, 0])) == []
+    assert warnings_of(lambda: narrow._warn_of_rows(shuffled, grid[:, 0])) == []
 
 
 # ---- labels ----

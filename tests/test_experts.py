@@ -325,7 +325,7 @@ def test_shared_features_are_computed_once(monkeypatch):
     X, y = data()
     rows = []
     block = taylor_block
-    monkeypatch.setattr(okl.Experts, "_advise", lambda *data: None)  # looks at features too
+    monkeypatch.setattr(okl.Experts, "_warn_of_rows", lambda *data: None)  # looks at features too
     monkeypatch.setattr(
         features, "taylor_block", lambda A, *rest: (rows.append(len(A)), block(A, *rest))[1]
     )

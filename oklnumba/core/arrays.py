@@ -3,7 +3,8 @@
 A field ``R: Annotated[Array, ATOMS, ATOMS]`` is an array. An axis is the name of a fixed length
 ("d"), or an entry of the integer array ``counts``: how much of the axis is in use. The array has
 room for more. Marks beside the axes say more (hot/primitives/jit.py). A field may be a NamedTuple
-of arrays itself; no two arrays of a state have the same name.
+of arrays itself, ``Annotated[Factor, ("r", RANK)]`` if its axis "r" is a count here; no two arrays
+of a state have the same name.
 """
 
 import mmap
@@ -109,17 +110,18 @@ read_layout = cache(partial(get_type_hints, include_extras=True))
 
 
 @cache
-def list_declared(layout: Any, grows: frozenset[tuple[str | int, int]]) -> dict[str, Declared]:
+def list_declared(layout: Any, *grows: tuple[str, int]) -> dict[str, Declared]:
     """Return what is declared of each array of a state, by name; grows : axes, and their counts."""
     declared: dict[str, Declared] = {}
     for name, hint in read_layout(layout).items():
-        if said := getattr(hint, "__metadata__", ()):
-            axes = tuple(dict(grows).get(one, one) for one in said if not isinstance(one, Mark))
-            marks = tuple(one for one in said if isinstance(one, Mark))
-            along_count = any(isinstance(axis, int) for axis in axes)
-            declared[name] = Declared(axes, marks, hint.__origin__ == Integers, along_count)
-        else:
-            declared |= list_declared(hint, grows)
+        kind, said = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", ())
+        if hasattr(kind, "_fields"):  # a NamedTuple
+            declared |= list_declared(kind, *grows, *said)
+            continue
+        axes = tuple(dict(grows).get(one, one) for one in said if not isinstance(one, Mark))
+        marks = tuple(one for one in said if isinstance(one, Mark))
+        along_count = any(isinstance(axis, int) for axis in axes)
+        declared[name] = Declared(axes, marks, kind == Integers, along_count)
     return declared
 
 
@@ -127,7 +129,8 @@ def build(layout: Callable[..., StateT], named: dict[str, np.ndarray]) -> StateT
     """Return the state of these arrays."""
     fields = []
     for name, hint in read_layout(layout).items():
-        fields.append(named[name] if name in named else build(hint, named))
+        kind = getattr(hint, "__origin__", hint)
+        fields.append(named[name] if name in named else build(kind, named))
     return layout(*fields)
 
 

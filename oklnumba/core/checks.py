@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -75,10 +75,15 @@ def suggest(word: str, names: Iterable[str]) -> str:
     return f"did you mean {same[close[0]]!r}? " if close else ""
 
 
+def refuse(name: str, value: Any, domain: str) -> NoReturn:
+    """Raise ValueError for an argument; ``domain`` says what it must be."""
+    raise ValueError(f"{name} must be {domain}, but is {repr_type(value)}")
+
+
 def require(valid: bool | np.bool_, name: str, value: Any, domain: str) -> None:
     """Raise ValueError unless an argument is valid; ``domain`` says what it must be."""
     if not valid:
-        raise ValueError(f"{name} must be {domain}, but is {repr_type(value)}")
+        refuse(name, value, domain)
 
 
 # ---- one number ----

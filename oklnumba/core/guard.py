@@ -9,10 +9,9 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Concatenate, Generic, TypeVar
+from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -236,54 +235,3 @@ def finish(work: Paced[T]) -> T:
             next(work)
         except StopIteration as end:
             return end.value
-
-
-def give(result: T) -> Paced[T]:
-    """Return a work that is done."""
-    yield from ()
-    return result
-
-
-@dataclass
-class Timetable(Generic[T]):
-    """Works that are due after some rounds, each on a first part of these.
-
-    In single rounds after that part some of the work is done. No result depends on how much.
-    """
-
-    parts: dict[int, int]  # rounds of the part, by the rounds after which the work is due
-    pieces: dict[int, int] = field(default_factory=dict)  # done in a single round; 1 if not given
-    begun: Paced[T] | None = None  # the next work
-
-    def take_due(
-        self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
-    ) -> Paced[T] | None:
-        """Return the work that is due now, if any; else, in single rounds, do some of the next.
-
-        begin(due, at_once) returns the work that is due after so many rounds.
-        """
-        due = next((due for due in self.parts if due >= played), sys.maxsize)
-        if played == due:
-            work, self.begun = self.begun or begin(due, True), None
-            return work
-        if single and played >= self.parts.get(due, sys.maxsize):
-            self.begun = self.begun or begin(due, False)
-            try:
-                for _ in range(self.pieces.get(due, 1)):
-                    next(self.begun)
-            except StopIteration as end:
-                self.begun = give(end.value)
-        return None
-
-
-def do_each(works: Sequence[Paced[T]], at_once: bool) -> Paced[list[T]]:
-    """Return the results of works that do not change the same data.
-
-    at_once : all now, on all cores; else piece by piece, one work after the other.
-    """
-    if at_once:
-        return run_together([functools.partial(finish, work) for work in works])
-    results = []
-    for work in works:
-        results.append((yield from work))
-    return results

@@ -41,7 +41,6 @@ class State(Generic[StateT, WorkT]):
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)
-    _GROWS: ClassVar[dict[str | int, int]] = {}  # axis of a shared NamedTuple: its count here
     _in_turn: Any = False  # whether its rounds are so long that threads must not wait for many
     _FIRST_ROOM = 64  # entries of the first buffers
     _fault: BaseException | None = None  # to raise until reset()
@@ -87,7 +86,7 @@ class State(Generic[StateT, WorkT]):
 
     def _make_state(self, **lengths: int) -> None:
         """Make the state, zero, of these fixed lengths, without room to grow."""
-        self._arrays_declared = arrays.list_declared(self._layout, frozenset(self._GROWS.items()))
+        self._arrays_declared = arrays.list_declared(self._layout)
         self._lengths = lengths
         axes = {axis for one in self._arrays_declared.values() for axis in one.axes}
         rooms = {axis: 0 for axis in axes if isinstance(axis, int)}
@@ -141,12 +140,12 @@ class State(Generic[StateT, WorkT]):
         """Return the new room of a count; buffers at least double."""
         return arrays.pad_row_length(max(least, self._FIRST_ROOM, 2 * self._rooms[axis]))
 
-    def _play_with_room(self, rounds: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
-        """Call ``rounds(first)`` until it asks for no more room; return its last answer."""
-        first, status = rounds(0)
+    def _play_with_room(self, loop: Callable[[int], tuple[int, int]]) -> tuple[int, int]:
+        """Call ``loop(first)`` until it asks for no more room; return its last answer."""
+        first, status = loop(0)
         while status == NEED_ROOM:
             self._reserve({axis: int(self._counts[axis]) + 1 for axis in self._rooms})
-            first, status = rounds(first)
+            first, status = loop(first)
         return first, status
 
     def _free(self, axis: int) -> None:

@@ -104,7 +104,7 @@ class NystromAWVState(NamedTuple):
 
     dictionary: Dictionary
     past: Past
-    factor: Factor  # r: the rank
+    factor: Annotated[Factor, ("r", RANK)]  # grows with the rank
     totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate
 
 
@@ -161,7 +161,8 @@ class Model(NamedTuple):
 def sample_point(X, t, first, known, space):
     """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
 
-    first, known, and what it returns : as in next_kernel_row.
+    first : the round that begins a pass over the atoms (next_kernel_row); known : how many of the
+    atoms were in the last one, which the call for the round before returned.
     """
     dictionary, point, m = space.dictionary, space.point, space.dictionary.counts[ATOMS]
     kernel, atoms = space.kernel, dictionary.atoms

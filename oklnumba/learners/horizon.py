@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import require, require_count, require_flag
+from oklnumba.core.checks import refuse, require, require_count, require_flag
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, count, field_with, required
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array
@@ -32,7 +32,7 @@ def _check_late(name: str, value: Any) -> Learner:
     learner = check_member(name, value)
     if refusal := learner._refuses_late:
         what = f"a learner that takes late labels, as {refusal.name} does not: {refusal.cure}"
-        require(False, name, value, what)
+        refuse(name, value, what)
     return learner
 
 

@@ -61,7 +61,7 @@ class _Mapped(Expansion[loops.MappedState, loops.Work]):
                     return first, status
                 first = self._make_map(X, y, first, trace)
 
-        self._play_rounds(len(X), rounds)
+        self._play_loop(len(X), rounds)
 
     def _set_map(self, W: np.ndarray) -> None:
         """Take over a map of the atoms; without rows (the kernel is 0) it becomes a row of 0."""

@@ -21,7 +21,6 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
-from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, Array, Integers, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
@@ -90,7 +89,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     (0.074, 38)
     """
 
-    _layout, _GROWS = loops.NystromAWVState, {"r": RANK}
+    _layout = loops.NystromAWVState
     _REMEDY = awv.REMEDY
     _traits = awv.CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
@@ -160,7 +159,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
-        self._play_rounds(n, rounds)  # makes room when asked, and calls it again
+        self._play_loop(n, rounds)  # makes room when asked, and calls it again
         if self.size == self._hyper.max_size and self._rooms[loops.PAST] > 0:
             self._free(loops.PAST)
 

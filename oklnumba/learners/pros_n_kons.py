@@ -110,7 +110,7 @@ class ProsNKONS(
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, coins = enter(loops.pros_n_kons_rounds), self._coins.take(len(X))
         out = Out(*trace[:2])
-        self._play_rounds(len(X), lambda first: loop(X, y, coins, first, *self._arguments, out))
+        self._play_loop(len(X), lambda first: loop(X, y, coins, first, *self._arguments, out))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         loop, forecasts = enter(loops.pros_n_kons_forecasts), np.empty(len(X))

@@ -53,7 +53,7 @@ class Record:
     labelled: int = 0  # of these, where labels are late
     counted: bool = True  # whether all rounds so far had mistakes
     columns: dict[str, list[np.ndarray]] = field(default_factory=dict)  # in pieces
-    unsaved: Rows = field(default_factory=dict)  # the last round, where ``keeps`` drops it
+    last: Rows = field(default_factory=dict)  # the last round, unless it is in ``columns``
     # Unless all rounds are stored: the sums of losses and of mistakes, and, after SETTLED rounds,
     # the loss and how many labels there were.
     sums: tuple[np.ndarray | float, np.ndarray | int] = (0.0, 0)
@@ -115,7 +115,7 @@ class Record:
     def _append_some(self, part: Rows) -> None:
         rounds = part["recorded"]
         wanted = rounds % self.keeps == 0 if isinstance(self.keeps, int) else rounds < 0
-        self.unsaved = {} if wanted[-1] else {name: a[-1:].copy() for name, a in part.items()}
+        self.last = {} if wanted[-1] else {name: a[-1:].copy() for name, a in part.items()}
         if wanted.any():
             self._append({name: a[wanted] for name, a in part.items()})
 
@@ -134,7 +134,7 @@ class Record:
             if len(pieces) > 1:
                 pieces[:] = [np.concatenate(pieces)]
         rows = {name: column for name, (column,) in self.columns.items()}
-        for name, last in self.unsaved.items():
+        for name, last in self.last.items():
             if self.counted or name not in MISTAKES:
                 rows[name] = np.concatenate([rows[name], last]) if name in rows else last
         if not rows:

@@ -215,8 +215,8 @@ def run(
     """
     learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     schedule = Schedule(learner, delay, batch, labels)
-    own_loss = learner._recorded_loss(loss)
-    recorded = Record(learner, own_loss, checks.as_plain(record), schedule.words)
+    kept = checks.as_plain(record)
+    recorded = Record(learner, learner._recorded_loss(loss), kept, schedule.words)
     file, finished = None, True
     if checkpoint is not None:
         file = Checkpoint(checks.as_path(checkpoint), every, resume, recorded, schedule)
@@ -350,7 +350,7 @@ def _blocks(
             if learner._width is None:
                 learner._schema = schema
             head, total, start = rows.X[:FIRST_ROWS], len(rows.y), 0
-            learner._advise(schema.fill(head)[0] if schema else head, rows.y)
+            learner._warn_of_rows(schema.fill(head)[0] if schema else head, rows.y)
             most = count_block_rows(rows.X.shape[1], learner._traits.run_rows)
             while start < total:
                 before = recorded.rounds

@@ -69,8 +69,8 @@ class Several(RowWrapper):
         facts = self._learners[0]._facts()
         return facts if self._together else facts._replace(member=None)
 
-    def _advise(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self._hyper.learner._advise(X, self._column(labels, 0))  # the learners are all alike
+    def _warn_of_rows(self, X: np.ndarray, labels: np.ndarray) -> None:
+        self._hyper.learner._warn_of_rows(X, self._column(labels, 0))  # the learners are all alike
 
     def _start(self, d: int) -> None:
         one = self._hyper.learner

@@ -1,6 +1,6 @@
 """The best functions in hindsight, and regret against them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +116,7 @@ class Hindsight:
         self._solved: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
         self._last: Any = None  # the comparator of the whole stream
         self._minima: np.ndarray | None = None
+        self._solver: Callable[[list[int]], Iterable[Comparator]]  # one of four methods below
         self._warned = False
         if landmarks is not None:
             if checks.as_number(landmarks) is None:
@@ -131,16 +132,16 @@ class Hindsight:
         if features is None and in_passes:
             source = as_source(X) if y is None else lambda: [(X, self._y)]
             self._rows, self._landmarks = Rows(source, self._rule.classes), landmarks
-            self._y, self._solve_at = self._rows.y, self._solve_in_passes
-            return
-        self._features, self._solve_at = features, self._solve_on_features
-        if features is None and loss == "squared":
+            self._y, self._solver = self._rows.y, self._solve_in_passes
+        elif features is not None:
+            self._features, self._solver = features, self._solve_on_features
+        elif loss == "squared":
             L = factor_kernel(kernel, X, lam)
             u = scipy.linalg.solve_triangular(L, self._y, lower=True, check_finite=False)
             self._factor, self._minima = (L, u), lam * np.cumsum(u**2)
-            self._solve_at = self._solve_by_factor
-        elif features is None:
-            self._root, self._solve_at = square_root(kernel, X), self._solve_by_root
+            self._solver = self._solve_by_factor
+        else:
+            self._root, self._solver = square_root(kernel, X), self._solve_by_root
 
     def __repr__(self) -> str:
         return repr_fields(
@@ -196,7 +197,7 @@ class Hindsight:
     def _solve(self, at: np.ndarray) -> None:
         """Find the best functions after the rounds ``at``, each only once."""
         left = [int(t) for t in np.unique(at) if int(t) not in self._solved]
-        for t, best in zip(left, self._solve_at(left), strict=True):
+        for t, best in zip(left, self._solver(left), strict=True):
             value = float(np.clip(best.loss + self.lam * best.norm**2, best.lower, best.upper))
             self._solved[t] = best.loss, value, best.lower, best.upper
             if t == self.rounds:

@@ -235,10 +235,13 @@ class Span:
         return waves
 
     def _add_rows(
-        self, sums: Sums, C: np.ndarray, counts: np.ndarray, mu: float, curved: bool, last: bool,
+        self, sums: Sums, C: np.ndarray, counts: np.ndarray, mu: float, curved: bool, bounds: bool,
         X: np.ndarray, y: np.ndarray, fitted: np.ndarray,
     ) -> None:  # fmt: skip
-        """Add rows to the sums of functions C, (M, k), of which each has the first ``counts``."""
+        """Add rows to the sums of functions C, (M, k), of which each has the first ``counts``.
+
+        curved, bounds : whether to the Hessian of the last one, and to what intervals need.
+        """
         K = self.kernel(X, self.landmarks)
         f = K @ C
         fitted[:] = f[:, -1]
@@ -251,9 +254,9 @@ class Span:
             slopes[:n, j], curvature[:n] = one.slope, one.curvature
         sums.slopes[:] += slopes.T @ K
         sums.steep[:] += np.abs(slopes).sum(axis=0)
-        if last and len(self._weights):
+        if bounds and len(self._weights):
             sums.waves[:] += slopes.T @ self._write_waves(X)
-        if curved or (last and not len(self._weights)):
+        if curved or (bounds and not len(self._weights)):
             chosen = curvature > 0.0 if curved else np.ones(len(y), bool)
             Z = np.array(K[chosen], order="C")
             cholesky.solve_rows(self._L, Z, len(self._L))
@@ -265,13 +268,14 @@ class Span:
                 sums.far[:] += np.sqrt(off) @ np.abs(slopes)
 
     def play(
-        self, C: np.ndarray, at: list[int], mu: float, curved: bool, last: bool,
+        self, C: np.ndarray, at: list[int], mu: float, *, curved: bool, bounds: bool,
         snapshots: Callable[[Sums], None] | None = None,
     ) -> tuple[Sums, np.ndarray]:  # fmt: skip
-        """Pass over the rows once: sums of functions C, (M, k), up to the rounds ``at``, (k,).
+        """Pass over the rows once: sums of functions C, (M, k), each up to its round of ``at``.
 
-        ``snapshots`` is called with the sums so far at each of ``at``. The forecasts are those of
-        the last function.
+        Or of one function up to the last of ``at``, with ``snapshots``, which is called with the
+        sums so far at each of them. The forecasts are those of the last function. mu : of the
+        smoothing; curved, bounds : as in ``_add_rows``.
         """
         k, m = C.shape[1], len(self.landmarks)
         shapes: list[Any] = [(k,), (k,), (k,), (k, m), (k, self._waves_of_landmarks.shape[1])]
@@ -284,10 +288,10 @@ class Span:
                     passed = time.perf_counter() - begin
                     self._announce(len(self._rows.y) / first * passed)
                 cuts = np.linspace(0, len(y), PARTS + 1).astype(int)
-                left = np.array(at[-k:]) - first
+                left = np.array(at if k > 1 else at[-1:]) - first
                 run_together([
-                    partial(self._add_rows, sums, C, np.clip(left - a, 0, b - a), mu, curved, last,
-                            X[a:b], y[a:b], fitted[first + a : first + b])
+                    partial(self._add_rows, sums, C, np.clip(left - a, 0, b - a), mu, curved,
+                            bounds, X[a:b], y[a:b], fitted[first + a : first + b])
                     for sums, (a, b) in zip(parts, pairwise(cuts), strict=True)
                     if a < b
                 ])  # fmt: skip
@@ -318,7 +322,8 @@ class Span:
         for mu in SMOOTHING[-1:] if w.any() or not in_dual(self.loss) else SMOOTHING:
             best, at_best, step = np.inf, w, np.zeros(len(w))
             for _ in range(MOST_PASSES):
-                sums = self.play(self._to_atoms(w)[:, None], [t], mu, True, False)[0]
+                C = self._to_atoms(w)[:, None]
+                sums = self.play(C, [t], mu, curved=True, bounds=False)[0]
                 value = float(sums.value[0]) + self.lam * float(w @ w)
                 if value > best:
                     step *= 0.5
@@ -339,8 +344,11 @@ class Span:
         m, found = len(self.landmarks), self.found
         if self.loss.name == "squared":
             zero = np.zeros(m)
-            self.play(zero[:, None], at, 1.0, True, False,
-                      lambda sums: found.append(self._newton_step(sums, zero)[0]))  # fmt: skip
+
+            def solve(sums: Sums) -> None:
+                found.append(self._newton_step(sums, zero)[0])
+
+            self.play(zero[:, None], at, 1.0, curved=True, bounds=False, snapshots=solve)
         else:
             w, self._passes = np.zeros(m), WARM_PASSES if start else OTHER_PASSES
             for j, t in enumerate(at):
@@ -353,7 +361,7 @@ class Span:
         """Return the functions that ``solve`` found, with intervals by frequencies of a seed."""
         self._draw(seed)
         C = self._to_atoms(np.column_stack(self.found))
-        sums, fitted = self.play(C, at, SMOOTHING[-1], False, True)
+        sums, fitted = self.play(C, at, SMOOTHING[-1], curved=False, bounds=True)
         return [self._bound(sums, j, c, fitted) for j, c in enumerate(C.T)]
 
     def _bound(self, sums: Sums, j: int, c: np.ndarray, fitted: np.ndarray) -> Comparator:
@@ -408,9 +416,9 @@ def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: in
     while m <= MOST_LANDMARKS:
         span = Span(kernel, rows.candidates[:m], rows, 1.0, rule)
         zero, seconds = np.zeros((len(span.landmarks), 1)), []
-        for last in (False, False, True):  # the first is a warm-up
+        for bounds in (False, False, True):  # the first is a warm-up
             begin = time.perf_counter()
-            span.play(zero, [len(X)], SMOOTHING[-1], not last, last)
+            span.play(zero, [len(X)], SMOOTHING[-1], curved=not bounds, bounds=bounds)
             seconds.append(time.perf_counter() - begin)
         total += seconds[1] * (1.0 if loss == "squared" else passes) + seconds[2]
         m, passes = 2 * m, WARM_PASSES

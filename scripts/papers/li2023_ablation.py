@@ -40,7 +40,7 @@ class Changed(okl.POMDR):
         self._state.counts[REMOVALS] = int(self._hyper.small_at_once)
 
     def _play(self, X, y, trace) -> None:
-        self._play_rounds(len(X), partial(self._play_pieces, X, y, Out(*trace[:2])))
+        self._play_loop(len(X), partial(self._play_pieces, X, y, Out(*trace[:2])))
 
     def _play_pieces(self, X, y, out, first: int):
         loop, state, budget, status = enter(pomdr_rounds), self._state, self._hyper.budget, DONE

@@ -11,12 +11,16 @@ are state, which ``reset`` removes; ``_hyper`` are the hyper-parameters in force
 and, where needed, ``_check_params`` (several hyper-parameters together), ``_traits``, ``_REMEDY``
 (what to change after trouble) and the methods below, from ``_check_labels`` on.
 
-``_play_rows`` plays any number of rows, block by block, by ``_play``, which most learners write by
-``_play_rounds``: it calls the loop and makes room when asked. A learner within another one is
-played by ``_play_inside`` and ``_forecast_inside`` alone.
+Who calls ``_play``, and what it calls:
 
-A single round from Python keeps its buffers (single.py), and need not compute again what the
-forecast of its point did: ``_note_forecast``, ``_take_forecast``.
+    okl.run, partial_fit    _play_rows: any number of rows, in blocks
+    learn_one               the row in the buffers of single.py, which the next round overwrites
+    another learner         _play_inside, and _forecast_inside for its forecasts; no other method
+        _play               _play_loop, where a loop asks for room: makes it, and counts the rounds
+                            _count_rounds, where none does
+
+``predict_one`` and then ``learn_one`` compute features and the like once: ``_forecast`` notes that
+it computed them, ``_note_forecast``, and ``_play`` asks whether it did, ``_take_forecast``.
 """
 
 import copy
@@ -92,6 +96,7 @@ class Engine(State[StateT, WorkT], Params):
     _outputs = 1  # labels per round
     _played = 0
     _expected = 0  # rounds after this call, with those that the caller says will come
+    _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
@@ -102,11 +107,6 @@ class Engine(State[StateT, WorkT], Params):
     @property
     def _traits(self) -> Traits:
         return PLAIN
-
-    @property
-    def _notes(self) -> int:
-        """How many numbers ``_forecast`` notes of a row whose label comes late."""
-        return 0
 
     def _start(self, d: int) -> None:
         """Make the state for inputs of width d."""
@@ -285,9 +285,9 @@ class Engine(State[StateT, WorkT], Params):
         """Return the intervals of the present state around forecasts, (n, 2) or (n, K, 2)."""
         return forecasts[..., None] + np.multiply.outer(self._half_width, [-1.0, 1.0])
 
-    def _play_rounds(self, n: int, rounds: Callable[[int], tuple[int, int]]) -> None:
-        """Play n rounds by calls of ``rounds(first)``; make room when it asks for room."""
-        self._count_rounds(n, *self._play_with_room(rounds))
+    def _play_loop(self, n: int, loop: Callable[[int], tuple[int, int]]) -> None:
+        """Play n rounds by calls of ``loop(first)``; make room when it asks for room."""
+        self._count_rounds(n, *self._play_with_room(loop))
 
     def _count_rounds(self, n: int, played: int, status: int) -> None:
         """Count n rounds if the status is DONE; else raise the error of row ``played``."""

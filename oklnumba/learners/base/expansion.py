@@ -79,7 +79,7 @@ class Expansion(Learner[StateT, WorkT]):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, rules, out = enter(self._loop), self._rules, Out(*trace[:2])
         beside = self._beside_labels(len(X))
-        self._play_rounds(len(X), lambda first: loop(
+        self._play_loop(len(X), lambda first: loop(
             X, y, *beside, first, self._kernel, rules, self._state, self._work, out,
         ))  # fmt: skip
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.checks import require
+from oklnumba.core.checks import refuse, require
 from oklnumba.learners.base.traits import Refusal
 
 
@@ -33,11 +33,11 @@ class Asked:
     def read(cls, known: Any, refuses: Refusal | None, issuer: Refusal | None) -> "Asked":
         """Return what ``known`` of ``partial_fit`` is, if this learner, by its traits, takes it."""
         if refuses:
-            require(False, "known", known, f"None: {refuses.name} needs each label at once")
+            refuse("known", known, f"None: {refuses.name} needs each label at once")
         if isinstance(known, Asked):
             return known
         if issuer:
-            require(False, "known", known, f"what ask returned: {issuer.name} keeps what it issued")
+            refuse("known", known, f"what ask returned: {issuer.name} keeps what it issued")
         return Asked(NO_NOTES, known, NO_NOTES)
 
     def count_leads(self, rounds: int, n: int) -> np.ndarray:

@@ -168,7 +168,7 @@ class Learner(Engine[StateT, WorkT]):
             X = inputs.as_rows(X, self._width, schema=schema, fill=False)
             self._check_points(X)
             y = self._as_labels(y, X.shape[0])
-            self._advise(X, y)
+            self._warn_of_rows(X, y)
             if known is not None:
                 known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
                 leads = known.count_leads(self.rounds, len(y))
@@ -299,7 +299,7 @@ class Learner(Engine[StateT, WorkT]):
         self._check_labels(y)
         return y
 
-    def _advise(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _warn_of_rows(self, X: np.ndarray, y: np.ndarray) -> None:
         """Warn, before the first rounds, of inputs and labels that do not suit."""
         first = not self._played and self._first_labels is NO_LABELS_YET
         if first and (advice := self._advice(make_dense(X[:FIRST_ROWS]))):

@@ -27,7 +27,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.guard import Paced, Timetable, finish, run_together
+from oklnumba.core.guard import Paced, finish, run_together
 from oklnumba.core.state import State
 from oklnumba.hot.experts import (
     LEARNED,
@@ -47,6 +47,7 @@ from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.restarts import Timetable
 
 ALL = 2**60  # numbers: more than a tree reads
 AMENDED = 2 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs, the last of signs

@@ -2,12 +2,13 @@
 
 import sys
 from bisect import bisect
-from collections.abc import Container
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from oklnumba.core.guard import Paced, Timetable, finish, one_blas_thread
+from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
@@ -18,7 +19,46 @@ from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
+T = TypeVar("T")
 PAST, LAST = range(2)  # entries of the counts: rounds in the past; the round of the last restart
+
+
+def give(result: T) -> Paced[T]:
+    """Return a work that is done."""
+    yield from ()
+    return result
+
+
+@dataclass
+class Timetable(Generic[T]):
+    """Works that are due after some rounds, each on a first part of these.
+
+    In single rounds after that part some of the work is done. No result depends on how much.
+    """
+
+    parts: dict[int, int]  # rounds of the part, by the rounds after which the work is due
+    pieces: dict[int, int] = field(default_factory=dict)  # done in a single round; 1 if not given
+    begun: Paced[T] | None = None  # the next work
+
+    def take_due(
+        self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
+    ) -> Paced[T] | None:
+        """Return the work that is due now, if any; else, in single rounds, do some of the next.
+
+        begin(due, at_once) returns the work that is due after so many rounds.
+        """
+        due = next((due for due in self.parts if due >= played), sys.maxsize)
+        if played == due:
+            work, self.begun = self.begun or begin(due, True), None
+            return work
+        if single and played >= self.parts.get(due, sys.maxsize):
+            self.begun = self.begun or begin(due, False)
+            try:
+                for _ in range(self.pieces.get(due, 1)):
+                    next(self.begun)
+            except StopIteration as end:
+                self.begun = give(end.value)
+        return None
 
 
 class RestartsState(NamedTuple):

@@ -3,21 +3,24 @@
 Each function that reads many rows pauses now and then: a restart is spread over single rounds.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from math import erfc, sqrt
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
-from oklnumba.core.guard import Paced, do_each
+from oklnumba.core.guard import Paced, finish, run_together
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Views, look_back
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
+T = TypeVar("T")
 PROBABILITIES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of smaller normal values
 
 
@@ -286,3 +289,16 @@ def grow_tree(
         nodes[-2:] = rows[column <= middle], rows[column > middle]
     yield
     return Tree(scales, columns, thresholds), median_distance(Z, scales, norm=1)
+
+
+def do_each(works: Sequence[Paced[T]], at_once: bool) -> Paced[list[T]]:
+    """Return the results of works that do not change the same data.
+
+    at_once : all now, on all cores; else piece by piece, one work after the other.
+    """
+    if at_once:
+        return run_together([partial(finish, work) for work in works])
+    results = []
+    for work in works:
+        results.append((yield from work))
+    return results
