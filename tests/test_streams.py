@@ -185,12 +185,25 @@ def test_more_classes_are_for_one_vs_rest(tmp_path):
     assert_same_run(found, okl.run(okl.OneVsRest(learner(), data.classes), X, names))
 
 
+@pytest.mark.parametrize("kind", LABELS)
+def test_two_classes_are_for_one_vs_rest_too(kind, tmp_path):
+    labels, classes = LABELS[kind]
+    path, _ = written(tmp_path, "points.parquet", TABLE.set_column(3, "y", pa.array(labels)))
+    one, other = (okl.OneVsRest(learner(), classes) for _ in range(2))
+    run = okl.run(one, X, labels)
+    data = okl.stream(path, label="y", classes=classes)
+    assert_same_run(run, okl.run(okl.OneVsRest(learner(), classes), data))
+    for rows, signs in okl.stream(path, label="y", classes=classes[::-1], batch=350):
+        other.partial_fit(rows[:-1], signs[:-1]).learn_one(rows[-1], signs[-1])
+    assert_array_equal(one.scores(X), other.scores(X))
+
+
 def test_labels_of_text_that_are_missing_come_late_or_are_all_equal(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "LOOK_ROWS", 100)
     labels = np.where(y > 0, "s", "b").astype(object)
     changed = np.where(np.arange(ROWS) == 500, "new", labels)
     path, _ = written(tmp_path, "points.csv", TABLE.set_column(3, "y", pa.array(changed)))
-    message = r"points.csv has 'new' at row 500, which is not one of the classes \['b', 's"
+    message = r"points.csv has 'new' at row 500, which is not one of the classes .*'s'\]; name all in"
     refused(message, lambda: together(okl.stream(path, label="y")))
     same = TABLE.set_column(3, "y", pa.array(["s"] * ROWS))
     with pytest.raises(ValueError, match="column 'y' must be the texts of two classes or more"):

@@ -251,7 +251,8 @@ class Stream:
             if classes is None:
                 y = inputs.column_as_floats(y, f"the label of {where}", is_label=True, first=row)
             else:
-                y = inputs.encode_labels(y, classes, where, row)
+                hint = "; name all in okl.stream(..., classes=[...])"
+                y = inputs.encode_labels(y, classes, where, row, hint)
             read[where] += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -259,10 +260,10 @@ class Stream:
                 held.append((X[:taken], y[:taken]))
                 X, y, count = X[taken:], y[taken:], count + taken
                 if count == rows:
-                    yield _join(held)
+                    yield _join(held, classes)
                     count, held = 0, []
         if held:
-            yield _join(held)
+            yield _join(held, classes)
         if not read.total():
             raise ValueError(f"{self._name} has no rows")
 
@@ -271,9 +272,11 @@ def _format_of(dataset: Any) -> str:
     return getattr(getattr(dataset, "format", None), "default_extname", "")  # "" in memory
 
 
-def _join(held: list[Block]) -> Block:
+def _join(held: list[Block], classes: Sequence[Any] | None) -> Block:
     X, y = zip(*held, strict=True)
-    return np.concatenate(X, dtype=np.float64), np.concatenate(y)
+    labels = np.concatenate(y)
+    labels = inputs.as_signs(labels, classes) if classes and len(classes) == 2 else labels
+    return np.concatenate(X, dtype=np.float64), labels
 
 
 def _count_rows(d: int) -> int:

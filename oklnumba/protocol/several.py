@@ -260,6 +260,8 @@ class OneVsRest(Several):
         if given.shape != (n,):
             inputs.refuse_shape(given, n, y, "y", "class")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
+        if isinstance(given, inputs.Signs) and given.classes and {*given.classes} <= {*place_of}:
+            given = given.decode()
         labels = [one if isinstance(one, Hashable) else None for one in given.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
