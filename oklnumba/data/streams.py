@@ -516,11 +516,13 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
     given = checks.require_list(what, given, "a list of names")
     counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
     for one in given:
-        one = one if isinstance(one, Hashable) else repr(one)
+        odd = isinstance(one, bool) and not any(name is one for name in names)  # no place 1
+        one = one if isinstance(one, Hashable) and not odd else repr(one)
         if isinstance(one, int | np.integer) and one not in plain:
             one = names[one] if -len(names) <= one < len(names) else one
         if counts[one] != 1:
-            hint = checks.suggest(str(one), map(str, {*names} - {one}))
+            alike = map(str, {*names} - {one}) if isinstance(one, str) else ()
+            hint = checks.suggest(str(one), alike)
             fault, known = f"there is {counts[one] or 'no'} column {one!r}", list_names(names)
             raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
         found.append(plain[one])  # not NumPy's text
