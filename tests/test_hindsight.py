@@ -96,7 +96,7 @@ def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
 
 def test_the_cure_of_a_comparator_in_a_norm_ball_works():
     points, ball = 1e3 * X, partial(theory.norm_ball_comparator, okl.Polynomial(2), y=SIGNS)
-    said = r"scale the inputs, as X / np.abs\(X\).max\(\), or lower radius=0.5"
+    said = r"scale the inputs, X / np.abs\(X\).max\(\), or lower radius=0.5"
     troubled(said, ball, X=points, radius=0.5, loss="squared_hinge")
     assert ball(X=points / np.abs(points).max(), radius=0.5, loss="squared_hinge").norm <= 0.5
 

@@ -247,6 +247,9 @@ class Signs(np.ndarray):
     def __array_wrap__(self, array: np.ndarray, *_: Any) -> Any:
         return array[()]  # what is computed of them may be anything
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_signs, (np.asarray(self), self.classes)  # a pickle of NumPy drops the classes
+
     def decode(self) -> np.ndarray:
         """Return the classes, None for a missing one."""
         first, second = self.classes
