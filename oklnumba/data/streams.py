@@ -77,8 +77,9 @@ def stream(
         the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
     classes : sequence, optional
         Values of the label. Two of them, such as (0, 1) or ("no", "yes"): the first becomes -1 and
-        the second +1. More: labels are left unchanged, for ``OneVsRest``. None: labels are numbers,
-        bools, or texts, whose classes are those of the first 100,000 rows, sorted.
+        the second +1 (``OneVsRest`` takes them as they were). More: labels are left unchanged, for
+        ``OneVsRest``. None: labels are numbers, bools, or texts, whose classes are those of the
+        first 100,000 rows, sorted.
     batch : int >= 1, optional
         Rows of a block (the last may have fewer); None: the power of two that makes about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
@@ -132,7 +133,8 @@ def stream(
     if classes is not None:
         classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
-    options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
+    named = checks.require_flag("header", header)
+    options |= {"zero_based": zero_based, "width": width, "header": None if named else False}
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     out = "columns, encode, dates and impute"
     chosen = columns is not None or encode or dates or impute
@@ -517,7 +519,7 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
     counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
     for one in given:
         odd = isinstance(one, bool) and not any(name is one for name in names)  # no place 1
-        one = one if isinstance(one, Hashable) and not odd else repr(one)
+        one = one if isinstance(one, Hashable) and not odd else checks.repr_short(one)
         if isinstance(one, int | np.integer) and one not in plain:
             one = names[one] if -len(names) <= one < len(names) else one
         if counts[one] != 1:

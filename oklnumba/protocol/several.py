@@ -263,8 +263,9 @@ class OneVsRest(Several):
         if given.shape != (n,):
             inputs.refuse_shape(given, n, y, "y", "class")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
-        if isinstance(given, inputs.Signs) and given.classes and {*given.classes} <= {*place_of}:
-            given = given.decode()
+        if isinstance(given, inputs.Signs) and given.classes:
+            own = {*place_of}  # perhaps -1 and +1 themselves
+            given = given.decode() if {*given.classes} <= own or not {-1, 1} <= own else given
         labels = [one if isinstance(one, Hashable) else None for one in given.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:
