@@ -523,8 +523,7 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
         if isinstance(one, int | np.integer) and one not in plain:
             one = names[one] if -len(names) <= one < len(names) else one
         if counts[one] != 1:
-            alike = map(str, {*names} - {one}) if isinstance(one, str) else ()
-            hint = checks.suggest(str(one), alike)
+            hint = checks.suggest(one, map(str, {*names} - {one})) if isinstance(one, str) else ""
             fault, known = f"there is {counts[one] or 'no'} column {one!r}", list_names(names)
             raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
         found.append(plain[one])  # not NumPy's text
