@@ -320,7 +320,7 @@ def test_what_holds_no_dates_is_refused_and_what_does_is_named():
     refused(f"column 'd' of a frame holds dates.*{re.escape(cure)}", okl.stream, frame, label="y")
     refused("column 'd' has other texts .*'1/2/2026'", okl.stream, PART.assign(d="1/2/2026"),
             label="y", dates=["d"])  # fmt: skip
-    refused("column 'd' has other texts .*'5'", okl.stream, PART.assign(d=5), label="y",
+    refused("column 'd' has numbers, not dates .*'5'", okl.stream, PART.assign(d=5), label="y",
             dates=["d"])  # fmt: skip
     model = okl.LinearRidge()
     okl.run(model, okl.stream(frame, label="y", dates=["d"]))

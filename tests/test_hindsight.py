@@ -1,5 +1,7 @@
 """The best functions in hindsight and the regret against them, by dense solves."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -90,6 +92,13 @@ def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
     monkeypatch.setattr("oklnumba.theory.comparators.MOST_GAP", -1.0)
     with pytest.raises(FloatingPointError, match=r"above the best.*raise lam \(now 0.5\)"):
         theory.comparator(KERNEL, X, SIGNS, 0.5, "hinge")
+
+
+def test_the_cure_of_a_comparator_in_a_norm_ball_works():
+    points, ball = 1e3 * X, partial(theory.norm_ball_comparator, okl.Polynomial(2), y=SIGNS)
+    said = r"scale the inputs, X / np.abs\(X\).max\(\), or lower radius=0.5"
+    troubled(said, ball, X=points, radius=0.5, loss="squared_hinge")
+    assert ball(X=points / np.abs(points).max(), radius=0.5, loss="squared_hinge").norm <= 0.5
 
 
 # ---- regret curves ----
@@ -330,6 +339,7 @@ def test_without_frequencies_the_interval_is_certain():
 def test_streams_that_cannot_be_played_again_are_refused():
     for bad in (replay(), POINTS, 3):
         refused("a stream that can be played again", theory.Hindsight, KERNEL, bad, lam=1.0)
+    refused("the stream has no rows with a label", theory.Hindsight, KERNEL, [], lam=1.0)
     played, parts = replay(), list(replay())
     once = theory.Hindsight(KERNEL, lambda: played, lam=1.0)
     refused("had 400 rows and then 0", once.comparator)

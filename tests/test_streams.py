@@ -2,6 +2,7 @@
 
 import datetime
 import gzip
+import pickle
 import sys
 from functools import partial
 
@@ -100,7 +101,7 @@ def test_the_numbers_of_the_file_in_blocks_of_one_size(name, tmp_path):
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
 def test_columns_by_name_and_by_place_in_the_order_asked_for(name, tmp_path):
     path, _ = written(tmp_path, name)
-    data = okl.stream(path, label="y", columns=["c", "a"])
+    data = okl.stream(path, label="y", columns=pd.Index(["c", "a"]))
     assert data.columns == ("c", "a")
     assert_rows(data, X[:, [2, 0]])
     assert_rows(okl.stream(path, label=-1, columns=[2, 0]), X[:, [2, 0]])
@@ -185,12 +186,26 @@ def test_more_classes_are_for_one_vs_rest(tmp_path):
     assert_same_run(found, okl.run(okl.OneVsRest(learner(), data.classes), X, names))
 
 
+@pytest.mark.parametrize("kind", LABELS)
+def test_two_classes_are_for_one_vs_rest_too(kind, tmp_path):
+    labels, classes = LABELS[kind]
+    path, _ = written(tmp_path, "points.parquet", TABLE.set_column(3, "y", pa.array(labels)))
+    one, other = (okl.OneVsRest(learner(), classes) for _ in range(2))
+    data = okl.stream(path, label="y", classes=classes)
+    refused("not one of the classes", okl.run, okl.OneVsRest(learner(), ["b", "u"]), data)
+    assert_same_run(okl.run(one, X, labels), okl.run(okl.OneVsRest(learner(), classes), data))
+    for pair in okl.stream(path, label="y", classes=classes[::-1], batch=350):
+        rows, signs = pickle.loads(pickle.dumps(pair))
+        other.partial_fit(rows[:-1], signs[:-1]).learn_one(rows[-1], signs[-1])
+    assert_array_equal(one.scores(X), other.scores(X))
+
+
 def test_labels_of_text_that_are_missing_come_late_or_are_all_equal(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "LOOK_ROWS", 100)
     labels = np.where(y > 0, "s", "b").astype(object)
     changed = np.where(np.arange(ROWS) == 500, "new", labels)
     path, _ = written(tmp_path, "points.csv", TABLE.set_column(3, "y", pa.array(changed)))
-    message = r"points.csv has 'new' at row 500, which is not one of the classes \['b', 's"
+    message = r"points.csv has 'new' at row 500, which is not one of .*'s'\]; name all in"
     refused(message, lambda: together(okl.stream(path, label="y")))
     same = TABLE.set_column(3, "y", pa.array(["s"] * ROWS))
     with pytest.raises(ValueError, match="column 'y' must be the texts of two classes or more"):
@@ -335,7 +350,12 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (path, {"label": "y", "columns": ["a", "y"]}, "columns must be others than the label"),
         (path, {"label": "y", "columns": []}, "columns must be"),
         (path, {"label": "y", "columns": "a"}, "columns must be"),
-        (path, {"label": 4}, "there is no column 4"),
+        (path, {"label": 4}, "there is no column 4; the columns are"),
+        (pd.DataFrame({"f4": [1], "f49": 1}), {"label": 49}, "no column 49; the columns are"),
+        (path, {"label": True}, "there is no column 'True'"),
+        (path, {"label": pd.Series(y)}, r"there is no column 'an array of shape \(1200,\)'"),
+        (path, {"label": "y", "header": 0}, "header must be True or False, but is 0"),
+        (pd.DataFrame(X), {"label": True}, "there is no column 'True'"),
         (path, {"label": "y", "batch": 0}, "batch must be"),
         (path, {"label": "y", "classes": (1,)}, "classes must be"),
         (path, {"label": "y", "classes": "ab"}, "classes must be"),

@@ -158,8 +158,8 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def require_list(name: str, values: Any, what: str) -> list[Any]:
-    """Return the items of a list, a tuple, a range or a 1-D array."""
-    if isinstance(values, np.ndarray) and values.ndim == 1:
+    """Return the items of a list, a tuple, a range, a 1-D array or an index of pandas."""
+    if getattr(values, "ndim", 0) == 1 and hasattr(values, "tolist"):
         return values.tolist()
     require(isinstance(values, list | tuple | range), name, values, what)
     return list(values)

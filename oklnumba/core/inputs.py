@@ -233,15 +233,34 @@ def cut_runs(there: np.ndarray) -> Iterator[slice]:
 
 
 class Signs(np.ndarray):
-    """Labels -1 and +1 that were made of two classes, which 1 may be one of: not made again."""
+    """Labels -1 and +1 that were made of two ``classes``, which 1 may be one of: not made again."""
 
-    __array_priority__ = 1.0  # so that np.concatenate keeps the class
+    classes: Sequence[Any] = ()
+    __array_priority__ = 1.0  # so that np.concatenate keeps the type
+
+    def __array_finalize__(self, made_of: Any) -> None:
+        self.classes = getattr(made_of, "classes", ())
 
     def __getitem__(self, key: Any) -> Any:
-        return np.asanyarray(super().__getitem__(key)).view(Signs)  # a single one too
+        return as_signs(super().__getitem__(key), self.classes)  # a single one too
 
     def __array_wrap__(self, array: np.ndarray, *_: Any) -> Any:
         return array[()]  # what is computed of them may be anything
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_signs, (np.asarray(self), self.classes)  # a pickle of NumPy drops the classes
+
+    def decode(self) -> np.ndarray:
+        """Return the classes, None for a missing one."""
+        first, second = self.classes
+        return np.where(find_labels(self), np.where(self > 0.0, second, first), NONE)
+
+
+def as_signs(signs: Any, classes: Sequence[Any]) -> Signs:
+    """Return labels -1 and +1 with the classes that they stand for."""
+    labels = np.asarray(signs).view(Signs)
+    labels.classes = classes
+    return labels
 
 
 def as_label_array(values: Any) -> np.ndarray:
@@ -294,7 +313,7 @@ def encode_labels(
         raise ValueError(f"{fault}, which is not one of the classes {list(classes)}{hint}")
     if len(classes) == 2:
         signs = np.where(missing, np.nan, np.where(labels == classes[1], 1.0, -1.0))
-        return signs.view(Signs)
+        return as_signs(signs, classes)
     if missing.any():
         return np.where(missing, NONE, labels)
     return labels.astype(np.array(classes).dtype)

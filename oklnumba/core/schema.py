@@ -325,7 +325,8 @@ def split_dates(values: Any, name: Any, parts: Sequence[str] = HOURLY) -> np.nda
     try:
         times = array.cast(arrow.timestamp("us", zone), safe=False)
     except ValueError as error:
-        fault = f"column {name!r} has other texts than dates such as {A_DATE} ({error})"
+        what = "numbers, not" if inputs.are_numbers(array.drop_null()) else "other texts than"
+        fault = f"column {name!r} has {what} dates such as {A_DATE} ({error})"
         raise ValueError(f"{fault}; pandas.to_datetime reads other dates, in a frame") from error
     times = times.to_numpy(zero_copy_only=False)
     days, day = times.astype("M8[D]"), np.timedelta64(1, "D")

@@ -77,8 +77,9 @@ def stream(
         the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
     classes : sequence, optional
         Values of the label. Two of them, such as (0, 1) or ("no", "yes"): the first becomes -1 and
-        the second +1. More: labels are left unchanged, for ``OneVsRest``. None: labels are numbers,
-        bools, or texts, whose classes are those of the first 100,000 rows, sorted.
+        the second +1 (``OneVsRest`` takes them as they were). More: labels are left unchanged, for
+        ``OneVsRest``. None: labels are numbers, bools, or texts, whose classes are those of the
+        first 100,000 rows, sorted.
     batch : int >= 1, optional
         Rows of a block (the last may have fewer); None: the power of two that makes about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
@@ -132,7 +133,8 @@ def stream(
     if classes is not None:
         classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
-    options |= {"zero_based": zero_based, "width": width, "header": None if header else False}
+    named = checks.require_flag("header", header)
+    options |= {"zero_based": zero_based, "width": width, "header": None if named else False}
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     out = "columns, encode, dates and impute"
     chosen = columns is not None or encode or dates or impute
@@ -251,7 +253,8 @@ class Stream:
             if classes is None:
                 y = inputs.column_as_floats(y, f"the label of {where}", is_label=True, first=row)
             else:
-                y = inputs.encode_labels(y, classes, where, row)
+                hint = "; name all in okl.stream(..., classes=[...])"
+                y = inputs.encode_labels(y, classes, where, row, hint)
             read[where] += len(y)
             rows = self._batch or _count_rows(X.shape[1])
             while len(y):
@@ -259,10 +262,10 @@ class Stream:
                 held.append((X[:taken], y[:taken]))
                 X, y, count = X[taken:], y[taken:], count + taken
                 if count == rows:
-                    yield _join(held)
+                    yield _join(held, classes)
                     count, held = 0, []
         if held:
-            yield _join(held)
+            yield _join(held, classes)
         if not read.total():
             raise ValueError(f"{self._name} has no rows")
 
@@ -271,9 +274,11 @@ def _format_of(dataset: Any) -> str:
     return getattr(getattr(dataset, "format", None), "default_extname", "")  # "" in memory
 
 
-def _join(held: list[Block]) -> Block:
+def _join(held: list[Block], classes: Sequence[Any] | None) -> Block:
     X, y = zip(*held, strict=True)
-    return np.concatenate(X, dtype=np.float64), np.concatenate(y)
+    labels = np.concatenate(y)
+    labels = inputs.as_signs(labels, classes) if classes and len(classes) == 2 else labels
+    return np.concatenate(X, dtype=np.float64), labels
 
 
 def _count_rows(d: int) -> int:
@@ -513,11 +518,12 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
     given = checks.require_list(what, given, "a list of names")
     counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
     for one in given:
-        one = one if isinstance(one, Hashable) else repr(one)
+        odd = isinstance(one, bool) and not any(name is one for name in names)  # no place 1
+        one = one if isinstance(one, Hashable) and not odd else checks.repr_short(one)
         if isinstance(one, int | np.integer) and one not in plain:
             one = names[one] if -len(names) <= one < len(names) else one
         if counts[one] != 1:
-            hint = checks.suggest(str(one), map(str, {*names} - {one}))
+            hint = checks.suggest(one, map(str, {*names} - {one})) if isinstance(one, str) else ""
             fault, known = f"there is {counts[one] or 'no'} column {one!r}", list_names(names)
             raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
         found.append(plain[one])  # not NumPy's text

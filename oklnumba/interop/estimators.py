@@ -143,7 +143,7 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
 def read_labels(values: Any, name: str = "y") -> np.ndarray:
     """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools.
 
-    Integers or bools in an array of objects become an array of integers or bools.
+    An array of objects becomes one of texts, integers or bools.
     """
     labels = column_or_1d(as_label_array(values), warn=True)
     there = find_labels(labels)
@@ -159,7 +159,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
                 "labels must be all integers, all bools or all texts, np.asarray(y).astype(str)"
             )
-    return labels if not plain or isinstance(plain[0], str) else np.array(plain)
+    return np.array(plain) if plain else labels
 
 
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):
@@ -283,7 +283,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._name_spare(label, spare)
-        self.classes_, self._grows = np.unique(classes), True
+        self.classes_, self._grows = np.union1d(getattr(self, "classes_", y[:0]), y), True
         return player
 
     def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> None:

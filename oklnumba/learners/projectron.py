@@ -16,8 +16,8 @@ from oklnumba.learners.base.expansion import OnSpan
 class Projectron(OnSpan[ProjectronState, Work]):
     """Projectron and Projectron++: the kernel perceptron on a dictionary that ALD keeps small.
 
-    Orabona, Keshet and Caputo 2009. At a mistake x_t joins the dictionary if it is farther than
-    ``threshold`` from its span, else the update is projected on the span. Projectron++
+    Orabona, Keshet and Caputo 2009. At a mistake, y f(x_t) <= 0, x_t joins the dictionary if it is
+    farther than ``threshold`` from its span, else the update is projected on the span. Projectron++
     (``aggressive``) also takes projected steps where the margin is below 1. O(m d) time per round
     for m atoms, O(m^2) at a mistake; the dictionary stays finite on bounded inputs.
 
@@ -34,7 +34,8 @@ class Projectron(OnSpan[ProjectronState, Work]):
     Remarks
     -------
     The distance itself is compared with the threshold, as in the paper; the author's code (DOGMA)
-    compares its square. An empty dictionary accepts any point. At threshold 0 Projectron++ takes
+    compares its square. An empty dictionary accepts any point. A forecast within 1e-12 k(x, x) of 0
+    is 0, so it is a mistake, whatever rounding left of it. At threshold 0 Projectron++ takes
     1/4 sqrt((B + 1) / ln(B + 1)) for 1 / threshold with a budget B, infinity without one.
 
     Examples

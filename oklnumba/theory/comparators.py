@@ -97,7 +97,7 @@ def refuse_gap(best: Comparator, gap: float, lam: float, loss: Loss, most: float
     if gap > most * (1.0 + best.upper):
         raise FloatingPointError(
             f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
-            f"{best.upper:.4g}; raise lam (now {lam:g}) or scale the inputs"
+            f"{best.upper:.4g}; scale the inputs, X / np.abs(X).max(), or raise lam (now {lam:g})"
         )
 
 

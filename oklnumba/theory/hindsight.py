@@ -317,7 +317,8 @@ def norm_ball_comparator(
             best, weights = best_weights(F, y, 10.0**log_lam, rule, start[0])
             refuse_gap(best, weights.gap, 10.0**log_lam, rule, GAP)
         except FloatingPointError as error:
-            raise FloatingPointError(f"{error}; for a norm ball: lower radius={radius!r}") from None
+            fault = str(error).partition(", or raise lam")[0]
+            raise FloatingPointError(f"{fault}, or lower radius={radius!r}") from None
         solutions[log_lam], start[0] = best, weights.state
         return best.norm / radius - 1.0
 

@@ -83,7 +83,8 @@ class Rows:
             kept = [self.candidates, X[keep]] if self.candidates.size else [X[keep]]
             order = np.argsort(keys, kind="stable")[:CANDIDATES]
             self.candidates, keys = np.concatenate(kept)[order], keys[order]
-        checks.require(bool(labels), "X", source, "a stream with rows; it has none")
+        if not labels:
+            raise ValueError("the stream has no rows with a label")
         self.y = np.concatenate(labels)
 
     def blocks(self) -> Iterator[Block]:

@@ -9,7 +9,8 @@ from oklnumba.learners.base.learner import Learner
 
 def check_learner(name: str, value: Any) -> Learner:
     """Return a learner that can play within another; raise ValueError for anything else."""
-    require(isinstance(value, Learner), name, value, "an oklnumba learner such as okl.FOGD()")
+    what = "an oklnumba learner such as okl.FOGD(), or one of your own, derived from okl.Learner"
+    require(isinstance(value, Learner), name, value, what)
     alone = f"put {type(value).__name__} outside, or play it alone"
     what = f"a learner that can play inside another ({alone})"
     require(value._traits.is_member, name, value, what)

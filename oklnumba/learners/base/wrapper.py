@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import as_point, refuse_not_finite
+from oklnumba.core.inputs import Signs, as_point, refuse_not_finite
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
 
@@ -120,7 +120,8 @@ class RowWrapper(Wrapper):
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Play one round, whose label or labels are ``y``; return self."""
         schema = self._schema_for(x)
-        self.partial_fit(as_point(x, self._width, schema=schema, fill=False), [y])
+        labels = y[None] if isinstance(y, Signs) else [y]
+        self.partial_fit(as_point(x, self._width, schema=schema, fill=False), labels)
         self._schema = self._schema or schema
         return self
 
