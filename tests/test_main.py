@@ -573,9 +573,10 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     days, sold = np.loadtxt(path, delimiter=",", skiprows=1).T
     weeks = okl.run(okl.LinearAWV(), days[:, None], sold, batch=7)
     assert f"loss      {weeks.mean_loss:.6g} " in said(capsys, "run", *table, *FAST, "--batch", "7")
-    said(capsys, "run", *table, *FAST, "--lags", "2", "--save", model)
-    assert main(["predict", model, str(path)]) == 0
-    assert "each row is forecast as the next one" in capsys.readouterr().err
+    for how in ((*FAST, "--lags", "2"), ("--learner", "Monitored(Intervals(Lags(LinearAWV())))")):
+        said(capsys, "run", *table, *how, "--save", model)
+        assert main(["predict", model, str(path)]) == 0
+        assert "each row is forecast as the next one" in capsys.readouterr().err
     how = "--learner", "Intervals(LinearAWV())", "--steps", "3", "--season", "7", "--save", model
     assert "steps=3, lags=3, season=7" in said(capsys, "run", *table, *how)
     several = *how[:5], "7,9"

@@ -10,8 +10,10 @@ import time
 from functools import cache
 from unittest.mock import Mock
 
+import numba
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 import oklnumba as okl
 from oklnumba.core import guard
@@ -177,6 +179,23 @@ def test_a_fork_of_the_thread_inside_has_a_lock_without_others():
         while not learner._lock._door.locked():
             time.sleep(0.001)
         assert in_child(lambda: learner._lock.release() or learner.predict_one([0.0])) == 0.0
+    thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_fork_waits_for_another_thread_that_compiles():
+    inside = threading.Event()
+
+    def compile_slowly():
+        with global_compiler_lock:
+            inside.set()
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    inside.wait()
+    assert in_child(lambda: numba.njit(lambda x: x + 1)(1)) == 2
     thread.join()
 
 

@@ -81,7 +81,8 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
     if y is None and isinstance(learner, okl.Horizon):
         y = np.full(len(X), np.nan)  # the rounds that come next
     if y is None:
-        if len(X) > 1 and isinstance(learner, okl.Lags):
+        refusal = learner._refuses_late
+        if len(X) > 1 and refusal and refusal.name == "Lags":  # in other learners, too
             warn(
                 "each row is forecast as the next one, after the labels so far, as Lags does; to "
                 "forecast several rows, run with --steps, or give their labels and --learn"

@@ -78,7 +78,9 @@ class Intervals(Wrapper[IntervalsState]):
 
     @property
     def _traits(self) -> Traits:
-        return super()._traits._replace(outputs_at_once=False, needs_last_label=OUTSIDE)
+        within = super()._traits
+        refusal = within.needs_last_label or OUTSIDE
+        return within._replace(outputs_at_once=False, needs_last_label=refusal)
 
     @property
     @locked

@@ -12,6 +12,7 @@ import functools
 import gc
 import importlib
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ import numba
 from numba import types
 from numba.core import analysis, cgutils, compiler, ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.types.functions import BaseFunction
@@ -32,6 +34,13 @@ from oklnumba.hot.primitives.cache import cache_of
 # Functions apart that have vectors of 64 bytes, where the processor has them.
 WIDE: set[Any] = set()
 SILENT_SECONDS = 1.0  # of compiling, before it is said
+
+if hasattr(os, "register_at_fork"):  # a child forked while a thread compiles would wait for ever
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 class _Part(JITCodeLibrary):
