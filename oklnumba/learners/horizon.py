@@ -79,7 +79,7 @@ class Horizon(Wrapper[HorizonState]):
     >>> bool(okl.run(model, X, y).losses[100:].mean() < 0.1)
     True
     >>> model.forecast(X[:12])[[0, -1]].round(1)  # rounds 1001 and 1012
-    array([141.3, 158.2])
+    array([141.4, 158.2])
     """
 
     _layout, _notes, _can_widen = HorizonState, 0, False
