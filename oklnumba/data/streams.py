@@ -262,10 +262,10 @@ class Stream:
                 held.append((X[:taken], y[:taken]))
                 X, y, count = X[taken:], y[taken:], count + taken
                 if count == rows:
-                    yield _join(held, classes)
+                    yield _join(held)
                     count, held = 0, []
         if held:
-            yield _join(held, classes)
+            yield _join(held)
         if not read.total():
             raise ValueError(f"{self._name} has no rows")
 
@@ -274,10 +274,11 @@ def _format_of(dataset: Any) -> str:
     return getattr(getattr(dataset, "format", None), "default_extname", "")  # "" in memory
 
 
-def _join(held: list[Block], classes: Sequence[Any] | None) -> Block:
+def _join(held: list[Block]) -> Block:
     X, y = zip(*held, strict=True)
     labels = np.concatenate(y)
-    labels = inputs.as_signs(labels, classes) if classes and len(classes) == 2 else labels
+    if isinstance(labels, inputs.Signs):
+        labels.classes = y[0].classes  # np.concatenate drops them
     return np.concatenate(X, dtype=np.float64), labels
 
 

@@ -65,12 +65,13 @@ class Weights(NamedTuple):
 
 
 def best_weights(
-    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None = None
-) -> tuple[Comparator, Weights]:
+    F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None = None,
+    cure: str | None = None,
+) -> tuple[Comparator, Weights]:  # fmt: skip
     """Return the best penalised function of a span of features, bounds for that span, and weights.
 
-    F : (n, r); ``start`` : state of a solution for fewer rounds. FloatingPointError if the solver
-    is not within MOST_GAP of the best (lam too small).
+    F : (n, r); ``start`` : state of a solution for fewer rounds; cure : as in refuse_gap.
+    FloatingPointError if the solver is not within MOST_GAP of the best (lam too small).
     """
     if loss.name == "squared":
         A = F.T @ F
@@ -88,16 +89,19 @@ def best_weights(
             return best, weights
         found.append((best, weights))
     best, weights = min(found, key=lambda one: one[1].gap)
-    refuse_gap(best, weights.gap, lam, loss, MOST_GAP)
+    refuse_gap(best, weights.gap, loss, MOST_GAP, cure or f"raise lam (now {lam:g})")
     return best, weights
 
 
-def refuse_gap(best: Comparator, gap: float, lam: float, loss: Loss, most: float) -> None:
-    """Raise FloatingPointError if a solution may be farther above the best than a share of it."""
+def refuse_gap(best: Comparator, gap: float, loss: Loss, most: float, cure: str) -> None:
+    """Raise FloatingPointError if a solution may be farther above the best than a share of it.
+
+    cure : what helps beside smaller inputs.
+    """
     if gap > most * (1.0 + best.upper):
         raise FloatingPointError(
             f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
-            f"{best.upper:.4g}; scale the inputs, X / np.abs(X).max(), or raise lam (now {lam:g})"
+            f"{best.upper:.4g}; scale the inputs, X / np.abs(X).max(), or {cure}"
         )
 
 

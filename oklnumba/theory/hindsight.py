@@ -311,14 +311,11 @@ def norm_ball_comparator(
     F = square_root(kernel, X)
     solutions: dict[float, Comparator] = {}
     start: list[np.ndarray | None] = [None]
+    cure = f"lower radius={radius!r}"  # there is no lam to raise
 
     def excess(log_lam: float) -> float:
-        try:
-            best, weights = best_weights(F, y, 10.0**log_lam, rule, start[0])
-            refuse_gap(best, weights.gap, 10.0**log_lam, rule, GAP)
-        except FloatingPointError as error:
-            fault = str(error).partition(", or raise lam")[0]
-            raise FloatingPointError(f"{fault}, or lower radius={radius!r}") from None
+        best, weights = best_weights(F, y, 10.0**log_lam, rule, start[0], cure)
+        refuse_gap(best, weights.gap, rule, GAP, cure)
         solutions[log_lam], start[0] = best, weights.state
         return best.norm / radius - 1.0
 

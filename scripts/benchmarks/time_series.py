@@ -91,9 +91,9 @@ def list_ahead(X: np.ndarray, y: np.ndarray, day: int):
     for name, settings in inner.items():
         models = {k: okl.Horizon(v, steps=AHEAD, season=days) for k, v in settings.items()}
         yield name, {k: lambda m=m: okl.run(m, X, y).predictions for k, m in models.items()}
-    if not rivals.missing_libraries(rivals.LIGHTGBM, rivals.SKFORECAST):
-        play, kinds = partial(play_skforecast, X, y, day, model()), ("Direct", "Recursive")
-        yield "skforecast, LightGBM", {kind: partial(play, kind) for kind in kinds}
+    if "LightGBM on lags" in inner and not rivals.missing_libraries(rivals.SKFORECAST):
+        kinds, common = ("Direct", "Recursive"), (X, y, day, model())
+        yield "skforecast, LightGBM", {one: partial(play_skforecast, *common, one) for one in kinds}
 
 
 def play_skforecast(X: np.ndarray, y: np.ndarray, day: int, model, kind: str) -> np.ndarray:

@@ -162,7 +162,7 @@ def write_correction_input(h, aggregates, t, B, z):
 
 @hot
 def take_labels(n, Y, k, state, work):
-    """Write labels, which count from the centre, NaN if there is none, and bounds."""
+    """Write labels, which count from the centre, NaN where one is missing, and bounds."""
     work.B[0] = state.tally[k, 0, LARGEST]
     for t in range(n):
         work.B[t + 1], work.labels[t] = work.B[t], np.nan
