@@ -338,17 +338,20 @@ class Progress:
         self._bar.close()
 
     def begin(self, table: Sequence[Cell], left: Sequence[int], best: Sequence[tuple]) -> None:
-        """Show the bar; its unit is a run, or a second if there are more than 20,000 rows."""
-        self.runs, self.functions = [1.0] * len(table), [1.0] * len(best)
+        """Show the bar of runs, or of microseconds if there are more than 20,000 rows.
+
+        Its parts are integers: their sum is the total exactly.
+        """
+        self.runs, self.functions = [1] * len(table), [1] * len(best)
         hidden, form = not self._options.progress, None
         if any(table[i].stream.shape[0] > EXACT_ROUNDS for i in left):
             form = "{l_bar}{bar}| {elapsed}<{remaining}"
-            self.runs = [0.0] * len(table)
+            self.runs = [0] * len(table)
             for i in left:
-                self.runs[i] = estimate_run(table[i], self._options.of_run)
-            self.functions = [estimate_best(*one) for one in best]
+                self.runs[i] = round(1e6 * estimate_run(table[i], self._options.of_run))
+            self.functions = [round(1e6 * estimate_best(*one)) for one in best]
             workers = cells.count_workers(self._options.n_jobs)
-            seconds = [sum(one) / workers for one in (self.runs, self.functions)]
+            seconds = [sum(one) / 1e6 / workers for one in (self.runs, self.functions)]
             if sum(seconds) > LONG:
                 minutes = [f"{one / 60:.1f} min" for one in seconds]
                 text = f"about {minutes[0]} for {len(left)} runs"
@@ -358,10 +361,9 @@ class Progress:
         self._bar = Bar(total=sum(self.runs) + sum(self.functions), initial=done, unit=" run",
                         bar_format=form, disable=hidden)  # fmt: skip
 
-    def update(self, amount: float) -> None:
+    def update(self, amount: int) -> None:
         """Count what has ended."""
-        total = self._bar.total or 0.0  # by rounding, sums of seconds may pass it
-        self._bar.update(min(amount, total - self._bar.n))
+        self._bar.update(amount)
 
 
 def _find_rate(learner: Learner, run: Run) -> dict[str, float]:
@@ -472,7 +474,7 @@ def add_regret(
             checks.warn(f"no regret for {places[k]}: {values['error']}")
         else:
             found[places[k]] = values
-        progress.update(next(estimates, 0.0))
+        progress.update(next(estimates, 0))
     for place, row in whole:
         if place in found:
             row["regret"] = row["total_loss"] - found[place]["best"]
