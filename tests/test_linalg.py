@@ -24,7 +24,8 @@ from tests.streams import KERNELS
 def test_kernel_rows_follow_their_formula_and_stay_inside_the_first_m(kernel):
     coded, k = kernel._code(), naive.kernel_function(kernel)
     rng = np.random.default_rng(2)
-    for d, m in [*itertools.product((1, 2, 3, 4, 5, 8, 9), SIZES), (9, loops.PASS_COLUMNS + 1)]:
+    beyond = (9, loops.PASS_COLUMNS + 1), (loops.PASS_INPUTS + 5, 3)  # one part of the atoms
+    for d, m in [*itertools.product((1, 2, 3, 4, 5, 8, 9), SIZES), *beyond]:
         cap = m + 3
         X, Z = rng.standard_normal((5, d)), rng.standard_normal((m, d))
         atoms = poisoned(d, cap)

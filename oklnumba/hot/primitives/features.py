@@ -9,7 +9,7 @@ from oklnumba.hot.primitives.elementary import (
     smaller,
 )
 from oklnumba.hot.primitives.jit import exact, hot, hot_apart
-from oklnumba.hot.primitives.rows import PASS_ROWS, PRODUCT, accumulate_rows
+from oklnumba.hot.primitives.rows import BLOCK_ROWS, PRODUCT, accumulate_rows
 
 
 @exact
@@ -60,8 +60,8 @@ def fourier_block(X, frequencies, scale, out):
     same bits alone.
     """
     f = frequencies.shape[1]
-    for first in range(0, X.shape[0], PASS_ROWS):
-        stop = smaller(first + PASS_ROWS, X.shape[0])
+    for first in range(0, X.shape[0], BLOCK_ROWS):
+        stop = smaller(first + BLOCK_ROWS, X.shape[0])
         accumulate_rows(PRODUCT, X, first, stop, frequencies, 0, f, out, first)
         for i in range(first, stop):
             write_sin_cos(out[i], f, scale)

@@ -17,7 +17,8 @@ SCALE, COEF0, DEGREE = range(3)
 PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
 TILE = 512  # points; of kernel_product
 PASS_ROWS = 16  # in one pass over a dictionary, which may outgrow the caches
-PASS_COLUMNS = 200  # atoms at a time: their sums for PASS_ROWS rows fit in the first cache
+BLOCK_ROWS = 128  # in one pass, where so many are known
+PASS_COLUMNS, PASS_INPUTS = 400, 128  # a part of the atoms for all rows, in the second cache
 WIDE = 512  # inputs from which on several rounds take one pass
 
 
@@ -65,40 +66,45 @@ def accumulate(kind, x, first, last, atoms, start, m, out):
 
 
 @exact_wide
-def accumulate_four(kind, X, i, k, atoms, start, m, out, at):
-    """Do it for four rows of X from row i on and four inputs from k on."""
+def accumulate_four(kind, X, i, first, last, atoms, start, m, out, at):
+    """Do it for four rows of X from row i on and the inputs first to last - 1, fours of them."""
     a, b, c, e = out[at, start:m], out[at + 1, start:m], out[at + 2, start:m], out[at + 3, start:m]
-    r0, r1 = atoms[k, start:m], atoms[k + 1, start:m]
-    r2, r3 = atoms[k + 2, start:m], atoms[k + 3, start:m]
     w, x, y, z = X[i], X[i + 1], X[i + 2], X[i + 3]
-    w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
-    x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-    y0, y1, y2, y3 = y[k], y[k + 1], y[k + 2], y[k + 3]
-    z0, z1, z2, z3 = z[k], z[k + 1], z[k + 2], z[k + 3]
-    if k == 0:
+    if first == 0:
         for j in range(a.shape[0]):
             a[j] = b[j] = c[j] = e[j] = 0.0
-    for j in range(a.shape[0]):
-        a[j] = add_terms(kind, a[j], w0, w1, w2, w3, r0[j], r1[j], r2[j], r3[j])
-        b[j] = add_terms(kind, b[j], x0, x1, x2, x3, r0[j], r1[j], r2[j], r3[j])
-        c[j] = add_terms(kind, c[j], y0, y1, y2, y3, r0[j], r1[j], r2[j], r3[j])
-        e[j] = add_terms(kind, e[j], z0, z1, z2, z3, r0[j], r1[j], r2[j], r3[j])
+    for k in range(first, last, 4):
+        r0, r1 = atoms[k, start:m], atoms[k + 1, start:m]
+        r2, r3 = atoms[k + 2, start:m], atoms[k + 3, start:m]
+        w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        y0, y1, y2, y3 = y[k], y[k + 1], y[k + 2], y[k + 3]
+        z0, z1, z2, z3 = z[k], z[k + 1], z[k + 2], z[k + 3]
+        for j in range(a.shape[0]):
+            a[j] = add_terms(kind, a[j], w0, w1, w2, w3, r0[j], r1[j], r2[j], r3[j])
+            b[j] = add_terms(kind, b[j], x0, x1, x2, x3, r0[j], r1[j], r2[j], r3[j])
+            c[j] = add_terms(kind, c[j], y0, y1, y2, y3, r0[j], r1[j], r2[j], r3[j])
+            e[j] = add_terms(kind, e[j], z0, z1, z2, z3, r0[j], r1[j], r2[j], r3[j])
 
 
 @exact
 def accumulate_rows(kind, X, first, stop, atoms, start, m, out, at):
-    """Do it for all inputs of the rows first to stop - 1 of X, in one pass over the atoms."""
+    """Do it for all inputs of the rows first to stop - 1 of X, in one pass over the atoms.
+
+    Part by part: from the third cache the atoms would come more slowly than products are taken.
+    """
     for left in range(start, m, PASS_COLUMNS):
         right = smaller(left + PASS_COLUMNS, m)
-        for k in range(0, X.shape[1], 4):
-            last, i = smaller(k + 4, X.shape[1]), first
-            while i < stop:
-                if i + 4 <= stop and k + 4 == last:
-                    accumulate_four(kind, X, i, k, atoms, left, right, out, at + i - first)
-                    i += 4
-                else:
-                    accumulate(kind, X[i], k, last, atoms, left, right, out[at + i - first])
-                    i += 1
+        for top in range(0, X.shape[1], PASS_INPUTS):
+            bottom = smaller(top + PASS_INPUTS, X.shape[1])
+            fours = bottom - bottom % 4
+            for i in range(first, stop, 4):
+                k, end = top, smaller(i + 4, stop)
+                if i + 4 == end and top < fours:
+                    accumulate_four(kind, X, i, top, fours, atoms, left, right, out, at + i - first)
+                    k = fours
+                for r in range(i, end if k < bottom else i):
+                    accumulate(kind, X[r], k, bottom, atoms, left, right, out[at + r - first])
 
 
 @hot
@@ -246,8 +252,8 @@ def kernel_diags(kernel, X, out):
 @hot
 def kernel_block(kernel, X, atoms, m, out):
     """Write k(x_i, atom_j). X : (n, d)."""
-    for first in range(0, X.shape[0], PASS_ROWS):
-        stop = smaller(first + PASS_ROWS, X.shape[0])
+    for first in range(0, X.shape[0], BLOCK_ROWS):
+        stop = smaller(first + BLOCK_ROWS, X.shape[0])
         kernel_rows(kernel, X, first, stop, atoms, 0, m, out, first)
 
 
