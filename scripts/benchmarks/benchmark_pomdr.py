@@ -121,7 +121,7 @@ def fogd(n: int) -> dict:
 
 
 def wide(n: int) -> list[dict]:
-    """Rounds in bulk, 16 to a pass over the dictionary, beside one to a call; d = 2000."""
+    """Rounds in bulk, which share passes over the dictionary, beside one to a call; d = 2000."""
     rows, kernel, (X, y) = [], okl.Gaussian(22.0), stream(n, 2000)
     for learner in (
         okl.POMDR(kernel, switch_size=1),
