@@ -32,8 +32,8 @@ class Schedule:
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
-        # For ``Run.late``; "" if each label comes at once.
-        self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
+        # ``Run.late``: "" if each label comes at once.
+        self.lateness = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
         said = "needs each label at once; {}play the learner within it"
         if self.late and (refusal := learner._refuses_late):
@@ -42,10 +42,10 @@ class Schedule:
         if self.optional and (name := learner._traits.needs_each_label):
             raise ValueError(f"{name} {said.format('leave rows without one out, or ')}")
 
-    def as_labels(self, y: Any, n: int, signs: bool) -> np.ndarray:
-        """Return checked labels; optional ones as floats, NaN for missing ones."""
-        values = inputs.as_label_array(y) if self.optional else None
-        if values is None or values.shape[:1] != (n,):
+    def as_optional_labels(self, y: Any, n: int, signs: bool) -> np.ndarray:
+        """Return checked labels as floats, NaN for missing ones."""
+        values = inputs.as_label_array(y)
+        if values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)
         there = find_labels(values)
         begun = np.maximum.accumulate(there) | (self.learner.rounds > 0)

@@ -6,7 +6,7 @@ A round, in order:
   first round ``_begin`` calls ``_open``, which puts the fields in force, and that ``_start``, which
   makes the state (core/state.py); ``_play`` plays the round; ``_fault`` is set until it is over;
 - ``okl.run`` (protocol/run.py): checks, blocks of 64, 64, 128, ... rows, the turns of late labels,
-  ``_play_rows``: ``_begin``, ``_trace``, ``_play`` for ``block_rows`` rows each; ``Record.add``;
+  ``_play_rows``: ``_begin``, ``_trace``, ``_play`` for ``block_rows`` rows each; ``Recorder.add``;
 - ``save``: ``get_contents`` and ``_export``; loading: ``_open``, then ``_restore`` (contents.py).
 """
 
