@@ -129,8 +129,8 @@ class Checkpoint:
         if past and not self.past and self.digest_again != tuple(self.digest):
             other = "inputs" if self.digest_again[1] == self.digest[1] else "labels"
             self._refuse(
-                f"is of other data: the {other} of rounds 1 to {self.recorder.rounds} are not those "
-                "of the run; pass the same data in the same order"
+                f"is of other data: the {other} of rounds 1 to {self.recorder.rounds} are not "
+                "those of the run; pass the same data in the same order"
             )
         if self.resume and self.saved and self.opening is not None:
             count, digest = self.opening

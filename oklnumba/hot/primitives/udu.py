@@ -230,17 +230,22 @@ def learn_columns(rows, z, p, beta, n):
 
 
 @exact
-def cut_columns(rows, rounds, start, n):
-    """Return n columns, from ``start`` on, of four rows and three rounds."""
+def cut_three(rows, rounds, start, n):
+    """Return p of three rounds, given from the triangle on, and n columns of the rows and theirs.
+
+    The first column is number ``start`` right of the triangle.
+    """
     (u0, u1, u2, u3), (z0, z1, z2), stop = rows, rounds, start + n
+    p = four(z0, 0), four(z1, 0), four(z2, 0)
+    z0, z1, z2 = z0[TILE:], z1[TILE:], z2[TILE:]
     rows = u0[start:stop], u1[start:stop], u2[start:stop], u3[start:stop]
-    return rows, (z0[start:stop], z1[start:stop], z2[start:stop])
+    return p, rows, (z0[start:stop], z1[start:stop], z2[start:stop])
 
 
 @exact
-def learn_three(rows, rounds, p, beta, start, n):
+def learn_three(rows, rounds, beta, start, n):
     """Take three rounds through n columns, from ``start`` on, of four rows."""
-    (u0, u1, u2, u3), (z0, z1, z2) = cut_columns(rows, rounds, start, n)
+    p, (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
     (p0, p1, p2), (b0, b1, b2) = p, beta
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
@@ -250,28 +255,19 @@ def learn_three(rows, rounds, p, beta, start, n):
         u0[j], u1[j], u2[j], u3[j] = u
 
 
-@exact
-def read_three(rounds):
-    """Return p of three rounds, given from the triangle on, and what is right of it."""
-    z0, z1, z2 = rounds
-    return (four(z0, 0), four(z1, 0), four(z2, 0)), (z0[TILE:], z1[TILE:], z2[TILE:])
-
-
 @exact_apart
-def learn_columns_3(rows, rounds, beta, n):
+def learn_three_narrow(rows, rounds, beta, n):
     """Take three rounds, given from the triangle on, through n columns of four rows."""
-    p, columns = read_three(rounds)
-    learn_three(rows, columns, p, beta, 0, n)
+    learn_three(rows, rounds, beta, 0, n)
 
 
 @exact_wide
-def learn_wide_columns(rows, rounds, beta, n):
-    """Do what learn_columns_3 does; half a vector first, if there is one, of known length."""
-    p, columns = read_three(rounds)
+def learn_three_wide(rows, rounds, beta, n):
+    """Do what learn_three_narrow does; half a vector first, if there is one, of known length."""
     half = n & TILE
     if half > 0:
-        learn_three(rows, columns, p, beta, 0, TILE)
-    learn_three(rows, columns, p, beta, half, n - half)
+        learn_three(rows, rounds, beta, 0, TILE)
+    learn_three(rows, rounds, beta, half, n - half)
 
 
 @exact_apart
@@ -283,9 +279,9 @@ def solve_columns(rows, z, p, n):
 
 
 @exact
-def solve_three(rows, rounds, p, start, n):
+def solve_three(rows, rounds, start, n):
     """Take three rounds through n columns, from ``start`` on, of four rows without learning."""
-    (u0, u1, u2, u3), (z0, z1, z2) = cut_columns(rows, rounds, start, n)
+    p, (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
         z0[j] = solve_column(u, z0[j], p[0])
@@ -294,13 +290,12 @@ def solve_three(rows, rounds, p, start, n):
 
 
 @exact_wide
-def solve_columns_3(rows, rounds, n):
-    """Do what learn_wide_columns does, without learning."""
-    p, columns = read_three(rounds)
+def solve_three_wide(rows, rounds, n):
+    """Do what learn_three_wide does, without learning."""
     half = n & TILE
     if half > 0:
-        solve_three(rows, columns, p, 0, TILE)
-    solve_three(rows, columns, p, half, n - half)
+        solve_three(rows, rounds, 0, TILE)
+    solve_three(rows, rounds, half, n - half)
 
 
 @exact_apart
@@ -370,15 +365,15 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
         for s in range(0, count - 1, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
             if a[s] + a[s + 1] + a[s + 2] == 0.0:
-                solve_columns_3(rows, three, r - k - TILE)
+                solve_three_wide(rows, three, r - k - TILE)
                 continue
             b0 = four(betas[s], k) if a[s] != 0.0 else NOTHING
             b1 = four(betas[s + 1], k) if a[s + 1] != 0.0 else NOTHING
             b2 = four(betas[s + 2], k) if a[s + 2] != 0.0 else NOTHING
             if r - k < WIDE:
-                learn_columns_3(rows, three, (b0, b1, b2), r - k - TILE)
+                learn_three_narrow(rows, three, (b0, b1, b2), r - k - TILE)
             else:
-                learn_wide_columns(rows, three, (b0, b1, b2), r - k - TILE)
+                learn_three_wide(rows, three, (b0, b1, b2), r - k - TILE)
 
 
 @exact_apart
@@ -394,4 +389,4 @@ def solve_rounds(U, rounds, count, r):
             solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
-            solve_columns_3(rows, three, r - i)
+            solve_three_wide(rows, three, r - i)
