@@ -47,7 +47,6 @@ from oklnumba.learners.base.traits import Traits
 FORECASTERS = "awv", "ridge"
 TOTALS = 5  # running sums of the certificate, of each output (hot/awv.py)
 
-
 FactorT = TypeVar("FactorT", bound=WithFactor)
 FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
 
@@ -64,8 +63,8 @@ def make_results(n: int, outputs: int) -> AWVResults:
 def share_trace(
     totals: np.ndarray, trace: Trace, results: AWVResults
 ) -> tuple[AWVResults, Certificate]:
-    """Return results and a certificate that write into a trace; the other results stay apart."""
-    if len(trace.sizes) > len(results.shrinks):  # loops do not look
+    """Return results and a certificate whose common arrays are those of a trace (views)."""
+    if len(trace.sizes) > len(results.shrinks):  # loops do not check
         raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
     arrays = trace.predictions, *trace.certificate
     forecasts, *sums = [a.reshape(-1, len(totals)) for a in arrays]
@@ -281,8 +280,11 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
-    def _start_certificates(self, forecaster: str) -> None:
-        """Take the forecaster, and make room for what rounds write."""
+    def _start_ridge(
+        self, writer: tuple[Callable, int], forecaster: str, discount: float, **lengths: int
+    ) -> None:
+        """Make the state, as ``_start_factor``, and room for what rounds write."""
+        self._start_factor(writer, discount, totals=TOTALS, **lengths)
         self._is_ridge = forecaster == "ridge"
         self._of_single: tuple[tuple, tuple] | None = None  # arguments, once made
         self._results = make_results(BLOCK_ROWS, self._outputs)
@@ -401,8 +403,7 @@ class PKAWV(FeatureRidge[FeatureState]):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
-        self._start_certificates(p.forecaster)
+        self._start_ridge(p.features._writer(d), p.forecaster, p.discount)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -445,8 +446,7 @@ class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
-        self._start_certificates(self._forecaster)
+        self._start_ridge((write, d), self._forecaster, self._hyper.discount)
 
     def _facts(self) -> Facts:
         return name_space(self, f"the linear functions of {self.size} inputs")

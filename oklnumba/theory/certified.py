@@ -22,8 +22,8 @@ MAX_STEPS = 30  # of conjugate gradients
 BLOCK_ROWS = 4096  # whose features are computed at a time
 
 
-class Span:
-    """Ridge regression on features that are computed again in each pass: O(r^2) memory."""
+class Preconditioner:
+    """Ridge regression on features that each pass computes again: O(r^2) memory."""
 
     def __init__(self, features: Features, X: np.ndarray, lam: float):
         self._write, r = features._writer(X.shape[1])
@@ -83,13 +83,13 @@ def conjugate_gradients(
     """
     # The products use our threads, and BLAS threads are slow on a busy machine.
     with one_blas_thread:
-        span, roots = Span(features, X, lam), np.sqrt(kernel.diag(X))
+        near, roots = Preconditioner(features, X, lam), np.sqrt(kernel.diag(X))
         share = rounding_share(kernel, *X.shape)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
         p, rho, size = np.zeros(len(y)), 1.0, 0.0
         best = Comparator(float(y @ y), 0.0, np.zeros(len(y)), 0.0, float(y @ y))  # f = 0
         for _ in range(MAX_STEPS):
-            z = span.residual(r)
+            z = near.residual(r)
             before, rho = rho, float(r @ z)
             p = z + (rho / before) * p
             Kp = kernel_times(kernel, X, p)
