@@ -155,7 +155,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
         def rounds(first: int) -> tuple[int, int]:
             space, model, sampled = self._work
-            sampled = sampled._replace(sizes=trace.sizes)
+            sampled = loops.Sampled(*sampled[:-1], trace.sizes)
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 
