@@ -280,11 +280,8 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
-    def _start_ridge(
-        self, writer: tuple[Callable, int], forecaster: str, discount: float, **lengths: int
-    ) -> None:
-        """Make the state, as ``_start_factor``, and room for what rounds write."""
-        self._start_factor(writer, discount, totals=TOTALS, **lengths)
+    def _start_certificates(self, forecaster: str) -> None:
+        """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
         self._of_single: tuple[tuple, tuple] | None = None  # arguments, once made
         self._results = make_results(BLOCK_ROWS, self._outputs)
@@ -403,7 +400,8 @@ class PKAWV(FeatureRidge[FeatureState]):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._start_ridge(p.features._writer(d), p.forecaster, p.discount)
+        self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
+        self._start_certificates(p.forecaster)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -446,7 +444,8 @@ class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_ridge((write, d), self._forecaster, self._hyper.discount)
+        self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
+        self._start_certificates(self._forecaster)
 
     def _facts(self) -> Facts:
         return name_space(self, f"the linear functions of {self.size} inputs")

@@ -231,22 +231,19 @@ def learn_columns(rows, z, p, beta, n):
 
 @exact
 def cut_three(rows, rounds, start, n):
-    """Return p of three rounds, given from the triangle on, and n columns of the rows and theirs.
-
-    The first column is number ``start`` right of the triangle.
-    """
+    """Return n columns, from ``start`` on, of four rows and of rounds given from the triangle on."""
     (u0, u1, u2, u3), (z0, z1, z2), stop = rows, rounds, start + n
-    p = four(z0, 0), four(z1, 0), four(z2, 0)
-    z0, z1, z2 = z0[TILE:], z1[TILE:], z2[TILE:]
+    i, end = TILE + start, TILE + stop
     rows = u0[start:stop], u1[start:stop], u2[start:stop], u3[start:stop]
-    return p, rows, (z0[start:stop], z1[start:stop], z2[start:stop])
+    return rows, (z0[i:end], z1[i:end], z2[i:end])
 
 
 @exact
 def learn_three(rows, rounds, beta, start, n):
     """Take three rounds through n columns, from ``start`` on, of four rows."""
-    p, (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
-    (p0, p1, p2), (b0, b1, b2) = p, beta
+    (z0, z1, z2), (b0, b1, b2) = rounds, beta
+    p0, p1, p2 = four(z0, 0), four(z1, 0), four(z2, 0)
+    (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
         u, z0[j] = learn_column(u, z0[j], p0, b0)
@@ -281,12 +278,14 @@ def solve_columns(rows, z, p, n):
 @exact
 def solve_three(rows, rounds, start, n):
     """Take three rounds through n columns, from ``start`` on, of four rows without learning."""
-    p, (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
+    z0, z1, z2 = rounds
+    p0, p1, p2 = four(z0, 0), four(z1, 0), four(z2, 0)
+    (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
-        z0[j] = solve_column(u, z0[j], p[0])
-        z1[j] = solve_column(u, z1[j], p[1])
-        z2[j] = solve_column(u, z2[j], p[2])
+        z0[j] = solve_column(u, z0[j], p0)
+        z1[j] = solve_column(u, z1[j], p1)
+        z2[j] = solve_column(u, z2[j], p2)
 
 
 @exact_wide
