@@ -231,7 +231,7 @@ def learn_columns(rows, z, p, beta, n):
 
 @exact
 def cut_three(rows, rounds, start, n):
-    """Return n columns, from ``start`` on, of four rows and of rounds given from the triangle on."""
+    """Return n columns of four rows, and of three rounds that are given from the triangle on."""
     (u0, u1, u2, u3), (z0, z1, z2), stop = rows, rounds, start + n
     i, end = TILE + start, TILE + stop
     rows = u0[start:stop], u1[start:stop], u2[start:stop], u3[start:stop]
