@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import cut_runs, find_labels
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.waiting import LateLabels
 
@@ -47,7 +46,7 @@ class Schedule:
         values = inputs.as_label_array(y)
         if values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)
-        there = find_labels(values)
+        there = inputs.find_labels(values)
         begun = np.maximum.accumulate(there) | (self.learner.rounds > 0)
         if self.season and (begun & ~there).any():  # a gap before the first label is no fault
             self.season = None
@@ -74,8 +73,8 @@ class Schedule:
         if self.late:
             return self.late.play(rows.X, rows.y, before)
         # Rows with a label, which are played in one go, and rows without.
-        there = find_labels(rows.y) | learner._traits.plays_gaps
-        for some in cut_runs(there):
+        there = inputs.find_labels(rows.y) | learner._traits.plays_gaps
+        for some in inputs.cut_runs(there):
             X, y = rows.X[some], rows.y[some]
             has = there[some.start]
             played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)
