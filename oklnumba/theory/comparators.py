@@ -34,7 +34,7 @@ class Comparator(NamedTuple):
     lower, upper : float
         Bounds on the least loss + lam |f|^2 of all functions, rounding included.
     confidence : float
-        How likely ``lower`` is a bound: 1, or 0.999 over the random frequencies of ``landmarks``.
+        How likely ``lower`` is a bound: 1, by a proof, or 0.999, by random frequencies.
     """
 
     loss: float

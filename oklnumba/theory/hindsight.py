@@ -69,9 +69,9 @@ class Hindsight:
       interior-point method. O(n r) memory;
     - longer streams, or with ``landmarks``: the best function of the span of M landmarks, in
       O(n M^2) time and O(M^2) memory. Squared loss takes two passes over the rows for all wanted
-      rounds together, other losses some twenty for each. The interval holds the minimum over the
-      whole RKHS with a probability of 0.999 over random frequencies, which it needs for kernels of
-      |x - z|; for other kernels it is certain but wide, unless the landmarks span the RKHS;
+      rounds together, other losses some twenty for each. The interval, in the whole RKHS, is an
+      estimate by random frequencies plus 4.5 standard errors for kernels of |x - z|, to hold with a
+      probability of 0.999; for others it is certain but wide, unless the landmarks span the RKHS;
     - with ``features``: at each wanted round conjugate gradients on (I + K / lam) a = y,
       preconditioned by ridge regression on the features. For other losses the best function of the
       features' span, and one product with K, which gives bounds in the RKHS. O(t^2 d) time per
