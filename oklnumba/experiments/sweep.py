@@ -22,7 +22,7 @@ from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.params import clone
 from oklnumba.data import datasets
 from oklnumba.experiments import cells
-from oklnumba.experiments.cells import Cell, Measure, Options, Stream
+from oklnumba.experiments.cells import Cell, Measure, NamedData, Options
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt, can_learn
@@ -157,7 +157,7 @@ def sweep(
 
 def play_table(plan: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
-    losses: dict[tuple[Stream, str], None] = {}  # for which a best function is needed
+    losses: dict[tuple[NamedData, str], None] = {}  # for which a best function is needed
     if lam is not None:
         given = options.of_run.get("loss")
         players = ((cell.stream, cell.player) for cell in plan if cell.player is not None)
@@ -213,7 +213,7 @@ def _is_pair(value: Any) -> bool:
     return pair and not any(isinstance(v, sets) for v in value)
 
 
-def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
+def name_streams(data: Any, kernel: Any = None) -> list[NamedData]:
     """Return the streams of a sweep, each with its kernel."""
     what = "a data set or its name, a pair (X, y), a stream, or a list or mapping of these"
     if isinstance(data, str | datasets.Dataset) or _is_pair(data) or _is_stream(data):
@@ -292,7 +292,7 @@ def expand_grids(
 
 
 def make_cell(
-    stream: Stream, name: str, setting: int, maker: Maker, seed: int, order: int | None,
+    stream: NamedData, name: str, setting: int, maker: Maker, seed: int, order: int | None,
     choice: Choice | str | None = None,
 ) -> Cell:  # fmt: skip
     """Return a cell with its learner, or with the error of making it.
@@ -313,7 +313,7 @@ def make_cell(
     return Cell(stream, player, order, head | {"chosen": text, "parameters": repr(player)})
 
 
-def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Learner:
+def _make_learner(maker: Maker, stream: NamedData, seed: int, choice: Choice) -> Learner:
     if isinstance(maker, Learner):
         player = clone(clone(maker).set_params(**choice), seed)
         return player.set_params(**{k: v for k, v in choice.items() if k.split("__")[-1] == "seed"})
@@ -385,7 +385,7 @@ def estimate_run(cell: Cell, of_run: dict[str, Any]) -> float:
     return min(n * (rate + reading), of_run.get("time_limit") or np.inf)
 
 
-def estimate_best(stream: Stream, loss: str, lam: Penalty) -> float:
+def estimate_best(stream: NamedData, loss: str, lam: Penalty) -> float:
     """Return how many seconds the best function will take at most."""
     n = stream.shape[0]
     if n <= EXACT_ROUNDS:
@@ -432,7 +432,7 @@ def compile_loops(plan: Sequence[Cell], of_run: dict[str, Any]) -> None:
 
 
 def choose(
-    streams: Sequence[Stream], settings: Mapping[str, list[Maker]],
+    streams: Sequence[NamedData], settings: Mapping[str, list[Maker]],
     grids: Mapping[str, list[Choice]], seed: int, options: Options,
 ) -> dict[tuple, Choice | str]:  # fmt: skip
     """Return the best combination by (stream, learner, setting); a text if none could be tried."""
@@ -483,7 +483,7 @@ def add_regret(
     return best, {place: [one["lower"], one["upper"]] for place, one in found.items()}
 
 
-def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dict[str, Any]:
+def find_best(stream: NamedData, lam: Penalty, loss: str, path: Path | None) -> dict[str, Any]:
     """Return min_f sum loss + lam |f|^2 of a stream and its bounds, or the error as text."""
     try:
         lam = lam[loss] if isinstance(lam, Mapping) else lam
