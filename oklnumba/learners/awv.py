@@ -282,7 +282,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _start_certificates(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._of_single: tuple[tuple, tuple] | None = None  # arguments, once made
+        self._of_single: tuple | None = None  # arguments, once made
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, n: int) -> tuple:
@@ -290,19 +290,18 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         stretch = loops.Stretch(0, n, self._room, self._room)
         return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
 
-    def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
-        """Return the arguments of a single forecast and of a single round, made once."""
+    def _single_arguments(self, single: SingleRound) -> tuple:
+        """Return the arguments of a single round, made once; but for the last, of a forecast."""
         if self._of_single is None:
-            out, certificate = share_trace(self._state.totals, single.trace, self._results)
-            forecast = *self._arguments(1), out
-            self._of_single = forecast, (*forecast, certificate)
+            shared = share_trace(self._state.totals, single.trace, self._results)
+            self._of_single = *self._arguments(1), *shared
         return self._of_single
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(X), self._single
         Z = self._features.of(X, self._take_forecast(X))
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
-            arguments = self._single_arguments(single)[1]
+            arguments = self._single_arguments(single)
         else:
             shared = share_trace(self._state.totals, trace, self._results)
             arguments = *self._arguments(n), *shared
@@ -315,7 +314,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
         if n == 1 and single is not None:
-            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])
+            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[:-1])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = self._results._replace(forecasts=forecasts.reshape(n, self._outputs))

@@ -110,10 +110,10 @@ def conjugate_gradients(
         return best
 
 
-def solve_on_features(
+def extend_to_rkhs(
     kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, loss: Loss
 ) -> Comparator:
-    """Return a function for any loss that is at least as good as the best of a span, with bounds.
+    """Return a function of the RKHS, for any loss, no worse than the best of a span, with bounds.
 
     The dual variables a of the span's solution are feasible for the whole RKHS. One product with K
     gives its function f = s K a / (2 lam), with a factor s < 1 if the span is poor.

@@ -11,7 +11,7 @@ from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import repr_fields
 from oklnumba.theory.arguments import checks_arguments
-from oklnumba.theory.certified import conjugate_gradients, solve_on_features
+from oklnumba.theory.certified import conjugate_gradients, extend_to_rkhs
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state, refuse_gap
 from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
 from oklnumba.theory.passes import Replay, as_source, solve_in_passes
@@ -225,7 +225,7 @@ class Hindsight:
             if self.loss == "squared":
                 yield conjugate_gradients(*stream, SHARE)
             else:
-                yield solve_on_features(*stream, self._rule)
+                yield extend_to_rkhs(*stream, self._rule)
 
     def _solve_by_factor(self, at: list[int]) -> Iterator[Comparator]:
         """Solve for the residuals lam L_t^-T u_t of the best functions, COLUMNS at a time."""

@@ -32,7 +32,7 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, exact_wide, hot
 #
 # A U with fewer lines than columns is packed: rows k >= len(U) lie in the unused lower triangle, at
 # whole vectors from the left. Of 16 rows with 12 lines the last four lie in lines 8 to 11, from
-# column 4 on. Only find_row knows.
+# column 4 on. Only find_row knows, and triangle_rows of core/arrays.py.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
