@@ -113,10 +113,10 @@ def conjugate_gradients(
 def extend_to_rkhs(
     kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, loss: Loss
 ) -> Comparator:
-    """Return a function of the RKHS, for any loss, no worse than the best of a span, with bounds.
+    """Return a function of the RKHS for any loss, and the interval of the minimum.
 
-    The dual variables a of the span's solution are feasible for the whole RKHS. One product with K
-    gives its function f = s K a / (2 lam), with a factor s < 1 if the span is poor.
+    The dual variables a of the best function of a span are feasible for the whole RKHS. They have
+    the function f = s K a / (2 lam), s < 1 if the span is poor: f may then be worse than that one.
     """
     Z = features.transform(X)
     best, weights = best_weights(Z, y, lam, loss)

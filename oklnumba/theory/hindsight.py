@@ -73,9 +73,9 @@ class Hindsight:
       estimate by random frequencies plus 4.5 standard errors for kernels of |x - z|, to hold with a
       probability of 0.999; for others it is certain but wide, unless the landmarks span the RKHS;
     - with ``features``: at each wanted round conjugate gradients on (I + K / lam) a = y,
-      preconditioned by ridge regression on the features. For other losses the best function of the
-      features' span, and one product with K, which gives bounds in the RKHS. O(t^2 d) time per
-      product on all cores, O(t) memory, no kernel matrix.
+      preconditioned by ridge regression on the features. For other losses a function of the RKHS
+      from the dual variables of the best one of the features' span, by one product with K. O(t^2 d)
+      time per product on all cores, O(t) memory, no kernel matrix.
 
     Before work of more than a minute with landmarks, a line on stderr says how long it will take.
 
