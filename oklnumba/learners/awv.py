@@ -330,7 +330,7 @@ class PKAWV(FeatureRidge[loops.FeatureState]):
 
     With Taylor features of degree M its regret is at most 1.5 times the bound of Kernel-AWV for M
     of order log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 /
-    lam^2.
+    lam^2 (``theory.pkawv_bound``).
 
     O(r^2) time per round and memory for r features.
 

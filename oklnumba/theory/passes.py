@@ -8,7 +8,7 @@ loss, Newton's method for others. P - lam |f|^2 is convex, so with any f and v =
 v = sum l'(f(x_i), y_i) k(x_i, .) + 2 lam f is an expansion on the rows and the landmarks. For a
 kernel k(x, z) = E cos(w'(x - z)), |v|^2 = E |sum_i v_i e^(i w'x_i)|^2 is estimated by FREQUENCIES
 values of w, at O(n d) each, and DEVIATIONS standard errors are added. For other kernels the
-triangle inequality bounds it: |v|^2 <= |projection|^2 + (sum |l'| distance to the span)^2.
+triangle inequality bounds it: |v| <= |its part in the span| + sum |l'| distance to the span.
 
 A loss with a kink is replaced by its Moreau envelope l_mu(f) = l(p) + (f - p)^2 / (2 mu), whose
 dual differs by mu / 2 l_mu'^2 from that of l. So the lower bound of l is as above with
