@@ -258,7 +258,7 @@ def textbook(kernel, landmarks, t, lam=LAM):
 @pytest.mark.parametrize("kernel", RADIAL, ids=repr)
 def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     landmarks, at = POINTS[::5], [100, 150, N]
-    rows = passes.Rows(passes.as_source(replay), False)
+    rows = passes.Replay(passes.as_source(replay), False)
     estimates, rule = [], okl.losses.get("squared")
     span = passes.Span(kernel, landmarks, rows, LAM, rule)
     span.solve(at)

@@ -103,12 +103,12 @@ class State(Generic[StateT, WorkT]):
         return [self._lengths[one] if isinstance(one, str) else counts[one] for one in axes]
 
     def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
-        """Take a state with its workspace, all of which is made by now."""
+        """Take a state, and its workspace, once both are made."""
         work = self._make_work(state, rooms)
         self._state, self._work, self._rooms = state, work, rooms
 
     def _make_work(self, state: StateT, rooms: dict[int, int]) -> Any:
-        """Return the workspace for a state with this room; the present one if that has no room."""
+        """Return the workspace for a state with this room; the present one if it never grows."""
         return getattr(self, "_work", None)
 
     def _reserve(self, needed: dict[int, int]) -> None:

@@ -32,7 +32,7 @@ HEAD_ROWS = 8192  # of a stream, on which learners are compiled and timed
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class NamedData:
     """Inputs and labels with a name, and a kernel or None.
 
     y is None if X is a stream of pairs, an iterable or a function, which is played from its start.
@@ -102,14 +102,14 @@ class Stream:
         return digests[0] if len(digests) == 1 else digest_of(" ".join(digests), {})
 
 
-def _unpack(head: np.ndarray, *buffers: np.ndarray) -> Stream:
-    return Stream(*pickle.loads(head.data, buffers=buffers))
+def _unpack(head: np.ndarray, *buffers: np.ndarray) -> NamedData:
+    return NamedData(*pickle.loads(head.data, buffers=buffers))
 
 
 class Cell(NamedTuple):
     """A learner without data, its stream, and the seed that permutes the rows (None: as given)."""
 
-    stream: Stream
+    stream: NamedData
     player: Learner | None  # None if it could not be made; then head["error"] says why
     order: int | None
     head: dict[str, Any]  # columns that do not need the run
@@ -142,15 +142,15 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
     return Options(of_run, measure, path, n_jobs, checks.require_flag("progress", progress))
 
 
-def make_stream(name: str, X: Any, y: Any, kernel: Any) -> Stream:
+def make_stream(name: str, X: Any, y: Any, kernel: Any) -> NamedData:
     """Return a stream of checked inputs; each learner checks the labels itself."""
     if y is None:
         as_source(X)  # which refuses what cannot be played again
-        return Stream(name, X, None, kernel)
+        return NamedData(name, X, None, kernel)
     X, labels = inputs.as_inputs(X), inputs.as_label_array(y)
     if labels.ndim == 0 or len(labels) != len(X):
         raise ValueError(f"data {name!r}: X has {len(X)} rows, but y has shape {labels.shape}")
-    return Stream(name, X, labels, kernel)
+    return NamedData(name, X, labels, kernel)
 
 
 @functools.cache
@@ -168,7 +168,7 @@ def list_versions() -> str:
 
 
 def play_cell(
-    options: Options, stream: Stream, player: Learner | None, order: int | None
+    options: Options, stream: NamedData, player: Learner | None, order: int | None
 ) -> dict[str, Any]:
     """Return the columns of a run, or its error."""
     try:
@@ -290,7 +290,7 @@ def _describe_measure(one: Any) -> list[str]:
         return [made.__qualname__, "", held]
 
 
-def name_best(stream: Stream, lam: float, loss: str) -> str:
+def name_best(stream: NamedData, lam: float, loss: str) -> str:
     """Return a digest of what determines the best function in hindsight."""
     return _name(stream.kernel, stream.digest, lam, loss)
 

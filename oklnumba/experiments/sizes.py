@@ -16,7 +16,7 @@ from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
 from oklnumba.core.params import Params
 from oklnumba.experiments import sweep
-from oklnumba.experiments.cells import Measure, Stream, check_options, make_stream
+from oklnumba.experiments.cells import Measure, NamedData, check_options, make_stream
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.runs import Run
@@ -203,7 +203,7 @@ class Measures(NamedTuple):
         return more | {"loss_bound": guaranteed, "given_bound": given}
 
 
-def add_theory(table: Table, stream: Stream, lam: sweep.Penalty) -> Table:
+def add_theory(table: Table, stream: NamedData, lam: sweep.Penalty) -> Table:
     """Return the table with bounds on the regret, and the theory's quantities of the stream."""
     rows = []
     for row in table.rows:

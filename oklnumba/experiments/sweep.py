@@ -22,7 +22,7 @@ from oklnumba.core.guard import one_blas_thread
 from oklnumba.core.params import clone
 from oklnumba.data import datasets
 from oklnumba.experiments import cells
-from oklnumba.experiments.cells import Cell, Measure, Options, Stream
+from oklnumba.experiments.cells import Cell, Measure, NamedData, Options
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt, can_learn
@@ -129,8 +129,8 @@ def sweep(
     """
     streams = name_streams(data, kernel)
     seeds = check_seeds(permutations)
-    lines = name_learners(learners)
-    grids = expand_grids(tune, lines)
+    settings = name_learners(learners)
+    grids = expand_grids(tune, settings)
     options = cells.check_options(of_run, measure, path, n_jobs, progress)
     if regret is not None:
         check_penalty("regret", regret)
@@ -142,35 +142,35 @@ def sweep(
             "tune needs a permutation of the rows, which a stream does not have; tune on its first "
             "rows, X, y = next(iter(stream)), and sweep the stream with the values chosen"
         )
-    chosen = choose(streams, lines, grids, tuning_seed, options) if grids else {}
+    chosen = choose(streams, settings, grids, tuning_seed, options) if grids else {}
     orders: list[tuple[int, int | None]] = [(seed, seed) for seed in seeds] or [(0, None)]
-    table = [
+    plan = [
         make_cell(stream, name, setting, maker, seed, order if stream.y is not None else None,
                   chosen.get((stream, name, setting)))
         for stream in streams
-        for name, makers in lines.items()
+        for name, makers in settings.items()
         for setting, maker in enumerate(makers)
         for seed, order in orders
     ]  # fmt: skip
-    return play_table(table, options, regret)
+    return play_table(plan, options, regret)
 
 
-def play_table(table: list[Cell], options: Options, lam: Penalty | None) -> Table:
+def play_table(plan: list[Cell], options: Options, lam: Penalty | None) -> Table:
     """Play cells and return their table, with the regret if lam is given."""
-    losses: dict[tuple[Stream, str], None] = {}  # for which a best function is needed
+    losses: dict[tuple[NamedData, str], None] = {}  # for which a best function is needed
     if lam is not None:
         given = options.of_run.get("loss")
-        players = ((cell.stream, cell.player) for cell in table if cell.player is not None)
+        players = ((cell.stream, cell.player) for cell in plan if cell.player is not None)
         losses = dict.fromkeys((stream, one._recorded_loss(given).name) for stream, one in players)
     if isinstance(lam, Mapping) and (lacking := {loss for stream, loss in losses} - {*lam}):
         raise ValueError(
             f"no lam for the {', '.join(sorted(lacking))} loss, but for {', '.join(lam)}"
         )
     with closing(Progress(options)) as progress:
-        rows = play_cells(table, options, progress, [(*one, lam) for one in losses])
+        rows = play_cells(plan, options, progress, [(*one, lam) for one in losses])
         if lam is None:
             return Table(rows)
-        best, intervals = add_regret(table, rows, lam, options, progress)
+        best, intervals = add_regret(plan, rows, lam, options, progress)
     return Table(rows, {"lam": lam, "best": best, "interval": intervals})
 
 
@@ -213,7 +213,7 @@ def _is_pair(value: Any) -> bool:
     return pair and not any(isinstance(v, sets) for v in value)
 
 
-def name_streams(data: Any, kernel: Any = None) -> list[Stream]:
+def name_streams(data: Any, kernel: Any = None) -> list[NamedData]:
     """Return the streams of a sweep, each with its kernel."""
     what = "a data set or its name, a pair (X, y), a stream, or a list or mapping of these"
     if isinstance(data, str | datasets.Dataset) or _is_pair(data) or _is_stream(data):
@@ -246,13 +246,13 @@ def name_learners(learners: Any) -> dict[str, list[Maker]]:
         learners = checks.require_list("learners", learners, what)
         learners = name_all([getattr(v, "__name__", type(v).__name__) for v in learners], learners)
     checks.require(bool(learners), "learners", learners, what)
-    lines = {}
+    settings = {}
     for name, value in name_all(map(str, learners), learners.values()).items():
         makers = list(value) if isinstance(value, list | tuple) else [value]
         good = [can_learn(v) or callable(v) and not isinstance(v, type) for v in makers]
         checks.require(bool(good) and all(good), f"learner {name!r}", value, what)
-        lines[name] = [adapt(v) if can_learn(v) else v for v in makers]
-    return lines
+        settings[name] = [adapt(v) if can_learn(v) else v for v in makers]
+    return settings
 
 
 def list_required(maker: Callable[..., Learner]) -> set[str]:
@@ -268,7 +268,7 @@ def _list_tunable(maker: Maker) -> set[str]:
 
 
 def expand_grids(
-    tune: Mapping[str, Any] | None, lines: Mapping[str, list[Maker]]
+    tune: Mapping[str, Any] | None, settings: Mapping[str, list[Maker]]
 ) -> dict[str, list[Choice]]:
     """Return the combinations to choose from, by learner."""
     what = "a mapping of parameters to lists of one value or more"
@@ -277,7 +277,7 @@ def expand_grids(
     values = {name: checks.require_list("tune", given, what) for name, given in tune.items()}
     checks.require(all(values.values()), "tune", tune, what)
     unknown, grids = set(values), {}
-    for name, makers in lines.items():
+    for name, makers in settings.items():
         tunable = set.intersection(*map(_list_tunable, makers))
         unknown -= tunable
         grid = {k: given for k, given in values.items() if k in tunable}
@@ -292,7 +292,7 @@ def expand_grids(
 
 
 def make_cell(
-    stream: Stream, name: str, setting: int, maker: Maker, seed: int, order: int | None,
+    stream: NamedData, name: str, setting: int, maker: Maker, seed: int, order: int | None,
     choice: Choice | str | None = None,
 ) -> Cell:  # fmt: skip
     """Return a cell with its learner, or with the error of making it.
@@ -313,7 +313,7 @@ def make_cell(
     return Cell(stream, player, order, head | {"chosen": text, "parameters": repr(player)})
 
 
-def _make_learner(maker: Maker, stream: Stream, seed: int, choice: Choice) -> Learner:
+def _make_learner(maker: Maker, stream: NamedData, seed: int, choice: Choice) -> Learner:
     if isinstance(maker, Learner):
         player = clone(clone(maker).set_params(**choice), seed)
         return player.set_params(**{k: v for k, v in choice.items() if k.split("__")[-1] == "seed"})
@@ -337,18 +337,18 @@ class Progress:
         """End the bar."""
         self._bar.close()
 
-    def begin(self, table: Sequence[Cell], left: Sequence[int], best: Sequence[tuple]) -> None:
+    def begin(self, plan: Sequence[Cell], left: Sequence[int], best: Sequence[tuple]) -> None:
         """Show the bar of runs, or of microseconds if there are more than 20,000 rows.
 
         Its parts are integers: their sum is the total exactly.
         """
-        self.runs, self.functions = [1] * len(table), [1] * len(best)
+        self.runs, self.functions = [1] * len(plan), [1] * len(best)
         hidden, form = not self._options.progress, None
-        if any(table[i].stream.shape[0] > EXACT_ROUNDS for i in left):
+        if any(plan[i].stream.shape[0] > EXACT_ROUNDS for i in left):
             form = "{l_bar}{bar}| {elapsed}<{remaining}"
-            self.runs = [0] * len(table)
+            self.runs = [0] * len(plan)
             for i in left:
-                self.runs[i] = round(1e6 * estimate_run(table[i], self._options.of_run))
+                self.runs[i] = round(1e6 * estimate_run(plan[i], self._options.of_run))
             self.functions = [round(1e6 * estimate_best(*one)) for one in best]
             workers = cells.count_workers(self._options.n_jobs)
             seconds = [sum(one) / 1e6 / workers for one in (self.runs, self.functions)]
@@ -385,7 +385,7 @@ def estimate_run(cell: Cell, of_run: dict[str, Any]) -> float:
     return min(n * (rate + reading), of_run.get("time_limit") or np.inf)
 
 
-def estimate_best(stream: Stream, loss: str, lam: Penalty) -> float:
+def estimate_best(stream: NamedData, loss: str, lam: Penalty) -> float:
     """Return how many seconds the best function will take at most."""
     n = stream.shape[0]
     if n <= EXACT_ROUNDS:
@@ -394,13 +394,13 @@ def estimate_best(stream: Stream, loss: str, lam: Penalty) -> float:
 
 
 def play_cells(
-    table: Sequence[Cell], options: Options, progress: Progress, best: Sequence[tuple] = ()
+    plan: Sequence[Cell], options: Options, progress: Progress, best: Sequence[tuple] = ()
 ) -> list[dict[str, Any]]:
     """Return the row of each cell; play the cells that are not in the folder."""
-    rows = [dict.fromkeys(COLUMNS) | cell.head for cell in table]
+    rows = [dict.fromkeys(COLUMNS) | cell.head for cell in plan]
     left, names = [], {}
     measures = [] if options.path is None else cells.describe_measures(options.measure)
-    for i, cell in enumerate(table):
+    for i, cell in enumerate(plan):
         if cell.player is None:
             continue
         columns = None
@@ -409,10 +409,10 @@ def play_cells(
         if columns is None:
             left.append(i)
         rows[i] |= columns or {}
-    waiting = [table[i] for i in left]
+    waiting = [plan[i] for i in left]
     with one_blas_thread:
         compile_loops(waiting, options.of_run)
-        progress.begin(table, left, best)
+        progress.begin(plan, left, best)
         calls = [(options, cell.stream, cell.player, cell.order) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
@@ -422,29 +422,29 @@ def play_cells(
     return rows
 
 
-def compile_loops(table: Sequence[Cell], of_run: dict[str, Any]) -> None:
+def compile_loops(plan: Sequence[Cell], of_run: dict[str, Any]) -> None:
     """Play the first rounds of each learner, so that no run's ``seconds`` include compilation."""
     limit = min(WARM_UP_SECONDS, of_run.get("time_limit") or WARM_UP_SECONDS)
     options = Options(of_run | {"time_limit": limit})
-    for cell in {(cell.head["learner"], type(cell.player)): cell for cell in table}.values():
+    for cell in {(cell.head["learner"], type(cell.player)): cell for cell in plan}.values():
         X, y = (rows[:WARM_UP_ROWS] for rows in cell.stream.head)
         cells.play_cell(options, replace(cell.stream, X=X, y=y), cell.player, None)
 
 
 def choose(
-    streams: Sequence[Stream], lines: Mapping[str, list[Maker]],
+    streams: Sequence[NamedData], settings: Mapping[str, list[Maker]],
     grids: Mapping[str, list[Choice]], seed: int, options: Options,
 ) -> dict[tuple, Choice | str]:  # fmt: skip
     """Return the best combination by (stream, learner, setting); a text if none could be tried."""
-    keys, table = [], []
+    keys, plan = [], []
     for stream in streams:
         for name, grid in grids.items():
-            for (setting, maker), choice in product(enumerate(lines[name]), grid):
+            for (setting, maker), choice in product(enumerate(settings[name]), grid):
                 keys.append(((stream, name, setting), choice))
-                table.append(make_cell(stream, name, setting, maker, seed, seed, choice))
+                plan.append(make_cell(stream, name, setting, maker, seed, seed, choice))
     scores: dict[tuple, list[tuple[float, Choice | str]]] = {}
     with closing(Progress(options)) as progress:
-        rows = play_cells(table, options._replace(measure=None), progress)
+        rows = play_cells(plan, options._replace(measure=None), progress)
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:
             scored: tuple[float, Choice | str] = np.inf, f"tuning, {choice}: {row['error']}"
@@ -457,18 +457,18 @@ def choose(
 
 
 def add_regret(
-    table: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, options: Options,
+    plan: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, options: Options,
     progress: Progress,
 ) -> tuple[dict[str, float], dict[str, list[float]]]:  # fmt: skip
     """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss" and bounds."""
     whole, wanted = [], {}
-    for cell, row in zip(table, rows, strict=True):
+    for cell, row in zip(plan, rows, strict=True):
         if not row["error"] and row["n"] == cell.stream.shape[0]:
             place = f"{row['data']}, {row['loss']}"
             whole.append((place, row))
             wanted[place] = cell.stream, lam, row["loss"], options.path
     places, found = list(wanted), {}
-    estimates = iter(progress.functions)
+    estimates = iter(progress.functions)  # in any order: the bar shows their sum
     for k, values in cells.call_all(find_best, list(wanted.values()), options.n_jobs):
         if "error" in values:  # the runs are as good as without it
             checks.warn(f"no regret for {places[k]}: {values['error']}")
@@ -483,7 +483,7 @@ def add_regret(
     return best, {place: [one["lower"], one["upper"]] for place, one in found.items()}
 
 
-def find_best(stream: Stream, lam: Penalty, loss: str, path: Path | None) -> dict[str, Any]:
+def find_best(stream: NamedData, lam: Penalty, loss: str, path: Path | None) -> dict[str, Any]:
     """Return min_f sum loss + lam |f|^2 of a stream and its bounds, or the error as text."""
     try:
         lam = lam[loss] if isinstance(lam, Mapping) else lam

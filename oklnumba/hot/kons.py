@@ -150,8 +150,8 @@ class Sampling(NamedTuple):
     weighted: bool  # whether v_t = 1 / p_t
 
 
-class Stream(NamedTuple):
-    """Labels, step sizes and coins of the rounds of Sketched-KONS, (n,) each."""
+class Rounds(NamedTuple):
+    """Labels, step sizes and coins of rounds of Sketched-KONS, (n,) each."""
 
     y: Array
     eta: Array
@@ -226,7 +226,7 @@ def write_s(k, state, s):
 
 
 @hot
-def toss_coins(t, d, k_tt, stream, sampling, state, sketch, work):
+def toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work):
     """Show KORS the rescaled point d phi_t and toss both coins; return (v_t, status)."""
     members, counts = sketch.members, state.counts
     j, kbar_tt = counts[MEMBERS], d * d * k_tt
@@ -237,13 +237,13 @@ def toss_coins(t, d, k_tt, stream, sampling, state, sketch, work):
     if not p >= 0.0:
         return 0.0, NOT_FINITE
     p_kors = larger(p, sampling.floor)
-    if d != 0.0 and stream.kors_coins[t] < p_kors:
+    if d != 0.0 and rounds.kors_coins[t] < p_kors:
         if not kors_keep(weights, factor, work.b, kbar_tt, rule.alpha, p_kors, j) > 0.0:
             return 0.0, NOT_POSITIVE
         weights[j] *= d
         members[j], counts[MEMBERS] = counts[ATOMS], j + 1
     p_t = larger(p, sampling.gamma)  # line 9
-    if d == 0.0 or not stream.coins[t] < p_t:
+    if d == 0.0 or not rounds.coins[t] < p_t:
         return 0.0, DONE
     return 1.0 / p_t if sampling.weighted else 1.0, DONE
 
@@ -270,7 +270,7 @@ def lacks_room(state, sketch):
 
 
 @hot
-def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sketch, work, out):
+def sketched_kons_rounds(X, rounds, first, kernel, newton, sampling, state, sketch, work, out):
     """Play Sketched-KONS (kons Algorithm 3); KORS sees a round after its label (errata 9)."""
     k, s, loss, C, alpha = work.k, work.s, newton.loss, newton.C, newton.alpha
     for t in range(first, X.shape[0]):
@@ -288,10 +288,10 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
         over = ybar - forecast  # h(ybar_t)
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
-        g = loss_derivative(loss, forecast, stream.y[t])
-        d, v = scaled_slope(g, stream.eta[t]), 0.0  # d for v_t = 1: the coins come now
+        g = loss_derivative(loss, forecast, rounds.y[t])
+        d, v = scaled_slope(g, rounds.eta[t]), 0.0  # d for v_t = 1: the coins come now
         if not is_flat(loss, g):  # lines 8 to 10
-            v, status = toss_coins(t, d, k_tt, stream, sampling, state, sketch, work)
+            v, status = toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work)
             if status != DONE:
                 return t, status
         pull = over / schur if over != 0.0 else 0.0
@@ -305,7 +305,7 @@ def sketched_kons_rounds(X, stream, first, kernel, newton, sampling, state, sket
             append_atom(x, c, state)
         out.sizes[t] = state.counts[ATOMS]
         q = schur / alpha
-        weight = stream.eta[t] * g * g if v > 0.0 else 0.0  # times v: d_t^2
+        weight = rounds.eta[t] * g * g if v > 0.0 else 0.0  # times v: d_t^2
         decrement = g * g * q / (1.0 + weight * (v * q))  # g_t^2 phi_t' A_t^-1 phi_t
         state.totals[R_G] += decrement
         if decrement < newton.stop:
@@ -381,19 +381,18 @@ def finish_row(i, d_i, g, pull, pivot, block):
     Outside A, z -= c s in two parts: block.z here (of a single round nothing), state.z in
     append_block.
     """
-    z, row = block.z, block.L[i]
+    z, row, c = block.z, block.L[i], 0.0
+    z[i] = 0.0
     if d_i != 0.0:
         z[i] = new_z(g, d_i, pivot, pull)
-        block.c[i] = 0.0
     else:  # c = -(g / alpha + pull), but g is 0, or so small that it adds nothing
-        z[i] = 0.0
-        block.c[i] = -pull
+        c = -pull
         for j in range(i):
-            z[j] += pull * row[j]
+            z[j] -= c * row[j]
     for j in range(i):
         row[j] *= d_i
     row[i] = pivot
-    block.d[i] = d_i
+    block.c[i], block.d[i] = c, d_i
 
 
 @hot

@@ -158,22 +158,22 @@ class Model(NamedTuple):
 
 
 @hot_apart
-def sample_point(X, t, first, known, space):
+def sample_point(X, t, first, passed, space):
     """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
 
-    first : the round that begins a pass over the atoms (next_kernel_row); known : how many of the
-    atoms were in the last one, which the call for the round before returned.
+    Rounds from ``first`` on share passes over the atoms (next_kernel_row). passed : how many atoms
+    there were at the last pass. The call for the round before returned it; 0 for the first.
     """
     dictionary, point, m = space.dictionary, space.point, space.dictionary.counts[ATOMS]
     kernel, atoms = space.kernel, dictionary.atoms
-    known = next_kernel_row(kernel, X, t, first, atoms, m, known, point.rows, point.k)
+    passed = next_kernel_row(kernel, X, t, first, atoms, m, passed, point.rows, point.k)
     solve_coordinates(dictionary, point.k, point.q)
     point.probability[0] = 0.0
     if m < space.max_size:
         k_xx = kernel_diag(kernel, X[t])
         probability = joining_probability(space.joining, dictionary, point.k, k_xx, point.kors_b)
         point.probability[0] = probability  # NaN where KORS lost its digits
-    return known
+    return passed
 
 
 @hot
@@ -231,7 +231,7 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     """
     dictionary, point = space.dictionary, space.point
     counts, q, max_size = dictionary.counts, point.q, space.max_size
-    sampled.ranks[first], growths, known = counts[RANK], 0, 0
+    sampled.ranks[first], growths, passed = counts[RANK], 0, 0
     for t in range(first, X.shape[0]):
         if growths == sampled.borders.shape[0]:
             return t, DONE
@@ -240,7 +240,7 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
             return t, NEED_ROOM
         x = X[t]
         if not was_forecast:
-            known = sample_point(X, t, first, known, space)
+            passed = sample_point(X, t, first, passed, space)
         probability = point.probability[0]
         if not probability >= 0.0:
             return t, NOT_FINITE
@@ -369,9 +369,9 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
     The buffers need room for one more atom. forecasts : (n, K).
     """
     point, factor, rank = space.point, model.factor, space.dictionary.counts[RANK]
-    p, c, a, known = model.work.p[0], factor.c, model.work.a, 0
+    p, c, a, passed = model.work.p[0], factor.c, model.work.a, 0
     for t in range(X.shape[0]):
-        known = sample_point(X, t, 0, known, space)
+        passed = sample_point(X, t, 0, passed, space)
         new_rank = rank
         if coin < point.probability[0]:
             new_rank = borrow_direction(X[t], space, model, forecasts[t])  # workspace until below

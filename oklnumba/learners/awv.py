@@ -24,7 +24,6 @@ from oklnumba.core.arrays import (
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.hot import awv as loops
-from oklnumba.hot.awv import AWVResults, Certificate, FeatureState, Stretch
 from oklnumba.hot.kernel_awv import (
     KernelAWVState,
     kernel_awv_forecasts,
@@ -47,7 +46,6 @@ from oklnumba.learners.base.traits import Traits
 FORECASTERS = "awv", "ridge"
 TOTALS = 5  # running sums of the certificate, of each output (hot/awv.py)
 
-
 FactorT = TypeVar("FactorT", bound=WithFactor)
 FeaturesT = TypeVar("FeaturesT", bound=OnFeatures)
 
@@ -55,21 +53,21 @@ REMEDY = "raise lam, or scale the inputs and labels"
 CERTIFIED = Traits(certificate_rows=3, outputs_at_once=True)
 
 
-def make_results(n: int, outputs: int) -> AWVResults:
+def make_results(n: int, outputs: int) -> loops.AWVResults:
     """Return room for the results of n rounds; nothing has grown."""
     forecasts, ridge, growth = np.zeros((3, n, outputs))
-    return AWVResults(forecasts, ridge, np.empty(n), growth)
+    return loops.AWVResults(forecasts, ridge, np.empty(n), growth)
 
 
 def share_trace(
-    totals: np.ndarray, trace: Trace, results: AWVResults
-) -> tuple[AWVResults, Certificate]:
-    """Return results and a certificate that write into a trace; the other results stay apart."""
-    if len(trace.sizes) > len(results.shrinks):  # loops do not look
+    totals: np.ndarray, trace: Trace, results: loops.AWVResults
+) -> tuple[loops.AWVResults, loops.Certificate]:
+    """Return results and a certificate whose common arrays are those of a trace (views)."""
+    if len(trace.sizes) > len(results.shrinks):  # loops do not check
         raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
     arrays = trace.predictions, *trace.certificate
     forecasts, *sums = [a.reshape(-1, len(totals)) for a in arrays]
-    return AWVResults(forecasts, *results[1:]), Certificate(totals, *sums)
+    return loops.AWVResults(forecasts, *results[1:]), loops.Certificate(totals, *sums)
 
 
 def make_forgetting(discount: float, lam: float) -> Forgetting:
@@ -284,27 +282,26 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _start_certificates(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._of_single: tuple[tuple, tuple] | None = None  # arguments, once made
+        self._of_single: tuple | None = None  # arguments, once made
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, n: int) -> tuple:
         """Return the arguments of both loops between the features and the results."""
-        stretch = Stretch(0, n, self._room, self._room)
+        stretch = loops.Stretch(0, n, self._room, self._room)
         return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
 
-    def _single_arguments(self, single: SingleRound) -> tuple[tuple, tuple]:
-        """Return the arguments of a single forecast and of a single round, made once."""
+    def _single_arguments(self, single: SingleRound) -> tuple:
+        """Return the arguments of a single round, made once; but for the last, of a forecast."""
         if self._of_single is None:
-            out, certificate = share_trace(self._state.totals, single.trace, self._results)
-            forecast = *self._arguments(1), out
-            self._of_single = forecast, (*forecast, certificate)
+            shared = share_trace(self._state.totals, single.trace, self._results)
+            self._of_single = *self._arguments(1), *shared
         return self._of_single
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n, single = len(X), self._single
         Z = self._features.of(X, self._take_forecast(X))
         if single is not None and trace is single.trace:  # learn_one: arguments are kept
-            arguments = self._single_arguments(single)[1]
+            arguments = self._single_arguments(single)
         else:
             shared = share_trace(self._state.totals, trace, self._results)
             arguments = *self._arguments(n), *shared
@@ -317,7 +314,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
         if n == 1 and single is not None:
-            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[0])
+            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[:-1])
             return single.trace.predictions
         forecasts = empty_per_round(n, self._outputs)
         out = self._results._replace(forecasts=forecasts.reshape(n, self._outputs))
@@ -328,12 +325,12 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         return self._state.totals[:, loops.LARGEST]
 
 
-class PKAWV(FeatureRidge[FeatureState]):
+class PKAWV(FeatureRidge[loops.FeatureState]):
     """PKAWV: the AWV forecaster on the span of fixed features (pkawv Algorithm 1, eq. 4).
 
     With Taylor features of degree M its regret is at most 1.5 times the bound of Kernel-AWV for M
     of order log(n / lam) (Theorem 4); with any projection, Theorem 3 adds (mu + lam) n mu B^2 /
-    lam^2.
+    lam^2 (``theory.pkawv_bound``).
 
     O(r^2) time per round and memory for r features.
 
@@ -371,7 +368,7 @@ class PKAWV(FeatureRidge[FeatureState]):
     0.1933
     """
 
-    _layout = FeatureState
+    _layout = loops.FeatureState
 
     features: Features = required(check_features)
     _: KW_ONLY
@@ -411,7 +408,7 @@ class PKAWV(FeatureRidge[FeatureState]):
         return name_space(self, f"the {self._r} {self._hyper.features.kind}")
 
 
-class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
+class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureState]):
     """The Azoury-Warmuth-Vovk forecaster on the inputs themselves (pkawv section 2; oco section 4).
 
     argmin_w sum_{s<t} (y_s - w.x_s)^2 + lam |w|^2 + (w.x_t)^2 at x_t; O(d^2) per round. Its regret
@@ -434,7 +431,7 @@ class LinearAWV(Game[FeatureState, PassWork], FeatureRidge[FeatureState]):
     (array([0.5]), 0.3333)
     """
 
-    _layout = FeatureState
+    _layout = loops.FeatureState
     _forecaster, _can_widen = "awv", True
 
     lam: float = positive(1.0)

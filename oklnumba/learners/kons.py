@@ -25,7 +25,6 @@ from oklnumba.core.params import (
 )
 from oklnumba.core.state import Coins, StateT, WorkT
 from oklnumba.hot import kons as loops
-from oklnumba.hot.kons import ENDED, IN_A
 from oklnumba.hot.primitives.dictionary import JoiningRule
 from oklnumba.hot.primitives.expansion import expansion_forecasts
 from oklnumba.hot.primitives.jit import ATOMS, DONE, STOPPED, Out, enter
@@ -68,7 +67,7 @@ class _KernelForm(
     _layout = loops.KernelFormState
     # Most rows that _play gets; _learn takes BLOCK of them, from LARGE rows on LARGE_BLOCK.
     _traits = Traits(run_rows=LARGE_BLOCK, block_rows=LARGE_BLOCK)
-    _FACTORED, _INSTEAD = IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
+    _FACTORED, _INSTEAD = loops.IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
     _: KW_ONLY
     schedule: str = choice(("constant", "sqrt"), "constant")
@@ -84,14 +83,14 @@ class _KernelForm(
         """Weights a_j of the atoms in A = alpha I + sum_j a_j phi_j phi_j', shape (size,)."""
         weights = np.zeros(self.size)
         if self._width is not None:
-            kons, r = self._state.kons, int(self._counts[IN_A])
+            kons, r = self._state.kons, int(self._counts[loops.IN_A])
             weights[kons.index[:r]] = kons.D[:r] ** 2
         return weights
 
     @property
     def stopped(self) -> bool:
         """Whether a Newton decrement below ``stop`` has ended the learning."""
-        return bool(self._counts[ENDED])
+        return bool(self._counts[loops.ENDED])
 
     def _check_params(self) -> None:
         if self.schedule == "constant":
@@ -118,7 +117,7 @@ class _KernelForm(
         while start < n and not self.stopped:
             played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
             # STOPPED ends the learning, not the run: the rows that are left are forecast below.
-            self._counts[ENDED] = status == STOPPED
+            self._counts[loops.ENDED] = status == STOPPED
             self._count_rounds(played, played, DONE if status == STOPPED else status)
             start += played
         if start < n:
@@ -127,14 +126,14 @@ class _KernelForm(
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         kons, C, forecasts = self._state.kons, self._hyper.C, np.empty(len(X))
-        coefs, work = np.empty(self.size), np.empty(int(self._counts[IN_A]))
+        coefs, work = np.empty(self.size), np.empty(int(self._counts[loops.IN_A]))
         enter(loops.write_coefficients)(kons, work, coefs)
         k = np.empty(self.size)
         expansion_forecasts(X, self._kernel, kons.atoms, coefs, kons.counts, 1.0, k, forecasts)
         return forecasts.clip(-C, C)
 
     def _matrices(self) -> list[Part]:
-        p, kons, r = self._hyper, self._state.kons, int(self._counts[IN_A])
+        p, kons, r = self._hyper, self._state.kons, int(self._counts[loops.IN_A])
         matrix, inside = Factored(kons.L, r, lower=True), kons.atoms.T[kons.index[:r]]
         reach = largest_norm(p.kernel, inside)  # |L^-1 D k| <= |k(x, .)|
         return [measure_part("D K D + alpha I", matrix, [matrix.half_solve(kons.z)], [p.C], reach)]
@@ -194,9 +193,9 @@ class KONS(_KernelForm):
 
     def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         self._reserve_ahead()
-        m, r = int(self._counts[ATOMS]), int(self._counts[IN_A])
+        m, r = int(self._counts[ATOMS]), int(self._counts[loops.IN_A])
         n = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
-        self._reserve({ATOMS: m + n, IN_A: r + n})  # may exchange self._state
+        self._reserve({ATOMS: m + n, loops.IN_A: r + n})  # may exchange self._state
         X, y, kons, eta = X[:n], y[:n], self._state.kons, self._choose_steps(n)
         block = loops.Block(
             L=np.empty((n, n)), d=np.empty(n), c=np.empty(n), z=np.empty(n), H=np.empty((n, n)),
@@ -275,7 +274,7 @@ class SketchedKONS(_KernelForm):
     @property
     def sketch_size(self) -> int:
         """Points in the inverse."""
-        return int(self._counts[IN_A])
+        return int(self._counts[loops.IN_A])
 
     def _start(self, d: int) -> None:
         p, shared = self._hyper, self._hyper.sampling == "shared"
@@ -292,8 +291,8 @@ class SketchedKONS(_KernelForm):
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
         if self._hyper.sampling == "shared":
             kors_coins = coins
-        stream = loops.Stream(y, self._choose_steps(n), kors_coins, coins)
+        rounds = loops.Rounds(y, self._choose_steps(n), kors_coins, coins)
         rules, out = (self._kernel, self._newton, self._sampling), Out(*trace[:2])
         return self._play_with_room(lambda first: loop(
-            X, stream, first, *rules, *self._state, self._work, out
+            X, rounds, first, *rules, *self._state, self._work, out
         ))  # fmt: skip

@@ -9,7 +9,6 @@ from oklnumba.core.checks import require
 from oklnumba.core.health import NO_MATRIX, UNIT, Part
 from oklnumba.core.params import KW_ONLY, count, positive, random_seed
 from oklnumba.hot import nogd as loops
-from oklnumba.hot.nogd import FEATURES, LOSSES, STORED
 from oklnumba.hot.primitives.jit import ATOMS, NEED_MAP, NOT_FINITE, Out, enter
 from oklnumba.learners.base.expansion import Expansion
 from oklnumba.learners.base.learner import Trace
@@ -45,10 +44,10 @@ class _Mapped(Expansion[loops.MappedState, loops.Work]):
     @property
     def size(self) -> int:
         """Atoms that are stored; 0 before any data."""
-        return int(max(self._counts[[ATOMS, STORED]]))
+        return int(max(self._counts[[ATOMS, loops.STORED]]))
 
     def _choose_room(self, axis: int, least: int) -> int:
-        return self._hyper.rank if axis == FEATURES else super()._choose_room(axis, least)
+        return self._hyper.rank if axis == loops.FEATURES else super()._choose_room(axis, least)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         loop, rules, out = enter(loops.mapped_gradient_rounds), self._rules, Out(*trace[:2])
@@ -66,14 +65,14 @@ class _Mapped(Expansion[loops.MappedState, loops.Work]):
     def _set_map(self, W: np.ndarray) -> None:
         """Take over a map of the atoms; without rows (the kernel is 0) it becomes a row of 0."""
         r = max(len(W), 1)
-        self._reserve({FEATURES: r})
-        self._counts[FEATURES] = r
+        self._reserve({loops.FEATURES: r})
+        self._counts[loops.FEATURES] = r
         self._state.W[:r, : int(self._counts[ATOMS])] = W if len(W) else 0.0
 
     @property
     def _map(self) -> np.ndarray:
         """W, (r, m), a view."""
-        return self._state.W[: int(self._counts[FEATURES]), : int(self._counts[ATOMS])]
+        return self._state.W[: int(self._counts[loops.FEATURES]), : int(self._counts[ATOMS])]
 
     def _finite_kernel(self, atoms: np.ndarray, t: int) -> np.ndarray:
         """Return the kernel matrix of the atoms, the last of which is row t - 1."""
@@ -212,7 +211,7 @@ class SkeGD(_Mapped):
         self._state.sampled[:] = sample
 
     def _choose_room(self, axis: int, least: int) -> int:
-        if axis == STORED:
+        if axis == loops.STORED:
             return max(least, self._hyper.budget, 2 * self._rooms[axis])
         return super()._choose_room(axis, least)
 
@@ -234,7 +233,7 @@ class SkeGD(_Mapped):
 
     def _more_sketches(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the same with one more atom, x : (1, d); the first two of that atom alone."""
-        kernel, state, m = self._hyper.kernel, self._state, int(self._counts[STORED])
+        kernel, state, m = self._hyper.kernel, self._state, int(self._counts[loops.STORED])
         psi = kernel(state.stored[:, :m].T, x)[:, 0]
         s, psi_s = self._sketch_row(m), state.S[:m].T @ psi
         cross = np.outer(s, psi_s)
@@ -243,12 +242,12 @@ class SkeGD(_Mapped):
 
     def _make_map(self, X: np.ndarray, y: np.ndarray, t: int, trace: Trace) -> int:
         p, x, forecast = self._hyper, X[t : t + 1], trace.predictions[t]
-        first, stored = self._counts[FEATURES] == 0, int(self._counts[STORED])
+        first, stored = self._counts[loops.FEATURES] == 0, int(self._counts[loops.STORED])
         points, S, pp, pm = self._first_sketches(t) if first else self._more_sketches(x)
-        self._reserve({STORED: stored + len(S)})
+        self._reserve({loops.STORED: stored + len(S)})
         state, new = self._state, slice(stored, stored + len(S))
         state.stored[:, new], state.S[new], state.pp[...], state.pm[...] = points.T, S, pp, pm
-        self._counts[STORED] = new.stop
+        self._counts[loops.STORED] = new.stop
         if first:  # the sampled atoms become those of f
             m = self._counts[ATOMS] = len(state.sampled)
             state.atoms[:, :m] = points[state.sampled].T
@@ -264,6 +263,6 @@ class SkeGD(_Mapped):
             alpha[:] = W.T @ phi * (forecast / square)  # w = f(x) phi / |phi|^2
         step = p.eta * self._loss().derivative(forecast, y[t])
         loops.mapped_step(state.alpha, state.W, k, step, len(k), len(W))
-        self._counts[LOSSES] = 0
+        self._counts[loops.LOSSES] = 0
         trace.sizes[t] = self.size
         return t + 1

@@ -21,7 +21,7 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
-from oklnumba.hot.primitives.jit import ATOMS, Array, Integers, enter
+from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
@@ -35,7 +35,7 @@ class Work(NamedTuple):
 
     space: loops.Space
     model: loops.Model
-    block: tuple[Array, Integers, Array, Array]  # Z, ranks, borders, gains of Sampled
+    sampled: loops.Sampled  # ``sizes`` are those of a trace
 
 
 class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
@@ -140,7 +140,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         )  # fmt: skip
         ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((BORDERS, self._outputs))
         Z, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(BORDERS, cap)
-        return Work(space, model, (Z, ranks, borders, gains))
+        return Work(space, model, loops.Sampled(Z, ranks, borders, gains, ranks[1:]))
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
@@ -154,8 +154,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            space, model, block = self._work
-            sampled = loops.Sampled(*block, trace.sizes)
+            space, model, sampled = self._work
+            sampled = loops.Sampled(*sampled[:-1], trace.sizes)
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 

@@ -12,7 +12,6 @@ from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import KW_ONLY, count, nonnegative, positive
 from oklnumba.hot import pomdr as loops
-from oklnumba.hot.pomdr import ALL_DELTA, FACTORED, PROJECTIONS, REMOVALS, SQUARE, SWITCH
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners.base.expansion import OnSpan
@@ -61,10 +60,10 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
     @property
     def diary(self) -> Diary:
         """Switch round, size, sum of delta, removals and projections so far."""
-        alignment = float(self._state.sums[ALL_DELTA]) if self._width is not None else 0.0
+        alignment = float(self._state.sums[loops.ALL_DELTA]) if self._width is not None else 0.0
         counts = self._counts.tolist()
-        switch_round = counts[SWITCH] or None
-        return Diary(switch_round, self.size, alignment, counts[REMOVALS], counts[PROJECTIONS])
+        removals, projections = counts[loops.REMOVALS], counts[loops.PROJECTIONS]
+        return Diary(counts[loops.SWITCH] or None, self.size, alignment, removals, projections)
 
     @property
     def _removing(self) -> tuple[float, float, float]:
@@ -73,7 +72,7 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
 
     @property
     def _factored(self) -> int:
-        return int(self._counts[FACTORED])
+        return int(self._counts[loops.FACTORED])
 
     def _make_work(self, state: loops.POMDRState, rooms: dict[int, int]) -> loops.Work:
         width, d = max(rooms[ATOMS], self._hyper.hints), len(state.atoms)
@@ -84,14 +83,14 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
     @property
     def norm(self) -> float:
         """The norm of f' that the rounds maintain, at most ``radius``."""
-        return float(np.sqrt(self._state.sums[SQUARE])) if self._width is not None else 0.0
+        return float(np.sqrt(self._state.sums[loops.SQUARE])) if self._width is not None else 0.0
 
     def _start(self, d: int) -> None:
         p = self._hyper
         horizon = float(p.horizon or 0)
         rules = loops.Rules(p.radius, p.zeta, p.ald_scale, horizon, *self._removing)
         self._start_expansion(d, rules, rules.budget, counts=5, sums=4, M=p.hints)
-        self._reserve({FACTORED: 1})
+        self._reserve({loops.FACTORED: 1})
 
     def _beside_labels(self, n: int) -> tuple:
         """Return what pomdr_rounds takes behind the labels: the rounds played."""

@@ -15,7 +15,7 @@ from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.contents import get_contents, restore_contents
 from oklnumba.learners.base.traits import PLAY_ROWS
 from oklnumba.protocol.late import Schedule
-from oklnumba.protocol.recording import Record
+from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
@@ -48,10 +48,10 @@ class Checkpoint:
     saved: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None
 
     def __init__(
-        self, path: Path, every: int | None, resume: bool, record: Record, schedule: Schedule
+        self, path: Path, every: int | None, resume: bool, recorder: Recorder, schedule: Schedule
     ):
         self.path, self.every, self.resume = path, every, resume
-        self.record, self.schedule = record, schedule
+        self.recorder, self.schedule = recorder, schedule
         self.saved_at, self.saved_rounds = time.monotonic(), 0
         find_target(path)  # which refuses what cannot be written
         if path.exists():
@@ -71,7 +71,7 @@ class Checkpoint:
         self._refuse_other_run(meta, state)
         with refuse_damage(self.path):
             run = Run(select_prefix("run_", state), meta["run"])
-            self.record.restore(run)
+            self.recorder.restore(run)
             if self.schedule.late:
                 self.schedule.late.restore(state)
             self.digest, self.opening = meta["run"]["digest"], meta["run"]["opening"]
@@ -82,7 +82,7 @@ class Checkpoint:
         """Take note of rows that were played, and save when it is time to."""
         self.digest = add_digest(self.digest, X, y)
         if self.every is not None:
-            due = self.record.rounds - self.saved_rounds >= self.every
+            due = self.recorder.rounds - self.saved_rounds >= self.every
         else:
             due = time.monotonic() - self.saved_at >= SAVE_SECONDS
         if due:
@@ -90,10 +90,10 @@ class Checkpoint:
 
     def _save(self, finished: bool, interrupted: bool) -> None:
         self.restore_learner()
-        learner = self.record.learner
+        learner = self.recorder.learner
         with learner._lock:
             meta, state = get_contents(learner)
-            run = self.record.make_run(finished, interrupted)
+            run = self.recorder.make_run(finished, interrupted)
         run_meta = run._meta | {"digest": self.digest, "opening": self.opening}
         rows = {f"run_{name}": a for name, a in run._arrays.items()}
         rows |= self.schedule.late.contents() if self.schedule.late else {}
@@ -103,7 +103,7 @@ class Checkpoint:
     def close(self, finished: bool, interrupted: bool) -> None:
         """Write the file at the end; ValueError if the data has not all rounds of the file."""
         if finished and self.past:
-            rounds = self.record.rounds
+            rounds = self.recorder.rounds
             self._refuse(
                 f"has played {rounds} rounds, but the data has only {rounds - self.past}; pass the "
                 "same data from the start (or, with resume=True, only what comes after these "
@@ -114,23 +114,14 @@ class Checkpoint:
     def restore_learner(self) -> None:
         """Give the learner the state in the file, once."""
         if self.saved:
-            with refuse_damage(self.path), self.record.learner._lock:
-                restore_contents(self.record.learner, *self.saved)
+            with refuse_damage(self.path), self.recorder.learner._lock:
+                restore_contents(self.recorder.learner, *self.saved)
             self.saved = None
 
     def skip_past(self, X: Any, y: np.ndarray) -> int:
-        """Return how many of these rows the file has; ValueError if they are others.
-
-        The first rows of all are kept, if many differ: with ``resume`` they must not come again.
-        """
-        rounds = self.record.rounds
-        if not rounds:
-            first = X[:COMPARED_ROWS], y[:COMPARED_ROWS]
-            rows = np.column_stack([make_dense(first[0]), np.nan_to_num(first[1])])
-            if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
-                self.opening = len(rows), add_digest(NO_ROWS, *first)
-            if not self.path.exists():  # which tells the next run that this one has begun
-                self._save(finished=False, interrupted=False)
+        """Return how many of these rows the file has; ValueError if they are others."""
+        if not self.recorder.rounds:
+            self._begin(X[:COMPARED_ROWS], y[:COMPARED_ROWS])
         past = min(self.past, len(y))
         self.past -= past
         if past:
@@ -138,8 +129,8 @@ class Checkpoint:
         if past and not self.past and self.digest_again != tuple(self.digest):
             other = "inputs" if self.digest_again[1] == self.digest[1] else "labels"
             self._refuse(
-                f"is of other data: the {other} of rounds 1 to {rounds} are not those of the run; "
-                "pass the same data in the same order"
+                f"is of other data: the {other} of rounds 1 to {self.recorder.rounds} are not "
+                "those of the run; pass the same data in the same order"
             )
         if self.resume and self.saved and self.opening is not None:
             count, digest = self.opening
@@ -150,23 +141,31 @@ class Checkpoint:
                 )
         return past
 
+    def _begin(self, X: Any, y: np.ndarray) -> None:
+        """Note the first rows, if many differ: with ``resume`` they must not come again."""
+        rows = np.column_stack([make_dense(X), np.nan_to_num(y)])
+        if len(np.unique(rows, axis=0)) >= FEWEST_DIFFERENT:
+            self.opening = len(rows), add_digest(NO_ROWS, X, y)
+        if not self.path.exists():  # the file tells the next run that this one has begun
+            self._save(finished=False, interrupted=False)
+
     def _refuse(self, what: str) -> NoReturn:
         """Raise ValueError: the checkpoint is not for this call, because it ...; do ..."""
         raise ValueError(f"the checkpoint {self.path} {what}, or name another file")
 
     def _refuse_other_run(self, meta: dict[str, Any], state: dict[str, np.ndarray]) -> None:
         """Raise ValueError for the checkpoint of another run, or a learner that is not fresh."""
-        learner, record, run = self.record.learner, self.record, meta["run"]
+        learner, recorder, run = self.recorder.learner, self.recorder, meta["run"]
         arrays: dict[str, np.ndarray] = {}
         spec = to_spec(type(learner)(**vars(learner._checked_params())), arrays)
         same = spec == meta["spec"] and all(np.array_equal(a, state[n]) for n, a in arrays.items())
-        if not same or run["loss"] != record.loss.name:
+        if not same or run["loss"] != recorder.loss.name:
             self._refuse(
                 f"is of {run['learner']} with {run['loss']} loss, not of {learner!r} with "
-                f"{record.loss.name} loss; delete it"
+                f"{recorder.loss.name} loss; delete it"
             )
         saved = f"record={run['record']!r}", run.get("late") or "delay=0"
-        asked = f"record={record.keeps!r}", record.late or "delay=0"
+        asked = f"record={recorder.keeps!r}", recorder.lateness or "delay=0"
         for theirs, ours in zip(saved, asked, strict=True):
             if theirs != ours:
                 self._refuse(f"is of a run with {theirs}, not {ours}; pass that one, delete it")

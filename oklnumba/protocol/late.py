@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oklnumba.core import checks, inputs
-from oklnumba.core.inputs import cut_runs, find_labels
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.waiting import LateLabels
 
@@ -32,8 +31,8 @@ class Schedule:
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
-        # For ``Run.late``; "" if each label comes at once.
-        self.words = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
+        # ``Run.late``: "" if each label comes at once.
+        self.lateness = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
         said = "needs each label at once; {}play the learner within it"
         if self.late and (refusal := learner._refuses_late):
@@ -42,12 +41,12 @@ class Schedule:
         if self.optional and (name := learner._traits.needs_each_label):
             raise ValueError(f"{name} {said.format('leave rows without one out, or ')}")
 
-    def as_labels(self, y: Any, n: int, signs: bool) -> np.ndarray:
-        """Return checked labels; optional ones as floats, NaN for missing ones."""
-        values = inputs.as_label_array(y) if self.optional else None
-        if values is None or values.shape[:1] != (n,):
+    def as_optional_labels(self, y: Any, n: int, signs: bool) -> np.ndarray:
+        """Return checked labels as floats, NaN for missing ones."""
+        values = inputs.as_label_array(y)
+        if values.shape[:1] != (n,):
             return self.learner._as_labels(y, n, signs)
-        there = find_labels(values)
+        there = inputs.find_labels(values)
         begun = np.maximum.accumulate(there) | (self.learner.rounds > 0)
         if self.season and (begun & ~there).any():  # a gap before the first label is no fault
             self.season = None
@@ -74,8 +73,8 @@ class Schedule:
         if self.late:
             return self.late.play(rows.X, rows.y, before)
         # Rows with a label, which are played in one go, and rows without.
-        there = find_labels(rows.y) | learner._traits.plays_gaps
-        for some in cut_runs(there):
+        there = inputs.find_labels(rows.y) | learner._traits.plays_gaps
+        for some in inputs.cut_runs(there):
             X, y = rows.X[some], rows.y[some]
             has = there[some.start]
             played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)

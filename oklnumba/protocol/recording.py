@@ -15,7 +15,7 @@ READINGS = 1024  # of the clock that a run stores at least, where it does not st
 MISTAKES = "mistakes", "mistake_sums", "labels"  # of classes only
 PIECE_ROWS = 4096  # stored pieces that are shorter are joined
 
-Rows = dict[str, np.ndarray]  # what is stored of some rounds, by the names of ``Run``
+Columns = dict[str, np.ndarray]  # what is stored of some rounds, by the names of ``Run``
 
 
 def sum_rounds(before: Any, values: np.ndarray) -> np.ndarray:
@@ -41,33 +41,32 @@ class Clock:
 
 
 @dataclass
-class Record:
+class Recorder:
     """The rounds of a run: all of them, or every k-th, the last one, and the sums up to these."""
 
     learner: Learner
     loss: losses.Loss
     keeps: str | int = "all"  # ``record`` of ``okl.run``
-    late: str = ""  # how labels come; "" if each comes at once
+    lateness: str = ""  # how labels come, as in ``Run.late``; "" if each comes at once
     clock: Clock = field(default_factory=Clock)
     rounds: int = 0
     labelled: int = 0  # of these, where labels are late
-    counted: bool = True  # whether all rounds so far had mistakes
+    counts_mistakes: bool = True  # whether all labels so far were classes
     columns: dict[str, list[np.ndarray]] = field(default_factory=dict)  # in pieces
-    last: Rows = field(default_factory=dict)  # the last round, unless it is in ``columns``
-    # Unless all rounds are stored: the sums of losses and of mistakes, and, after SETTLED rounds,
-    # the loss and how many labels there were.
-    sums: tuple[np.ndarray | float, np.ndarray | int] = (0.0, 0)
-    first: tuple[float, int] | None = None
+    last: Columns = field(default_factory=dict)  # the last round, unless it is in ``columns``
+    loss_sum: np.ndarray | float = 0.0  # this and the next two unless all rounds are stored
+    mistake_sum: np.ndarray | int = 0
+    settled: tuple[float, int] | None = None  # loss and number of labels in SETTLED rounds
     data: tuple[np.ndarray, np.ndarray] | None = None  # the arrays X and y, if they have all rounds
 
     def add(self, y: np.ndarray, traces: list[Trace], seconds: float) -> None:
         """Store what is kept of the rounds of a block, which took ``seconds``."""
-        if self.late:
+        if self.lateness:
             part = self._record_late(y, traces)
         else:
             part = self.learner._record(y, traces[0], self.loss)
-        self.counted = self.counted and "mistakes" in part
-        for name in () if self.counted else MISTAKES:
+        self.counts_mistakes = self.counts_mistakes and "mistakes" in part
+        for name in () if self.counts_mistakes else MISTAKES:
             self.columns.pop(name, None)
             part.pop(name, None)
         self.rounds += len(y)
@@ -81,13 +80,12 @@ class Record:
         self._add_sums(part, np.arange(self.rounds - len(y), self.rounds) + 1)
         self._append_some(part)
 
-    def _record_late(self, y: np.ndarray, traces: list[Trace]) -> Rows:
+    def _record_late(self, y: np.ndarray, traces: list[Trace]) -> Columns:
         """Return what is stored; without a label the loss is NaN and there is no mistake."""
         predictions, sizes = (np.concatenate([t[k] for t in traces]) for k in (0, 1))
         intervals = [t.intervals for t in traces if t.intervals is not None]
-        trace = Trace(predictions, sizes)  # without a certificate
-        if intervals:
-            trace = trace._replace(intervals=np.concatenate(intervals))
+        ends = np.concatenate(intervals) if intervals else None
+        trace = Trace(predictions, sizes, intervals=ends)  # without a certificate
         there, filled = find_labels(y), y.copy()
         filled[~there] = 1.0  # which suits every loss
         part = self.learner._record(filled, trace, self.loss)
@@ -98,28 +96,29 @@ class Record:
         self.labelled = int(part["labelled"][-1])
         return part
 
-    def _add_sums(self, part: Rows, rounds: np.ndarray) -> None:
+    def _add_sums(self, part: Columns, rounds: np.ndarray) -> None:
         """Add the sums up to each round."""
         values = part["losses"]
-        if self.late:  # NaN where there was no label
+        if self.lateness:  # NaN where there was no label
             values = np.where(np.isnan(values), 0.0, values)
-        part["recorded"], part["loss_sums"] = rounds, sum_rounds(self.sums[0], values)
-        if self.counted:
-            part["mistake_sums"] = sum_rounds(self.sums[1], part["mistakes"])
-        self.sums = part["loss_sums"][-1], part["mistake_sums"][-1] if self.counted else 0
+        part["recorded"], part["loss_sums"] = rounds, sum_rounds(self.loss_sum, values)
+        self.loss_sum = part["loss_sums"][-1]
+        if self.counts_mistakes:
+            part["mistake_sums"] = sum_rounds(self.mistake_sum, part["mistakes"])
+            self.mistake_sum = part["mistake_sums"][-1]
         if rounds[0] <= SETTLED <= rounds[-1]:
             at = SETTLED - rounds[0]
-            labels = part["labelled"][at] if self.late else SETTLED
-            self.first = float(part["loss_sums"][at].mean()), int(labels)
+            labels = part["labelled"][at] if self.lateness else SETTLED
+            self.settled = float(part["loss_sums"][at].mean()), int(labels)
 
-    def _append_some(self, part: Rows) -> None:
+    def _append_some(self, part: Columns) -> None:
         rounds = part["recorded"]
         wanted = rounds % self.keeps == 0 if isinstance(self.keeps, int) else rounds < 0
         self.last = {} if wanted[-1] else {name: a[-1:].copy() for name, a in part.items()}
         if wanted.any():
             self._append({name: a[wanted] for name, a in part.items()})
 
-    def _append(self, part: Rows) -> None:
+    def _append(self, part: Columns) -> None:
         """Append rows; short pieces are joined."""
         for name, values in part.items():
             pieces = self.columns.setdefault(name, [])
@@ -135,8 +134,7 @@ class Record:
                 pieces[:] = [np.concatenate(pieces)]
         rows = {name: column for name, (column,) in self.columns.items()}
         for name, last in self.last.items():
-            if self.counted or name not in MISTAKES:
-                rows[name] = np.concatenate([rows[name], last]) if name in rows else last
+            rows[name] = np.concatenate([rows[name], last]) if name in rows else last
         if not rows:
             rows = learner._record(np.empty(0), learner._trace(0), self.loss)
             if self.keeps != "all":
@@ -150,12 +148,12 @@ class Record:
             "finished": finished,
             "interrupted": interrupted,
             "record": self.keeps,
-            "first": self.first,
+            "first": self.settled,
             "loss": self.loss.name,
             "own_loss": learner._loss().name,
             "learner": learner._repr_with(learner._params_in_force()),
             "outputs": learner._name_outputs(),
-            "late": self.late,
+            "late": self.lateness,
             "played": learner._played,
             "schema": learner._schema and learner._schema.to_json(),
         }
@@ -165,15 +163,16 @@ class Record:
     def restore(self, run: Run) -> None:
         """Go on after the rounds of a run."""
         rows = dict(run._arrays)
-        self.rounds, self.first = run.rounds, run._meta["first"]
+        self.rounds, self.settled = run.rounds, run._meta["first"]
         clock = rows.pop("checkpoints").tolist(), rows.pop("checkpoint_seconds").tolist()
         self.clock = Clock(run.seconds, list(zip(*clock, strict=True)))
         if not self.rounds:
             return
-        self.counted = "mistakes" in rows
-        self.labelled = int(rows["labelled"][-1]) if self.late else 0
+        self.counts_mistakes = "mistakes" in rows
+        self.labelled = int(rows["labelled"][-1]) if self.lateness else 0
         if self.keeps == "all":
             self._append(rows)
         else:
             self._append_some(rows)
-            self.sums = rows["loss_sums"][-1], rows["mistake_sums"][-1] if self.counted else 0
+            self.loss_sum = rows["loss_sums"][-1]
+            self.mistake_sum = rows["mistake_sums"][-1] if self.counts_mistakes else 0

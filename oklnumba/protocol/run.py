@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import Bar
-from oklnumba.core.inputs import count_block_rows
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
@@ -22,7 +21,7 @@ from oklnumba.learners.base.learner import FIRST_ROWS, Learner
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
 from oklnumba.protocol.late import Rows, Schedule
-from oklnumba.protocol.recording import Record
+from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
 
 FEWEST_EQUAL = 30  # labels of a block that is warned of
@@ -77,19 +76,20 @@ def _is_chunked(X: Any, y: Any) -> bool:
 def _pieces(
     X: Any, y: Any, schedule: Schedule, signs: bool, file: Checkpoint | None, presses: Presses
 ) -> Generator[tuple[Rows, Schema | None], None, None]:
-    """Yield checked pieces and their schema, if any, until Ctrl-C; an array is one piece."""
+    """Yield each chunk, checked: a piece, with its schema, until Ctrl-C. Arrays are one piece."""
     chunked, first = _is_chunked(X, y), 0
     learner = schedule.learner
+    as_labels = schedule.as_optional_labels if schedule.optional else learner._as_labels
     width, schema, warned = learner._width, learner._schema, learner._played > 0
     if file and file.saved:
         meta, warned = file.saved[0], True
         width, schema = meta["width"], meta["schema"]
         schema = Schema.from_json(schema and schema | {"past": ()})  # the data comes from the start
-    blocks = X
+    chunks = X
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
-        schema, blocks = X.schema if width is None else schema, X.read_blocks()
-    pairs = inputs.number_pairs(_chunks(iter(blocks), presses)) if chunked else [(0, (X, y))]
+        schema, chunks = X.schema if width is None else schema, X.read_blocks()
+    pairs = inputs.number_pairs(_chunks(iter(chunks), presses)) if chunked else [(0, (X, y))]
     for i, chunk in pairs:
         try:
             if width is None and schema is None and not isinstance(chunk[0], np.ndarray):
@@ -97,7 +97,7 @@ def _pieces(
             part = inputs.as_rows(chunk[0], width, schema=schema, fill=False)
             learner._check_points(part)
             given = chunk[1] if schema is None else schema.as_signs(chunk[1])
-            labels = schedule.as_labels(given, part.shape[0], signs)
+            labels = as_labels(given, part.shape[0], signs)
         except ValueError as error:
             if not chunked:
                 raise
@@ -215,27 +215,26 @@ def run(
     """
     learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     schedule = Schedule(learner, delay, batch, labels)
-    kept = checks.as_plain(record)
-    recorded = Record(learner, learner._recorded_loss(loss), kept, schedule.words)
-    file, finished = None, True
+    keeps, file, finished = checks.as_plain(record), None, True
+    recorder = Recorder(learner, learner._recorded_loss(loss), keeps, schedule.lateness)
     if checkpoint is not None:
-        file = Checkpoint(checks.as_path(checkpoint), every, resume, recorded, schedule)
+        file = Checkpoint(checks.as_path(checkpoint), every, resume, recorder, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
-        _show(progress, X, y, recorded, resume) if progress else nullcontext() as show,
-        closing(_blocks(X, y, schedule, recorded, every, file, presses)) as blocks,
+        _show(progress, X, y, recorder, resume) if progress else nullcontext() as show,
+        closing(_blocks(X, y, schedule, recorder, every, file, presses)) as blocks,
     ):
         for rows, coming in blocks:
             n = len(rows.y)
-            if presses.count or time_limit is not None and recorded.clock.ends(n, time_limit):
+            if presses.count or time_limit is not None and recorder.clock.ends(n, time_limit):
                 finished = False
                 break
             begin = time.perf_counter()
-            if schedule.words:
-                traces = schedule.play(rows, recorded.rounds, coming)
+            if schedule.lateness:
+                traces = schedule.play(rows, recorder.rounds, coming)
             else:
                 traces = [learner._play_rows(rows.X, rows.y, coming)]
-            recorded.add(rows.y, traces, time.perf_counter() - begin)
+            recorder.add(rows.y, traces, time.perf_counter() - begin)
             if show is not None:
                 show(n)
             if file is not None:
@@ -246,9 +245,9 @@ def run(
             file.close(finished, interrupted)
         if schedule.late and finished:
             schedule.late.learn_rest()
-    if finished and (said := learner._unlearned) and recorded.rounds == learner.rounds:
+    if finished and (said := learner._unlearned) and recorder.rounds == learner.rounds:
         checks.warn(said)  # of a learner that was fresh: short pieces are no fault
-    return recorded.make_run(finished, interrupted)
+    return recorder.make_run(finished, interrupted)
 
 
 def _check_arguments(
@@ -306,42 +305,43 @@ def _warn_of_block(y: np.ndarray, before: int) -> bool:
 
 @contextmanager
 def _show(
-    progress: bool | Callable[[Run], None], X: Any, y: Any, recorded: Record, resume: bool
+    progress: bool | Callable[[Run], None], X: Any, y: Any, recorder: Recorder, resume: bool
 ) -> Iterator[Callable[[int], Any]]:
     """Yield what is called with the rounds of each block; a bar has a total if data has one."""
     if callable(progress):
-        yield partial(_call_when_due, progress, recorded)
+        yield partial(_call_when_due, progress, recorder)
         return
     count = X.count_rows() if isinstance(X, Stream) else None
     if not _is_chunked(X, y):
         count = inputs.count_rows(X)
-    total = count and count + resume * recorded.rounds
-    with Bar(total=total, initial=recorded.rounds, unit=" rounds", unit_scale=True) as bar:
+    total = count and count + resume * recorder.rounds
+    with Bar(total=total, initial=recorder.rounds, unit=" rounds", unit_scale=True) as bar:
         yield bar.update
 
 
-def _call_when_due(progress: Callable[[Run], None], recorded: Record, n: int) -> None:
+def _call_when_due(progress: Callable[[Run], None], recorder: Recorder, n: int) -> None:
     """Call the function if these n rounds reach 64, 128, 256, ... rounds."""
-    due = max(FIRST_ROWS, 1 << (recorded.rounds.bit_length() - 1))
-    if recorded.rounds - n < due <= recorded.rounds:
-        progress(recorded.make_run(False, False))
+    due = max(FIRST_ROWS, 1 << (recorder.rounds.bit_length() - 1))
+    if recorder.rounds - n < due <= recorder.rounds:
+        progress(recorder.make_run(False, False))
 
 
 def _blocks(
-    X: Any, y: Any, schedule: Schedule, recorded: Record, every: int | None,
+    X: Any, y: Any, schedule: Schedule, recorder: Recorder, every: int | None,
     file: Checkpoint | None, presses: Presses,
 ) -> Generator[tuple[Rows, int], None, None]:  # fmt: skip
-    """Yield blocks of rows to play in one go, and how many rows of their piece are not played yet.
+    """Yield blocks of pieces to play in one go, and how many rows of the piece come from there on.
 
-    Where blocks are cut depends on the rounds so far alone, not on the clock. So a run that was
-    stopped and resumed has the bits of one that was not, also where BLAS takes a block in one go.
+    Before a piece: restore the learner from the file, and warn. Blocks are cut by the rounds so far
+    alone, not by the clock. So a run that was stopped and resumed has the bits of one that was not,
+    also where BLAS takes a block in one go.
     """
-    learner = recorded.learner
-    with closing(_pieces(X, y, schedule, recorded.loss.classes, file, presses)) as pieces:
+    learner = recorder.learner
+    with closing(_pieces(X, y, schedule, recorder.loss.classes, file, presses)) as pieces:
         for rows, schema in pieces:
-            if not _is_chunked(X, y) and not (file and file.resume and recorded.rounds):
+            if not _is_chunked(X, y) and not (file and file.resume and recorder.rounds):
                 filled = schema.fill(rows.X, inputs.find_labels(rows.y))[0] if schema else rows.X
-                recorded.data = filled, rows.y
+                recorder.data = filled, rows.y
             if file is not None:
                 rows = rows.cut(file.skip_past(rows.X, rows.y))
                 if not len(rows.y):
@@ -351,9 +351,9 @@ def _blocks(
                 learner._schema = schema
             head, total, start = rows.X[:FIRST_ROWS], len(rows.y), 0
             learner._warn_of_rows(schema.fill(head)[0] if schema else head, rows.y)
-            most = count_block_rows(rows.X.shape[1], learner._traits.run_rows)
+            most = inputs.count_block_rows(rows.X.shape[1], learner._traits.run_rows)
             while start < total:
-                before = recorded.rounds
+                before = recorder.rounds
                 doubled = FIRST_ROWS << (before // FIRST_ROWS).bit_length()  # first above before
                 end = doubled if doubled <= most else (before // most + 1) * most
                 end += -end % schedule.batch  # whole batches

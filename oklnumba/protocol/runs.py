@@ -253,7 +253,7 @@ class Run:
         if not self.rounds or not self.labelled[-1]:
             return float("nan")
         if SUMS[name] in self._arrays or "labelled" in self._arrays:
-            return float(getattr(self, SUMS[name])[-1].mean() / self.labelled[-1])
+            return float(self._sums(name)[-1].mean() / self.labelled[-1])
         return float(getattr(self, name).mean())
 
     @overload

@@ -27,6 +27,8 @@ from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import RowWrapper, set_late
 
 NO_LEARNERS: tuple[Learner, ...] = ()
+# Of a Trace, (n, K) or (n, K, 2); sizes are not.
+PER_OUTPUT = "predictions", "loss", "comparator", "bound", "guaranteed", "intervals"
 
 
 class Several(RowWrapper):
@@ -63,6 +65,7 @@ class Several(RowWrapper):
 
     @property
     def _together(self) -> bool:
+        """Whether one learner plays several outputs on one state."""
         return len(self._learners) < self._outputs
 
     def _facts(self) -> Facts:
@@ -82,9 +85,9 @@ class Several(RowWrapper):
     def _trace(self, n: int) -> Trace:
         names = self._name_outputs() or (0,)  # columns, even for one output
         shape = n, self._outputs or len(names)
-        proof = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
+        certificate = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
         ends = None if self._half_width is None else np.empty((*shape, 2))
-        trace = Trace(np.empty(shape), np.empty(n, dtype=np.int64), *proof)
+        trace = Trace(np.empty(shape), np.empty(n, dtype=np.int64), *certificate)
         return trace._replace(intervals=ends)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -97,7 +100,7 @@ class Several(RowWrapper):
                 output = one._trace(len(X))
                 one._play_inside(X, self._column(y, k), output)
                 trace.sizes[:] += output.sizes
-                for name in NUMBERS:
+                for name in PER_OUTPUT:
                     if getattr(trace, name) is not None:
                         getattr(trace, name)[:, k] = getattr(output, name)
         self._played += len(X)
@@ -151,10 +154,6 @@ class Several(RowWrapper):
 
     def _nested(self) -> dict[str, State]:
         return {f"learner{k}": one for k, one in enumerate(self._learners)}
-
-
-# Of a Trace, (n, K) or (n, K, 2).
-NUMBERS = "predictions", "loss", "comparator", "bound", "guaranteed", "intervals"
 
 
 # The loss of classes: 1 for a mistake, else 0.
@@ -264,8 +263,8 @@ class OneVsRest(Several):
             inputs.refuse_shape(given, n, y, "y", "class")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
         if isinstance(given, inputs.Signs) and given.classes:
-            own = {*place_of}  # perhaps -1 and +1 themselves
-            given = given.decode() if {*given.classes} <= own or not {-1, 1} <= own else given
+            ours = {*place_of}  # perhaps -1 and +1 themselves
+            given = given.decode() if {*given.classes} <= ours or not {-1, 1} <= ours else given
         labels = [one if isinstance(one, Hashable) else None for one in given.tolist()]
         places = np.array([place_of.get(one, -1) for one in labels], dtype=np.int64)
         if n and places.min() < 0:

@@ -8,17 +8,16 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require, require_positive
 from oklnumba.theory.arguments import checks_arguments
 
 
 def _find_rate(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, float]:
     """Return 1 / eta of the last round, and the terms for changes of the bound on the labels."""
     bounded = isinstance(kind, str) and kind in ("aggregating", "average")
-    require(bounded, "kind", kind, "'aggregating' or 'average'")
+    checks.require(bounded, "kind", kind, "'aggregating' or 'average'")
     factor = 2 if kind == "aggregating" else 8
     if B is not None:
-        B = require_positive("B", B)
+        B = checks.require_positive("B", B)
         return factor * B**2, 0.0
     if y is None:
         raise ValueError("B=None needs the labels of the run: pass y")
@@ -65,7 +64,7 @@ def experts_bound(
     3.697225
     """
     if isinstance(kind, str) and kind == "hedge":
-        B = require_positive("B", B)
+        B = checks.require_positive("B", B)
         return B * (sqrt(2 * n * log(count)) + sqrt(log(count) / 8))
     cost, growth = _find_rate(B, kind, y)
     return float(cost * log(count) + growth)
@@ -99,16 +98,16 @@ def fixed_share_bound(
     >>> round(okl.theory.fixed_share_bound(3, 1000, switches=2, share=0.002), 4)
     35.4421
     """
-    require(switches < n, "switches", switches, f"less than the {n} rounds")
+    checks.require(switches < n, "switches", switches, f"less than the {n} rounds")
     s = checks.as_float(share)
     valid = 0.0 < s < 1.0 or s == switches == 0
-    require(valid, "share", share, "a number in (0, 1), or 0 where there is no switch")
+    checks.require(valid, "share", share, "a number in (0, 1), or 0 where there is no switch")
     codes = log(count) - (n - 1 - switches) * np.log1p(-s)
     codes += switches * log(count / s) if switches else 0.0
     if not isinstance(kind, str) or kind != "hedge":
         cost, growth = _find_rate(B, kind, y)
         return float(cost * codes + growth)
-    B = require_positive("B", B)
+    B = checks.require_positive("B", B)
     if count == 1:
         return 0.0
     return float(B * (sqrt(n / (8 * log(count))) * codes + sqrt(n * log(count) / 2)))

@@ -22,8 +22,8 @@ MAX_STEPS = 30  # of conjugate gradients
 BLOCK_ROWS = 4096  # whose features are computed at a time
 
 
-class Span:
-    """Ridge regression on features that are computed again in each pass: O(r^2) memory."""
+class Preconditioner:
+    """Ridge regression on features that each pass computes again: O(r^2) memory."""
 
     def __init__(self, features: Features, X: np.ndarray, lam: float):
         self._write, r = features._writer(X.shape[1])
@@ -83,13 +83,13 @@ def conjugate_gradients(
     """
     # The products use our threads, and BLAS threads are slow on a busy machine.
     with one_blas_thread:
-        span, roots = Span(features, X, lam), np.sqrt(kernel.diag(X))
+        near, roots = Preconditioner(features, X, lam), np.sqrt(kernel.diag(X))
         share = rounding_share(kernel, *X.shape)
         a, Ka, r = np.zeros(len(y)), np.zeros(len(y)), y.copy()
         p, rho, size = np.zeros(len(y)), 1.0, 0.0
         best = Comparator(float(y @ y), 0.0, np.zeros(len(y)), 0.0, float(y @ y))  # f = 0
         for _ in range(MAX_STEPS):
-            z = span.residual(r)
+            z = near.residual(r)
             before, rho = rho, float(r @ z)
             p = z + (rho / before) * p
             Kp = kernel_times(kernel, X, p)
@@ -110,13 +110,13 @@ def conjugate_gradients(
         return best
 
 
-def solve_on_features(
+def extend_to_rkhs(
     kernel: Any, X: np.ndarray, y: np.ndarray, lam: float, features: Features, loss: Loss
 ) -> Comparator:
-    """Return a function for any loss that is at least as good as the best of a span, with bounds.
+    """Return a function of the RKHS for any loss, and the interval of the minimum.
 
-    The dual variables a of the span's solution are feasible for the whole RKHS. One product with K
-    gives its function f = s K a / (2 lam), with a factor s < 1 if the span is poor.
+    The dual variables a of the best function of a span are feasible for the whole RKHS. They have
+    the function f = s K a / (2 lam), s < 1 if the span is poor: f may then be worse than that one.
     """
     Z = features.transform(X)
     best, weights = best_weights(Z, y, lam, loss)

@@ -34,7 +34,7 @@ class Comparator(NamedTuple):
     lower, upper : float
         Bounds on the least loss + lam |f|^2 of all functions, rounding included.
     confidence : float
-        How likely ``lower`` is a bound: 1, or 0.999 over the random frequencies of ``landmarks``.
+        How likely ``lower`` is a bound: 1, by a proof, or 0.999, by random frequencies.
     """
 
     loss: float
@@ -80,7 +80,7 @@ def best_weights(
         return _evaluate(F, y, lam, loss, weights), weights
     solvers = [_solve_primal] * RESTARTS  # L-BFGS that has stopped often goes on with a new memory
     if in_dual(loss):
-        solvers = [_solve_inside, _solve_dual][:: 1 if F.shape[1] <= LOW_RANK else -1]
+        solvers = [_solve_interior, _solve_dual][:: 1 if F.shape[1] <= LOW_RANK else -1]
     found: list[tuple[Comparator, Weights]] = []
     for solve in solvers:
         weights = solve(F, y, lam, loss, found[-1][1].state if found else start)
@@ -194,7 +194,7 @@ def _with_box(
 
 
 @np.errstate(all="ignore")  # in the end rounding takes over
-def _solve_inside(
+def _solve_interior(
     F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
 ) -> Weights:
     """Maximise the dual by Mehrotra's predictor-corrector method (1992), in O(n r^2) a step.

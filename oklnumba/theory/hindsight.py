@@ -11,10 +11,10 @@ from oklnumba.components import losses
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import repr_fields
 from oklnumba.theory.arguments import checks_arguments
-from oklnumba.theory.certified import conjugate_gradients, solve_on_features
+from oklnumba.theory.certified import conjugate_gradients, extend_to_rkhs
 from oklnumba.theory.comparators import GAP, Comparator, best_weights, extend_state, refuse_gap
 from oklnumba.theory.matrix import EPS, factor_kernel, rounding_share, square_root
-from oklnumba.theory.passes import Rows, as_source, solve_in_passes
+from oklnumba.theory.passes import Replay, as_source, solve_in_passes
 
 EXACT_ROUNDS = 20_000  # with one factor: a kernel matrix of 3.2 GB
 EVERY_ROUND = 2_000  # with other losses than squared: most rounds for regret after each round
@@ -69,13 +69,13 @@ class Hindsight:
       interior-point method. O(n r) memory;
     - longer streams, or with ``landmarks``: the best function of the span of M landmarks, in
       O(n M^2) time and O(M^2) memory. Squared loss takes two passes over the rows for all wanted
-      rounds together, other losses some twenty for each. The interval holds the minimum over the
-      whole RKHS with a probability of 0.999 over random frequencies, which it needs for kernels of
-      |x - z|; for other kernels it is certain but wide, unless the landmarks span the RKHS;
+      rounds together, other losses some twenty for each. The interval, in the whole RKHS, is an
+      estimate by random frequencies plus 4.5 standard errors for kernels of |x - z|, to hold with a
+      probability of 0.999; for others it is certain but wide, unless the landmarks span the RKHS;
     - with ``features``: at each wanted round conjugate gradients on (I + K / lam) a = y,
-      preconditioned by ridge regression on the features. For other losses the best function of the
-      features' span, and one product with K, which gives bounds in the RKHS. O(t^2 d) time per
-      product on all cores, O(t) memory, no kernel matrix.
+      preconditioned by ridge regression on the features. For other losses a function of the RKHS
+      from the dual variables of the best one of the features' span, by one product with K. O(t^2 d)
+      time per product on all cores, O(t) memory, no kernel matrix.
 
     Before work of more than a minute with landmarks, a line on stderr says how long it will take.
 
@@ -112,12 +112,11 @@ class Hindsight:
         loss: str = "squared", features: Any = None, landmarks: int | ArrayLike | None = None,
     ):  # fmt: skip
         self.kernel, self.lam, self.loss = kernel, lam, loss
-        self._rule = losses.get(loss)
+        self._rule, self._warned = losses.get(loss), False
         self._solved: dict[int, tuple[float, ...]] = {}  # round: loss, objective, lower, upper
         self._last: Any = None  # the comparator of the whole stream
         self._minima: np.ndarray | None = None
         self._solver: Callable[[list[int]], Iterable[Comparator]]  # one of four methods below
-        self._warned = False
         if landmarks is not None:
             if checks.as_number(landmarks) is None:
                 landmarks = inputs.as_inputs(landmarks, name="landmarks")
@@ -131,7 +130,7 @@ class Hindsight:
             raise ValueError("features are for arrays X and y without landmarks; leave them out")
         if features is None and in_passes:
             source = as_source(X) if y is None else lambda: [(X, self._y)]
-            self._rows, self._landmarks = Rows(source, self._rule.classes), landmarks
+            self._rows, self._landmarks = Replay(source, self._rule.classes), landmarks
             self._y, self._solver = self._rows.y, self._solve_in_passes
         elif features is not None:
             self._features, self._solver = features, self._solve_on_features
@@ -175,12 +174,13 @@ class Hindsight:
         at = self._choose_rounds(1 if at is None else at)
         self._solve(np.append(at, self.rounds))
         played, last = losses_so_far[at - 1], self._last
-        solved = np.array([self._solved[int(t)] for t in at])
+        loss, objective, lower, upper = np.array([self._solved[int(t)] for t in at]).T
         final = played - np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
-        prefix, penalised, high, low = played - solved.T
-        rounded = EPS * (at + 2) * played  # of the sum of losses
-        ours = final, final - self.lam * last.norm**2
-        return RegretCurve(at, prefix, penalised, *ours, low - rounded, high + rounded)
+        rounding = EPS * (at + 2) * played  # of the sum of losses
+        return RegretCurve(
+            at, played - loss, played - objective, final, final - self.lam * last.norm**2,
+            low=played - upper - rounding, high=played - lower + rounding,
+        )  # fmt: skip
 
     def _choose_rounds(self, at: int | ArrayLike) -> np.ndarray:
         """Return rounds as an increasing array; an integer is a number of evenly spaced rounds."""
@@ -225,7 +225,7 @@ class Hindsight:
             if self.loss == "squared":
                 yield conjugate_gradients(*stream, SHARE)
             else:
-                yield solve_on_features(*stream, self._rule)
+                yield extend_to_rkhs(*stream, self._rule)
 
     def _solve_by_factor(self, at: list[int]) -> Iterator[Comparator]:
         """Solve for the residuals lam L_t^-T u_t of the best functions, COLUMNS at a time."""

@@ -1,4 +1,4 @@
-"""Bounds of Jezequel, Gaillard and Rudi 2019 (pkawv): Kernel-AWV and PKAWV."""
+"""Bounds of Jezequel, Gaillard and Rudi 2019 (pkawv), for labels in [-B, B] and |f| = norm."""
 
 from functools import partial
 from math import ceil, e, log, log1p
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from oklnumba.components.features import TaylorFeatures
 from oklnumba.components.kernels import Gaussian
 from oklnumba.core import checks, cholesky, inputs
-from oklnumba.core.checks import require, require_nonnegative, require_width
 from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.theory.arguments import checks_arguments
 from oklnumba.theory.calandriello2017 import kors_size_bound
@@ -89,13 +88,11 @@ def log_det_bound(kernel: Any, X: ArrayLike, lam: float) -> float:
 
 @checks_arguments(B=checks.require_positive, norm=checks.require_positive)
 def bounded_kernel_lam(n: int, B: float = 1.0, norm: float = 1.0, kappa: float = 1.0) -> float:
-    """Return a lam for Kernel-AWV on any inputs with k(x, x) <= kappa^2.
+    """Return a lam for Kernel-AWV on any inputs with k(x, x) <= kappa^2; B and norm are positive.
 
     It minimises lam |f|^2 + B^2 u log(e + e u) with u = n kappa^2 / lam, the regret bound of pkawv
     Propositions 1 and 2 with d_eff(lam) <= u, which any bounded kernel has (end of section 2). lam
     and the bound are O(sqrt(n log n)).
-
-    B and norm are positive.
 
     Remarks
     -------
@@ -131,7 +128,7 @@ def taylor_bound(
     1.039721
     """
     X = inputs.as_inputs(X)
-    require(isinstance(features, TaylorFeatures), "features", features, "a TaylorFeatures")
+    checks.require(isinstance(features, TaylorFeatures), "features", features, "a TaylorFeatures")
     d = X.shape[1]
     center = 0.0 if features.center is None else inputs.as_point(features.center, d, "center")
     radius = float(np.sqrt(np.square(X - center).sum(axis=1).max()))
@@ -160,7 +157,7 @@ def nystrom_bound(
     1.246574
     """
     X = inputs.as_inputs(X)
-    require(mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
+    checks.require(mu <= lam, "mu", mu, f"a number in (0, lam] = (0, {lam!r}]")
     projected = 2.0 * (size + 1) * len(X) * mu / lam
     return lam * norm**2 + B**2 * (log_det_bound(kernel, X, lam) + projected)
 
@@ -252,14 +249,15 @@ def _find_coordinates(
     The basis is orthonormal; its first vectors span the earlier spaces.
     """
     integers = sizes.shape == (len(X),) and sizes.dtype.kind in "iu"
-    require(integers, "sizes", sizes, f"{len(X)} integers, one per round")
+    checks.require(integers, "sizes", sizes, f"{len(X)} integers, one per round")
     growth = np.diff(sizes.astype(np.int64), prepend=0)
-    require((growth >= 0).all(), "sizes", sizes, "counts that never fall")
+    checks.require((growth >= 0).all(), "sizes", sizes, "counts that never fall")
     if features is not None:
         Z = features.transform(X)
-        require(sizes[-1] <= Z.shape[1], "sizes", sizes, f"counts of at most {Z.shape[1]} features")
+        r = Z.shape[1]
+        checks.require(sizes[-1] <= r, "sizes", sizes, f"counts of at most {r} features")
         return Z, sizes
-    require(growth.max() <= 1, "sizes", sizes, "counts that grow by at most one per round")
+    checks.require(growth.max() <= 1, "sizes", sizes, "counts that grow by at most one per round")
     atoms = X[growth > 0]
     K = kernel(atoms) if len(atoms) else np.empty((0, 0))
     K[np.diag_indices_from(K)] *= 1.0 + NUGGET  # atoms that nearly coincide cost no digits
@@ -384,7 +382,7 @@ def rates(gamma: float, points: int = 201) -> dict[str, np.ndarray]:
     return {"a": a} | {k: np.minimum.accumulate(np.minimum(b, 1.0)) for k, b in curves.items()}
 
 
-@checks_arguments(radius=require_nonnegative, sigma=require_width)
+@checks_arguments(radius=checks.require_nonnegative, sigma=checks.require_width)
 def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     """Return the degree M = ceil(max(8 R^2 / sigma^2, 2 log(n / min(lam, 1)))) of pkawv Theorem 4.
 
@@ -401,7 +399,7 @@ def taylor_degree(n: int, lam: float, radius: float, sigma: float) -> int:
     return ceil(max(8.0 * (radius / sigma) ** 2, 2.0 * log(n / min(lam, 1.0))))
 
 
-@checks_arguments(radius=require_nonnegative, sigma=require_width)
+@checks_arguments(radius=checks.require_nonnegative, sigma=checks.require_width)
 def gaussian_dimension_bound(n: int, d: int, lam: float, radius: float, sigma: float) -> float:
     """Return 3 (6 + 41 R^2 / (2 d sigma^2) + 3 log(n / lam) / d)^d, above d_eff(lam).
 

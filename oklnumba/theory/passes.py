@@ -8,7 +8,7 @@ loss, Newton's method for others. P - lam |f|^2 is convex, so with any f and v =
 v = sum l'(f(x_i), y_i) k(x_i, .) + 2 lam f is an expansion on the rows and the landmarks. For a
 kernel k(x, z) = E cos(w'(x - z)), |v|^2 = E |sum_i v_i e^(i w'x_i)|^2 is estimated by FREQUENCIES
 values of w, at O(n d) each, and DEVIATIONS standard errors are added. For other kernels the
-triangle inequality bounds it: |v|^2 <= |projection|^2 + (sum |l'| distance to the span)^2.
+triangle inequality bounds it: |v| <= |its part in the span| + sum |l'| distance to the span.
 
 A loss with a kink is replaced by its Moreau envelope l_mu(f) = l(p) + (f - p)^2 / (2 mu), whose
 dual differs by mu / 2 l_mu'^2 from that of l. So the lower bound of l is as above with
@@ -68,7 +68,7 @@ def as_source(X: Any, name: str = "X") -> Source:
     return lambda: (pair for i, pair in inputs.number_pairs(X() if callable(X) else X))
 
 
-class Rows:
+class Replay:
     """A stream that is read again for each pass: checked blocks, all labels, some random rows."""
 
     def __init__(self, source: Source, classes: bool):
@@ -189,8 +189,8 @@ def draw_frequencies(kernel: Any, d: int, seed: int) -> tuple[np.ndarray, np.nda
 class Sums(NamedTuple):
     """Sums over the rows for k functions; those of the parts of a block are added up."""
 
-    loss: np.ndarray  # (k,), and of the envelope and the lower bound
-    value: np.ndarray
+    loss: np.ndarray  # (k,)
+    value: np.ndarray  # (k,), of the loss or its envelope, and of the lower bound, as in Smooth
     below: np.ndarray
     slopes: np.ndarray  # (k, M): sum l' k(x, landmark)
     waves: np.ndarray  # (k, 2 D): sum l' (sin w'x, cos w'x)
@@ -202,7 +202,7 @@ class Sums(NamedTuple):
 class Span:
     """The span of a kernel at landmarks: z(x) = L^-1 k(x), L L' = K + jitter; f = c.k = w.z."""
 
-    def __init__(self, kernel: Any, landmarks: np.ndarray, rows: Rows, lam: float, loss: Loss):
+    def __init__(self, kernel: Any, landmarks: np.ndarray, rows: Replay, lam: float, loss: Loss):
         self.kernel, self.landmarks, self.lam, self.loss = kernel, landmarks, lam, loss
         self._rows, self._K = rows, kernel(landmarks)
         jitter = JITTER * float(np.diag(self._K).mean())
@@ -387,7 +387,7 @@ class Span:
 
 
 def solve_in_passes(
-    kernel: Any, rows: Rows, lam: float, loss: Loss, landmarks: Any, at: list[int], width: float
+    kernel: Any, rows: Replay, lam: float, loss: Loss, landmarks: Any, at: list[int], width: float
 ) -> list[Comparator]:
     """Return the best functions after some rounds, of given landmarks, a number of them, or None.
 
@@ -413,7 +413,7 @@ def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: in
     """Return how many seconds the best function of n rows takes at most, from some of them."""
     rule, X, y, total = losses.get(loss), X[:BLOCK_ROWS], y[:BLOCK_ROWS], 0.0
     y = inputs.as_labels(y, len(X), rule.classes)
-    rows, m, passes = Rows(lambda: [(X, y)], rule.classes), FEWEST_LANDMARKS, OTHER_PASSES
+    rows, m, passes = Replay(lambda: [(X, y)], rule.classes), FEWEST_LANDMARKS, OTHER_PASSES
     while m <= MOST_LANDMARKS:
         span = Span(kernel, rows.candidates[:m], rows, 1.0, rule)
         zero, seconds = np.zeros((len(span.landmarks), 1)), []

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from oklnumba.components import potentials
 from oklnumba.components.potentials import Potential, as_vector
 from oklnumba.core import checks, inputs
-from oklnumba.core.checks import require_nonnegative, require_number
 from oklnumba.theory.arguments import checks_arguments
 
 KINDS = "sqrt", "gradient", "adagrad", "adagrad_full"  # of AdaptiveFTRL
@@ -82,7 +81,7 @@ def exponentiated_gradient_bound(
     return ftrl_bound(potentials.negative_entropy(eta, scale), gradients, w)
 
 
-@checks_arguments(final=require_number, lowest=require_number)
+@checks_arguments(final=checks.require_number, lowest=checks.require_number)
 def ftrl_ar_bound(final: float, lowest: float, dual_norms: ArrayLike) -> float:
     """Return Phi_T(w) - min Phi_0 + sum |g_t|_{*,t-1}^2, FTRL with adaptive Phi_t (oco Theorem 3).
 
@@ -276,7 +275,7 @@ def exp_concave_bound(
     return float(alpha_tilde * lipschitz**2 / 2 * (w @ w) + total / alpha_tilde)
 
 
-@checks_arguments(R=require_nonnegative)
+@checks_arguments(R=checks.require_nonnegative)
 def mistake_bound(hinge_loss: float, gap: float, eta: float, R: float) -> float:
     """Return (L + gap / eta) / (1 - eta R^2), FTRL at mistakes only (oco Theorem 2).
 

@@ -265,7 +265,7 @@ def inside(name: str, share: float, n: int, seeds: int) -> list[dict]:
     """Return in how many seeds of the frequencies an interval misses the exact minimum."""
     X, y = common.stream(name, n)
     sigma = share * float(np.median(pdist(X[:500])))
-    kernel, rows = okl.Gaussian(sigma), passes.Rows(lambda: [(X, y)], False)
+    kernel, rows = okl.Gaussian(sigma), passes.Replay(lambda: [(X, y)], False)
     exact = okl.theory.Hindsight(kernel, X, y, 1.0).comparator()
     pivots = pivoted_cholesky(kernel, rows.candidates, most=2000, seed=0)[1]
     for m in (500, 1000, 2000):  # as Hindsight does

@@ -13,7 +13,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.theory.matrix import pivoted_cholesky
-from oklnumba.theory.passes import Rows, as_source
+from oklnumba.theory.passes import Replay, as_source
 from scripts.benchmarks.millions import MADE_UP, PLAYED, made_up
 from scripts.common import N_JOBS, cpu_clock, run_script
 from scripts.looks import BLACK, BOUND, look
@@ -60,7 +60,7 @@ def families(kernel):
 
 def awv_bound(kernel, data, lam: float) -> tuple[float, float]:
     """Return bounds on max y^2 log det(I + K / lam), by landmarks far from each other's span."""
-    rows = Rows(as_source(data), classes=False)
+    rows = Replay(as_source(data), classes=False)
     chosen = pivoted_cholesky(kernel, rows.candidates, most=LANDMARKS, seed=0)[1]
     meter = okl.theory.Meter(okl.NystromFeatures(rows.candidates[chosen], kernel), lam, kernel)
     for X, y in rows.blocks():

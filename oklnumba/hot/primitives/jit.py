@@ -86,7 +86,7 @@ PLAIN = _lacks or _version > NEWEST_TESTED or _wanted
 LOOPS: list[Any] = []  # all that is compiled
 if COMPILES and PLAIN and not _wanted:
     logging.getLogger("oklnumba").warning(
-        f"numba {numba.__version__} is none that oklnumba was tested with (they end at "
+        f"oklnumba was not tested with numba {numba.__version__} (only up to "
         f"{NEWEST_TESTED[0]}.{NEWEST_TESTED[1]}): first calls compile four times as long"
     )
 
@@ -168,9 +168,9 @@ def entry(loop, arguments):
 
 
 def enter(loop):
-    """Return what calls a loop without a look at types, which are those of the very first call.
+    """Return the machine code of a loop, to be called with arguments: their types are not checked.
 
-    For loops that always get the same types, above all those of single rounds.
+    All calls of the loop must have the types of the first one.
     """
     return ENTRIES.get(loop) or partial(_enter_first, loop)
 

@@ -32,7 +32,7 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, exact_wide, hot
 #
 # A U with fewer lines than columns is packed: rows k >= len(U) lie in the unused lower triangle, at
 # whole vectors from the left. Of 16 rows with 12 lines the last four lie in lines 8 to 11, from
-# column 4 on. Only find_row knows.
+# column 4 on. Only find_row knows, and triangle_rows of core/arrays.py.
 
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
@@ -230,18 +230,20 @@ def learn_columns(rows, z, p, beta, n):
 
 
 @exact
-def cut_columns(rows, rounds, start, n):
-    """Return n columns, from ``start`` on, of four rows and three rounds."""
+def cut_three(rows, rounds, start, n):
+    """Return n columns of four rows, and of three rounds that are given from the triangle on."""
     (u0, u1, u2, u3), (z0, z1, z2), stop = rows, rounds, start + n
+    i, end = TILE + start, TILE + stop
     rows = u0[start:stop], u1[start:stop], u2[start:stop], u3[start:stop]
-    return rows, (z0[start:stop], z1[start:stop], z2[start:stop])
+    return rows, (z0[i:end], z1[i:end], z2[i:end])
 
 
 @exact
-def learn_three(rows, rounds, p, beta, start, n):
+def learn_three(rows, rounds, beta, start, n):
     """Take three rounds through n columns, from ``start`` on, of four rows."""
-    (u0, u1, u2, u3), (z0, z1, z2) = cut_columns(rows, rounds, start, n)
-    (p0, p1, p2), (b0, b1, b2) = p, beta
+    (z0, z1, z2), (b0, b1, b2) = rounds, beta
+    p0, p1, p2 = four(z0, 0), four(z1, 0), four(z2, 0)
+    (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
         u, z0[j] = learn_column(u, z0[j], p0, b0)
@@ -250,28 +252,19 @@ def learn_three(rows, rounds, p, beta, start, n):
         u0[j], u1[j], u2[j], u3[j] = u
 
 
-@exact
-def read_three(rounds):
-    """Return p of three rounds, given from the triangle on, and what is right of it."""
-    z0, z1, z2 = rounds
-    return (four(z0, 0), four(z1, 0), four(z2, 0)), (z0[TILE:], z1[TILE:], z2[TILE:])
-
-
 @exact_apart
-def learn_columns_3(rows, rounds, beta, n):
+def learn_three_narrow(rows, rounds, beta, n):
     """Take three rounds, given from the triangle on, through n columns of four rows."""
-    p, columns = read_three(rounds)
-    learn_three(rows, columns, p, beta, 0, n)
+    learn_three(rows, rounds, beta, 0, n)
 
 
 @exact_wide
-def learn_wide_columns(rows, rounds, beta, n):
-    """Do what learn_columns_3 does; half a vector first, if there is one, of known length."""
-    p, columns = read_three(rounds)
+def learn_three_wide(rows, rounds, beta, n):
+    """Do what learn_three_narrow does; half a vector first, if there is one, of known length."""
     half = n & TILE
     if half > 0:
-        learn_three(rows, columns, p, beta, 0, TILE)
-    learn_three(rows, columns, p, beta, half, n - half)
+        learn_three(rows, rounds, beta, 0, TILE)
+    learn_three(rows, rounds, beta, half, n - half)
 
 
 @exact_apart
@@ -283,24 +276,25 @@ def solve_columns(rows, z, p, n):
 
 
 @exact
-def solve_three(rows, rounds, p, start, n):
+def solve_three(rows, rounds, start, n):
     """Take three rounds through n columns, from ``start`` on, of four rows without learning."""
-    (u0, u1, u2, u3), (z0, z1, z2) = cut_columns(rows, rounds, start, n)
+    z0, z1, z2 = rounds
+    p0, p1, p2 = four(z0, 0), four(z1, 0), four(z2, 0)
+    (u0, u1, u2, u3), (z0, z1, z2) = cut_three(rows, rounds, start, n)
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
-        z0[j] = solve_column(u, z0[j], p[0])
-        z1[j] = solve_column(u, z1[j], p[1])
-        z2[j] = solve_column(u, z2[j], p[2])
+        z0[j] = solve_column(u, z0[j], p0)
+        z1[j] = solve_column(u, z1[j], p1)
+        z2[j] = solve_column(u, z2[j], p2)
 
 
 @exact_wide
-def solve_columns_3(rows, rounds, n):
-    """Do what learn_wide_columns does, without learning."""
-    p, columns = read_three(rounds)
+def solve_three_wide(rows, rounds, n):
+    """Do what learn_three_wide does, without learning."""
     half = n & TILE
     if half > 0:
-        solve_three(rows, columns, p, 0, TILE)
-    solve_three(rows, columns, p, half, n - half)
+        solve_three(rows, rounds, 0, TILE)
+    solve_three(rows, rounds, half, n - half)
 
 
 @exact_apart
@@ -370,15 +364,15 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
         for s in range(0, count - 1, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
             if a[s] + a[s + 1] + a[s + 2] == 0.0:
-                solve_columns_3(rows, three, r - k - TILE)
+                solve_three_wide(rows, three, r - k - TILE)
                 continue
             b0 = four(betas[s], k) if a[s] != 0.0 else NOTHING
             b1 = four(betas[s + 1], k) if a[s + 1] != 0.0 else NOTHING
             b2 = four(betas[s + 2], k) if a[s + 2] != 0.0 else NOTHING
             if r - k < WIDE:
-                learn_columns_3(rows, three, (b0, b1, b2), r - k - TILE)
+                learn_three_narrow(rows, three, (b0, b1, b2), r - k - TILE)
             else:
-                learn_wide_columns(rows, three, (b0, b1, b2), r - k - TILE)
+                learn_three_wide(rows, three, (b0, b1, b2), r - k - TILE)
 
 
 @exact_apart
@@ -394,4 +388,4 @@ def solve_rounds(U, rounds, count, r):
             solve_columns(rows, z[i:r], four(z, k), r - i)
         for s in range(0, count - 1, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
-            solve_columns_3(rows, three, r - i)
+            solve_three_wide(rows, three, r - i)

@@ -127,7 +127,7 @@ class Engine(State[StateT, WorkT], Params):
 
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
-        if self._width is None or self._in_force.has_matrix:
+        if self._width is None or self._in_force.is_precomputed:
             given = vars(self._in_force.hyper or self)
             for kernel in [one for name in KERNELS & given.keys() for one in as_list(given[name])]:
                 if isinstance(kernel, Kernel):
@@ -214,13 +214,13 @@ class Engine(State[StateT, WorkT], Params):
         params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
         try:
-            unscaled, scales = {name: params[name] for name in KERNELS & params.keys()}, None
-            kernels = [one for given in unscaled.values() for one in as_list(given)]
-            for name, given in unscaled.items():
+            unscaled = {name: params[name] for name in KERNELS & params.keys()}
+            scales, is_precomputed = None, False
+            for name, given in unscaled.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
-            has_matrix = any(isinstance(one, Precomputed) for one in kernels)
-            self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, has_matrix)
+                is_precomputed = any(isinstance(one, Precomputed) for one in as_list(given))
+            self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
             self._start(d)
@@ -323,10 +323,10 @@ class Engine(State[StateT, WorkT], Params):
 
     # ---- single rounds ----
 
-    def _keep_single(self) -> SingleRound | Any:
+    def _make_single(self) -> SingleRound | Any:
         """Return the buffers of single rounds, made with the first; None for several labels."""
         if self._single is None and self._outputs == 1:
-            plain, scales = not self._in_force.has_matrix, self._in_force.scales
+            plain, scales = not self._in_force.is_precomputed, self._in_force.scales
             classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
             self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
         return self._single

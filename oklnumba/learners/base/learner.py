@@ -6,7 +6,7 @@ A round, in order:
   first round ``_begin`` calls ``_open``, which puts the fields in force, and that ``_start``, which
   makes the state (core/state.py); ``_play`` plays the round; ``_fault`` is set until it is over;
 - ``okl.run`` (protocol/run.py): checks, blocks of 64, 64, 128, ... rows, the turns of late labels,
-  ``_play_rows``: ``_begin``, ``_trace``, ``_play`` for ``block_rows`` rows each; ``Record.add``;
+  ``_play_rows``: ``_begin``, ``_trace``, ``_play`` for ``block_rows`` rows each; ``Recorder.add``;
 - ``save``: ``get_contents`` and ``_export``; loading: ``_open``, then ``_restore`` (contents.py).
 """
 
@@ -43,16 +43,16 @@ class FirstLabels(NamedTuple):
     seen: int
     values: frozenset[float]
 
-    def look_at(self, y: np.ndarray) -> "FirstLabels | None":
+    def add(self, y: np.ndarray) -> "FirstLabels | None":
         """Return the labels with those of y; None if they are numbers, or after a warning."""
         values = self.values
-        for part in (y[:FIRST_ROWS], y[FIRST_ROWS:PLAY_ROWS]):  # the first mostly tells
-            values = values | {one for one in set(part.tolist()) if one == one}  # some are missing
-            two = len(values) == 2 and all(one.is_integer() for one in values)
-            if not (len(values) < 2 or two and values != {-1.0, 1.0}):
+        for part in (y[:FIRST_ROWS], y[FIRST_ROWS:PLAY_ROWS]):  # the first part mostly tells
+            values = values | {one for one in set(part.tolist()) if one == one}  # NaN: missing
+            are_two = len(values) == 2 and all(one.is_integer() for one in values)
+            if len(values) > 1 and not are_two or values == {-1.0, 1.0}:
                 return None
         seen = self.seen + len(y)
-        if not two or seen < FEWEST_LABELS:
+        if not are_two or seen < FEWEST_LABELS:
             return FirstLabels(seen, values)
         low, high = sorted(values)
         warn(
@@ -101,7 +101,7 @@ class Learner(Engine[StateT, WorkT]):
                 self._check_points(X)
                 if not self._ready():
                     return 0.0
-                self._keep_single()
+                self._make_single()
                 X = inputs.scale_columns(X, self._in_force.scales)
             forecast = self._forecast(X)[0]
             if self._outputs > 1:
@@ -142,10 +142,10 @@ class Learner(Engine[StateT, WorkT]):
                 labels = y if y is None or isinstance(y, list | tuple) else np.ravel(y)
                 label = self._as_labels(labels, 1)
             if self._first_labels is not None:
-                self._first_labels = self._first_labels.look_at(label)
+                self._first_labels = self._first_labels.add(label)
             if single is None:
                 self._begin(X.shape[1])
-                self._schema, single = schema, self._keep_single()
+                self._schema, single = schema, self._make_single()
             X = X if X is single.X else inputs.scale_columns(self._fill(X), self._in_force.scales)
             self._fault = INTERRUPTED
             try:
@@ -305,7 +305,7 @@ class Learner(Engine[StateT, WorkT]):
         if first and (advice := self._advice(make_dense(X[:FIRST_ROWS]))):
             warn(advice)
         if self._first_labels is not None:
-            self._first_labels = self._first_labels.look_at(y)
+            self._first_labels = self._first_labels.add(y)
 
     def __repr__(self) -> str:
         return super().__repr__() + (f" of {self._schema}" if self._schema else "")

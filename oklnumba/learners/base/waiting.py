@@ -43,7 +43,7 @@ class LateLabels:
         held = Waiting(*map(np.concatenate, zip(*parts, strict=True)))
         turns: list[int] = []  # rows in the order in which they are forecast and learned
         learned_then: list[bool] = []  # whether each is learned in its turn, else forecast
-        first, offset = 0, len(held.y) - n  # not learned yet; not forecast yet
+        first, offset = 0, len(held.y) - n  # the first not learned yet, and not forecast yet
         ends = range(self.batch - before % self.batch, n, self.batch)
         for start, stop in pairwise([0, *ends, n]):
             last = offset + stop - self.delay if (before + stop) % self.batch == 0 else 0
