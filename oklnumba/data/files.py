@@ -104,15 +104,17 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
-    elif kind == "ipc":
-        for path in paths:
-            _refuse_other_arrow(path)
     files = [os.path.abspath(path) for path in paths]  # no URIs
     local = import_module("pyarrow.fs").LocalFileSystem()
-    named = bool(base) and any("=" in path.parent.name for path in paths)
-    more = f"; where a column of the file names its folder, {RENAME}" * named
-    first = given_name(str(paths[0]))
-    with naming(f"{first} cannot be read as {kind}{more}"):
+    first, cure = given_name(str(paths[0])), ""
+    if base and any("=" in path.parent.name for path in paths):
+        cure = f"; where a column of the file names its folder, {RENAME}"
+    if kind == "ipc":
+        cure = (
+            f"; okl.stream(pandas.read_feather({first!r}), label=...) reads Feather V1, and "
+            f"okl.stream(pyarrow.ipc.open_stream({first!r}).read_all(), label=...) an Arrow stream"
+        )
+    with naming(f"{first} cannot be read as {kind}{cure}"):
         dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
@@ -141,21 +143,6 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
         for mark in (one for one in ";|" if one.encode() in first):
             cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
             raise ValueError(f"{path} has {mark!r} between columns: {cure}")
-
-
-def _refuse_other_arrow(path: Path) -> None:
-    """Raise ValueError for what only other functions of pyarrow read: Feather V1, Arrow streams."""
-    with naming(str(path)), open(path, "rb") as file:
-        head = file.read(4)
-    others = {
-        b"FEA1": ("a Feather V1 file", "pandas.read_feather({!r})"),
-        b"\xff" * 4: ("an Arrow stream, not a file", "pyarrow.ipc.open_stream({!r}).read_all()"),
-    }
-    if head in others:
-        what, read = others[head]
-        raise ValueError(
-            f"{path} is {what}; okl.stream({read.format(str(path))}, label=...) reads it"
-        )
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process

@@ -300,7 +300,8 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
 
 
 def _find_schema(
-    data: Any, name: str, given: Schema, label: Any, columns: Any, drop: Any, encode: Any, dates: Any
+    data: Any, name: str, given: Schema, label: Any, columns: Any, drop: Any, encode: Any,
+    dates: Any,
 ) -> Schema:  # fmt: skip
     """Return what the rows of a source mean, from arguments and the first rows."""
     names = _list_columns(data)
