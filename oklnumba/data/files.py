@@ -80,13 +80,13 @@ def _list_folder(folder: Path) -> list[Path]:
     return sorted(file for file in files if file.stat().st_size)
 
 
-def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
-    """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
+def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
+    """Return the pyarrow Dataset of files; below a source that is a folder, "x=1" is a column."""
     arrow = checks.import_optional("pyarrow.dataset", "Parquet, CSV and Arrow files")
     header, encoding = reading.get("header", True), reading.get("encoding", "utf8")
     layout: Any = kind
     base = {}
-    if folder is not None and folder.is_dir():
+    if isinstance(source, str | os.PathLike) and (folder := checks.find_path(source)).is_dir():
         base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
     if kind in ("csv", "tsv"):
         csv = import_module("pyarrow.csv")

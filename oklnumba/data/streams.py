@@ -5,7 +5,6 @@ pyarrow.dataset reads Parquet, CSV and Arrow files ahead, in its threads; scikit
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import closing
@@ -29,8 +28,7 @@ from oklnumba.core.schema import (
 )
 from oklnumba.data.files import FORMATS, RENAME, given_name, list_files, naming, open_dataset
 
-BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
-MOST_ROWS = 2**16
+MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
 DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
@@ -73,7 +71,7 @@ def stream(
         ``OneVsRest``. None: labels are numbers, bools, or texts, whose classes are those of the
         first 100,000 rows, sorted.
     batch : int >= 1, optional
-        Rows of a block (the last may have fewer); None: the power of two that makes about 8 MB.
+        Rows of a block (the last may have fewer); None: those of about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
         None: the suffix decides.
     header : bool
@@ -125,8 +123,8 @@ def stream(
     if classes is not None:
         classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
-    named = checks.require_flag("header", header)
-    options |= {"zero_based": zero_based, "width": width, "header": None if named else False}
+    options |= {"zero_based": zero_based, "width": width}
+    options["header"] = None if checks.require_flag("header", header) else False
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     out = "columns, encode, dates and impute"
     chosen = columns is not None or encode or dates or impute
@@ -136,28 +134,29 @@ def stream(
     checks.require(isinstance(schema, Schema), "like", like, "what has a schema, of named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
-    dataset, name = _open_source(source, format, reading)
-    if isinstance(dataset, list):
-        if label is not None or drop or chosen:
-            raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
-        return _load_libsvm(dataset, name, batch, schema)
-    if like is None:
-        schema = _find_schema(dataset, name, schema, label, columns, drop, encode, dates)
-    else:
-        schema = _match_schema(dataset, schema, label, drop)
-    return Stream(name, partial(_read, dataset, name), schema, batch, dataset, like is None)
-
-
-def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
-    """Return the frame or pyarrow Dataset of a source, or paths of LIBSVM files, and its name."""
     if inputs.is_frame(source):
-        return (source.collect() if hasattr(source, "collect") else source), "a frame"
-    if hasattr(source, "get_fragments"):
-        return source, "a pyarrow Dataset"
-    paths, kind = list_files(source, format)
-    name = repr(given_name(str(paths[0]))) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    folder = checks.find_path(source) if isinstance(source, str | os.PathLike) else None
-    return paths if kind == "libsvm" else open_dataset(paths, kind, reading, folder), name
+        data, name = source.collect() if hasattr(source, "collect") else source, "a frame"
+    elif hasattr(source, "get_fragments"):
+        data, name = source, "a pyarrow Dataset"
+    else:
+        paths, kind = list_files(source, format)
+        name = repr(given_name(str(paths[0]))) + f" and {len(paths) - 1} more" * (len(paths) > 1)
+        if kind == "libsvm":
+            if label is not None or drop or chosen:
+                raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
+            return _load_libsvm(paths, name, batch, schema)
+        data = open_dataset(source, paths, kind, reading)
+    names = _list_columns(data)
+    if label is not None:
+        (label,) = _find_columns([label], names, "label")
+        schema = replace(schema, label=str(label))
+    drop, index = _find_columns(drop, names, DROP), _find_index(data, names)
+    if like is None:
+        schema = _find_schema(data, name, schema, label, columns, drop, index, encode, dates)
+    else:
+        ignored = {*schema.ignored, *map(str, drop), *index} - {*schema.needed}
+        schema = replace(schema, ignored=tuple(ignored))
+    return Stream(name, partial(_read, data, name), schema, batch, data, like is None)
 
 
 @dataclass(eq=False, repr=False)
@@ -241,7 +240,7 @@ class Stream:
                 hint = "; name all in okl.stream(..., classes=[...])"
                 y = inputs.encode_labels(y, classes, where, row, hint)
             read[where] += len(y)
-            rows = self._batch or _count_rows(X.shape[1])
+            rows = self._batch or inputs.count_block_rows(X.shape[1], MOST_ROWS)
             while len(y):
                 taken = min(len(y), rows - count)
                 held.append((X[:taken], y[:taken]))
@@ -267,10 +266,6 @@ def _join(held: list[Block]) -> Block:
     return np.concatenate(X, dtype=np.float64), labels
 
 
-def _count_rows(d: int) -> int:
-    return min(MOST_ROWS, 1 << max(0, (BLOCK_NUMBERS // d).bit_length() - 1))
-
-
 # ---- readers, which yield pieces ----
 
 
@@ -292,7 +287,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
         return (
             (str(path), (np.pad(block[:, first:], more), y[part]))
             for path, X, y in zip(paths, rows, labels, strict=True)
-            for part, block in inputs.cut_blocks(X, _count_rows(width))
+            for part, block in inputs.cut_blocks(X, MOST_ROWS)
         )
 
     schema = replace(schema, reading={"zero_based": from_zero, "width": width})
@@ -300,32 +295,30 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
 
 
 def _find_schema(
-    data: Any, name: str, given: Schema, label: Any, columns: Any, drop: Any, encode: Any,
-    dates: Any,
+    data: Any, name: str, given: Schema, label: Any, columns: Any, drop: list[Any],
+    index: list[str], encode: Any, dates: Any,
 ) -> Schema:  # fmt: skip
     """Return what the rows of a source mean, from arguments and the first rows."""
     names = _list_columns(data)
     by_text(names)  # which refuses two of one name
     if label is None:
         raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
-    label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
-    numbers = _leave_out(names, (label, *encode, *dates, *_find_index(data, names)))
+    numbers = _leave_out(names, (label, *encode, *dates, *index))
     if columns is not None:
         numbers = _find_columns(columns, names, "columns")
-    numbers = _leave_out(numbers, _find_columns(drop, names, DROP))
+    numbers = _leave_out(numbers, drop)
     every = [*numbers, *dates, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
         fault = f"columns must be others than the label, each once, not {every[:-1]}"
         raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
-    texts = _read_texts(data, name, [*encode, *dates])
+    texts = _read_texts(data, name, [*encode, *dates]) if encode or dates else {}
     return replace(
         given,
         names=tuple(map(str, numbers)),
         categories={str(one): find_values(texts[one]) for one in encode},
         dates={str(one): find_parts(texts[one], one) for one in dates},
-        label=str(label),
         classes=given.classes or _find_classes(data, label),
         ignored=tuple(map(str, _leave_out(names, every))),
     )
@@ -334,15 +327,6 @@ def _find_schema(
 def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
     out = set(some)
     return [one for one in names if one not in out]
-
-
-def _match_schema(data: Any, schema: Schema, label: Any, drop: Any) -> Schema:
-    """Return a learner's schema with the label and the columns to ignore of another source."""
-    names = _list_columns(data)
-    if label is not None:
-        schema = replace(schema, label=str(_find_columns([label], names, "label")[0]))
-    out = {*map(str, _find_columns(drop, names, DROP)), *_find_index(data, names)}
-    return replace(schema, ignored=tuple({*schema.ignored, *out} - {*schema.needed}))
 
 
 def _find_classes(data: Any, label: Any) -> tuple[Any, ...] | None:
@@ -390,18 +374,18 @@ def _read_first(data: Any, columns: list[Any], rows: int) -> Any:
 
 def _read_texts(data: Any, name: str, columns: list[Any]) -> dict[Any, Any]:
     """Return columns of the first rows as Arrow arrays of texts, by name."""
+    arrow, rows = import_module("pyarrow"), 0
     pieces: dict[Any, list[Any]] = {one: [] for one in columns}
-    rows = 0
     with closing(_scan(data, name, [], columns)) as parts:
-        for where, part in parts if columns else ():
+        for where, part in parts:
             with naming(where):
                 for one in columns:
                     pieces[one].append(as_texts(part[one], one))
             rows += part.shape[0]
             if rows >= inputs.LOOK_ROWS:
                 break
-    join = import_module("pyarrow").chunked_array if columns else None
-    return {one: join(texts, "string")[: inputs.LOOK_ROWS] for one, texts in pieces.items()}
+    whole = {one: arrow.chunked_array(texts, "string") for one, texts in pieces.items()}
+    return {one: texts[: inputs.LOOK_ROWS] for one, texts in whole.items()}
 
 
 def _read(data: Any, name: str, schema: Schema) -> Pieces:
@@ -454,11 +438,11 @@ def _scan(
 
     texts : columns of texts; make : gets a batch and the number of its first row in the file.
     """
-    rows, kind = _count_rows(len(_list_columns(data))), _format_of(data)
+    rows = inputs.count_block_rows(len(_list_columns(data)), MOST_ROWS)
     if inputs.is_frame(data):
         yield from ((name, make(_slice(data, k, rows), k)) for k in range(0, data.shape[0], rows))
         return
-    arrow, types = import_module("pyarrow"), data.schema
+    arrow, types, kind = import_module("pyarrow"), data.schema, _format_of(data)
     options: dict[str, Any] = {"batch_size": rows, "batch_readahead": 2}
     if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
