@@ -231,8 +231,8 @@ def _list_places(name: str) -> list[Path]:
     if given and not Path(given).expanduser().is_dir():
         raise NotADirectoryError(f"OKLNUMBA_DATA is {given!r}, not a folder; correct or unset")
     cache = os.environ.get("OKLNUMBA_CACHE") or f"{caches}/oklnumba"
-    folders = [*([given] if given else []), cache, BUNDLED]
-    return [Path(folder).expanduser() / f"{name}.npz" for folder in folders]
+    folders = [Path(one).expanduser() for one in (given, cache, BUNDLED) if one]
+    return [folder / f"{name}.npz" for folder in folders]
 
 
 def read(name: str) -> tuple[NDArray, NDArray]:

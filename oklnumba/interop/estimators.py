@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, shuffle
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -94,10 +94,8 @@ class OnlineEstimator(BaseEstimator):
             raise
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if not require_flag("shuffle", self.shuffle):
-            return X, y
-        order = check_random_state(self.random_state).permutation(len(y))
-        return X[order], y[order]
+        ordered = not require_flag("shuffle", self.shuffle)
+        return (X, y) if ordered else shuffle(X, y, random_state=self.random_state)
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
@@ -299,9 +297,9 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         """Play the rounds, and track the odds against the class that came."""
         first, several = player.rounds, isinstance(player, OneVsRest)
         if not first:
-            p, can_track, self._odds = self.learner, several or player._loss().name in LOSSES, None
-            if isinstance(p, Intervals) and can_track:
-                self._odds = p.coverage, p.eta, np.array(START)
+            self._odds, one = None, self.learner
+            if isinstance(one, Intervals) and (several or player._loss().name in LOSSES):
+                self._odds = one.coverage, one.eta, np.array(START)
         hint = "; begin with partial_fit, with all classes at first, or none if new ones may come"
         labels = y if self._grows else encode_labels(y, self.classes_.tolist(), hint=hint)
         done = super()._play(player, X, labels)

@@ -85,7 +85,7 @@ class _Model:
     """Base of both models: ``learner`` has the hyper-parameters, ``_player`` plays."""
 
     learner: Learner | None
-    _player: Any  # a learner; None before the first class
+    _player: Any = None  # a learner; None before the first class
     _predict: Callable[[np.ndarray], object]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
@@ -227,14 +227,14 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     'green'
     """
 
+    _fixed = False  # whether no new classes may come
+
     def __init__(
         self, learner: Learner | None = None, *, classes: Sequence[Hashable] | None = None
     ):
         self.learner = learner
         self.classes = classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
-        self._fixed = False  # whether no new classes may come
-        self._player = None
         self._loss = self._clone_learner()._loss().name
         if classes is not None:
             self._fix_classes(classes)
