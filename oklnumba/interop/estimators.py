@@ -259,9 +259,10 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
                 classes = np.array([False, True])
             if first and classes is not None:
                 player = self._take_all(classes)
+            elif first or self._grows:
+                player = self._take_new(labels)
             else:
-                grows = first or self._grows
-                player = self._take_new(labels) if grows else self.learner_
+                player = self.learner_
             self._play(player, rows, labels)
         return self
 
