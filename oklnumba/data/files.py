@@ -43,7 +43,7 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
         for path in matches:
-            found += _list_folder(path) if path.is_dir() else [path]
+            found += _list_folder(path, set()) if path.is_dir() else [path]
     if not found:
         raise ValueError(f"{given[0]} has no files")
     paths: list[Path] = []
@@ -64,20 +64,18 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     return paths, kinds.pop()
 
 
-def _list_folder(folder: Path) -> list[Path]:
+def _list_folder(folder: Path, seen: set[str]) -> list[Path]:
     """Return the files in a folder and in linked ones, in order, but hidden and empty ones."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    files, seen = [], set()
-    for here, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        if (place := os.path.realpath(here)) in seen:
-            folders.clear()  # a link that leads back
-            continue
-        seen.add(place)
-        files += [Path(here, name) for name in names if name[0] not in "._"]
-    return sorted(file for file in files if file.stat().st_size)
+    if (place := os.path.realpath(folder)) in seen:  # a link that leads back
+        return []
+    seen.add(place)
+    files: list[Path] = []
+    for one in sorted(folder.iterdir()):
+        if one.is_dir():
+            files += _list_folder(one, seen)
+        elif one.name[0] not in "._" and one.stat().st_size:
+            files.append(one)
+    return files
 
 
 def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
