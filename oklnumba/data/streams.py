@@ -146,17 +146,9 @@ def stream(
                 raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
             return _load_libsvm(paths, name, batch, schema)
         data = open_dataset(source, paths, kind, reading)
-    names = _list_columns(data)
-    if label is not None:
-        (label,) = _find_columns([label], names, "label")
-        schema = replace(schema, label=str(label))
-    drop, index = _find_columns(drop, names, DROP), _find_index(data, names)
-    if like is None:
-        schema = _find_schema(data, name, schema, label, columns, drop, index, encode, dates)
-    else:
-        ignored = {*schema.ignored, *map(str, drop), *index} - {*schema.needed}
-        schema = replace(schema, ignored=tuple(ignored))
-    return Stream(name, partial(_read, data, name), schema, batch, data, like is None)
+    fresh = like is None
+    schema = _find_schema(data, name, schema, fresh, label, columns, drop, encode, dates)
+    return Stream(name, partial(_read, data, name), schema, batch, data, fresh)
 
 
 @dataclass(eq=False, repr=False)
@@ -295,12 +287,19 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
 
 
 def _find_schema(
-    data: Any, name: str, given: Schema, label: Any, columns: Any, drop: list[Any],
-    index: list[str], encode: Any, dates: Any,
+    data: Any, name: str, given: Schema, fresh: bool, label: Any, columns: Any, drop: Any,
+    encode: Any, dates: Any,
 ) -> Schema:  # fmt: skip
-    """Return what the rows of a source mean, from arguments and the first rows."""
+    """Return what the rows of a source mean, from arguments and, if ``fresh``, the first rows."""
     names = _list_columns(data)
     by_text(names)  # which refuses two of one name
+    if label is not None:
+        (label,) = _find_columns([label], names, "label")
+        given = replace(given, label=str(label))
+    drop, index = _find_columns(drop, names, DROP), _find_index(data, names)
+    if not fresh:
+        ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
+        return replace(given, ignored=tuple(ignored))
     if label is None:
         raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
     encode = _find_columns(encode, names, "encode")
@@ -449,7 +448,8 @@ def _scan(
         options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
     if kind == "csv":  # whole numbers may have fractions later, and 01 is a text
         kinds = {one.name: one.type for one in types}
-        floats = [one for one in plain if str(kinds[one]) in ("int64", "null")]
+        numbers = [one for one in plain if str(kinds[one]).startswith(inputs.NUMBERS)]
+        floats = [one for one in numbers if kinds[one] != "bool"]
         kinds |= dict.fromkeys(floats, arrow.float64()) | dict.fromkeys(texts, arrow.string())
         types = arrow.schema(kinds)
     for fragment in data.get_fragments():
