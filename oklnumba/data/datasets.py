@@ -72,10 +72,8 @@ class Dataset:
 
     Attributes
     ----------
-    X : (n, d) float64 array
-        C-contiguous.
-    y : (n,) float64 array
-        Labels -1 and +1 (classification) or the unscaled targets (regression).
+    X, y : float64 arrays of shape (n, d), C-contiguous, and (n,)
+        Labels are -1 and +1 (classification) or the unscaled targets (regression).
     name : str
     task : {"classification", "regression"}
     n_train : int

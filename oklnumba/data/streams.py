@@ -296,7 +296,8 @@ def _find_schema(
     if label is not None:
         (label,) = _find_columns([label], names, "label")
         given = replace(given, label=str(label))
-    drop, index = _find_columns(drop, names, DROP), _find_index(data, names)
+    drop = _find_columns(drop, names, DROP)
+    index = _find_index(getattr(data, "schema", None), names)
     if not fresh:
         ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
         return replace(given, ignored=tuple(ignored))
@@ -351,9 +352,8 @@ def _list_columns(data: Any) -> list[Any]:
     return inputs.column_names(data) if inputs.is_frame(data) else data.schema.names
 
 
-def _find_index(data: Any, names: list[Any]) -> list[str]:
+def _find_index(schema: Any, names: list[Any]) -> list[str]:
     """Return the columns that are an index of pandas: it is an order, not an input."""
-    schema = getattr(data, "physical_schema", None) or getattr(data, "schema", None)
     metadata = getattr(schema, "pandas_metadata", None) or {}  # of pyarrow
     index = [one for one in metadata.get("index_columns", []) if isinstance(one, str)]
     return [*index, *(one for one in names[:1] if one == "")]  # of to_csv
@@ -416,7 +416,7 @@ def _refuse_other_files(dataset: Any, name: str, schema: Schema) -> None:
             raise ValueError(f"{where} has a column {min(twice)!r}, as its folder has: {RENAME}")
         here = dict.fromkeys([*names, *keys])
         first = here if first is None else first
-        index = {*_find_index(fragment, names)} - {*schema.needed}
+        index = {*_find_index(fragment.physical_schema, names)} - {*schema.needed}
         given = [one for one in here if one not in index and (one in wanted or one not in first)]
         schema.refuse_other_names(given, where)
         if (label in here) != (label in wanted):

@@ -248,11 +248,11 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = np.unique(read_labels(classes, "classes"))
-            known, given = classes if first else self.classes_, classes.tolist()
-            what = "left out, or all labels that may ever come, at least two"
-            require(len(known) > 1 or not first, "classes", given, what)
-            what = f"left out, or {known.tolist()} as at the first call (fit starts again)"
-            require(np.array_equal(classes, known), "classes", given, what)
+            valid, what = len(classes) > 1, "all labels that may ever come, at least two"
+            if not first:
+                valid = np.array_equal(classes, self.classes_)
+                what = f"{self.classes_.tolist()} as at the first call (fit starts again)"
+            require(valid, "classes", classes.tolist(), f"left out, or {what}")
         with self._undo_on_error():
             rows, labels = self._validate(X, read_labels(y), reset=first)
             if first and classes is None and labels.dtype.kind == "b":
