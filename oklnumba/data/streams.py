@@ -333,7 +333,7 @@ def _find_classes(data: Any, label: Any) -> tuple[Any, ...] | None:
     """Return the classes of labels that are bools or texts; None for numbers."""
     look = inputs.is_frame(data) or str(data.schema.field(label).type).startswith(TEXTS)
     labels = _as_labels(_read_first(data, [label], inputs.LOOK_ROWS * look)[label])
-    there = labels[inputs.find_labels(labels)].tolist()
+    there = labels[inputs.find_labels(labels)].tolist() if labels.dtype.kind in "bOU" else []
     if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
         return False, True
     if not there or not all(isinstance(one, str) for one in there):
