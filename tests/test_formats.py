@@ -368,6 +368,15 @@ def test_linked_folders_are_played_and_broken_links_refused(kind, tmp_path):
     raises(FileNotFoundError, f"zzz.{kind}", okl.stream, tmp_path / "data", label="y")
 
 
+def test_a_folder_that_is_linked_beside_itself_is_read_once_by_the_first_name(tmp_path):
+    for k, place in enumerate(["first", "later"]):
+        (tmp_path / place).mkdir()
+        (PART + 30 * k).to_csv(tmp_path / place / "part.csv", index=False)
+    for k in range(9):
+        (tmp_path / f"link{k}").symlink_to(tmp_path / "first")
+    assert_array_equal(read(tmp_path, label="y")[:, 0], np.arange(60))
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_files_that_have_other_columns_than_the_first(kind, tmp_path, monkeypatch):
     write = FILES["table.parquet" if kind == "parquet" else "pandas.csv"]

@@ -59,7 +59,7 @@ class Course:
         self.learner, self.labels = learner, labels
         self.classes = schema.classes is not None
         learner._schema = schema  # pieces have no names
-        self.rounds, self.labelled, self.wrong, self.total, self.seconds = 0, 0, 0, 0.0, 0.0
+        self.rounds, self.labelled, self.loss, self.seconds = 0, 0, 0.0, 0.0
         self.parts: list[tuple] = []  # of classes: labels, scores and mistakes of each piece
 
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
@@ -68,10 +68,9 @@ class Course:
             okl.warm_up(self.learner)  # times are without compilation
         run = okl.run(self.learner, X, y, labels=self.labels)
         self.rounds += run.rounds
-        self.total += float(np.nansum(run.losses))
-        self.wrong += int(run.mistakes.sum()) if self.classes else 0
+        self.loss += float(np.nansum(run.losses))
         self.seconds += run.seconds
-        if (rounds := run.class_rounds) is not None:
+        if self.classes and (rounds := run.class_rounds) is not None:
             self.parts.append(rounds)
         if run.rounds:
             self.last, self.labelled = run, self.labelled + int(run.labelled[-1])
@@ -83,21 +82,6 @@ class Course:
         """Return how the forecasts of classes stand beside rules of thumb."""
         labels, scores, mistakes = map(np.concatenate, zip(*self.parts, strict=True))
         return score_classes(labels, scores, mistakes, self.learner._loss().name)
-
-    @property
-    def sum(self) -> float:
-        """Mistakes times 100, or the sum of the losses."""
-        return 100.0 * self.wrong if self.classes else self.total
-
-    @property
-    def mean(self) -> float:
-        """Mistakes in per cent, or the mean loss."""
-        return self.sum / max(self.labelled, 1)
-
-    @property
-    def rate(self) -> int:
-        """Rounds a second, two digits."""
-        return count_a_second(self.rounds, self.seconds)
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -147,19 +131,20 @@ def scale_labels(pieces: source.Pairs) -> tuple[Any, int]:
 def print_comparison(courses: dict[str, Course]) -> None:
     """Print the table: the least loss first, of classes the least log loss, if there is one."""
     ranked: list[tuple[Any, dict]] = []
+    scores = None
     for name, course in courses.items():
-        row: dict[str, Any] = {"mean loss": course.mean, "loss": course.last.loss}
-        rank: Any = course.mean
-        if course.classes:
+        rank: Any = course.loss / max(course.labelled, 1)
+        row: dict[str, Any] = {"mean loss": rank, "loss": course.last.loss}
+        if course.parts:
             scores = course.score_classes()
-            row = {"log loss": scores.log_loss, "mistakes %": course.mean}
+            row = {"log loss": scores.log_loss, "mistakes %": 100 * scores.mistake_rate}
             row |= {"balanced %": 100 * scores.balanced_accuracy, "AUC": scores.auc}
-            rank = scores.log_loss is None, scores.log_loss or course.mean
-        size = int(course.last.sizes[-1])
-        speed = {"rounds/s": course.rate, "size": size, "rounds": course.rounds}
-        ranked.append((rank, {"learner": name} | row | speed))
+            rank = scores.log_loss is None, scores.log_loss or scores.mistake_rate
+        row |= {"rounds/s": count_a_second(course.rounds, course.seconds)}
+        row |= {"size": int(course.last.sizes[-1]), "rounds": course.rounds}
+        ranked.append((rank, {"learner": name} | row))
     rows = [row for rank, row in sorted(ranked, key=itemgetter(0))]
-    if courses and course.classes:
+    if scores is not None:
         rows.append({"learner": "always the commonest class", "mistakes %": 100 * scores.commonest})
         rows.append({"learner": "the last label", "mistakes %": 100 * scores.last_label})
     if rows:

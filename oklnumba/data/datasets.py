@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,10 +72,8 @@ class Dataset:
 
     Attributes
     ----------
-    X : (n, d) float64 array
-        C-contiguous.
-    y : (n,) float64 array
-        Labels -1 and +1 (classification) or the unscaled targets (regression).
+    X, y : float64 arrays of shape (n, d), C-contiguous, and (n,)
+        Labels are -1 and +1 (classification) or the unscaled targets (regression).
     name : str
     task : {"classification", "regression"}
     n_train : int
@@ -224,17 +223,13 @@ def _get_spec(name: str) -> Spec:
     return SPECS[name]
 
 
-def _get_cache_folder() -> Path:
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("OKLNUMBA_CACHE") or f"{caches}/oklnumba").expanduser()
-
-
 def _list_places(name: str) -> list[Path]:
-    folders = [_get_cache_folder(), BUNDLED]
-    if given := os.environ.get("OKLNUMBA_DATA"):
-        folders.insert(0, Path(given).expanduser())
-        if not folders[0].is_dir():
-            raise NotADirectoryError(f"OKLNUMBA_DATA is {given!r}, not a folder; correct or unset")
+    """Return the files that may hold a set, in order; the last but one is in the cache."""
+    given, caches = os.environ.get("OKLNUMBA_DATA"), os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    if given and not Path(given).expanduser().is_dir():
+        raise NotADirectoryError(f"OKLNUMBA_DATA is {given!r}, not a folder; correct or unset")
+    cache = os.environ.get("OKLNUMBA_CACHE") or f"{caches}/oklnumba"
+    folders = [Path(one).expanduser() for one in (given, cache, BUNDLED) if one]
     return [folder / f"{name}.npz" for folder in folders]
 
 
@@ -253,7 +248,7 @@ def read(name: str) -> tuple[NDArray, NDArray]:
                 raise ValueError(f"{fault}: delete or replace it") from err
             return X, y
     folders = ", ".join(str(path.parent) for path in places)
-    return _fetch(name, spec, f"data set {name!r} is in none of {folders}.")
+    return _fetch(name, spec, places[-2], f"data set {name!r} is in none of {folders}.")
 
 
 def _check_content(spec: Spec, X: NDArray, y: NDArray) -> None:
@@ -279,15 +274,15 @@ def _check_content(spec: Spec, X: NDArray, y: NDArray) -> None:
 # ---- download ----
 
 
-def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
-    """Download the public original with pooch, parse and check it, and put it into the cache."""
+def _fetch(name: str, spec: Spec, target: Path, missing: str) -> tuple[NDArray, NDArray]:
+    """Download the public original with pooch, parse and check it, and write it to a file."""
     if not spec.urls:
         raise FileNotFoundError(f"{missing} No original is public: {how_to_get(name)}")
     by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
     what = f"{missing} Download it (or {by_hand})"
     pooch = checks.import_optional("pooch", what)
     checks.import_optional("sklearn.datasets", what)  # or the error would come after the download
-    cache, urls = _get_cache_folder(), " + ".join(spec.urls)
+    cache, urls = target.parent, " + ".join(spec.urls)
     download = pooch.HTTPDownloader(progressbar=True, chunk_size=2**20, timeout=60)
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -304,7 +299,7 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
                 raise ValueError(f"{fault}. Nothing was stored; try again, or {by_hand}.") from err
             # Compression hardly shrinks measured floats, and slows down every load.
             np.savez(Path(work, "done.npz"), X=X, y=y, n_train=spec.n_train)
-            os.replace(Path(work, "done.npz"), cache / f"{name}.npz")
+            os.replace(Path(work, "done.npz"), target)
     except OSError as err:
         fault = f"The download of {urls} into {cache} failed: {err}"
         cure = f"Try again, set OKLNUMBA_CACHE to another folder, or {by_hand}"
@@ -314,7 +309,17 @@ def _fetch(name: str, spec: Spec, missing: str) -> tuple[NDArray, NDArray]:
 
 def parse(spec: Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
     """Read the files of an original into the arrays as stored."""
-    X, y = map(np.concatenate, zip(*(_read_original(path, spec) for path in paths), strict=True))
+    if spec.form == "svmlight":
+        load = checks.import_optional("sklearn.datasets", "LIBSVM files").load_svmlight_files
+        # The width is given because a file need not use the last columns (a9a.t does not).
+        parts = load([*map(str, paths)], n_features=spec.shape[1], zero_based=False)
+        X, y = np.concatenate([part.toarray() for part in parts[::2]]), np.concatenate(parts[1::2])
+        X = X[:, list(spec.columns)] if spec.columns else X
+    else:
+        how: dict[str, Any] = {"usecols": (*spec.columns, spec.target), "skiprows": spec.header}
+        how |= {"delimiter": "," if spec.form == "csv" else None, "comments": None, "ndmin": 2}
+        numbers = np.concatenate([np.loadtxt(path, "<f4", **how) for path in paths])
+        X, y = numbers[:, :-1], numbers[:, -1]
     if len(y) != spec.shape[0]:
         raise ValueError(f"expected {spec.shape[0]} rows, got {len(y)}")
     X = (np.rint(X / spec.unit) if spec.unit != 1 else X).astype(spec.dtype, copy=False)
@@ -323,21 +328,3 @@ def parse(spec: Spec, paths: list[Path]) -> tuple[NDArray, NDArray]:
     if not np.isin(y, spec.labels).all():
         raise ValueError(f"expected labels {spec.labels}, got others")
     return X, np.where(y == spec.labels[1], 1, -1).astype("|i1")
-
-
-def _read_original(path: Path, spec: Spec) -> tuple[NDArray, NDArray]:
-    """Return the features and the labels of a file, as it has them."""
-    if spec.form == "svmlight":
-        from sklearn.datasets import load_svmlight_file
-
-        # the width is given because a file need not use the last columns (a9a.t does not)
-        sparse, labels = load_svmlight_file(str(path), n_features=spec.shape[1], zero_based=False)
-        features = sparse.toarray()
-        return features[:, list(spec.columns)] if spec.columns else features, labels
-    columns = (*spec.columns, spec.target)
-    delimiter = "," if spec.form == "csv" else None
-    numbers = np.loadtxt(
-        path, "<f4", comments=None, delimiter=delimiter, skiprows=spec.header, usecols=columns,
-        ndmin=2,
-    )  # fmt: skip
-    return numbers[:, :-1], numbers[:, -1]

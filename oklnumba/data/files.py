@@ -43,7 +43,7 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
         if not matches:
             raise FileNotFoundError(f"{one}: there is no such file or folder")
         for path in matches:
-            found += _list_folder(path) if path.is_dir() else [path]
+            found += _list_folder(path, set()) if path.is_dir() else [path]
     if not found:
         raise ValueError(f"{given[0]} has no files")
     paths: list[Path] = []
@@ -64,29 +64,27 @@ def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
     return paths, kinds.pop()
 
 
-def _list_folder(folder: Path) -> list[Path]:
+def _list_folder(folder: Path, seen: set[str]) -> list[Path]:
     """Return the files in a folder and in linked ones, in order, but hidden and empty ones."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    files, seen = [], set()
-    for here, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        if (place := os.path.realpath(here)) in seen:
-            folders.clear()  # a link that leads back
-            continue
-        seen.add(place)
-        files += [Path(here, name) for name in names if name[0] not in "._"]
-    return sorted(file for file in files if file.stat().st_size)
+    if (place := os.path.realpath(folder)) in seen:  # a link that leads back
+        return []
+    seen.add(place)
+    files: list[Path] = []
+    for one in sorted(folder.iterdir()):
+        if one.is_dir():
+            files += _list_folder(one, seen)
+        elif one.name[0] not in "._" and one.stat().st_size:
+            files.append(one)
+    return files
 
 
-def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: Path | None) -> Any:
-    """Return the pyarrow Dataset of some files, where "key=value" below a folder is a column."""
+def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, Any]) -> Any:
+    """Return the pyarrow Dataset of files; below a source that is a folder, "x=1" is a column."""
     arrow = checks.import_optional("pyarrow.dataset", "Parquet, CSV and Arrow files")
     header, encoding = reading.get("header", True), reading.get("encoding", "utf8")
     layout: Any = kind
     base = {}
-    if folder is not None and folder.is_dir():
+    if isinstance(source, str | os.PathLike) and (folder := checks.find_path(source)).is_dir():
         base = {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
     if kind in ("csv", "tsv"):
         csv = import_module("pyarrow.csv")
@@ -104,15 +102,17 @@ def open_dataset(paths: list[Path], kind: str, reading: dict[str, Any], folder: 
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
             read_options=csv.ReadOptions(autogenerate_column_names=not header, encoding=encoding),
         )
-    elif kind == "ipc":
-        for path in paths:
-            _refuse_other_arrow(path)
     files = [os.path.abspath(path) for path in paths]  # no URIs
     local = import_module("pyarrow.fs").LocalFileSystem()
-    named = bool(base) and any("=" in path.parent.name for path in paths)
-    more = f"; where a column of the file names its folder, {RENAME}" * named
-    first = given_name(str(paths[0]))
-    with naming(f"{first} cannot be read as {kind}{more}"):
+    first, cure = given_name(str(paths[0])), ""
+    if base and any("=" in path.parent.name for path in paths):
+        cure = f"; where a column of the file names its folder, {RENAME}"
+    if kind == "ipc":
+        cure = (
+            f"; okl.stream(pandas.read_feather({first!r}), label=...) reads Feather V1, and "
+            f"okl.stream(pyarrow.ipc.open_stream({first!r}).read_all(), label=...) an Arrow stream"
+        )
+    with naming(f"{first} cannot be read as {kind}{cure}"):
         dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
@@ -141,21 +141,6 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
         for mark in (one for one in ";|" if one.encode() in first):
             cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
             raise ValueError(f"{path} has {mark!r} between columns: {cure}")
-
-
-def _refuse_other_arrow(path: Path) -> None:
-    """Raise ValueError for what only other functions of pyarrow read: Feather V1, Arrow streams."""
-    with naming(str(path)), open(path, "rb") as file:
-        head = file.read(4)
-    others = {
-        b"FEA1": ("a Feather V1 file", "pandas.read_feather({!r})"),
-        b"\xff" * 4: ("an Arrow stream, not a file", "pyarrow.ipc.open_stream({!r}).read_all()"),
-    }
-    if head in others:
-        what, read = others[head]
-        raise ValueError(
-            f"{path} is {what}; okl.stream({read.format(str(path))}, label=...) reads it"
-        )
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process

@@ -5,7 +5,6 @@ pyarrow.dataset reads Parquet, CSV and Arrow files ahead, in its threads; scikit
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import closing
@@ -27,23 +26,14 @@ from oklnumba.core.schema import (
     find_values,
     list_names,
 )
-from oklnumba.data.files import (
-    FORMATS,
-    RENAME,
-    given_name,
-    list_files,
-    naming,
-    open_dataset,
-)
+from oklnumba.data.files import FORMATS, RENAME, given_name, list_files, naming, open_dataset
 
-BLOCK_NUMBERS = 2**20  # of X in a block if ``batch`` is None: 8 MB
-MOST_ROWS = 2**16
+MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
 DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "string_view", "dictionary"
 
 Block = tuple[np.ndarray, np.ndarray]
-First = tuple[list[Any], np.ndarray | None]  # columns of texts, and labels
 Pieces = Iterator[tuple[str, Block]]  # the file, some rows of X and their labels
 
 
@@ -81,7 +71,7 @@ def stream(
         ``OneVsRest``. None: labels are numbers, bools, or texts, whose classes are those of the
         first 100,000 rows, sorted.
     batch : int >= 1, optional
-        Rows of a block (the last may have fewer); None: the power of two that makes about 8 MB.
+        Rows of a block (the last may have fewer); None: those of about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
         None: the suffix decides.
     header : bool
@@ -133,8 +123,8 @@ def stream(
     if classes is not None:
         classes = checks.require_classes(classes)
     options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip}
-    named = checks.require_flag("header", header)
-    options |= {"zero_based": zero_based, "width": width, "header": None if named else False}
+    options |= {"zero_based": zero_based, "width": width}
+    options["header"] = None if checks.require_flag("header", header) else False
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     out = "columns, encode, dates and impute"
     chosen = columns is not None or encode or dates or impute
@@ -144,33 +134,21 @@ def stream(
     checks.require(isinstance(schema, Schema), "like", like, "what has a schema, of named columns")
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
-    dataset, name = _open_source(source, format, reading)
-    if isinstance(dataset, list):
-        if label is not None or drop or chosen:
-            raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
-        return _load_libsvm(dataset, name, batch, schema)
-    framed = inputs.is_frame(dataset)
-    names = inputs.column_names(dataset) if framed else dataset.schema.names
-    first = partial(_first_of_frame if framed else _first_of_files, dataset, name)
-    read = partial(_read_frame if framed else _read_table, dataset, name)
-    index = _find_index(getattr(dataset, "schema", None), names)
-    if like is None:
-        schema = _find_schema(names, index, first, label, columns, drop, encode, dates, schema)
-    else:
-        schema = _match_schema(names, index, schema, label, drop)
-    return Stream(name, read, schema, batch, dataset, like is None)
-
-
-def _open_source(source: Any, format: str | None, reading: dict[str, Any]) -> tuple[Any, str]:
-    """Return the frame or pyarrow Dataset of a source, or paths of LIBSVM files, and its name."""
     if inputs.is_frame(source):
-        return (source.collect() if hasattr(source, "collect") else source), "a frame"
-    if hasattr(source, "get_fragments"):
-        return source, "a pyarrow Dataset"
-    paths, kind = list_files(source, format)
-    name = repr(given_name(str(paths[0]))) + (f" and {len(paths) - 1} more" if paths[1:] else "")
-    folder = checks.find_path(source) if isinstance(source, str | os.PathLike) else None
-    return paths if kind == "libsvm" else open_dataset(paths, kind, reading, folder), name
+        data, name = source.collect() if hasattr(source, "collect") else source, "a frame"
+    elif hasattr(source, "get_fragments"):
+        data, name = source, "a pyarrow Dataset"
+    else:
+        paths, kind = list_files(source, format)
+        name = repr(given_name(str(paths[0]))) + f" and {len(paths) - 1} more" * (len(paths) > 1)
+        if kind == "libsvm":
+            if label is not None or drop or chosen:
+                raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
+            return _load_libsvm(paths, name, batch, schema)
+        data = open_dataset(source, paths, kind, reading)
+    fresh = like is None
+    schema = _find_schema(data, name, schema, fresh, label, columns, drop, encode, dates)
+    return Stream(name, partial(_read, data, name), schema, batch, data, fresh)
 
 
 @dataclass(eq=False, repr=False)
@@ -225,11 +203,9 @@ class Stream:
 
     def read_texts(self, column: str | int) -> Iterator[str | None]:
         """Yield the values of a column of files as they stand there; None for nulls."""
-        data, name = self._dataset, self._name
-        (one,) = _find_columns([column], data.schema.names, "id")
-        types = _choose_types(data, name, Schema((), {one: ()}))
-        parts = _scan(data, name, types, [one], lambda part, first: part[one].cast("string"))
-        return (text for where, texts in parts for text in texts.to_pylist())
+        (one,) = _find_columns([column], _list_columns(self._dataset), "id")
+        parts = _scan(self._dataset, self._name, [], [one])
+        return (text for where, part in parts for text in part[one].cast("string").to_pylist())
 
     def labels(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the file and the labels of some rows at a time, as they are there."""
@@ -256,7 +232,7 @@ class Stream:
                 hint = "; name all in okl.stream(..., classes=[...])"
                 y = inputs.encode_labels(y, classes, where, row, hint)
             read[where] += len(y)
-            rows = self._batch or _count_rows(X.shape[1])
+            rows = self._batch or inputs.count_block_rows(X.shape[1], MOST_ROWS)
             while len(y):
                 taken = min(len(y), rows - count)
                 held.append((X[:taken], y[:taken]))
@@ -282,10 +258,6 @@ def _join(held: list[Block]) -> Block:
     return np.concatenate(X, dtype=np.float64), labels
 
 
-def _count_rows(d: int) -> int:
-    return min(MOST_ROWS, 1 << max(0, (BLOCK_NUMBERS // d).bit_length() - 1))
-
-
 # ---- readers, which yield pieces ----
 
 
@@ -307,7 +279,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
         return (
             (str(path), (np.pad(block[:, first:], more), y[part]))
             for path, X, y in zip(paths, rows, labels, strict=True)
-            for part, block in inputs.cut_blocks(X, _count_rows(width))
+            for part, block in inputs.cut_blocks(X, MOST_ROWS)
         )
 
     schema = replace(schema, reading={"zero_based": from_zero, "width": width})
@@ -315,43 +287,41 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
 
 
 def _find_schema(
-    names: list[Any], index: list[str], first: Callable, label: Any, columns: Any, drop: Any,
-    encode: Any, dates: Any, given: Schema,
+    data: Any, name: str, given: Schema, fresh: bool, label: Any, columns: Any, drop: Any,
+    encode: Any, dates: Any,
 ) -> Schema:  # fmt: skip
-    """Return what the rows of a source mean, from arguments and the first rows."""
-    classes = given.classes
+    """Return what the rows of a source mean, from arguments and, if ``fresh``, the first rows."""
+    names = _list_columns(data)
     by_text(names)  # which refuses two of one name
+    if label is not None:
+        (label,) = _find_columns([label], names, "label")
+        given = replace(given, label=str(label))
+    drop = _find_columns(drop, names, DROP)
+    index = _find_index(getattr(data, "schema", None), names)
+    if not fresh:
+        ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
+        return replace(given, ignored=tuple(ignored))
     if label is None:
         raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
-    label = _find_columns([label], names, "label")[0]
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
     numbers = _leave_out(names, (label, *encode, *dates, *index))
     if columns is not None:
         numbers = _find_columns(columns, names, "columns")
-    drop = _find_columns(drop, names, DROP)
     numbers = _leave_out(numbers, drop)
     every = [*numbers, *dates, *encode, label]
     if len(every) == 1 or len(set(every)) < len(every):
         fault = f"columns must be others than the label, each once, not {every[:-1]}"
         raise ValueError(f"{fault}; a series without inputs needs a column of ones, or of the hour")
-    texts, labels = first([*encode, *dates], label if classes is None else None)
-    if labels is not None and labels.dtype.kind in "bOU":
-        there = labels[inputs.find_labels(labels)].tolist()
-        if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
-            classes = (False, True)
-        elif there and all(isinstance(one, str) for one in there):
-            what = "the texts of two classes or more in the first rows"
-            found = sorted({*there} - {""})
-            classes = tuple(checks.require_different(f"column {label!r}", found, 2, what))
-    out = _leave_out(names, every)
-    plain, ignored = (tuple(map(str, some)) for some in (numbers, out))
-    categories = {str(one): find_values(texts.pop(0)) for one in encode}
-    parts = {str(one): find_parts(texts.pop(0), one) for one in dates}
+    texts = _read_texts(data, name, [*encode, *dates]) if encode or dates else {}
     return replace(
-        given, names=plain, categories=categories, dates=parts, label=str(label),
-        classes=classes, ignored=ignored,
-    )  # fmt: skip
+        given,
+        names=tuple(map(str, numbers)),
+        categories={str(one): find_values(texts[one]) for one in encode},
+        dates={str(one): find_parts(texts[one], one) for one in dates},
+        classes=given.classes or _find_classes(data, label),
+        ignored=tuple(map(str, _leave_out(names, every))),
+    )
 
 
 def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
@@ -359,73 +329,83 @@ def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
     return [one for one in names if one not in out]
 
 
-def _first_of_frame(frame: Any, name: str, encode: list[Any], label: Any) -> First:
-    """Return encoded columns of the first rows of a frame as texts, and the labels, if asked."""
-    head = _slice(frame, 0, inputs.LOOK_ROWS)
-    labels = None if label is None else _as_labels(head[label])
-    return [as_texts(head[one], one) for one in encode], labels
+def _find_classes(data: Any, label: Any) -> tuple[Any, ...] | None:
+    """Return the classes of labels that are bools or texts; None for numbers."""
+    look = inputs.is_frame(data) or str(data.schema.field(label).type).startswith(TEXTS)
+    labels = _as_labels(_read_first(data, [label], inputs.LOOK_ROWS * look)[label])
+    there = labels[inputs.find_labels(labels)].tolist() if labels.dtype.kind in "bOU" else []
+    if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
+        return False, True
+    if not there or not all(isinstance(one, str) for one in there):
+        return None
+    if _format_of(data) == "csv" and inputs.are_numbers(there):
+        return None  # a later one is no number, which is refused
+    what = "the texts of two classes or more in the first rows"
+    found = sorted({*there} - {""})
+    return tuple(checks.require_different(f"column {label!r}", found, 2, what))
 
 
-def _first_of_files(dataset: Any, name: str, encode: list[str], label: str | None) -> First:
-    """Return what ``_first_of_frame`` does, of files."""
-    labels = None
-    if label is not None:  # those of numbers are not looked at
-        of_texts = str(dataset.schema.field(label).type).startswith(TEXTS)
-        read = dataset.scanner(columns=[label]).head
-        labels = _as_labels(read(inputs.LOOK_ROWS * of_texts)[label])
-        if _format_of(dataset) == "csv" and inputs.are_numbers(labels[inputs.find_labels(labels)]):
-            column = read(TYPED_ROWS)[label]  # a later one is no number
-            inputs.column_as_floats(column, f"the label {label!r} of {name}", is_label=True)
-    types = _choose_types(dataset, name, Schema((), dict.fromkeys(encode, ())))
-    join, rows = import_module("pyarrow").chunked_array, 0
-    texts: dict[str, list[Any]] = {one: [] for one in encode}
-    with closing(_scan(dataset, name, types, encode, lambda batch, first: batch)) as parts:
-        for where, batch in parts if encode else ():
-            part, rows = batch.slice(0, inputs.LOOK_ROWS - rows), rows + len(batch)
+# ---- sources: frames, and files as a pyarrow Dataset ----
+
+
+def _list_columns(data: Any) -> list[Any]:
+    return inputs.column_names(data) if inputs.is_frame(data) else data.schema.names
+
+
+def _find_index(schema: Any, names: list[Any]) -> list[str]:
+    """Return the columns that are an index of pandas: it is an order, not an input."""
+    metadata = getattr(schema, "pandas_metadata", None) or {}  # of pyarrow
+    index = [one for one in metadata.get("index_columns", []) if isinstance(one, str)]
+    return [*index, *(one for one in names[:1] if one == "")]  # of to_csv
+
+
+def _slice(frame: Any, start: int, rows: int) -> Any:
+    return frame.iloc[start : start + rows] if hasattr(frame, "iloc") else frame.slice(start, rows)
+
+
+def _read_first(data: Any, columns: list[Any], rows: int) -> Any:
+    """Return columns of the first rows, of a frame at most LOOK_ROWS."""
+    if not inputs.is_frame(data):
+        return data.scanner(columns=columns).head(rows)
+    head = _slice(data, 0, min(rows, inputs.LOOK_ROWS))
+    return head.select(columns) if hasattr(head, "select") else head[columns]
+
+
+def _read_texts(data: Any, name: str, columns: list[Any]) -> dict[Any, Any]:
+    """Return columns of the first rows as Arrow arrays of texts, by name."""
+    arrow, rows = import_module("pyarrow"), 0
+    pieces: dict[Any, list[Any]] = {one: [] for one in columns}
+    with closing(_scan(data, name, [], columns)) as parts:
+        for where, part in parts:
             with naming(where):
-                for one in encode:
-                    texts[one].append(as_texts(part.column(one), one))
+                for one in columns:
+                    pieces[one].append(as_texts(part[one], one))
+            rows += part.shape[0]
             if rows >= inputs.LOOK_ROWS:
                 break
-    return [join(column, "string") for column in texts.values()], labels
+    whole = {one: arrow.chunked_array(texts, "string") for one, texts in pieces.items()}
+    return {one: texts[: inputs.LOOK_ROWS] for one, texts in whole.items()}
 
 
-def _match_schema(
-    names: list[Any], index: list[str], schema: Schema, label: Any, drop: Any
-) -> Schema:
-    """Return a learner's schema with the label and the columns to ignore of another source."""
-    if label is not None:
-        schema = replace(schema, label=str(_find_columns([label], names, "label")[0]))
-    out = {*map(str, _find_columns(drop, names, DROP)), *index} - {*schema.needed}
-    return replace(schema, ignored=tuple({*schema.ignored, *out}))
+def _read(data: Any, name: str, schema: Schema) -> Pieces:
+    """Return the rows; refuse files with other columns, and columns that hold no numbers."""
+    given, label, numbers = by_text(_list_columns(data)), schema.label, set[str]()
+    if inputs.is_frame(data):
+        schema.refuse_other_names(given, name)
+    else:
+        _refuse_other_files(data, name, schema)
+        numbers = {t.name for t in data.schema if str(t.type).startswith(inputs.NUMBERS)}
+    if schema.classes is None and label in given.keys() - numbers:
+        labels = _read_first(data, [given[label]], TYPED_ROWS)[given[label]]
+        inputs.column_as_floats(labels, f"the label {label!r} of {name}", is_label=True)
+    if odd := [given[one] for one in schema.names if one not in numbers]:
+        inputs.as_floats(_read_first(data, odd, TYPED_ROWS), name)  # which says what they hold
+    plain = [one for one in (*schema.names, label) if one in given]
+    return _scan(data, name, plain, schema.made, partial(_make_rows, given, schema))
 
 
-def _choose_types(dataset: Any, name: str, schema: Schema) -> Any:
-    """Return the Arrow schema in which a dataset is read; refuse columns without numbers."""
-    types, arrow = dataset.schema, import_module("pyarrow")
-    kinds = {one.name: str(one.type) for one in types}
-    given = [one for one in (*schema.names, schema.label) if one in kinds]
-    odd = [one for one in given if not kinds[one].startswith(inputs.NUMBERS)]
-    if schema.classes is not None and schema.label in odd:
-        odd.remove(schema.label)
-    if odd:
-        first = dataset.scanner(columns=odd).head(TYPED_ROWS)
-        if schema.label in odd:
-            where = f"the label {schema.label!r} of {name}"
-            inputs.column_as_floats(first[schema.label], where, is_label=True)
-        inputs.as_inputs(first, name=name)  # which says what they hold
-    if _format_of(dataset) == "csv":  # whole numbers may have fractions later, and 01 is a text
-        numbers = [
-            one for one in given if kinds[one].startswith(inputs.NUMBERS) and kinds[one] != "bool"
-        ]
-        wanted = dict.fromkeys(numbers, arrow.float64())
-        wanted |= dict.fromkeys(schema.made, arrow.string())
-        types = arrow.schema([(one.name, wanted.get(one.name, one.type)) for one in types])
-    return types
-
-
-def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
-    """Return the rows of a dataset; refuse files with other columns, or that hold no numbers."""
+def _refuse_other_files(dataset: Any, name: str, schema: Schema) -> None:
+    """Raise ValueError for a file that lacks a column, or has one that the first does not have."""
     keys_of, label = import_module("pyarrow.dataset").get_partition_keys, schema.label
     wanted, first = {*dataset.schema.names}, None
     for fragment in dataset.get_fragments():
@@ -443,24 +423,46 @@ def _read_table(dataset: Any, name: str, schema: Schema) -> Pieces:
             out = "" if label in here else "out"
             cure = "unlike the first file: read the files with labels and without in two streams"
             raise ValueError(f"{where} is with{out} the label {label!r}, {cure}")
-    types = _choose_types(dataset, name, schema)
-    plain = {one: one for one in (*schema.needed, *({label} & {*types.names}))}
-    return _scan(dataset, name, types, [*plain], partial(_make_rows, plain, schema))
 
 
-def _read_frame(frame: Any, name: str, schema: Schema) -> Pieces:
-    """Return the rows of a frame; refuse columns that it lacks, or that hold no numbers."""
-    given = by_text(inputs.column_names(frame))
-    schema.refuse_other_names(given, name)
-    chosen, label = [given[one] for one in sorted(schema.names)], schema.label
-    head = _slice(frame, 0, inputs.LOOK_ROWS)
-    if schema.classes is None and label in given:
-        inputs.column_as_floats(head[given[label]], f"the label {label!r} of {name}", True)
-    head = head.select(chosen) if hasattr(head, "select") else head[chosen]
-    inputs.as_floats(head, name)  # which says what else they hold
-    rows = _count_rows(len(given))
-    starts = range(0, frame.shape[0], rows)
-    return ((name, _make_rows(given, schema, _slice(frame, k, rows), k)) for k in starts)
+def _name_of(fragment: Any, name: str) -> str:
+    return given_name(getattr(fragment, "path", None) or name)
+
+
+def _scan(
+    data: Any, name: str, plain: Sequence[Any], texts: Sequence[Any],
+    make: Callable[[Any, int], Any] = lambda batch, first: batch,
+) -> Generator:  # fmt: skip
+    """Yield what is made of batches of rows, file by file, so that errors name the file.
+
+    texts : columns of texts; make : gets a batch and the number of its first row in the file.
+    """
+    rows = inputs.count_block_rows(len(_list_columns(data)), MOST_ROWS)
+    if inputs.is_frame(data):
+        yield from ((name, make(_slice(data, k, rows), k)) for k in range(0, data.shape[0], rows))
+        return
+    arrow, types, kind = import_module("pyarrow"), data.schema, _format_of(data)
+    options: dict[str, Any] = {"batch_size": rows, "batch_readahead": 2}
+    if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
+        read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
+        options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
+    if kind == "csv":  # whole numbers may have fractions later, and 01 is a text
+        kinds = {one.name: one.type for one in types}
+        numbers = [one for one in plain if str(kinds[one]).startswith(inputs.NUMBERS)]
+        floats = [one for one in numbers if kinds[one] != "bool"]
+        kinds |= dict.fromkeys(floats, arrow.float64()) | dict.fromkeys(texts, arrow.string())
+        types = arrow.schema(kinds)
+    for fragment in data.get_fragments():
+        where, here, first = _name_of(fragment, name), types, 0
+        if kind not in ("csv", ""):  # other types may be in this file
+            physical = {one.name: one for one in fragment.physical_schema}
+            here = arrow.schema([physical.get(t.name, t) for t in types])
+        with naming(where, fragment):
+            scanner = fragment.scanner(schema=here, columns=[*plain, *texts], **options)
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    yield where, make(batch, first)
+                    first += batch.num_rows
 
 
 def _make_rows(given: dict[str, Any], schema: Schema, part: Any, first: int) -> Block:
@@ -476,37 +478,6 @@ def _make_rows(given: dict[str, Any], schema: Schema, part: Any, first: int) -> 
     if schema.label not in given:
         return X, np.full(len(X), np.nan)
     return X, _as_labels(part[given[schema.label]])
-
-
-def _slice(frame: Any, start: int, rows: int) -> Any:
-    return frame.iloc[start : start + rows] if hasattr(frame, "iloc") else frame.slice(start, rows)
-
-
-def _name_of(fragment: Any, name: str) -> str:
-    return given_name(getattr(fragment, "path", None) or name)
-
-
-def _scan(dataset: Any, name: str, types: Any, columns: list[str], make: Callable) -> Generator:
-    """Yield what is made of each batch of rows, file by file, so that errors name the file.
-
-    make : gets the batch, and the number of its first row in the file.
-    """
-    kind = _format_of(dataset)
-    options: dict[str, Any] = {"batch_size": _count_rows(len(types)), "batch_readahead": 2}
-    if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
-        read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
-        options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
-    for fragment in dataset.get_fragments():
-        where, here = _name_of(fragment, name), types
-        if kind not in ("csv", ""):  # other types may be in this file
-            physical = {one.name: one for one in fragment.physical_schema}
-            here = import_module("pyarrow").schema([physical.get(t.name, t) for t in types])
-        first = 0
-        with naming(where, fragment):
-            for batch in fragment.scanner(schema=here, columns=columns, **options).to_batches():
-                if batch.num_rows:
-                    yield where, make(batch, first)
-                    first += batch.num_rows
 
 
 def _as_labels(column: Any) -> np.ndarray:
@@ -529,10 +500,3 @@ def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
             raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
         found.append(plain[one])  # not NumPy's text
     return found
-
-
-def _find_index(schema: Any, names: list[Any]) -> list[str]:
-    """Return the columns that are an index of pandas: it is an order, not an input."""
-    metadata = getattr(schema, "pandas_metadata", None) or {}  # of pyarrow
-    index = [one for one in metadata.get("index_columns", []) if isinstance(one, str)]
-    return [*index, *(one for one in names[:1] if one == "")]  # of to_csv

@@ -8,11 +8,6 @@ from typing import Any
 
 from oklnumba.core.checks import import_optional
 
-HOMES = {  # name: (its file here, the library it needs)
-    "OnlineClassifier": ("estimators", "sklearn"),
-    "OnlineRegressor": ("estimators", "sklearn"),
-    "to_river": ("river", "river"),
-}
 __all__ = ["OnlineClassifier", "OnlineRegressor", "to_river"]
 
 
@@ -21,8 +16,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'oklnumba.interop' has no attribute {name!r}")
-    home, library = HOMES[name]
+    home, library = ("river", "river") if name == "to_river" else ("estimators", "sklearn")
     import_optional(library, f"okl.interop.{name}")
     return getattr(import_module(f"oklnumba.interop.{home}"), name)

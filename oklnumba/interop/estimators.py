@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, shuffle
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -56,6 +56,10 @@ class OnlineEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = tags.regressor_tags is not None
+        kind: Any = tags.classifier_tags or tags.regressor_tags
+        # Learners but SelfTuning need suitable widths and rates.
+        kind.poor_score = not isinstance(self.learner, SelfTuning | None)
         return tags
 
     def _clone_learner(self) -> Learner:
@@ -90,10 +94,8 @@ class OnlineEstimator(BaseEstimator):
             raise
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if not require_flag("shuffle", self.shuffle):
-            return X, y
-        order = check_random_state(self.random_state).permutation(len(y))
-        return X[order], y[order]
+        ordered = not require_flag("shuffle", self.shuffle)
+        return (X, y) if ordered else shuffle(X, y, random_state=self.random_state)
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
@@ -162,7 +164,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
     return np.array(plain) if plain else labels
 
 
-class OnlineClassifier(ClassifierMixin, OnlineEstimator):
+class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
     """A scikit-learn classifier over any learner; its fit plays the rows online.
 
     Parameters
@@ -226,14 +228,13 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         y : texts, integers or bools, (n,), of at least two classes.
         """
         with self._undo_on_error():
-            player = self._clone_learner()
             rows, labels = self._validate(X, read_labels(y), reset=True)
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
                 cure = "if others come later use partial_fit(X, y), which accepts new ones"
                 raise ValueError(f"y has 1 class, {classes.tolist()}, but needs two; {cure}")
-            self._play_first(player, classes, *self._order(rows, labels))
+            self._play(self._take_all(classes), *self._order(rows, labels))
             self.learner_._end_fit()
         return self
 
@@ -247,24 +248,31 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         first = not hasattr(self, "learner_")
         if classes is not None:
             classes = np.unique(read_labels(classes, "classes"))
-            known, given = classes if first else self.classes_, classes.tolist()
-            what = "left out, or all labels that may ever come, at least two"
-            require(len(known) > 1 or not first, "classes", given, what)
-            what = f"left out, or {known.tolist()} as at the first call (fit starts again)"
-            require(np.array_equal(classes, known), "classes", given, what)
+            valid, what = len(classes) > 1, "all labels that may ever come, at least two"
+            if not first:
+                valid = np.array_equal(classes, self.classes_)
+                what = f"{self.classes_.tolist()} as at the first call (fit starts again)"
+            require(valid, "classes", classes.tolist(), f"left out, or {what}")
         with self._undo_on_error():
             rows, labels = self._validate(X, read_labels(y), reset=first)
             if first and classes is None and labels.dtype.kind == "b":
                 classes = np.array([False, True])
             if first and classes is not None:
-                self._play_first(self._clone_learner(), classes, rows, labels)
+                player = self._take_all(classes)
             elif first or self._grows:
-                self._play(self._take_classes(labels), rows, labels)
+                player = self._take_new(labels)
             else:
-                self._play(self.learner_, rows, self._encode_labels(labels))
+                player = self.learner_
+            self._play(player, rows, labels)
         return self
 
-    def _take_classes(self, y: np.ndarray) -> OneVsRest:
+    def _take_all(self, classes: np.ndarray) -> Learner:
+        """Return a learner of these classes, besides which none come."""
+        self.classes_, self._grows = classes, False
+        player = self._clone_learner()
+        return player if len(classes) == 2 else OneVsRest(player, classes.tolist())
+
+    def _take_new(self, y: np.ndarray) -> Learner:
         """Return the learner with a class for each label, and a spare one."""
         if y.dtype.kind == "f":  # it warns of many integers
             check_classification_targets(y)
@@ -286,23 +294,19 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self.classes_, self._grows = np.union1d(getattr(self, "classes_", y[:0]), y), True
         return player
 
-    def _play_first(self, player: Learner, classes: Any, X: np.ndarray, y: np.ndarray) -> None:
-        self.classes_, self._grows = classes, False
-        if len(classes) > 2:
-            player = OneVsRest(player, classes.tolist())
-        self._play(player, X, self._encode_labels(y))
-
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds, and track the odds against the class that came."""
-        t, first, several = np.arange(len(y)), player.rounds, isinstance(player, OneVsRest)
+        first, several = player.rounds, isinstance(player, OneVsRest)
         if not first:
-            p, can_track, self._odds = self.learner, several or player._loss().name in LOSSES, None
-            if isinstance(p, Intervals) and can_track:
-                self._odds = p.coverage, p.eta, np.array(START)
-        done = super()._play(player, X, y)
+            self._odds, one = None, self.learner
+            if isinstance(one, Intervals) and (several or player._loss().name in LOSSES):
+                self._odds = one.coverage, one.eta, np.array(START)
+        hint = "; begin with partial_fit, with all classes at first, or none if new ones may come"
+        labels = y if self._grows else encode_labels(y, self.classes_.tolist(), hint=hint)
+        done = super()._play(player, X, labels)
         if self._odds is not None:
             F = self._choose_columns(done.scores) if several else done.predictions
-            came = np.searchsorted(self.classes_, y) if several else (y > 0.0).astype(int)
+            t, came = np.arange(len(y)), np.searchsorted(self.classes_, y)
             p = self._to_probabilities(F, first + t)[t, came]
             at_once, out = np.empty((0, 4)), np.empty((len(y), 2))
             interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, at_once, out)
@@ -320,11 +324,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if F.ndim == 1 and isinstance(self.learner_, OneVsRest):
             F = np.stack([-F, F], axis=1)
         return compute_probabilities(self.learner_._loss().name, F, rounds)
-
-    def _encode_labels(self, y: np.ndarray) -> np.ndarray:
-        """Return the labels that the player takes: -1 and +1 for two classes, else y itself."""
-        hint = "; begin with partial_fit, with all classes at first, or none if new ones may come"
-        return encode_labels(y, self.classes_.tolist(), hint=hint)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X against the present state, (n,).
@@ -373,13 +372,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         """
         return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # other learners need suitable widths and rates
-        tags.classifier_tags.poor_score = not isinstance(self.learner, SelfTuning | None)
-        return tags
 
-
-class OnlineRegressor(RegressorMixin, OnlineEstimator):
+class OnlineRegressor(OnlineEstimator, RegressorMixin, BaseEstimator):
     """A scikit-learn regressor over any learner; its fit plays the rows online.
 
     Parameters
@@ -447,9 +441,3 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         if player._half_width is None:
             raise ValueError(NO_INTERVALS)
         return forecasts, player._intervals_around(forecasts)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.regressor_tags.poor_score = not isinstance(self.learner, SelfTuning | None)
-        return tags

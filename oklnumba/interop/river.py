@@ -85,9 +85,7 @@ class _Model:
     """Base of both models: ``learner`` has the hyper-parameters, ``_player`` plays."""
 
     learner: Learner | None
-    _player: Any  # a learner; None before the first class
-    _learn_row: Callable[[np.ndarray, Any], None]
-    _learn: Callable[[np.ndarray, Any], None]
+    _player: Any = None  # a learner; None before the first class
     _predict: Callable[[np.ndarray], object]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
@@ -135,6 +133,10 @@ class _Model:
         new.sort(key=lambda key: (str(key), type(key).__name__))
         return self._keys | dict.fromkeys(new)
 
+    def _encode(self, y: Any, n: int) -> Any:
+        """Return the labels of n rows as the player takes them."""
+        return y
+
     def _widen(self, d: int) -> Any:
         """Return the player for rows of d columns: a copy if it has fewer, which were 0 so far."""
         one = self._player
@@ -149,7 +151,8 @@ class _Model:
         for _ in range(checks.require_count("w", w, 0)):
             keys, row = self._make_row(x)
             if keys:
-                self._learn_row(row, y)
+                (label,) = self._encode([y], 1)
+                self._player = self._widen(len(row)).learn_one(row, label)
                 self._keys = keys
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -158,7 +161,8 @@ class _Model:
             raise ValueError(f"y must be a series, but is a frame; use y[{list(y.columns)[0]!r}]")
         keys, rows = self._make_rows(X)
         if len(rows):
-            self._learn(rows, y)
+            labels = self._encode(y, len(rows))
+            self._player = self._widen(rows.shape[1]).partial_fit(rows, labels)
             self._keys = keys
 
     def predict_many(self, X: Any) -> Any:
@@ -192,12 +196,6 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
         self.learner = learner
         self._player = self._clone_learner()
 
-    def _learn_row(self, row: np.ndarray, label: Any) -> None:
-        self._player = self._widen(len(row)).learn_one(row, label)
-
-    def _learn(self, rows: np.ndarray, labels: Any) -> None:
-        self._player = self._widen(rows.shape[1]).partial_fit(rows, labels)
-
     def _predict(self, rows: np.ndarray) -> np.ndarray:
         return self._player.predict(self._learned(rows))
 
@@ -229,14 +227,14 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     'green'
     """
 
+    _fixed = False  # whether no new classes may come
+
     def __init__(
         self, learner: Learner | None = None, *, classes: Sequence[Hashable] | None = None
     ):
         self.learner = learner
         self.classes = classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
-        self._fixed = False  # whether no new classes may come
-        self._player = None
         self._loss = self._clone_learner()._loss().name
         if classes is not None:
             self._fix_classes(classes)
@@ -254,8 +252,11 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         if len(labels) > 2:
             self._player = OneVsRest(self._player, range(len(labels)))
 
-    def _encode(self, labels: list[Hashable]) -> np.ndarray:
-        """Return the places of labels among the classes, after adding new classes."""
+    def _encode(self, y: Iterable[Any], n: int) -> np.ndarray:
+        """Return the places of labels among the classes, -1 and +1 of two; new classes come in."""
+        labels = [_as_label(label) for label in y]
+        if len(labels) != n:
+            raise ValueError(f"y must have {n} labels, one per row of X; it has {len(labels)}")
         bools = self._player is None and any(isinstance(label, bool) for label in labels)
         classes = [False, True] if bools else self._codes
         new = [label for label in dict.fromkeys(labels) if label not in classes]
@@ -270,19 +271,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
                 self._player = OneVsRest(self._clone_learner(), [0, 1])
             else:
                 self._player._name_spare(code, code + 1)
-        return np.array([self._codes[label] for label in labels])
-
-    def _learn_row(self, row: np.ndarray, label: Any) -> None:
-        self._learn(row[None], [label])
-
-    def _learn(self, rows: np.ndarray, labels: Iterable[Any]) -> None:
-        labels = [_as_label(label) for label in labels]
-        if len(labels) != len(rows):
-            raise ValueError(f"y must have {len(rows)} labels, one per row; it has {len(labels)}")
-        codes = self._encode(labels)
-        several = isinstance(self._player, OneVsRest)
-        codes = codes if several else 2.0 * codes - 1.0
-        self._player = self._widen(rows.shape[1]).partial_fit(rows, codes)
+        codes = np.array([self._codes[label] for label in labels])
+        return codes if isinstance(self._player, OneVsRest) else 2.0 * codes - 1.0
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores of the classes so far, (n, K), or (n,) of two that were named."""
