@@ -294,6 +294,20 @@ def test_labels_of_every_kind_give_the_same_run(kind, hold):
         assert one.classes_.dtype.kind in TYPES.get(kind.split()[-1], "U")
 
 
+@pytest.mark.parametrize("classes", [("no", "yes"), (1, 0), (False, True), (0.0, 1.0)])
+def test_labels_of_a_stream_are_its_classes(classes):
+    X, f, _ = moderate(40)
+    y = np.array(classes)[(f > 0).astype(int)]
+    data = pd.DataFrame(X, columns=list("abcdefgh")[: X.shape[1]]).assign(y=y)
+    (rows, signs), *_ = okl.stream(data, label="y", classes=classes)
+    assert set(signs.tolist()) == {-1.0, 1.0}
+    model = classifier(okl.LinearAWV())
+    for learn in (model.fit, model.partial_fit):
+        learn(rows, signs)
+        assert_array_equal(model.classes_, np.unique(y))
+    assert np.mean(model.predict(rows) == y) > 0.6
+
+
 def test_a_regressor_takes_bools_as_0_and_1():
     """As metrics and other regressors do; in ``okl.run`` they are -1 and +1."""
     X, f, _ = moderate(120)

@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from oklnumba.core import inputs
 from oklnumba.core.checks import as_plain, require, require_flag
-from oklnumba.core.inputs import as_label_array, as_rows, encode_labels, find_labels, is_frame
 from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner
@@ -80,8 +80,8 @@ class OnlineEstimator(BaseEstimator):
                 return validate_data(self, *data, reset=reset, **options)
         except (TypeError, ValueError):
             for name, one in zip("Xy", data, strict=False):
-                if is_frame(one) or isinstance(one, str):
-                    as_rows(one, name=name)  # raises an error that names the column, or a cure
+                if inputs.is_frame(one) or isinstance(one, str):
+                    inputs.as_rows(one, name=name)  # raises: it names the column, or a cure
             raise
 
     @contextmanager
@@ -145,10 +145,13 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
 def read_labels(values: Any, name: str = "y") -> np.ndarray:
     """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools.
 
-    An array of objects becomes one of texts, integers or bools.
+    An array of objects becomes one of texts, integers or bools. Of a stream's -1 and +1 the classes
+    are meant.
     """
-    labels = column_or_1d(as_label_array(values), warn=True)
-    there = find_labels(labels)
+    if isinstance(values, inputs.Signs):
+        values = np.array(values.decode().tolist())
+    labels = column_or_1d(inputs.as_label_array(values), warn=True)
+    there = inputs.find_labels(labels)
     if not there.all():
         row = int(there.argmin())
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
@@ -302,7 +305,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
             if isinstance(one, Intervals) and (several or player._loss().name in LOSSES):
                 self._odds = one.coverage, one.eta, np.array(START)
         hint = "; begin with partial_fit, with all classes at first, or none if new ones may come"
-        labels = y if self._grows else encode_labels(y, self.classes_.tolist(), hint=hint)
+        labels = y if self._grows else inputs.encode_labels(y, self.classes_.tolist(), hint=hint)
         done = super()._play(player, X, labels)
         if self._odds is not None:
             F = self._choose_columns(done.scores) if several else done.predictions
