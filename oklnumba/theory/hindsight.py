@@ -178,7 +178,7 @@ class Hindsight:
         solved = np.array([self._solved[int(t)] for t in at])
         final = played - np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
         prefix, penalised, high, low = played - solved.T
-        rounded = EPS * (at + 2) * played  # of the sum of losses
+        rounded = EPS * (at + 2) * (played + solved[:, 3])  # of the sum of losses, and of -
         ours = final, final - self.lam * last.norm**2
         return RegretCurve(at, prefix, penalised, *ours, low - rounded, high + rounded)
 
