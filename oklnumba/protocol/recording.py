@@ -65,6 +65,8 @@ class Record:
         if self.late:
             part = self._record_late(y, traces)
         else:
+            if self.learner._learned_late and traces[0].bound is not None:
+                traces[0].bound.fill(np.inf)
             part = self.learner._record(y, traces[0], self.loss)
         self.counted = self.counted and "mistakes" in part
         for name in () if self.counted else MISTAKES:
