@@ -1,5 +1,7 @@
 """AWV and ridge, exact, on features, Nystrom, linear and discounted, against the textbook."""
 
+import decimal
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -332,6 +334,30 @@ def test_discounted_nystrom_awv_equals_its_definition(name):
             naive.gaussian, X / 0.7, y, lam, discount, kept, forecaster == "awv"
         )
         assert_as_defined(run, expected, rtol=1e-7)
+
+
+def test_a_certificate_on_near_atoms_names_the_nugget():
+    """In exact decimals: the plain span holds second derivatives, which the nugget hides."""
+    x = np.append(1e-4 * np.linspace(-1, 1, 6), np.random.default_rng(0).uniform(-2, 2, 94))
+    y = (3 * x**2 - 1) * np.exp(-(x**2) / 2)
+    learner = okl.NystromAWV(okl.Gaussian(1.0), lam=0.01, sampler=1.0, max_size=6)
+    certificate = okl.run(learner, x[:, None], y).certificate
+    with decimal.localcontext(prec=60):
+        points, labels = ([decimal.Decimal(float(v)) for v in values] for values in (x, y))
+        K = [[(-((a - b) ** 2) / 2).exp() for b in points[:6]] for a in points]
+        rows = [  # of [K'K + lam K_mm, K'y]
+            [sum(k[i] * k[j] for k in K) + K[i][j] / 100 for j in range(6)]
+            + [sum(k[i] * v for k, v in zip(K, labels, strict=True))]
+            for i in range(6)
+        ]
+        best = sum(v * v for v in labels)
+        for i, row in enumerate(rows):  # positive definite: no pivots
+            best -= row[6] ** 2 / row[i]
+            for below in rows[i + 1 :]:
+                share = below[i] / row[i]
+                below[:] = [v - share * u for v, u in zip(below, row, strict=True)]
+    assert certificate.loss[-1] - float(best) > 5 * certificate.bound[-1]  # not of the plain span
+    assert certificate.space == "the span of the 6 atoms of the dictionary, to a nugget of 1e-14"
 
 
 # ---- the certificate of the discounted problem ----

@@ -1,6 +1,8 @@
 """The best functions in hindsight and the regret against them, by dense solves."""
 
+from fractions import Fraction
 from functools import partial
+from operator import mul
 
 import numpy as np
 import pytest
@@ -274,6 +276,27 @@ def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     assert 1.0 < min(estimates) and max(estimates) < wasteful
     a = passes.Span(kernel, landmarks, rows, LAM, rule).solve(at)[-1]
     np.testing.assert_allclose(VALUES - a.predictions, VALUES - found[-1].predictions, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"landmarks": 1}, {"features": True}], ids=str)
+def test_intervals_hold_to_the_last_digit(options):
+    """By exact fractions: sums of squares round too, where the span holds the best function."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y, lam = rng.integers(1, 9, 40) / 8, rng.standard_normal(40), 10.0 ** rng.integers(6)
+        if "features" in options:
+            options = {"features": okl.NystromFeatures(x[:1, None], okl.Linear())}
+        best = theory.Hindsight(okl.Linear(), x[:, None], y, lam, **options)
+        p, at = rng.standard_normal(40) / 10, np.array([1, 2, 5, 40])
+        curve, found = best.regret(p, at=at), best.comparator()
+        X, Y, P = ([Fraction(v) for v in values] for values in (x, y, p))
+        for t, low, high in zip(at, curve.low, curve.high, strict=True):
+            product = sum(map(mul, X[:t], Y[:t]))
+            least = sum(v * v for v in Y[:t])
+            least -= product**2 / (sum(v * v for v in X[:t]) + Fraction(lam))
+            played = sum((v - f) ** 2 for v, f in zip(Y[:t], P[:t], strict=True))
+            assert low <= played - least <= high
+        assert found.lower <= least <= found.upper
 
 
 def test_the_interval_holds_where_only_the_longest_frequencies_tell_rows_apart():

@@ -514,3 +514,36 @@ def test_learners_of_others_play_too(delay, batch):
     assert_allclose(run.predictions, expected, rtol=1e-12, atol=1e-14)
     sgd = pytest.importorskip("sklearn.linear_model").SGDRegressor(random_state=0)
     assert np.isfinite(okl.run(sgd, X, y, delay=delay, labels="optional").mean_loss)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: okl.KernelAWV(okl.Gaussian(1.0)), lambda: okl.NystromAWV(okl.Gaussian(1.0)),
+        lambda: okl.Tree(okl.LinearAWV()), lambda: okl.MultiOutput(okl.LinearAWV()),
+        lambda: okl.OneVsRest(okl.LinearAWV(), classes=[-1, 1]),
+        lambda: okl.FrequentKONS(okl.Gaussian(1.0)), lambda: okl.AOGD(okl.Gaussian(1.0)),
+        lambda: okl.AIOLI(okl.TaylorFeatures(degree=1)),
+    ],
+)  # fmt: skip
+def test_no_bound_goes_on_after_labels_that_came_late(make, tmp_path):
+    """The losses of these rounds exceeded what the certificate of the next run guaranteed."""
+    X, y = np.ones((80, 1)), np.where(np.arange(80) // 10 % 2, 1.0, -1.0)
+    learner = make()
+    y = np.column_stack([y, y]) if isinstance(learner, okl.MultiOutput) else y
+
+    def find_bound(learner):
+        if hasattr(learner, "regret_bound"):
+            return learner.regret_bound(*[1.0] * (not isinstance(learner, okl.AOGD)))
+        certificate = okl.run(copy.deepcopy(learner), X[40:], y[40:]).certificate
+        return np.minimum(certificate.bound, certificate.guaranteed).min()
+
+    okl.run(learner, X[:40], y[:40], batch=1)
+    assert np.isfinite(find_bound(learner))
+    okl.run(learner, X[:40], y[:40], delay=10)
+    assert find_bound(learner) == np.inf
+    learner.save(tmp_path / "late.npz")
+    assert find_bound(okl.load(tmp_path / "late.npz")) == np.inf
+    assert np.isfinite(find_bound(learner.reset().partial_fit(X, y)))
+    asked = learner.ask(X[:2])
+    assert find_bound(learner.partial_fit(X[:2], y[:2], known=asked)) == np.inf

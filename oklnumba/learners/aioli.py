@@ -1,5 +1,7 @@
 """AIOLI: logistic regression on features with a regret without exp(B)."""
 
+from math import inf
+
 import numpy as np
 
 from oklnumba.components.features import Features, check_features
@@ -64,7 +66,7 @@ class AIOLI(FeatureFactor[AIOLIState]):
 
     @locked
     def regret_bound(self, norm: float = 0.0) -> float:
-        """Return what the regret of the rounds so far is at most, on any stream.
+        """Return what the regret of the rounds so far is at most; infinite if labels came late.
 
         ``norm`` is |f| of the function to compare with, |f(x_t)| <= 2 B in all rounds; 0 for the
         regret against its penalised loss.
@@ -76,6 +78,8 @@ class AIOLI(FeatureFactor[AIOLIState]):
         0.0588
         """
         square = require_nonnegative("norm", norm) ** 2
+        if self._learned_late:
+            return inf
         return float(self._hyper.lam * square + (self._state.total[REGRET] if self.rounds else 0.0))
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:

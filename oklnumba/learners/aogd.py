@@ -1,6 +1,6 @@
 """AOGD-ALD: kernel gradient descent with adaptive steps on a dictionary that ALD keeps small."""
 
-from math import sqrt
+from math import inf, sqrt
 
 from oklnumba.components.losses import loss_field
 from oklnumba.core.guard import locked
@@ -59,7 +59,12 @@ class AOGD(OnSpan[AOGDState, Work]):
 
     @locked
     def regret_bound(self) -> float:
-        """Return what the regret against every |f| <= U is at most after the rounds so far."""
+        """Return what the regret against every |f| <= U is at most so far.
+
+        Infinite if labels came late.
+        """
+        if self._learned_late:
+            return inf
         if self._width is None:
             return 0.0
         sums = self._state.sums

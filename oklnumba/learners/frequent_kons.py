@@ -74,7 +74,7 @@ class FrequentKONS(Curved[loops.FrequentKONSState, loops.Work]):
 
     @locked
     def regret_bound(self, norm: float) -> float:
-        """Return what the regret of the rounds so far is at most, on any stream.
+        """Return what the regret of the rounds so far is at most; infinite if labels came late.
 
         ``norm`` is |f| of the function to compare with, |f(x_t)| <= C in all rounds.
 
@@ -85,6 +85,8 @@ class FrequentKONS(Curved[loops.FrequentKONSState, loops.Work]):
         2.25
         """
         F = require_nonnegative("norm", norm)
+        if self._learned_late:
+            return np.inf
         T = self._state.totals if self._width is not None else np.zeros(4)
         square = self._hyper.alpha + T[loops.SQUARE]
         return float(square * F * F + T[loops.LINEAR] * F + T[loops.CONSTANT] + T[loops.R_G]) / 2.0

@@ -102,7 +102,8 @@ class BoundedForecasts(Learner[StateT, WorkT]):
     """Base of learners that forecast within [-C, C], and step by the loss's curvature there."""
 
     def _check_labels(self, y: np.ndarray) -> None:
-        if self._loss().name == "squared":  # beyond C the loss has less curvature than the step
+        loss = self._loss()
+        if not loss.classes and loss._curvature(self._hyper.C) > 0.0:  # beyond C it has less
             why = "where the loss has the curvature that this learner uses"
             inputs.refuse_beyond(y, self._hyper.C, "C", why)
 

@@ -21,6 +21,7 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
+from oklnumba.hot.primitives.dictionary import NUGGET
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
@@ -72,8 +73,9 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     which K_mm is the identity, which are far better conditioned. 1e-14 k(x, x) is added to the
     diagonal of K_mm (NUGGET), so that nearly coincident atoms, as in time series, cost no digits;
     an atom that is no further off the span counts in ``size`` and adds no direction. The
-    certificate is against the best function of the present space on each prefix; its bound adds
-    what each growth of the space took off that function's loss.
+    certificate is against the best function of the present space, nugget included, on each prefix
+    (without it differences of near atoms may fit far better); its bound adds what each growth of
+    the space took off that function's loss.
 
     With ``discount`` < 1 as in PKAWV, on a space that grows: the column of a new direction over the
     past has the weights discount^(t - s) of the coming round t. The direction, with coordinate v,
@@ -115,7 +117,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         self._reserve({ATOMS: 1, loops.PAST: 1})
 
     def _facts(self) -> Facts:
-        return awv.name_space(self, f"the span of the {self.size} atoms of the dictionary")
+        span = f"the span of the {self.size} atoms of the dictionary, to a nugget of {NUGGET:g}"
+        return awv.name_space(self, span)
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == loops.PAST:

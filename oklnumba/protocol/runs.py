@@ -53,7 +53,8 @@ class Certificate(NamedTuple):
     bound : ndarray of shape (n,)
         sum_t y_t^2 z_t' A_t^-1 z_t, which is what the proof of pkawv Proposition 1 takes up to its
         max |y|^2 log det(A / lam), plus what growth of the space took off the comparator. Ridge
-        forecasts f_t have (y_t - f_t)^2 for y_t^2: the regret itself, growth aside.
+        forecasts f_t have (y_t - f_t)^2 for y_t^2: the regret itself, growth aside. Infinite if
+        labels of rounds before the run came late.
     space : str
         The space after the last round, with the discount if there is one.
     guaranteed : ndarray of shape (n,)

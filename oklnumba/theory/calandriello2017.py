@@ -29,8 +29,9 @@ def kons_bound(
 ) -> float:  # fmt: skip
     """Return the regret bound of KONS (kons Theorem 1).
 
-    Against every f with |f(x_t)| <= C on the stream; for the squared loss labels in [-C, C] too.
-    With L the largest slope of the loss on [-C, C] and sigma its curvature there:
+    Against every f with |f(x_t)| <= C on the stream; where a loss of regression has curvature (the
+    squared one; huber for C <= 1/2) labels in [-C, C] too. With L the largest slope of the loss on
+    [-C, C] and sigma its curvature there:
 
     - any ``steps`` eta_t > 0, shape (n,): alpha |f|^2 + log det(I + D K D / alpha) / min eta_t + 4
       C^2 L^2 sum_t max(eta_t - sigma, 0), with D_t^2 = L^2 eta_t;
@@ -90,8 +91,8 @@ def sketched_kons_bound(
     alpha |f|^2 + d_eff(alpha / (sigma L^2)) (1 + log(1 + sigma L^2 tr K / alpha)) / (sigma
     max(gamma, min(1, beta tau_min))), with high probability if KORS is accurate (beta >= 3 log(n /
     delta) / eps^2, eps <= 1/2), against every f with |f(x_t)| <= C on the stream. gamma is in (0,
-    1]; the loss has curvature (squared: labels in [-C, C]); tau_min in [0, 1) is the least leverage
-    score of the rescaled points. Before the run take 0.
+    1]; the loss has curvature (regression: labels in [-C, C]); tau_min in [0, 1) is the least
+    leverage score of the rescaled points. Before the run take 0.
 
     Remarks
     -------
@@ -119,8 +120,8 @@ def frequent_kons_bound(
     (alpha |f|^2 + (log det(I + sigma L^2 K / alpha) + 2 rank s / alpha) / sigma) / 2 against every
     f with |f(x_t)| <= C on the stream, for the step eta = sigma. s = min_{k <= rank} sum_{i > k}
     lambda_i / (rank + 1 - k), with the eigenvalues lambda_i of sigma L^2 K, bounds the shrinking of
-    the sketch. It needs threshold 0, no drops, and a loss with curvature (squared: labels in
-    [-C, C]); ``FrequentKONS.regret_bound`` always holds.
+    the sketch. It needs threshold 0, no drops, and a loss with curvature (regression: labels
+    in [-C, C]); ``FrequentKONS.regret_bound`` always holds.
 
     Remarks
     -------

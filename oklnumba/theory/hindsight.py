@@ -176,7 +176,7 @@ class Hindsight:
         played, last = losses_so_far[at - 1], self._last
         loss, objective, lower, upper = np.array([self._solved[int(t)] for t in at]).T
         final = played - np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
-        rounding = EPS * (at + 2) * played  # of the sum of losses
+        rounding = EPS * (at + 2) * (played + upper)  # of sums of losses, and their difference
         return RegretCurve(
             at, played - loss, played - objective, final, final - self.lam * last.norm**2,
             low=played - upper - rounding, high=played - lower + rounding,

@@ -380,7 +380,9 @@ class Span:
             v2 += rarest * (float(sums.steep[j]) + 2.0 * lam * largest) ** 2  # |wave| at most
         rounding = EPS * sum(self.landmarks.shape) ** 0.5 * largest  # of f(x) = sum_m c_m k(x, l_m)
         loose = rounding * (float(sums.steep[j]) + lam * largest)  # |f|^2 = sum_m c_m f(l_m)
-        upper = float(sums.loss[j]) + lam * square + loose
+        value = float(sums.loss[j]) + lam * square
+        loose += EPS * (64 + len(fitted) / BLOCK_ROWS) * value  # of NumPy's sums, and of blocks
+        upper = value + loose
         lower = float(sums.below[j]) + lam * square - float(v2) / (4.0 * lam) - loose
         sure = CONFIDENCE if len(self._weights) else 1.0
         return Comparator(float(sums.loss[j]), square**0.5, fitted, max(lower, 0.0), upper, sure)

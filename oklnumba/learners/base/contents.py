@@ -37,6 +37,7 @@ def get_data(learner: Engine) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     meta: dict[str, Any] = {
         "width": learner._width,
         "rounds": learner._played,
+        "late": learner._learned_late,
         "outputs": learner._outputs,
         "schema": learner._schema and learner._schema.to_json(),
     }
@@ -73,7 +74,7 @@ def restore_contents(learner: LearnerT, meta: dict[str, Any], arrays: Any) -> Le
         return learner
     try:
         learner._open(meta["width"], meta["outputs"])
-        learner._played = meta["rounds"]
+        learner._played, learner._learned_late = meta["rounds"], meta.get("late", False)
         learner._restore(select_prefix("state_", arrays) | meta["state"])
         learner._schema = Schema.from_json(meta.get("schema"))
     except BaseException:

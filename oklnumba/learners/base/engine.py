@@ -95,6 +95,7 @@ class Engine(State[StateT, WorkT], Params):
     _width = None  # type: int | None  # of the inputs; None before any data
     _outputs = 1  # labels per round
     _played = 0
+    _learned_late = False  # whether a label came after later forecasts: no bound is about that
     _expected = 0  # rounds after this call, with those that the caller says will come
     _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
