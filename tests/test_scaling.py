@@ -10,11 +10,26 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.components.scaling import measure_range
 from tests.battery import assert_same_proofs, every_member, labels, make
 from tests.checks import COMPILED, refused, troubled
 from tests.reference import naive
 
 RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 65])
+def test_ranges_are_medians_and_median_deviations_of_what_differs(n):
+    A = np.concatenate([RNG.standard_normal((40, n)), RNG.integers(-2, 3, (40, n))])
+    A[RNG.random(A.shape) < 0.2] = np.nan
+    A[:, ::3] *= 1e9
+    A[0] = np.nan
+    middle, reach = measure_range(A.T.copy().T, 20.0)
+    for a, m, r in zip(A, middle, reach, strict=True):
+        a = a[~np.isnan(a)]
+        assert_array_equal(m, np.median(a) if len(a) else np.nan)
+        apart = np.abs(a - m)[np.abs(a - m) > 0.0]
+        assert r == (20.0 * np.median(apart) if len(apart) else np.inf)
 
 
 def columns(n):

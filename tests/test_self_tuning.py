@@ -137,7 +137,7 @@ def test_residuals_cost_no_more_than_their_bound_also_where_they_begin_anew():
     X, nothing = np.zeros((1, 1)), Known(*np.zeros((3, 1, 1)))
     for t in range(100):
         y, out = np.array([[1.0 - 2.0 * (t % 2)]]), LayerResults(*np.zeros((5, 1, 1)))
-        step.play(Rounds(X, y, y, nothing), True, out)  # of layers that forecast 0
+        step.play(Rounds(X, y, y, nothing), np.ones((1, 1)), out)  # of layers that forecast 0
         costs.append(float(out.loss[0, 0]) - (t + 1))
         bounds.append(float(out.bound[0, 0]))
         if t == 50:

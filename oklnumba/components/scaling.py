@@ -11,6 +11,7 @@ from oklnumba.core.params import Params, positive
 from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
+from oklnumba.hot.primitives.linalg import write_ranges
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
 LARGEST = 1e140  # squares of larger inputs overflow
@@ -25,12 +26,11 @@ def measure_range(A: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
     The distance is ``far`` times the median deviation of the values that differ from the median:
     most values may be equal, as in amounts of rain or one-hot columns. Infinite if all are equal.
     """
-    middle = take_medians(A)
-    with np.errstate(over="ignore"):
-        apart = np.abs(A - middle[..., None])
-    apart[apart <= ROUNDING * np.abs(middle[..., None])] = np.nan
-    deviation = take_medians(apart)
-    return middle, np.where(np.isnan(deviation), np.inf, far * deviation)
+    rows = np.array(A, order="C").reshape(-1, A.shape[-1])
+    rows.sort(axis=-1)
+    middle, reach = np.empty((2, *A.shape[:-1]))
+    write_ranges(rows, far, ROUNDING, middle.reshape(-1), reach.reshape(-1))
+    return middle, reach
 
 
 def take_medians(A: np.ndarray) -> np.ndarray:

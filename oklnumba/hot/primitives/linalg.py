@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
-from oklnumba.hot.primitives.jit import hot, hot_apart
+from oklnumba.hot.primitives.jit import exact, hot, hot_apart
 
 REFUSED, SAME, OTHER = range(3)  # what take_finite returns
 
@@ -204,3 +204,37 @@ def project_ball(w, radius, d):
     norm = euclidean_norm(w, d)
     if norm > radius:
         multiply(w, radius / norm, d)
+
+
+@exact
+def write_ranges(A, far, rounding, middles, reaches):
+    """Write the median of each row of A, and ``far`` times the median deviation from it.
+
+    A : sorted, NaN last. Only values count that differ from the median, by more than ``rounding``
+    of it; if none do it is infinite. Deviations fall up to the median, and rise behind it.
+    """
+    for i in range(A.shape[0]):
+        n = A.shape[1]
+        while n > 0 and A[i, n - 1] != A[i, n - 1]:
+            n -= 1
+        middles[i], reaches[i] = np.nan, np.inf
+        if n == 0:
+            continue
+        # Halved first: the sum of two may be too large.
+        middle = 0.5 * A[i, (n - 1) // 2] + 0.5 * A[i, n // 2]
+        below, above, least = n // 2, n // 2, rounding * abs(middle)
+        while below > 0 and not middle - A[i, below - 1] > least:
+            below -= 1
+        while above < n and not A[i, above] - middle > least:
+            above += 1
+        count = below + n - above
+        lower = upper = np.inf
+        for _ in range(count // 2 + 1 if count > 0 else 0):
+            if above == n or below > 0 and middle - A[i, below - 1] <= A[i, above] - middle:
+                below -= 1
+                lower, upper = upper, middle - A[i, below]
+            else:
+                lower, upper = upper, A[i, above] - middle
+                above += 1
+        middles[i] = middle
+        reaches[i] = far * (0.5 * (upper if count % 2 == 1 else lower) + 0.5 * upper)

@@ -70,11 +70,13 @@ class Growth(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """Where up to n rounds are in a tree."""
+    """Rounds on their ways down trees."""
 
-    below: Integers  # (n,): the rounds that may go down further, in their order
-    node: Integers  # (n,)
-    means: Array  # (n, E, K): of these nodes
+    below: Integers  # (w,): those that may go down further, in their order
+    node: Integers  # (w,)
+    root: Integers  # (w,): of the tree
+    round: Integers  # (w,)
+    means: Array  # (w, E, K): of these nodes
 
 
 @hot
@@ -257,25 +259,25 @@ def add_label(node, y, trees):
 
 
 @exact
-def walk_down(root, X, Y, learns, asked, trees, shrinkages, walks):
-    """Let all rounds go down a tree, a level at a time, so that they wait for memory together.
+def walk_down(count, X, Y, learns, asked, trees, shrinkages, walks):
+    """Let all go down, a level at a time, so that they wait for memory together.
 
-    In each node they come in their order, as if each round went down by itself.
+    In each node rounds come in their order, as if each went down by itself.
     """
-    below, node, count = walks.below, walks.node, X.shape[0]
+    below, node = walks.below, walks.node
     while count > 0:
-        rounds, count = count, 0
-        for i in range(rounds):
-            t = below[i]
-            split = trees.nodes[node[t]]
+        walking, count = count, 0
+        for i in range(walking):
+            w = below[i]
+            t, split = walks.round[w], trees.nodes[node[w]]
             if split[CHILD] > 0.0:
                 beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
-                node[t] = root + int(split[CHILD]) + (1 if beyond else 0)
+                node[w] = walks.root[w] + int(split[CHILD]) + (1 if beyond else 0)
                 if asked.shape[0] == 0 or asked[t] < 0:
-                    write_means(node[t], trees, shrinkages, walks.means[t])
+                    write_means(node[w], trees, shrinkages, walks.means[w])
                 if learns and Y[t, 0] == Y[t, 0]:
-                    add_label(node[t], Y[t], trees)
-                below[count] = t
+                    add_label(node[w], Y[t], trees)
+                below[count] = w
                 count += 1
 
 
@@ -288,21 +290,27 @@ def forest_rounds(X, Y, learns, asked, arguments, forecasts):
     (E,), and Walks.
     """
     trees, shrinkages, walks = unbind(arguments)
-    means = walks.means
+    means, n, count = walks.means, X.shape[0], trees.roots.shape[0]
+    together = larger(means.shape[0] // n, 1)  # trees: all of them, in single rounds
     forecasts[:] = 0.0
-    for root in trees.roots:
-        for t in range(X.shape[0]):
-            walks.below[t], walks.node[t] = t, root
+    for first in range(0, count, together):
+        w = 0
+        for root in trees.roots[first : first + together]:
+            for t in range(n):
+                walks.below[w], walks.node[w], walks.root[w], walks.round[w] = w, root, root, t
+                for e in range(means.shape[1]):
+                    for k in range(means.shape[2]):
+                        means[w, e, k] = trees.sums[root, k] / larger(
+                            trees.nodes[root, ROUNDS], 1.0
+                        )
+                if learns and Y[t, 0] == Y[t, 0]:
+                    add_label(root, Y[t], trees)
+                w += 1
+        walk_down(w, X, Y, learns, asked, trees, shrinkages, walks)
+        for i in range(w):
             for e in range(means.shape[1]):
                 for k in range(means.shape[2]):
-                    means[t, e, k] = trees.sums[root, k] / larger(trees.nodes[root, ROUNDS], 1.0)
-            if learns and Y[t, 0] == Y[t, 0]:
-                add_label(root, Y[t], trees)
-        walk_down(root, X, Y, learns, asked, trees, shrinkages, walks)
-        for t in range(X.shape[0]):
-            for e in range(means.shape[1]):
-                for k in range(means.shape[2]):
-                    forecasts[t, e, k] += means[t, e, k] / trees.roots.shape[0]
+                    forecasts[walks.round[i], e, k] += means[i, e, k] / count
     for t in range(X.shape[0]):
         for e in range(means.shape[1]):
             for k in range(means.shape[2]):

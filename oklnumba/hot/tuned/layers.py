@@ -34,7 +34,7 @@ from oklnumba.hot.experts import (
     experts_rounds,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import DONE, UNBOUNDED, Array, Integers, hot, unbind
+from oklnumba.hot.primitives.jit import DONE, UNBOUNDED, Array, Integers, exact, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
 from oklnumba.hot.tuned.space import Regressions, Rows, has_label, regression_rounds
@@ -174,19 +174,6 @@ def take_labels(n, Y, k, state, work):
 
 
 @hot
-def write_excess(n, grown, work):
-    """Write the bound on the regret of the first aggregation: theory.experts_bound, B=None.
-
-    grown : the sum of the squared increases of B before.
-    """
-    count = work.F.shape[1]
-    for t in range(n):
-        B, new_B = work.B[t], work.B[t + 1]
-        grown += (new_B - B) * (new_B - B)
-        work.excess[t] = 2.0 * new_B * new_B * (math.log(count) + 1.0) - grown
-
-
-@hot
 def first_layer_rounds(n, Y, learns, k, then, layers, work):
     """Play the first layer of output k, and write what the regressions play."""
     state, rows, y = layers.state, work.rows, work.labels
@@ -211,8 +198,11 @@ def first_layer_rounds(n, Y, learns, k, then, layers, work):
         unit = B if B > 0.0 else np.inf
         rows.widths[t] = write_differences(F[t], work.aggregates, t, unit, rows.Z[t])
         work.Y[t, 0] = (clip(y[t], B) - F[t, last]) / unit if y[t] == y[t] else np.nan
-    if learns:
-        write_excess(n, grown, work)
+    for t in range(n if learns else 0):
+        # The bound on the regret of the first aggregation: theory.experts_bound, B=None.
+        B, new_B = work.B[t], work.B[t + 1]
+        grown += (new_B - B) * (new_B - B)
+        work.excess[t] = 2.0 * new_B * new_B * (math.log(last + 1) + 1.0) - grown
     return n, DONE
 
 
@@ -288,7 +278,7 @@ def final_layer_rounds(n, learns, k, offset, then, layers, work, out):
 def layer_rounds(n, Y, k, offset, then, layers, work, out):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
-    Y : (n, K), less ``offset``, as in leaf_rounds; then : Recalled; layers : LayerArguments, work :
+    Y : (n, K), less ``offset``, as in Seen; then : Recalled; layers : LayerArguments, work :
     LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``.
     Returns the round that failed and a status.
     """
@@ -305,3 +295,62 @@ def layer_rounds(n, Y, k, offset, then, layers, work, out):
     if status == DONE:
         played, status = final_layer_rounds(n, learns, k, offset, then, layers, work, out)
     return played, status
+
+
+class ResidualState(NamedTuple):
+    """The last step's state, of K outputs: ML-Poly's as in experts.py, the rest as above."""
+
+    totals: Annotated[Array, "outputs", "experts"]
+    squares: Annotated[Array, "outputs", "experts"]
+    tally: Annotated[Array, "outputs", "tally"]
+    loss: Annotated[Array, "outputs"]
+    excess: Annotated[Array, "outputs"]  # bound on the regret against p
+    ended_excess: Annotated[Array, "outputs"]
+
+
+@exact
+def write_residuals(Y, cut, plain, reach, residuals):
+    """Write y - p, p in ``plain``, (n, 1, K), cut to [-reach, reach], (n or 1, K); NaN stays.
+
+    0 of outliers: where Y, the labels learned, are not those that came, ``cut``.
+    """
+    for t in range(Y.shape[0]):
+        most = reach[t if reach.shape[0] > 1 else 0]
+        for k in range(Y.shape[1]):
+            residual = clip(Y[t, k] - plain[t, 0, k], most[k])
+            if Y[t, k] != Y[t, k]:
+                residual = np.nan
+            elif Y[t, k] != cut[t, k]:
+                residual = 0.0
+            residuals[t, k] = residual + 0.0  # a block may have -0.0, where a row has 0
+
+
+@hot
+def mix_rounds(F, Y, k, state, weights, y, new, out):
+    """Let ML-Poly of output k weigh the forecasts F, (n, E), the first of them p; amend ``out``.
+
+    Y : (n, K), as in Seen; weights : (E,), y : (n,), new : Aggregates, workspace. Returns
+    the round that failed and a status.
+    """
+    n, count, learns = F.shape[0], F.shape[1], Y.shape[0] > 0
+    experts = ExpertsState(state.totals[k, :count], state.squares[k, :count], state.tally[k])
+    for t in range(n if learns else 0):
+        y[t] = Y[t, k]
+    played, status = experts_rounds(
+        F, y, learns, Aggregation(ML_POLY, SQUARED, LEARNED, 0.0), 0, experts, weights, new
+    )
+    if status != DONE:
+        return played, status
+    for t in range(n):
+        out.predictions[t, k] = new.forecasts[t]
+        if has_label(Y, t):
+            out.loss[t, k] = (new.forecasts[t] - y[t]) * (new.forecasts[t] - y[t])
+            state.excess[k] = state.ended_excess[k] + new.bounds[t]
+            out.bound[t, k] += state.excess[k]
+            out.guaranteed[t, k] += state.excess[k]
+        elif learns:
+            out.loss[t, k] = 0.0
+    for t in range(n if learns else 0):
+        state.loss[k] += out.loss[t, k]
+        out.loss[t, k] = state.loss[k]
+    return n, DONE

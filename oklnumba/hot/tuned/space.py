@@ -77,6 +77,7 @@ COMPARED = 2  # entry of the counts after ATOMS and RANK: the rank before round 
 AGAIN = -1.0  # the coin of an atom where a dictionary that was saved is computed again
 PASSIVE_AGGRESSIVE, DESCENT = range(2)  # codes of rules
 NEVER = 1.0  # the coin of a row that is only forecast
+EVERY, SORT, PLAY, SUM = range(4)  # steps of space_rounds
 
 
 class GroupState(NamedTuple):
@@ -149,14 +150,27 @@ class Results(NamedTuple):
     sizes: Array  # (n,): atoms in all leaves after each round
 
 
+class Tree(NamedTuple):
+    """Scales of the inputs, and a tree with L leaves that splits them so scaled.
+
+    Node i has the children 2 i + 1 and 2 i + 2.
+    """
+
+    scales: Array  # (d,)
+    columns: Integers  # (L - 1,): the input that a node splits
+    thresholds: Array  # (L - 1,): beyond it an input goes to the second child
+
+
 class Space(NamedTuple):
-    """The members of a space, in all its leaves, and where they write."""
+    """The members of a space, in all its leaves, what they see, and where they write."""
 
     dictionaries: Dictionaries
     regressions: Regressions
     rules: Rules
     sums: Sums
     results: Results
+    tree: Tree
+    sees_scores: int  # 1 if it sees normal scores in place of the inputs
 
 
 class Rows(NamedTuple):
@@ -176,29 +190,69 @@ class Rows(NamedTuple):
     passes: PassWork
 
 
+class Block(NamedTuple):
+    """Rounds of G spaces, those of each in the order of its leaves."""
+
+    X: Array  # (G, n, d), scaled
+    Y: Array  # (G, n, K)
+    coins: Array  # (G, n): of points that may join the dictionary
+    asked: Integers  # (G, n): as in Seen, but the place in the leaf
+    order: Integers  # (G, n): which round each is
+    places: Integers  # (G, n): of each round in its leaf
+    jobs: Integers  # (G n, 4): what one leaf plays: space, leaf, first round, stop
+
+
+class Seen(NamedTuple):
+    """What spaces see of n rounds, not scaled."""
+
+    Z: Array  # (n, >= d)
+    scores: Array  # (n, >= d): in place of Z
+    Y: Array  # (n, K), empty if there are no labels
+    coins: Array  # (G, n), empty if no point may join
+    asked: Integers  # (n,): the earlier round that was the forecast of each, or -1; or empty
+    base: Array  # (n, K): added to forecasts, or empty
+
+
 @hot
-def find_leaves(X, columns, thresholds, leaves):
-    """Write the leaf of each row of X; node i of the tree has the children 2 i + 1 and 2 i + 2."""
-    for t in range(X.shape[0]):
-        node = 0
-        while node < columns.shape[0]:
-            node = 2 * node + (2 if X[t, columns[node]] > thresholds[node] else 1)
-        leaves[t] = node - columns.shape[0]
+def sort_rounds(seen, some, spaces, block):
+    """Write the rounds of ``some`` spaces; return how many jobs there are."""
+    n, jobs = seen.Z.shape[0], 0
+    for g in range(some.shape[0]):
+        space = unbind(spaces[some[g]])
+        X, Y, tree, places, s = seen.Z, block.Y[g], space.tree, block.places[g], 0
+        scales, columns = tree.scales, tree.columns
+        if space.sees_scores:
+            X = seen.scores
+        for t in range(n):
+            node = 0
+            while node < columns.shape[0]:
+                scaled = X[t, columns[node]] * scales[columns[node]]
+                node = 2 * node + (2 if scaled > tree.thresholds[node] else 1)
+            places[t] = columns.shape[0] - node - 1  # below 0 until its leaf has its turn
+        for leaf in range(columns.shape[0] + 1):
+            first = s
+            for t in range(n):
+                if places[t] != -1 - leaf:
+                    continue
+                block.order[g, s], places[t] = t, s - first
+                for j in range(scales.shape[0]):
+                    block.X[g, s, j] = X[t, j] * scales[j]
+                for k in range(Y.shape[1] if seen.Y.shape[0] > 0 else 0):
+                    Y[s, k] = seen.Y[t, k]
+                if seen.coins.shape[0] > 0:
+                    block.coins[g, s] = seen.coins[g, t]
+                if seen.asked.shape[0] > 0:
+                    earlier = seen.asked[t]
+                    block.asked[g, s] = places[earlier] if earlier >= 0 else -1
+                s += 1
+            if s > first:
+                job = block.jobs[jobs]
+                job[0], job[1], job[2], job[3] = g, leaf, first, s
+                jobs += 1
+    return jobs
 
 
 # ---- coordinates ----
-
-
-@hot
-def copy_inputs(some, X, rows):
-    """Write the inputs themselves after a 1, for linear members."""
-    d = X.shape[1]
-    for s in some:
-        z = rows.Z[s]
-        z[0] = 1.0
-        for j in range(d):
-            z[j + 1] = X[s, j]
-        rows.widths[s], rows.sizes[s] = pad(z, d + 1), 0
 
 
 @hot_apart
@@ -207,8 +261,13 @@ def map_rows(some, leaf, X, maps, rows):
 
     The last row leaves its kernel values in k and its coordinates in q[0]: ``try_to_join``.
     """
-    if maps.max_size == 0:
-        copy_inputs(some, X, rows)
+    if maps.max_size == 0:  # the inputs themselves after a 1, for linear members
+        for s in some:
+            z = rows.Z[s]
+            z[0] = 1.0
+            for j in range(X.shape[1]):
+                z[j + 1] = X[s, j]
+            rows.widths[s], rows.sizes[s] = pad(z, X.shape[1] + 1), 0
         return
     m, rank = maps.counts[leaf, ATOMS], maps.counts[leaf, RANK]
     atoms, span, inv_pivots = maps.atoms[leaf], maps.span[leaf], maps.inv_pivots[leaf]
@@ -301,8 +360,9 @@ def try_to_join(x, coin, leaf, maps, rows):
 def map_rounds(leaf, X, coins, asked, was_forecast, maps, rows):
     """Write the coordinates of rounds; after its round each point may join, if there are coins.
 
-    asked : as in leaf_rounds; was_forecast : whether a forecast wrote the coordinates of the only
-    row. Returns the row that failed, if any, and a status.
+    asked : (n,), which of these was the forecast of each, with the same inputs, or -1; or empty.
+    was_forecast : whether a forecast wrote the coordinates of the only row. Returns the row that
+    failed, if any, and a status.
     """
     s, stop, counts, to_map = 0, X.shape[0], maps.counts[leaf], rows.to_map
     while s < coins.shape[0] and counts[ATOMS] < maps.max_size:
@@ -353,7 +413,7 @@ def factor_of(regressions, leaf, i):
 def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
     """Play regressions of a leaf, ``some`` first and stop, and AWV beside them, on n rows.
 
-    Y : (n, K), as in leaf_rounds. All play as AWV (is_ridge False), which writes
+    Y : (n, K), as in space_rounds. All play as AWV (is_ridge False), which writes
     ridge's forecasts too. Returns the row that failed, a status.
     """
     first, work = 0, rows.passes
@@ -440,44 +500,66 @@ def write_results(leaf, order, Y, before, space, rows):
 
 
 @hot
-def leaf_rounds(leaf, order, X, Y, coins, asked, was_forecast, space, rows):
-    """Play some rounds of a block, ``order``, which are those of a leaf.
-
-    X : (n, d), their inputs, scaled; Y : (n, K), NaN in rows that are only forecast, empty if all
-    are; coins : (n,), of points that may join the dictionary, empty if none may. With coins and
-    without labels points only join. asked : (n,), the row of these that was the forecast of each,
-    with the same inputs, or -1; or empty. was_forecast : whether the last call was the forecast of
-    the only row. space : Space, rows : Rows, bound. Returns which of them failed and a status.
-    """
-    space, rows, n = unbind(space), unbind(rows), order.shape[0]
-    counts, regressions, learns = space.dictionaries.counts[leaf], space.regressions, Y.shape[0] > 0
-    size, count = counts[ATOMS], regressions.forgetting.shape[0]
-    failed, status = map_rounds(leaf, X, coins, asked, was_forecast, space.dictionaries, rows)
-    if status != DONE or (coins.shape[0] > 0 and not learns):
-        return failed, status
-    compared = counts[COMPARED] + 1
-    failed, status = regression_rounds(leaf, (0, count), n, Y, compared, regressions, rows)
-    for i in range(space.rules.codes.shape[0]):
-        if status == DONE:
-            forecasts = rows.forecasts[2 * count + i]
-            failed, status = rule_rounds(n, leaf, i, Y, space.rules, rows, forecasts)
-    if status == DONE:
-        write_results(leaf, order, Y, size, space, rows)
-    return failed, status
-
-
-@hot
-def sum_results(n, space):
-    """Replace the increments of sizes and certificates of n rounds by their sums."""
-    space = unbind(space)
-    counts, total, results, size = space.dictionaries.counts, space.sums.total, space.results, 0
+def sum_results(n, space, base):
+    """Replace the increments of sizes and certificates of n rounds by their sums; add ``base``."""
+    counts, total, results = space.dictionaries.counts, space.sums.total, space.results
+    forecasts, certificates, size = results.forecasts, results.certificates, 0
     for leaf in range(counts.shape[0]):
         size += counts[leaf, ATOMS]
     for t in range(n - 1, -1, -1):
         results.sizes[t], size = size, size - results.sizes[t]
     for t in range(n):
-        for i in range(total.shape[0]):
+        for j in range(total.shape[0]):
             for part in range(total.shape[1]):
                 for k in range(total.shape[2]):
-                    total[i, part, k] += results.certificates[i, part, t, k]
-                    results.certificates[i, part, t, k] = total[i, part, k]
+                    total[j, part, k] += certificates[j, part, t, k]
+                    certificates[j, part, t, k] = total[j, part, k]
+    for t in range(base.shape[0]):
+        for j in range(forecasts.shape[0]):
+            for k in range(forecasts.shape[2]):
+                forecasts[j, t, k] += base[t, k]
+
+
+@hot
+def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, work):
+    """Play rounds of ``some`` spaces in one go (EVERY), or step by step, for threads.
+
+    SORT returns how many jobs there are; PLAY plays those from ``first`` to ``stop``; SUM comes
+    when all have ended. With coins and without labels points only join. was_forecast : whether the
+    last call was the forecast of the only row; spaces, work : Space and Rows of each, bound,
+    together bound; block : Block, bound. Returns else which round failed and a status.
+    """
+    spaces, work, block, n = unbind(spaces), unbind(work), unbind(block), seen.Z.shape[0]
+    learns, draws, asks = seen.Y.shape[0] > 0, seen.coins.shape[0] > 0, seen.asked.shape[0] > 0
+    if step <= SORT:
+        stop = sort_rounds(seen, some, spaces, block)
+    if step == SORT:
+        return stop, DONE
+    for i in range(first, stop if step <= PLAY else first):
+        job = block.jobs[i]
+        g, leaf, start, end = job[0], job[1], job[2], job[3]
+        space, rows = unbind(spaces[some[g]]), unbind(work[some[g]])
+        counts, count = space.dictionaries.counts[leaf], space.regressions.forgetting.shape[0]
+        X, order, size = block.X[g, start:end], block.order[g, start:end], counts[ATOMS]
+        Y = block.Y[g, start : end if learns else start]
+        coins = block.coins[g, start : end if draws else start]
+        asked = block.asked[g, start : end if asks else start]
+        failed, status = map_rounds(leaf, X, coins, asked, was_forecast, space.dictionaries, rows)
+        if status == DONE and draws and not learns:
+            continue
+        if status == DONE:
+            failed, status = regression_rounds(
+                leaf, (0, count), end - start, Y, counts[COMPARED] + 1, space.regressions, rows
+            )
+        for m in range(space.rules.codes.shape[0]):
+            if status == DONE:
+                own = rows.forecasts[2 * count + m]
+                failed, status = rule_rounds(end - start, leaf, m, Y, space.rules, rows, own)
+        if status != DONE:
+            return order[failed], status
+        write_results(leaf, order, Y, size, space, rows)
+    if step == PLAY:
+        return 0, DONE
+    for i in some:
+        sum_results(n if learns else 0, unbind(spaces[i]), seen.base)
+    return 0, DONE

@@ -20,10 +20,11 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
                     came, ten on x and the last labels, of which three means each are forecasts
                     (forest.py; the head of hot/tuned/forest.py)
     Group           a space: three Gaussian and a linear one, on x standardised (scales.py), and
-                    three Laplacian ones, in a metric, with a tree of leaves. The rounds of a leaf
-                    are played by leaf_rounds (members.py; the head of hot/tuned/space.py): with a
-                    dictionary by KORS, ridge regressions, AWV beside each, PA-I and descent. y
-                    counts from the middle of the labels of the past, ``offsets``
+                    three Laplacian ones, in a metric, with a tree of leaves. All spaces
+                    play a single round in one call of space_rounds; of a block, each leaf in a
+                    thread (Groups in members.py; the head of hot/tuned/space.py): with a dictionary
+                    by KORS, ridge regressions, AWV beside each, PA-I and descent. y counts from the
+                    middle of the labels of the past, ``offsets``
 5. Layers: one forecast of all these, last among them (layers.py; the head of hot/tuned/layers.py):
    four aggregations, three ridge regressions on all forecasts, two on what these forecast, ML-Poly
 6. Residuals: ten trees on x learn y less this forecast; ML-Poly of it, of it with what they

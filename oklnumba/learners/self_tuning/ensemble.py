@@ -15,18 +15,15 @@ from oklnumba.core.guard import Paced, run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
-from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
-from oklnumba.hot.tuned.space import Space as SpaceArguments
 from oklnumba.learners.base.late import find_asked
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Group
-from oklnumba.learners.self_tuning.regressions import Workspaces, make_rows
+from oklnumba.learners.self_tuning.members import Group, Groups
 from oklnumba.learners.self_tuning.scales import Scales
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, STAGES
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, ROW_ROOM, STAGES
 
 
 class Ensemble:
@@ -51,22 +48,20 @@ class Ensemble:
         """
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-        arguments: list[SpaceArguments] = []
-        workspaces = Workspaces(lambda: bind(make_rows(BLOCK_ROWS, arguments)))  # of threads
         self.groups = []
         for i, space in enumerate(spaces):
             narrow = scales.width(space) <= budget and space.kernel == "linear"
             is_plain = narrow if plain is None else i in plain
             most = min(space.max_size, max(space.share * budget, 1))
             size = 0 if is_plain else int(min(most, horizon))
-            self.groups.append(Group(space, scales, size, [*seed, space.seed], workspaces))
+            self.groups.append(Group(space, scales, size, [*seed, space.seed]))
             yield
         self.lasting = Lasting(self._players, scales.offsets)
         everyone: list[Forecaster] = [*self.groups, self.lasting]
         names = [*(name for one in everyone for name in one.members), Member("last label")]
         certified = [name for one in everyone for name in one.certified]
-        forecasts = np.zeros((len(names), BLOCK_ROWS, outputs))
-        certificates = np.zeros((len(certified), 3, BLOCK_ROWS, outputs))
+        forecasts = np.zeros((len(names), ROW_ROOM, outputs))
+        certificates = np.zeros((len(certified), 3, ROW_ROOM, outputs))
         F, C = forecasts, certificates
         for one in everyone:
             one.forecasts, F = np.split(F, [len(one.members)])
@@ -75,25 +70,25 @@ class Ensemble:
         self.sizes = np.zeros((len(self.groups), BLOCK_ROWS), dtype=np.int64)
         for group, sizes in zip(self.groups, self.sizes, strict=True):
             group.bind_arguments(sizes)
-            arguments.append(group.arguments)
         self.members = [name for name in names if name is not None]
         self._certified = [name for name in certified if name is not None]
         rows = np.flatnonzero([name is not None for name in names])
         proven = np.flatnonzero([name is not None for name in certified])
         self.layers = Layers(forecasts, certificates, rows, proven, outputs)
-        self._lagged = [group for group in self.groups if group.space.lags]  # the last space
+        lagged = [group for group in self.groups if group.space.lags]  # the last space
         others = [group for group in self.groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
-        self._others: list[Forecaster] = [self.lasting, *others]
+        self._lagged = [Groups(lagged, scales.offsets)] if lagged else []
+        self._others = [Groups(others, scales.offsets)] if others else []
         stop = sum(len(group.members) for group in self.groups)
-        start = stop - sum(len(group.members) for group in self._lagged)
+        start = stop - sum(len(group.members) for group in lagged)
         self._of_groups, self._of_lagged = forecasts[:stop], forecasts[start:stop]
         self._ahead: dict[int, np.ndarray] = {}  # notes of rounds that are not replayed yet
 
     def free_members(self) -> None:
         """Free the members; the layers remain."""
-        self.groups, self._lagged, self._others = [], [], []
-        del self._views
+        self.groups = []
+        del self._views, self._lagged, self._others
 
     # ---- rounds ----
 
@@ -103,7 +98,8 @@ class Ensemble:
         """Play up to BLOCK_ROWS rounds, or only forecast if there are no labels; return them.
 
         judge : what returns the labels to learn, of the labels, (n, K), and of the forecasts of the
-        members with lags, (E, n, K). These come first, and learn the labels as they came.
+        members with lags, (E, n, K), which count from the offsets, (K,). These come first, and
+        learn the labels as they came.
         """
         if not rounds.was_forecast:  # else the views are those of the forecast
             self._views = self.scales.look(rounds.X, rounds.known)
@@ -111,15 +107,14 @@ class Ensemble:
         self._last_labels[:n] = rounds.known.last - self.scales.offsets
         self._run(self._lagged, rounds)
         if judge:
-            forecasts = self._of_lagged[:, :n] + self.scales.offsets
-            rounds = rounds._replace(Y=judge(rounds.Y, forecasts))
-        self._run(self._others, rounds)
+            rounds = rounds._replace(Y=judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets))
+        self._run([self.lasting, *self._others], rounds)
         of_groups, first = self._of_groups[:, :n].swapaxes(0, 1), STAGES + len(self.lasting.members)
         recall(of_groups, rounds, slice(first, first + of_groups.shape[1]))
         self.layers.play(rounds, self.scales.offsets, out)
         return rounds
 
-    def _run(self, forecasters: Sequence[Forecaster], rounds: Rounds) -> None:
+    def _run(self, forecasters: Sequence[Lasting | Groups], rounds: Rounds) -> None:
         calls = [one.calls(rounds, self._views) for one in forecasters]
         run_together([*chain(*calls)], len(rounds.X))
         for one in forecasters:
@@ -146,7 +141,7 @@ class Ensemble:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         views = self.scales.look(rounds.X, rounds.known)
         rounds = rounds._replace(Y=NO_LABELS, joins=True)
-        calls = [group.calls(rounds, views) for group in self.groups if not group.is_full]
+        calls = [some.calls(rounds, views) for some in (*self._lagged, *self._others)]
         run_together([*chain(*calls)], len(rounds.X))
         for group in self.groups:
             group.end_choice()

@@ -88,16 +88,8 @@ class Forecaster:
 
     members: list[Member | None]  # who makes each of its forecasts; None: nobody
     certified: list[Member | None]  # whose each of its certificates is
-    forecasts: np.ndarray  # (members, BLOCK_ROWS, K): where it writes, its part of the ensemble's
-    certificates: np.ndarray  # (certified, 3, BLOCK_ROWS, K)
-
-    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
-        """Return calls that play up to BLOCK_ROWS rounds, for threads; then ``finish``."""
-        raise NotImplementedError
-
-    def finish(self, rounds: Rounds) -> None:
-        """Write what is known when all calls have ended."""
-        raise NotImplementedError
+    forecasts: np.ndarray  # (members, ROW_ROOM, K): where it writes, its part of the ensemble's
+    certificates: np.ndarray  # (certified, 3, ROW_ROOM, K)
 
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
@@ -165,7 +157,7 @@ class Lasting(State[Losses, None], Forecaster):
         self.recorded = recorded
         self.forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost
-        if rounds.learns and len(lost):
+        if len(rounds.Y) and len(lost):
             losses = np.square(self.recorded[:, self._experts] - rounds.Y[:, None])
             losses[losses != losses] = 0.0  # of rows without a label
             losses[0] += lost
@@ -215,7 +207,7 @@ class Expert:
         """Return the forecasts of n rounds, (n, 1, K), each before its label is learned, if any."""
         F = np.empty((len(rounds.X), 1, rounds.known.last.shape[1]))
         there = np.zeros(len(F), dtype=bool)
-        there[rounds.learned] = rounds.learns
+        there[rounds.learned] = len(rounds.Y) > 0
         for rows in cut_runs(there):
             self._play_run(rounds.X[rows], rounds.Y[rows], bool(there[rows.start]), F[rows])
         return F

@@ -23,26 +23,17 @@ logit, begins at atanh(c) of the past rows (of the first 32, and of outliers, c 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import log2
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from oklnumba.core.guard import Paced, finish, run_together
 from oklnumba.core.state import State
-from oklnumba.hot.experts import (
-    LEARNED,
-    ML_POLY,
-    TALLY,
-    Aggregates,
-    Aggregation,
-    ExpertsState,
-    experts_rounds,
-)
-from oklnumba.hot.primitives.jit import DONE, Array, bind, enter
-from oklnumba.hot.primitives.losses import SQUARED
+from oklnumba.hot.experts import TALLY, Aggregates
+from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.tuned import forest as loops
 from oklnumba.hot.tuned.forest import COLUMN, LARGEST, NODES, NUMBERS, PRIME, SEEN
-from oklnumba.hot.tuned.layers import LayerResults
+from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
@@ -51,7 +42,6 @@ from oklnumba.learners.self_tuning.restarts import Timetable
 
 ALL = 2**60  # numbers: more than a tree reads
 AMENDED = 2 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs, the last of signs
-RULE = Aggregation(ML_POLY, SQUARED, LEARNED, 0.0)
 
 
 class Forest(State[loops.Trees, Any]):
@@ -78,8 +68,8 @@ class Forest(State[loops.Trees, Any]):
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
-        below, node = np.zeros((2, settings.BLOCK_ROWS), dtype=np.int64)
-        self._walks = loops.Walks(below, node, means)
+        below, node, root, of = np.zeros((4, settings.BLOCK_ROWS), dtype=np.int64)
+        self._walks = loops.Walks(below, node, root, of, means)
         self._make_state(counts=1, trees=self._count, outputs=outputs, numbers=NUMBERS)
         self._take([])
 
@@ -92,7 +82,7 @@ class Forest(State[loops.Trees, Any]):
         """
         X, Y = self._find_pairs(rounds)
         F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, rounds.learns, rounds.then.asked, self._work, F)
+        enter(loops.forest_rounds)(X, Y, len(Y) > 0, rounds.then.asked, self._work, F)
         return F + rounds.known.last[:, None] if self._lags else F
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +93,7 @@ class Forest(State[loops.Trees, Any]):
         differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
         # In this order, so that columns of X that come later take no other's place.
         Z = np.concatenate([known.last, differences, X], axis=1)
-        return Z, known.change_to(rounds.Y) if rounds.learns else NO_LABELS
+        return Z, known.change_to(rounds.Y) if len(rounds.Y) else NO_LABELS
 
     def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
         return bind((state, self._shrinkages, self._walks))
@@ -220,17 +210,6 @@ class Boosted(Forest):
             enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
 
-class ResidualState(NamedTuple):
-    """ML-Poly of K outputs, as in experts.py; the rest as in hot/tuned/layers.py."""
-
-    totals: Annotated[Array, "outputs", "experts"]
-    squares: Annotated[Array, "outputs", "experts"]
-    tally: Annotated[Array, "outputs", "tally"]
-    loss: Annotated[Array, "outputs"]
-    excess: Annotated[Array, "outputs"]  # bound on the regret against p
-    ended_excess: Annotated[Array, "outputs"]
-
-
 class Residuals(State[ResidualState, None]):
     """The last step, which no restart makes anew and no replay plays.
 
@@ -251,46 +230,28 @@ class Residuals(State[ResidualState, None]):
 
         reach : (n or 1, K), the largest residual that trees learn.
         """
-        plain = out.predictions[:, None].copy()
+        forecasts = self.forecasts = np.empty((len(rounds.X), AMENDED, out.predictions.shape[1]))
+        plain, residuals = forecasts[:, :1], NO_LABELS
+        plain[:, 0] = out.predictions
         recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
-        residuals = NO_LABELS
-        if rounds.learns:
-            counts = (rounds.Y == rounds.cut) | (rounds.Y != rounds.Y)
-            cut = (rounds.Y - plain[:, 0]).clip(-reach, reach)
-            residuals = np.where(counts, cut, 0.0) + 0.0  # a block may have -0.0, where a row has 0
-        trees = self.forest.play(rounds._replace(Y=residuals))
-        boosted, plays = plain, self.boosted._state.unit > 1.0  # where they have found rules
+        if len(rounds.Y):
+            residuals = np.empty_like(rounds.Y)
+            enter(write_residuals)(rounds.Y, rounds.cut, plain.copy(), reach, residuals)
+        np.add(plain, self.forest.play(rounds._replace(Y=residuals)), out=forecasts[:, 1:-1])
+        forecasts[:, -1:], plays = plain, self.boosted._state.unit > 1.0  # where they found rules
         if plays.any():
             sure = settings.BOOSTING.surest
-            boosted = np.tanh(np.arctanh(plain.clip(-sure, sure)) + self.boosted.play(rounds))
-        self.forecasts = np.concatenate([plain, plain + trees, boosted], axis=1)
-        recall(self.forecasts, rounds, slice(-AMENDED, None))
-        for k in range(trees.shape[2]):
-            self._mix(k, AMENDED - 1 + int(plays[k]), rounds, out)
+            boosted = self.boosted.play(rounds)
+            forecasts[:, -1:] = np.tanh(np.arctanh(plain.clip(-sure, sure)) + boosted)
+        recall(forecasts, rounds, slice(-AMENDED, None))
+        for k in range(forecasts.shape[2]):
+            F = forecasts[:, : AMENDED - 1 + int(plays[k]), k].copy()
+            weights, (y, *new) = np.empty(F.shape[1]), np.empty((3, len(F)))
+            work = weights, y, Aggregates(*new)
+            played, status = enter(mix_rounds)(F, rounds.Y, k, self._state, *work, out)
+            if status != DONE:
+                raise Trouble(status, played)
         return residuals
-
-    def _mix(self, k: int, count: int, rounds: Rounds, out: LayerResults) -> None:
-        """Let ML-Poly of output k weigh so many forecasts."""
-        n, state, learns = len(rounds.X), self._state, rounds.learns
-        F = self.forecasts[:, :count, k].copy()
-        y = rounds.Y[:, k].copy() if learns else np.empty(0)
-        experts = ExpertsState(state.totals[k, :count], state.squares[k, :count], state.tally[k])
-        new, weights = Aggregates(np.empty(n), np.empty(n)), np.empty(count)
-        played, status = enter(experts_rounds)(F, y, learns, RULE, 0, experts, weights, new)
-        if status != DONE:
-            raise Trouble(status, played)
-        out.predictions[:, k] = new.forecasts
-        if learns:
-            learned = rounds.learned  # the other rows have no bounds
-            loss, excess = np.square(new.forecasts - y), state.ended_excess[k] + new.bounds[learned]
-            state.excess[k] = excess[-1]
-            loss[y != y] = 0.0
-            loss[0] += state.loss[k]
-            loss = np.add.accumulate(loss)
-            state.loss[k] = loss[-1]
-            out.loss[:, k] = loss
-            for bound in (out.bound, out.guaranteed):
-                bound[learned, k] += excess
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""

@@ -1,7 +1,7 @@
 """The last labels: inputs of members with lags, and the measure of what is an outlier."""
 
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -9,8 +9,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
 from oklnumba.hot.tuned.layers import Recalled
+from oklnumba.hot.tuned.scaling import write_lags
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
@@ -18,7 +19,6 @@ from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT
 # and MOST in any case; MEDIAN, the median of the last SHORT_WINDOW labels, is learned in its place.
 # REACH is how far outliers begin from the median of the last LONG_WINDOW labels.
 LEAST, LOW, MEDIAN, HIGH, MOST, REACH = range(6)
-BACK = np.arange(1, settings.LAGS + 1)
 WINDOWS = 128  # of labels: as many as one thread measures at a time; Python's lock costs more below
 REMEMBERED = settings.BLOCK_ROWS + LONG_WINDOW  # labels: of a block, and as many late ones
 
@@ -37,22 +37,18 @@ class Known(NamedTuple):
 
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
-    places = counts[:, None] - BACK
-    past = labels.take(places, axis=0, mode="clip")
-    past[places < 0] = np.nan
-    past = past.swapaxes(1, 2)
-    last, differences = past[..., 0], past[..., 1:] - past[..., :1]
-    there = last == last
-    differences[differences != differences] = 0.0
-    return Known(np.where(there, last, 0.0), differences, there)
+    shape = len(counts), labels.shape[1]
+    differences, there = np.empty((*shape, settings.LAGS - 1)), np.empty(shape, dtype=bool)
+    known = Known(np.empty(shape), differences, there)
+    enter(write_lags)(labels, counts, *known)
+    return known
 
 
 class Views(NamedTuple):
     """What members see of inputs, on the scales of an ensemble."""
 
-    plain: np.ndarray  # (n, d), standardised
-    scores: np.ndarray  # (n, d), normal scores of these
-    with_lags: np.ndarray  # (n, > d), plain, and the last labels
+    scores: np.ndarray  # (n, d), normal scores of those standardised
+    with_lags: np.ndarray  # (n, > d), standardised, and the last labels
 
 
 NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
@@ -64,7 +60,7 @@ class Rounds(NamedTuple):
     """Rounds as members play them."""
 
     X: np.ndarray  # (n, d)
-    Y: np.ndarray  # (n, K), labels to learn: once judged, the median in place of outliers
+    Y: np.ndarray  # (n, K), labels to learn: once judged, the median in place of outliers; or empty
     cut: np.ndarray  # (n, K), labels as they came, cut to [LEAST, MOST], for members with lags
     known: Known
     recorded: np.ndarray | None = None  # (n, E, K), what trees and experts forecast at the time
@@ -73,11 +69,6 @@ class Rounds(NamedTuple):
     joins: bool = False  # whether inputs may join dictionaries
     was_forecast: bool = False  # whether it is one round, forecast just now: its z is there
     learned: slice | np.ndarray = slice(None)  # which have a label; Y and cut of the others are NaN
-
-    @property
-    def learns(self) -> bool:
-        """Whether there are labels."""
-        return len(self.Y) > 0
 
 
 class Past(NamedTuple):
@@ -200,12 +191,14 @@ class Labels(State[LabelsState, None]):
         self._state.cut[:] = self._lately[-REMEMBERED:]
         return cut
 
-    def judge(self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
+    def judge(
+        self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray, offsets: Any = 0.0
+    ) -> np.ndarray:
         """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
         if not ((Y < limits[LOW]) | (Y > limits[HIGH])).any():  # mostly; NaN stays
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MEDIAN])
-        foretold = (np.abs(forecasts - Y) <= reach).any(axis=0)
+        foretold = (np.abs(forecasts + offsets - Y) <= reach).any(axis=0)
         low, high = np.where(foretold, limits[[LEAST, MOST]], limits[[LOW, HIGH]])
         learned = keep_within(Y, low, limits[MEDIAN], high)
         self._state.replaced[:] += np.count_nonzero((learned != Y) & (Y == Y), axis=0)

@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import NOT_ASKED, Rounds
+from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds
 from oklnumba.learners.self_tuning.regressions import (
     Trouble,
     Workspaces,
@@ -28,6 +28,7 @@ from oklnumba.learners.self_tuning.settings import (
     BLOCK_ROWS,
     CORRECTIONS,
     FIRST_LAYER,
+    ROW_ROOM,
     STACKS,
     STAGES,
 )
@@ -84,24 +85,26 @@ class Layers(State[LayersState, None]):
 
     def play(self, rounds: Rounds, offsets: np.ndarray, out: loops.LayerResults) -> None:
         """Play rounds that all members have played; without labels only predictions are written."""
-        made, asked = rounds.then
-        if rounds.learns and ((made == made).any() or (asked >= 0).any()):
+        made, asked = then = rounds.then
+        if then is not NOT_LATE and len(rounds.Y) and ((made == made).any() or (asked >= 0).any()):
             self._state.layers.ended_excess[:] = np.inf  # no bound holds for recalled forecasts
+        if not rounds.trusts_stages:
+            then = then._replace(asked=NOT_ASKED)
+        n, Y = len(rounds.X), rounds.Y - offsets if len(rounds.Y) else rounds.Y
         run_together([
-            partial(self._play_output, rounds, k, offset, out)
+            partial(self._play_output, n, Y, k, offset, then, out)
             for k, offset in enumerate(offsets.tolist())
-        ], len(rounds.X))  # fmt: skip
+        ], n)  # fmt: skip
 
-    def _play_output(self, rounds: Rounds, k: int, offset: float, out: loops.LayerResults) -> None:
+    def _play_output(
+        self, n: int, Y: np.ndarray, k: int, offset: float, then: loops.Recalled,
+        out: loops.LayerResults,
+    ) -> None:  # fmt: skip
         work, play = self._workspaces.take(), enter(loops.layer_rounds)
-        made, asked = rounds.then
-        asked = asked if rounds.trusts_stages else NOT_ASKED
-        then = loops.Recalled(np.ascontiguousarray(made[:, :STAGES]), asked)
-        n, Y = len(rounds.X), rounds.Y - offset
         played, status = play(n, Y, k, offset, then, self._bound, work, out)
         if status != DONE:
             raise Trouble(status, played)
-        self._workspaces.give_back(work)
+        self._workspaces.idle.append(work)
 
     def end_period(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Forget ranges that the last two periods do not fill.
@@ -171,7 +174,7 @@ class Layers(State[LayersState, None]):
 
 def make_work(regressions: loops.Regressions, members: int) -> Any:
     """Return workspace of one output, bound."""
-    n, count = BLOCK_ROWS, len(regressions.forgetting)
+    n, count = ROW_ROOM, len(regressions.forgetting)
     final = len(settings.FINAL_LAYER) + count
     return bind(loops.LayerWork(
         F=np.zeros((n, members)), weights=np.zeros(members),

@@ -1,6 +1,6 @@
 """SelfTuning: the learner. The docstring of this package (__init__.py) tells a round in order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Past, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
@@ -96,6 +96,7 @@ class SelfTuning(Learner):
 
     _REMEDY, _in_turn = "scale the labels", True
     _late = Late()  # of rows that come next
+    _next_part = 0  # no work of the timetables goes on before so many rounds
     _compiles = COMPILES  # whether this process has yet to compile its loops
 
     budget: int = count(300, least=1)
@@ -216,14 +217,15 @@ class SelfTuning(Learner):
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
-        Y, start, before = y.reshape(len(X), self._outputs), 0, self._played
-        was_forecast, there = self._take_forecast(X), find_labels(Y)
-        learned = np.flatnonzero(there)
+        Y, start = np.ascontiguousarray(y).reshape(len(X), self._outputs), 0
+        was_forecast, there, played = self._take_forecast(X), find_labels(Y), self._played
+        count = there.cumsum()
         while start < len(X):
-            end = self._played + self._restarts.rounds_to_stop(self._played) - before
-            stop = int(learned[end - 1]) + 1 if end <= len(learned) else len(X)
+            before = self._played - played  # labels of these rows
+            end = before + self._restarts.rounds_to_stop(self._played)
+            stop = min(int(count.searchsorted(end)) + 1, len(X))
             rows = slice(start, stop)
-            block = X[rows], Y[rows], there[rows], trace.rows(start, stop)
+            block = X[rows], Y[rows], there[rows], count[rows] - before, trace.rows(start, stop)
             try:
                 self._play_block(*block, was_forecast)
             except Trouble as trouble:
@@ -232,24 +234,26 @@ class SelfTuning(Learner):
             start = stop
 
     def _play_block(
-        self, X: np.ndarray, Y: np.ndarray, there: np.ndarray, trace: Trace, was_forecast: bool
-    ) -> None:
+        self, X: np.ndarray, Y: np.ndarray, there: np.ndarray, count: np.ndarray, trace: Trace,
+        was_forecast: bool,
+    ) -> None:  # fmt: skip
         """Play 1 to BLOCK_ROWS rows, all labels at hand, each as if it came alone.
 
-        there : (n,), whether each has a label; the others, NaN, are only forecast.
+        there : (n,), whether each has a label; the others, NaN, are only forecast; count : (n,),
+        how many labels there are up to each row.
         """
-        count, ensemble, labels = np.cumsum(there), self._ensemble, self._labels
-        n, m, before = len(X), int(count[-1]), count - there
+        ensemble, labels, before = self._ensemble, self._labels, count - there
+        n, m = len(X), int(count[-1])
         if m == 0:
             trace.predictions[:], trace.sizes[:] = self._forecast(X), self.size
             return
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits = labels.measure(Y[learned], before, self._played)
         cut, late = labels.remember(Y, limits, learned), self._take_late(n)
-        known_counts = before - late.leads  # labels of this block that each row knew
+        known_counts = before - late.leads if len(late.rows) else before  # that each row knew
         known = labels.know(known_counts, was_forecast)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
-        asks = ~there & (before + self._played > 0)
+        asks = ~there & (before + self._played > 0) if len(late.notes) else there
         if len(late.notes):
             rounds = self._read_notes(late, asks, rounds)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
@@ -270,12 +274,12 @@ class SelfTuning(Learner):
         if self._played == self._restarts.timetable.parts[settings.RESTARTS[0]]:
             first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits
             first.Y[:], first.cut[:] = labels.judge_first(self._played)
-        if not self._restarts.are_over(self._played):
-            for forest, past in self._growths():
-                forest.grow(past, self._played, n == 1)
-        self._ensemble = self._restarts.next_ensemble(ensemble, self._played, n == 1)
-        if self._ensemble is not ensemble:
-            trace.sizes[-1] = self.size
+        if self._played >= self._next_part:
+            parts = [] if self._restarts.are_over(self._played) else self._grow_trees(n == 1)
+            self._ensemble = self._restarts.next_ensemble(ensemble, self._played, n == 1)
+            if self._ensemble is not ensemble:
+                trace.sizes[-1] = self.size
+            self._next_part = min([self._restarts.timetable.next_part, *parts])
         if self._played % settings.PERIOD == 0:
             self._residuals.begin_anew(self._ensemble.end_period())
 
@@ -316,7 +320,7 @@ class SelfTuning(Learner):
         """Return the next n late rows; without notes if none come."""
         late = self._late
         if not len(late.rows):
-            return Late(leads=np.zeros(n, dtype=np.int64))
+            return Late()
         self._late = late.cut(n)
         return late.cut(0, n)
 
@@ -342,18 +346,25 @@ class SelfTuning(Learner):
             kept[:, some] = made[:, some]
         return rounds._replace(then=Recalled(kept, find_asked(late.rows, asks)))
 
-    def _growths(self) -> list[tuple[Forest, Callable[[int], Past]]]:
-        """Return all trees, and the past that they grow on."""
+    def _grow_trees(self, single: bool | None) -> list[int]:
+        """Grow all trees that are due, or in single rounds a part; all of them now if None.
+
+        Returns after how many rounds the parts end on which they grow next.
+        """
         forests = [(forest, self._restarts.past) for forest in self._forests]
         last = self._residuals.forest, self._residuals.boosted
-        return [*forests, *((forest, self._restarts.past_residuals) for forest in last)]
+        for forest, past in [*forests, *((one, self._restarts.past_residuals) for one in last)]:
+            if single is None:
+                forest.grow_now(past, self._played)
+            else:
+                forest.grow(past, self._played, single)
+        return [forest.timetable.next_part for forest in (*self._forests, *last)]
 
     @locked
     def _end_fit(self) -> None:
         if not self._restarts.pays(self._played):
             return
-        for forest, past in self._growths():
-            forest.grow_now(past, self._played)
+        self._grow_trees(None)
         try:
             self._ensemble = self._restarts.make_now(self._ensemble, self._played)
         except Trouble as trouble:

@@ -35,29 +35,26 @@ from oklnumba.learners.self_tuning.regressions import (
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 
-ROUNDS = np.arange(BLOCK_ROWS)
-NO_COINS = np.empty(0)  # of rounds whose points may not join
+MOST = len(settings.SPACES)  # groups
 
 
 class Group(State[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
-    full, no coins are drawn. workspaces : Rows of threads, for any group.
+    full, no coins are drawn.
     """
 
     _layout = loops.GroupState
 
-    def __init__(
-        self, space: Space, scales: Scales, max_size: int, seed: list[int], workspaces: Workspaces
-    ):
+    def __init__(self, space: Space, scales: Scales, max_size: int, seed: list[int]):
         self.space, self._kernel = space, scales.kernel(space)
         self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
         self.certified = self.members[1 : 2 * len(space.ridges) : 2]  # AWV of each regression
-        self._max_size, self._seed, self._workspaces = max_size, seed, workspaces
-        self._tree, self._offsets = scales.tree(space), scales.offsets
-        self._coins, self.is_full = Coins(seed), max_size == 0
-        tree, signs = self._tree, scales.signs
+        self._max_size, self._seed = max_size, seed
+        self.tree = scales.tree(space)
+        self.coins, self.is_full = Coins(seed), max_size == 0
+        tree, signs = self.tree, scales.signs
         d, K, leaves = len(tree.scales), len(signs), len(tree.columns) + 1
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
@@ -67,7 +64,7 @@ class Group(State[loops.GroupState, None], Forecaster):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
-        self._leaf_is_full = np.zeros(leaves, dtype=bool)
+        self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), -1
         state = self._state
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
@@ -86,9 +83,8 @@ class Group(State[loops.GroupState, None], Forecaster):
     def bind_arguments(self, sizes: np.ndarray) -> None:
         """Bind what the loops take; sizes : (BLOCK_ROWS,), where they write."""
         results = loops.Results(self.forecasts, self.certificates, sizes)
-        self.arguments = loops.Space(*self._parts, results)
-        self._bound = bind(self.arguments)
-        self._single = bind(make_rows(1, [self.arguments]))  # workspace of single rounds
+        scores = int(self.space.normal_scores)
+        self.arguments = loops.Space(*self._parts, results, self.tree, scores)
 
     @property
     def size(self) -> int:
@@ -97,70 +93,9 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     # ---- rounds ----
 
-    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
-        """Return calls that play the rounds, one for each leaf.
-
-        If inputs may join and there are no labels, they join, and nothing else: then
-        ``end_choice``.
-        """
-        X, Y = self._look(rounds, views)
-        joins, coins = rounds.joins and not self.is_full, NO_COINS
-        if joins:
-            coins = np.full(len(X), loops.NEVER)
-            coins[rounds.learned] = self._coins.take(len(coins[rounds.learned]))
-        leaves = np.zeros(len(X), dtype=np.int64)
-        if len(self._counts) > 1:
-            enter(loops.find_leaves)(X, self._tree.columns, self._tree.thresholds, leaves)
-        if len(X) == 1:
-            single = ROUNDS[:1], X, Y, coins, rounds.then.asked, rounds.was_forecast
-            return [partial(self._play_leaf, int(leaves[0]), *single, is_single=True)]
-        order = leaves.argsort(kind="stable")
-        calls: list[Callable[[], None]] = []
-        for rows in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
-            given = X[rows], Y[rows] if rounds.learns else Y, coins[rows] if joins else coins
-            asked = rounds.then.asked
-            if len(asked):
-                asked = np.where(asked[rows] < 0, -1, rows.searchsorted(asked[rows]))
-            calls.append(partial(self._play_leaf, int(leaves[rows[0]]), rows, *given, asked))
-        return calls
-
-    def _look(self, rounds: Rounds, views: Views) -> tuple[np.ndarray, np.ndarray]:
-        """Return inputs as the space sees them, and the labels that it learns."""
-        space, Y = self.space, rounds.Y
-        if rounds.learns:
-            Y = rounds.known.change_to(rounds.cut) if space.lags else Y - self._offsets
-        X = views.with_lags if space.lags else views.plain
-        X = views.scores if space.normal_scores else X
-        return X if space.metric is None else X * self._tree.scales, Y
-
-    def _play_leaf(
-        self, leaf: int, order: np.ndarray, X: np.ndarray, Y: np.ndarray, coins: np.ndarray,
-        asked: np.ndarray, was_forecast: bool = False, is_single: bool = False,
-    ) -> None:  # fmt: skip
-        """Play the rounds of a leaf, with workspace that no other leaf has meanwhile.
-
-        is_single : whether it is one round alone: its workspace goes on from its forecast.
-        """
-        work = self._single if is_single else self._workspaces.take()
-        play = enter(loops.leaf_rounds)
-        failed, status = play(leaf, order, X, Y, coins, asked, was_forecast, self._bound, work)
-        if status != DONE:
-            raise Trouble(status, int(order[failed]))
-        if not is_single:
-            self._workspaces.give_back(work)
-
-    def finish(self, rounds: Rounds) -> None:
-        """Sum what all leaves have written, and note which dictionaries are full."""
-        n = len(rounds.X)
-        if rounds.learns:
-            enter(loops.sum_results)(n, self._bound)
-            self._note_full()
-        if self.space.lags:
-            self.forecasts[:, :n] += rounds.known.last - self._offsets
-
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self._note_full()
+        self.note_full(self.size)
         ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
@@ -168,16 +103,17 @@ class Group(State[loops.GroupState, None], Forecaster):
             self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
-    def _note_full(self) -> None:
-        """Free what only dictionaries need that are not full."""
-        if self.is_full:
+    def note_full(self, size: int) -> None:
+        """Free what only dictionaries need that are not full; size : atoms in all leaves."""
+        if self.is_full or size == self._noted:
             return
+        self._noted = size
         full = self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
             free_pages(self._state.kors[leaf])
         self._leaf_is_full, self.is_full = full, bool(full.all())
         if self.is_full:
-            self._coins = Coins(self._seed)  # so they do not depend on how X was cut
+            self.coins = Coins(self._seed)  # so they do not depend on how X was cut
 
     def shrink_units(self, recent: np.ndarray) -> None:
         """Take ``recent``, (K,), for the largest label of PA-I where that is far larger."""
@@ -204,13 +140,12 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     def _remake_dictionaries(self) -> None:
         """Let the atoms join again, in their order: it makes all that files leave out."""
+        alone = Groups([self], 0.0)
         for leaf, size in enumerate(self._counts[:, ATOMS].tolist()):
             self._counts[leaf, [ATOMS, RANK]] = 0
             for start in range(0, size, BLOCK_ROWS):
-                X = np.ascontiguousarray(self._state.atoms[leaf, :, start : start + BLOCK_ROWS].T)
-                X, order = X[: size - start], ROUNDS[: min(size - start, BLOCK_ROWS)]
-                coins = np.full(len(X), loops.AGAIN)
-                self._play_leaf(leaf, order, X, NO_LABELS, coins, NOT_ASKED)
+                n = min(size - start, BLOCK_ROWS)
+                alone.join_again(leaf, self._state.atoms[leaf, :, start : start + n].T)
             if size == self._max_size:
                 free_pages(self._state.kors[leaf])
 
@@ -234,3 +169,92 @@ class Group(State[loops.GroupState, None], Forecaster):
                 some.append(measure_span(self._kernel, atoms, R, functions, of_all))
             parts += [part.named(f"leaf {leaf}") for part in some] if len(state.U) > 1 else some
         return parts
+
+
+class Groups:
+    """Groups on inputs of one width, each leaf played by a thread, or all by one call of a loop.
+
+    offsets : (K,), the middle of the labels.
+    """
+
+    def __init__(self, groups: list[Group], offsets: Any):
+        self.groups, self._offsets = groups, offsets
+        self._every, spaces = np.arange(len(groups)), [one.arguments for one in groups]
+        self._spaces = bind_all(spaces)
+        # Workspace of single rounds, which go on from their forecasts, and of threads.
+        self._single = bind_all([make_rows(1, [one]) for one in spaces]), self._make_block(1)
+        self._workspaces = Workspaces(lambda: bind_all([make_rows(BLOCK_ROWS, spaces)]))
+
+    def _make_block(self, n: int) -> Any:
+        """Return room for n rounds."""
+        few, space = len(self.groups), self.groups[0].arguments
+        X, Y = (np.empty((few, n, len(a))) for a in (space.tree.scales, space.rules.signs))
+        asked, order, places = np.empty((3, few, n), dtype=np.int64)
+        jobs = np.empty((few * n, 4), dtype=np.int64)
+        return bind(loops.Block(X, Y, np.empty((few, n)), asked, order, places, jobs))
+
+    def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], Any]]:
+        """Return calls that play the rounds, one for each leaf; one of a single round.
+
+        If inputs may join and there are no labels, they join, and nothing else: then
+        ``end_choice``.
+        """
+        some, n, Y, base, coins = self._every, len(rounds.X), rounds.Y, NO_LABELS, NO_LABELS
+        joining = [i for i, one in enumerate(self.groups) if rounds.joins and not one.is_full]
+        if rounds.joins and not len(rounds.Y):
+            some = np.array(joining, dtype=np.int64)
+        elif self.groups[0].space.lags:
+            base = rounds.known.last - self._offsets
+            Y = rounds.known.change_to(rounds.cut) if len(rounds.Y) else Y
+        elif len(rounds.Y):
+            Y = Y - self._offsets
+        if joining:
+            coins = np.full((len(some), n), loops.NEVER)
+        for i in joining:
+            row = coins[some.searchsorted(i)]
+            row[rounds.learned] = self.groups[i].coins.take(len(row[rounds.learned]))
+        seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
+        call = partial(self._call, rounds.was_forecast, seen, some)
+        if n == 1:
+            work, block = self._single
+            return [partial(call, block, loops.EVERY, work=work)]
+        self._play = partial(call, self._make_block(n))
+        jobs = self._play(loops.SORT)
+        return [partial(self._play, loops.PLAY, i, i + 1) for i in range(jobs)]
+
+    def _call(
+        self, was_forecast: bool, seen: loops.Seen, some: np.ndarray, block: Any,
+        step: int, first: int = 0, stop: int = 0, work: Any = None,
+    ) -> int:  # fmt: skip
+        """Call the loop, with workspace that no other thread has meanwhile."""
+        own, play = work or self._workspaces.take(), enter(loops.space_rounds)
+        given = step, first, stop, was_forecast, seen, some, self._spaces, block, own
+        result, status = play(*given)
+        if status != DONE:
+            raise Trouble(status, result)
+        if not work:
+            self._workspaces.idle.append(own)
+        return result
+
+    def join_again(self, leaf: int, atoms: np.ndarray) -> None:
+        """Let atoms of a leaf of the only group join, as they did once."""
+        n, jobs = len(atoms), np.array([[0, leaf, 0, len(atoms)]])
+        coins, order = np.full((1, n), loops.AGAIN), np.arange(n)[None]
+        X, Y = np.ascontiguousarray(atoms)[None], np.empty((1, n, 1))
+        block = bind(loops.Block(X, Y, coins, order, order, order, jobs))
+        seen = loops.Seen(X[0], X[0], NO_LABELS, coins, NOT_ASKED, NO_LABELS)
+        self._call(False, seen, self._every, block, loops.PLAY, 0, 1)
+
+    def finish(self, rounds: Rounds) -> None:
+        """Sum what all leaves have written, and note which dictionaries are full."""
+        if len(rounds.X) > 1:
+            self._play(loops.SUM)
+            del self._play  # and the block
+        for one in self.groups if len(rounds.Y) else ():
+            if not one.is_full:
+                one.note_full(int(one.arguments.results.sizes[len(rounds.X) - 1]))
+
+
+def bind_all(arguments: list[Any]) -> Any:
+    """Return what loops take of each group, bound; always so many, so that types are the same."""
+    return bind(tuple(map(bind, (arguments * MOST)[:MOST])))

@@ -67,15 +67,11 @@ class Workspaces(Generic[T]):
     idle: list[T] = field(default_factory=list)
 
     def take(self) -> T:
-        """Return workspace that no other thread uses."""
+        """Return workspace that no other thread uses; after use append it to ``idle``."""
         try:
             return self.idle.pop()
         except IndexError:
             return self.make()
-
-    def give_back(self, work: T) -> None:
-        """Leave workspace to other threads."""
-        self.idle.append(work)
 
 
 def settle_regressions(regressions: loops.Regressions) -> None:

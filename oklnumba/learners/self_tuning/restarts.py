@@ -39,6 +39,7 @@ class Timetable(Generic[T]):
     parts: dict[int, int]  # rounds of the part, by the rounds after which the work is due
     pieces: dict[int, int] = field(default_factory=dict)  # done in a single round; 1 if not given
     begun: Paced[T] | None = None  # the next work
+    next_part: int = 0  # after how many rounds the part of the next work ends
 
     def take_due(
         self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
@@ -47,11 +48,12 @@ class Timetable(Generic[T]):
 
         begin(due, at_once) returns the work that is due after so many rounds.
         """
-        due = next((due for due in self.parts if due >= played), sys.maxsize)
+        due, *later = *(due for due in self.parts if due >= played), sys.maxsize
+        self.next_part = self.parts.get((later if played == due else [due])[0], sys.maxsize)
         if played == due:
             work, self.begun = self.begun or begin(due, True), None
             return work
-        if single and played >= self.parts.get(due, sys.maxsize):
+        if single and played >= self.next_part:
             self.begun = self.begun or begin(due, False)
             try:
                 for _ in range(self.pieces.get(due, 1)):

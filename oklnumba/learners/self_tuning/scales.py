@@ -16,23 +16,14 @@ from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.guard import Paced, finish, run_together
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
+from oklnumba.hot.tuned.space import Tree
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Views, look_back
 from oklnumba.learners.self_tuning.settings import SCORES, Space
 
 T = TypeVar("T")
+LIMITS = settings.LOG_FROM, settings.MAX_INPUT
 PROBABILITIES = [0.5 * erfc(-score / sqrt(2.0)) for score in SCORES]  # of smaller normal values
-
-
-class Tree(NamedTuple):
-    """Scales of the inputs, and a tree with L leaves that splits them so scaled.
-
-    Node i has the children 2 i + 1 and 2 i + 2.
-    """
-
-    scales: np.ndarray  # (d,)
-    columns: np.ndarray  # (L - 1,): the input that a node splits
-    thresholds: np.ndarray  # (L - 1,): beyond it an input goes to the second child
 
 
 class Scales(NamedTuple):
@@ -99,15 +90,20 @@ class Scales(NamedTuple):
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the standardised inputs; columns that came later wait for the next restart."""
-        return standardise(X, self.mean, self.scale)
+        Z = np.empty((len(X), len(self.mean)))
+        write_standardised(X, self.mean, self.scale, *LIMITS, 0, Z)
+        return Z
 
     def look(self, X: np.ndarray, known: Known) -> Views:
         """Return the inputs as members see them; with lags the differences of labels follow."""
-        Z = self.transform(X)
-        scores = find_scores(Z, self.knots, self.scores) if self.median else Z
-        changes = known.differences[..., : self.difference_mean.shape[1]].reshape(len(Z), -1)
-        changes = standardise(changes, self.difference_mean, self.difference_scale)
-        return Views(Z, scores, np.concatenate([Z, changes], axis=1))
+        d, (outputs, lags) = len(self.mean), self.difference_mean.shape
+        with_lags = np.empty((len(X), d + outputs * lags))
+        write_standardised(X, self.mean, self.scale, *LIMITS, 0, with_lags)
+        changes = known.differences[..., :lags].reshape(len(X), outputs * lags)
+        mean, scale = self.difference_mean.ravel(), self.difference_scale.ravel()
+        write_standardised(changes, mean, scale, *LIMITS, d, with_lags)
+        scores = find_scores(with_lags, self.knots, self.scores) if self.median else with_lags
+        return Views(scores, with_lags)
 
     def width(self, space: Space) -> int:
         """Return how many inputs a space sees."""
@@ -151,14 +147,6 @@ def find_trees() -> list[Space]:
 
 
 # ---- inputs and labels ----
-
-
-def standardise(X: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return columns of X by mean and scale, the far ones by their logarithm."""
-    Z = np.empty((len(X), mean.size))
-    limits = settings.LOG_FROM, settings.MAX_INPUT
-    write_standardised(X, mean.ravel(), scale.ravel(), *limits, Z)
-    return Z
 
 
 def measure_moments(X: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray]]:
@@ -234,7 +222,7 @@ def measure_scores(Z: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray, np.ndar
 
 def find_scores(Z: np.ndarray, knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return the normal scores of Z: linear between knots, of slope 1 beyond."""
-    out = np.empty_like(Z)
+    out = np.empty((len(Z), len(knots)))
     write_scores(Z, knots, scores, out)
     return out
 

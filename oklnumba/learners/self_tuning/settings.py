@@ -129,6 +129,8 @@ PIECES_PER_ROUND, PIECE_ROWS = (4, 2, 2, 1, 1, 1), 15
 JOIN_COST = 3  # a row that may join a dictionary takes as long as so many others
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
+# Of rows of so many that a single round reads together: they share no set of the first cache.
+ROW_ROOM = BLOCK_ROWS + 8
 
 # ---- labels ----
 
