@@ -9,7 +9,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import clone
-from oklnumba.learners.self_tuning.members import Group
+from oklnumba.learners.self_tuning.members import Groups
 from tests.battery import contents
 from tests.checks import COMPILED, refused
 
@@ -91,7 +91,7 @@ def test_no_round_goes_on_from_a_forecast_that_was_interrupted(monkeypatch):
     kept, other = (okl.SelfTuning(budget=8).partial_fit(X, y) for _ in range(2))
     kept.predict_one(X[1])
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Group, "calls", Mock(side_effect=KeyboardInterrupt))
+        patched.setattr(Groups, "calls", Mock(side_effect=KeyboardInterrupt))
         kept.predict_one(X[0])
     kept.learn_one(X[0], 1.0)
     other.learn_one(X[0], 1.0)
