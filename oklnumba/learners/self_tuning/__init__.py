@@ -20,9 +20,9 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
                     came, ten on x and the last labels, of which three means each are forecasts
                     (forest.py; the head of hot/tuned/forest.py)
     Group           a space: three Gaussian and a linear one, on x standardised (scales.py), and
-                    three Laplacian ones, in a metric, with a tree of leaves. All spaces
-                    play a single round in one call of space_rounds; of a block, each leaf in a
-                    thread (Groups in members.py; the head of hot/tuned/space.py): with a dictionary
+                    three Laplacian ones, in a metric, with a tree of leaves. One call of
+                    space_rounds plays a single round of all spaces; of a block, one call a leaf,
+                    in threads (Groups in members.py; the head of hot/tuned/space.py): a dictionary
                     by KORS, ridge regressions, AWV beside each, PA-I and descent. y counts from the
                     middle of the labels of the past, ``offsets``
 5. Layers: one forecast of all these, last among them (layers.py; the head of hot/tuned/layers.py):
