@@ -18,7 +18,6 @@ from scripts.common import memory_mb, run_in_process
 
 PRINTED = "the printed listing"  # on all ordered products: 343 and 4681, where 190 and 495 differ
 NUMPY = "NumPy on the same features"
-SIZES = 1000, 1024
 
 
 def play_listing(learner, X, y, coins=None):
@@ -124,29 +123,6 @@ def certificate(n: int) -> dict:
     return row(name, every - none, percent, 2, "percent of the run", at_most=True)
 
 
-def discount(n: int) -> dict:
-    X, y = stream(n, 18)
-    features = okl.TaylorFeatures(2, sigma=3.0)
-    rates = 1, 2 ** (-1 / 500)
-    plays = [lambda g=g: okl.PKAWV(features, discount=g).partial_fit(X, y) for g in rates]
-    timers = (partial(timed, f, time.process_time) for f in plays)
-    plain, discounted = least_times(*timers, repeat=15)
-    name = f"PKAWV r=190 with a discount, run of {n} rounds"
-    return row(name, discounted, discounted / plain, 1.05, "CPU time without", at_most=True)
-
-
-def stride(n: int) -> dict:
-    """A factor whose rows would lie a multiple of 4096 bytes apart, against one whose do not."""
-    rng = np.random.default_rng(0)
-    runs = [(rng.uniform(-1, 1, (n, r)) / np.sqrt(r), rng.choice([-1.0, 1.0], n)) for r in SIZES]
-    plays = [partial(okl.run, okl.LinearAWV(), *run) for run in runs]
-    times = least_times(*(partial(timed, f, time.process_time) for f in plays), repeat=7)
-    ratio = times[1] / times[0] * (SIZES[0] / SIZES[1]) ** 2
-    name = f"LinearAWV, r = {SIZES[1]}, run of {n} rounds"
-    what = f"CPU time of r = {SIZES[0]}, for each number of the factor"
-    return row(name, times[1], ratio, 1.05, what, at_most=True)
-
-
 def classes(n: int, K: int = 10) -> dict:
     """OneVsRest on one factor against a learner for each class, with the same forecasts."""
     rng = np.random.default_rng(0)
@@ -187,9 +163,8 @@ def jobs(quick: bool) -> list:
         lambda: taylor(8, 4, million // 50, 8, 2000),
         lambda: [nystrom(sigma, 1000) for sigma in (1.6, 1.0)],
         lambda: [certificate(million // 10)],
-        lambda: [stride(500 if quick else 2000)],
         lambda: memory(million),
-        lambda: [discount(million // 10), classes(million // 50)],
+        lambda: [classes(million // 50)],
     ]
 
 

@@ -5,14 +5,11 @@ Missing: arrays of all ten million rows: a million is played from memory. Dask c
 Time: half an hour on two quiet cores; --only N: one of its jobs.
 """
 
-import inspect
 import multiprocessing
 import os
-import re
 import signal
 import tempfile
 import time
-from contextlib import redirect_stderr
 from functools import partial
 from pathlib import Path
 
@@ -90,28 +87,26 @@ def from_file(rounds: int, in_memory: int) -> list[dict]:
     return [*rows, row(what, np.nan, read["memory"], most, "MB", at_most=True)]
 
 
-def wide(d: int) -> tuple[float, float, float]:
-    """Return what a CSV of d columns and four rows costs, in seconds and MB, then a row by name."""
+def wide(d: int) -> tuple[float, float]:
+    """Return what a CSV of d columns and four rows costs, in seconds and MB."""
     with tempfile.TemporaryDirectory() as folder:
         path, names = Path(folder, "wide.csv"), [f"x{k}" for k in range(d)]
         values = np.random.default_rng(0).random((4, d + 1))
         np.savetxt(path, values, delimiter=",", header=",".join([*names, "y"]), comments="")
-        before, learner, x = memory_mb(), okl.OGD(), dict(zip(names, values[0], strict=False))
-        read = timed(lambda: okl.run(learner, okl.stream(path, label="y")), time.process_time)
-        return read, memory_mb() - before, median_seconds(lambda: learner.predict_one(x), 9)
+        before = memory_mb()
+        read = timed(lambda: okl.run(okl.OGD(), okl.stream(path, label="y")), time.process_time)
+        return read, memory_mb() - before
 
 
 def by_columns(fewer: int, more: int) -> list[dict]:
     """Return how time and memory grow with the columns: linearly, the ratio is ``more / fewer``."""
     run_in_process(wide, 10)  # compiles
-    whats = "a CSV of four rows, read", "a CSV of four rows, memory", "predict_one of a dict"
-    units = "times the seconds", "times the MB", "times the seconds"
-    costs = zip(whats, units, *(run_in_process(wide, d) for d in (fewer, more)), strict=True)
+    (few, least), (many, most) = (run_in_process(wide, d) for d in (fewer, more))
+    name, of = f"a CSV of four rows, {more} columns", f"of {fewer} columns"
     return [
-        row(f"{what}, {more} columns", np.nan if "MB" in unit else many, many / few, None,
-            f"{unit} of {fewer} columns", at_most=True)
-        for what, unit, few, many in costs
-    ]  # fmt: skip
+        row(f"{name}, read", many, many / few, None, f"times the seconds {of}", at_most=True),
+        row(f"{name}, memory", np.nan, most / least, None, f"times the MB {of}", at_most=True),
+    ]
 
 
 # ---- sweeps ----
@@ -138,7 +133,7 @@ def side_by_side(rounds: int) -> list[dict]:
 
 
 def play_sizes(file: str, folder: str) -> None:
-    """Play three learners of six sizes on a file, in two processes; what is said goes to a file."""
+    """Play three learners of six sizes on a file, in two processes."""
     os.setpgrp()  # a group of processes, with the workers
     kernel = okl.Gaussian(SIGMA)
     learners = {
@@ -146,12 +141,11 @@ def play_sizes(file: str, folder: str) -> None:
         "PKAWV": okl.PKAWV(okl.FourierFeatures(sigma=SIGMA)),
         "FOGD": okl.FOGD(sigma=SIGMA, loss="squared"),
     }
-    with open(f"{folder}/said", "w") as said, redirect_stderr(said):
-        with joblib.parallel_config(backend="loky", n_jobs=2):
-            table = okl.regret_vs_size(
-                learners, okl.stream(file, label="y"), kernel=kernel, lam=1.0, sizes=SIZES,
-                record="none", path=folder, progress=True,
-            )  # fmt: skip
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        table = okl.regret_vs_size(
+            learners, okl.stream(file, label="y"), kernel=kernel, lam=1.0, sizes=SIZES,
+            record="none", path=folder,
+        )  # fmt: skip
     get_reusable_executor().shutdown()  # its workers would wait for more, and this process for them
     assert len(table) == len(learners) * len(SIZES) and not any(table["error"])
 
@@ -178,24 +172,14 @@ def in_one_call(rows: int) -> list[dict]:
             seconds.append(time.perf_counter() - begin)
         assert process.exitcode == 0
         assert all(path.stat().st_mtime_ns == time for path, time in made.items())
-        said = (cells / "said").read_text()
     what = f"regret_vs_size of {rows} rows of a file, 3 learners, 6 sizes, two processes"
-    found = [row(f"{what}, killed and resumed", sum(seconds), sum(seconds), None, "seconds", True)]
-    if minutes := sum(map(float, re.findall(r"([\d.]+) min for", said))):  # none under a minute
-        ratio = max(60 * minutes / seconds[1], seconds[1] / (60 * minutes))
-        unit = f"times off: {minutes:.1f} minutes, after the kill"
-        found.append(row(f"{what}, estimate", seconds[1], ratio, 1.5, unit, True))
-    return found
+    took = sum(seconds)
+    return [row(f"{what}, killed and resumed", took, took, None, "seconds", at_most=True)]
 
 
 # ---- regret ----
 
 KERNEL = okl.Gaussian(1.0)
-APART = ("Learner", "OneVsRest", "MultiOutput", "OnlineToBatch")  # they play no single real label
-GIVEN = {
-    "kernel": KERNEL, "kernels": [KERNEL], "features": okl.TaylorFeatures(2), "learner": okl.OGD(),
-    "learners": [okl.OGD(eta=0.1), okl.OGD(eta=1.0)],
-}  # fmt: skip
 
 
 def curve(n: int) -> list[dict]:
@@ -290,26 +274,6 @@ def inside(name: str, share: float, n: int, seeds: int) -> list[dict]:
     ]
 
 
-def needs(cls) -> list[str]:
-    """Return the names of the arguments that have no default."""
-    found = inspect.signature(cls).parameters.values()
-    return [one.name for one in found if one.default is inspect.Parameter.empty]
-
-
-def greedy(n: int) -> list[dict]:
-    found = [getattr(okl, name) for name in okl.__all__ if name not in APART]
-    classes = [cls for cls in found if isinstance(cls, type) and hasattr(cls, "learn_one")]
-    learners = [
-        cls(**{name: GIVEN[name] for name in needs(cls)})
-        for cls in classes if GIVEN.keys() >= set(needs(cls))
-    ]  # fmt: skip
-    for learner in learners:  # compiled before
-        okl.adversary.greedy(learner, KERNEL, 3, 5)
-    took = timed(lambda: [okl.adversary.greedy(one, KERNEL, n, 5) for one in learners])
-    name = f"greedy adversary, {n} rounds, d = 5, {len(learners)} learners one after the other"
-    return [row(name, took, took, 120, "seconds on one core", at_most=True)]
-
-
 def jobs(quick: bool) -> list:
     sizes = (200_000, 100_000) if quick else (10_000_000, 1_000_000)
     rounds, rows = (QUICK_ROUNDS, QUICK_ROWS) if quick else (ROUNDS, ROWS)
@@ -319,7 +283,6 @@ def jobs(quick: bool) -> list:
         lambda: in_one_call(rows),
         lambda: curve(2000 if quick else 5000),
         lambda: in_passes(*((30_000, 200) if quick else (1_000_000, 2000))),
-        lambda: greedy(20 if quick else 80),
         *(partial(inside, name, share, 3000 if quick else 10_000, 3 if quick else 100)
           for name in available(("magic04",) if quick else ("magic04", "casp", "ijcnn1"))
           for share in (0.5, 1.0, 2.0)),
