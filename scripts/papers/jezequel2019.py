@@ -185,10 +185,10 @@ def play(panel: Panel, scaling: str, args):
     return timed(ridge, name, X[:n], y[:n], args) + timed(lines, name, X, y, args), len(X)
 
 
-def reproduce(doc, panels, also=None) -> None:
+def reproduce(doc, panels) -> None:
     args = common.parse_args(doc, LIMIT, QUICK_LIMIT, keeps=True, own=True)
     if args.data:
-        panels, also = [Panel(common.load_own(args), args.sigma)], None
+        panels = [Panel(common.load_own(args), args.sigma)]
     numbers, table = list(args.rows), []
     here = () if numbers else common.available(panel.name for panel in panels)
     for panel, scaling in product([panel for panel in panels if panel.name in here], SCALINGS):
@@ -198,5 +198,4 @@ def reproduce(doc, panels, also=None) -> None:
             head |= {"size": one["run"].sizes[-1], "captured": one["captured"]}
             numbers += csv_rows(head, one["run"], one["n"] == n)
             table.append(numbers[-1])
-    numbers += also(args) if also and here else []
     common.publish(draw(numbers, panels), numbers, args, table, legend=3)
