@@ -310,6 +310,12 @@ def collect(rows, x: str, *keys: str, **chosen):
     return np.array(list(found)), *(each.T for each in values)
 
 
+def last_rows(rows) -> list[dict]:
+    """Return the rows of the last round."""
+    last = max(row["round"] for row in rows)
+    return [row for row in rows if row["round"] == last]
+
+
 def fit_exponent(x, y) -> float:
     """Return the p of the best fit y ~ x^p."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

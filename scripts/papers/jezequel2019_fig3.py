@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.common import collect, curve_rows, parse_args, publish
+from scripts.common import collect, curve_rows, group, last_rows, run_script
 from scripts.looks import BOUND, look
 from scripts.papers.jezequel2019 import AUTHORS, DEGREES, POINTS, published
 
@@ -108,25 +108,40 @@ def play(game: Game, n: int, limit: float) -> list[dict]:
     return rows
 
 
-def summarise(rows) -> list[dict]:
-    """Return what the picture shows: range and median over the seeds, and the median bound."""
-    found = []
-    for game, label in dict.fromkeys((row["game"], row["algorithm"]) for row in rows):
-        own = {"game": game, "algorithm": label}
-        rounds, regret, bound = collect(rows, "round", "regret", "bound", **own)
-        kept = dict(zip(KEPT, np.percentile(regret, (0, 50, 100), axis=0), strict=True))
-        middle = np.median(bound, axis=0) if label == EXACT else [None] * len(rounds)
-        found += curve_rows(own, {"round": rounds} | kept | {"bound": middle})
+def measure(args) -> list[dict]:
+    """Return range and median of the regret over the seeds, and the median bound."""
+    n, found = QUICK_ROUNDS if args.quick else ROUNDS, []
+    for game in games(args.quick):
+        okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
+        rows = play(game, n, args.limit)
+        for label in group(rows, "algorithm"):
+            rounds, regret, bound = collect(rows, "round", "regret", "bound", algorithm=label)
+            kept = dict(zip(KEPT, np.percentile(regret, (0, 50, 100), axis=0), strict=True))
+            middle = np.median(bound, axis=0) if label == EXACT else [None] * len(rounds)
+            head = {"game": game.name, "algorithm": label}
+            found += curve_rows(head, {"round": rounds} | kept | {"bound": middle})
     return found
 
 
-def draw(ax, game: Game, rows) -> None:
+def draw(rows):
+    figure, axes = okl.plots.figure(columns=3, row_height=4.0)
+    first, second = games(quick=max(row["round"] for row in rows) < ROUNDS)
+    for ax, game in zip(axes[0], (first, first, second), strict=True):
+        draw_game(ax, game, rows)
+    draw_published(axes[0, 0])
+    okl.plots.title(axes[0, 0], "theirs, and their points")
+    axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=okl.plots.FONT)
+    return figure
+
+
+def draw_game(ax, game: Game, rows) -> None:
     for label in SHOWN:
         style = look(label) | {"markersize": 3, "markevery": 13}
-        okl.plots.band(ax, *collect(rows, "round", "regret", algorithm=label), label, style)
-    rounds, bounds = collect(rows, "round", "bound", algorithm=EXACT)
-    ax.plot(rounds, np.median(bounds, axis=0), color="black", linestyle=BOUND,
-            linewidth=1.0, label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
+        rounds, *kept = collect(rows, "round", *KEPT, game=game.name, algorithm=label)
+        okl.plots.band(ax, rounds, np.concatenate(kept), label, style)
+    rounds, bound = collect(rows, "round", "bound", game=game.name, algorithm=EXACT)
+    ax.plot(rounds, bound[0], color="black", linestyle=BOUND, linewidth=1.0,
+            label=f"bound of {EXACT} (Prop. 1)")  # fmt: skip
     ax.set(xlim=(0, len(rounds)), ylim=(0, None))
     seeds = f"{game.seeds} seed{'s' * (game.seeds > 1)}"
     okl.plots.tidy(ax, "rounds", text=f"{game.name}, {seeds}")
@@ -145,30 +160,5 @@ def draw_published(ax) -> None:
     ax.set(xlim=(0, last + 1), ylim=(0, 1.25 * top))
 
 
-def main() -> None:
-    args = parse_args(__doc__, limit=300.0, quick_limit=8.0)
-    n = QUICK_ROUNDS if args.quick else ROUNDS
-    fig, axes = okl.plots.figure(columns=3, row_height=4.0)
-    numbers = []
-    for ax, game in zip(axes[0, 1:], games(args.quick), strict=True):
-        rows = [row | {"regret": row[kept]} for row in args.rows for kept in KEPT
-                if row["game"] == game.name]  # fmt: skip
-        if not rows:
-            okl.adversary.greedy(learner("FOGD", game, 0), KERNEL, 2, D)  # compiles what all share
-            rows = play(game, n, args.limit)
-        draw(ax, game, rows)
-        if game.search == "single":
-            draw(axes[0, 0], game, rows)
-            draw_published(axes[0, 0])
-            okl.plots.title(axes[0, 0], "theirs, and their points")
-        numbers += rows
-    axes[0, 0].set_ylabel("regret (sum of squared losses)", fontsize=okl.plots.FONT)
-    ends = okl.Table([row for row in numbers if row["round"] in (n // 4, n // 2, n)])
-    by = ["game", "algorithm", "round"]
-    columns = [*by, "permutations", "regret", "regret_sd", "bound"]
-    table = None if args.rows else ends.mean(by)[columns]
-    publish(fig, args.rows or summarise(numbers), args, table, legend=3)
-
-
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (300.0, 8.0), last_rows, legend=3)

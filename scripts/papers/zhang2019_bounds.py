@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import oklnumba as okl
-from scripts.common import collect, curve_rows, run_script
+from scripts.common import collect, curve_rows, last_rows, run_script
 from scripts.looks import BLACK, BLUE, BOUND, ORANGE, explain, use_symlog
 
 D = 20
@@ -200,11 +200,6 @@ def measure(args) -> list[dict]:
             curve = {"round": rounds, "measured": measured, "bound": bound}
             numbers += curve_rows({"algorithm": name, "stream": stream}, curve)
     return numbers
-
-
-def last_rows(numbers) -> list[dict]:
-    last = max(row["round"] for row in numbers)
-    return [row for row in numbers if row["round"] == last]
 
 
 if __name__ == "__main__":
