@@ -15,7 +15,6 @@ import scipy.linalg
 import scipy.optimize
 
 import oklnumba as okl
-from tests.bounds import largest_gap
 from tests.checks import ROOT, assert_close
 from tests.reference import naive_expansions
 from tests.streams import N, classes
@@ -294,16 +293,6 @@ def test_competitor_is_the_best_feasible_one():
     )  # fmt: skip
     assert best.success
     assert np.square(y - f).sum() + norm**2 == pytest.approx(best.fun, rel=2e-3)
-
-
-def test_regret_certificate_measures_mu():
-    X, kernel = np.random.default_rng(0).uniform(-1, 1, (60, 2)), okl.Gaussian(0.5)
-    run = okl.run(okl.NystromAWV(kernel, mu=0.5, seed=1), X, np.ones(60))
-    assert 5 < run.sizes[-1] < 50
-    at = np.array([10, 30, 60])
-    found = script("certificate").gaps(SimpleNamespace(kernel=kernel, X=X, at=at), run.sizes)
-    expected = [largest_gap(kernel(X[:t]), run.sizes[:t]) for t in at]
-    np.testing.assert_allclose(np.maximum.accumulate(found), expected, rtol=1e-4)
 
 
 @pytest.mark.slow
