@@ -31,7 +31,7 @@ BESIDE = (
 CLASSES = 10
 LONGEST, OF_FOREST = 20.0, 0.5  # goals: longest round over the median one; one round over river's
 STATE, PEAK, FILE, COMPACT = 62.0, 300.0, 20.0, 18.0  # goals, MB
-RUNS = 3  # what else the machine does seldom lengthens the same round in all of them
+RUNS = 3  # of which memory is the median
 
 
 def play(learner, X, y, cores: int) -> float:
@@ -90,20 +90,16 @@ def times_of_rounds(model, xs, y) -> np.ndarray:
 
 
 def one_at_a_time(n: int) -> list[dict]:
-    (X, y), rows = stream(n, 10), []
+    X, y = stream(n, 10)
     times_of_rounds(okl.SelfTuning(), X[:140], y[:140])  # compiles
-    runs = np.array([times_of_rounds(okl.SelfTuning(), X, y) for _ in range(RUNS)])
-    for times, how in (
-        (runs[0], "of one run"), (runs.min(axis=0), f"each the shortest of {RUNS} runs"),
-    ):  # fmt: skip
-        what = f"SelfTuning(), the longest of {n} single rounds, {how}"
-        ratio, of = times.max() / np.median(times), "times the median round"
-        rows.append(row(what, times.max(), ratio, LONGEST, of, at_most=True))
+    times = times_of_rounds(okl.SelfTuning(), X, y)
+    what, ratio = f"SelfTuning(), the longest of {n} single rounds", times.max() / np.median(times)
+    of = "times the median round"
+    rows = [row(what, times.max(), ratio, LONGEST, of, at_most=True)]
     if find_spec("river"):
         forest = import_module("river.forest").ARFClassifier(seed=0)
         theirs = times_of_rounds(forest, [dict(enumerate(x)) for x in X[:4000]], y[:4000])
-        took = float(np.median(runs[0, :4000]))
-        of = "times one of river's adaptive random forest"
+        took, of = np.median(times[:4000]), "times one of river's adaptive random forest"
         ratio = took / np.median(theirs)
         rows.append(row("SelfTuning(), a single round", took, ratio, OF_FOREST, of, at_most=True))
     return rows

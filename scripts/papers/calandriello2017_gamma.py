@@ -1,7 +1,7 @@
 """Sketched-KONS: regret and time against gamma, next to the lines of Theorem 3.
 
 Reproduces: the trade-off that Theorem 3 of Calandriello, Lazaric, Valko (2017, ICML) states.
-Missing: R_G of CON-KONS, whose matrix is carried from span to span.
+Missing: R_G of Pros-N-KONS and CON-KONS.
 Time: about two minutes; memory about 1 GB.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import oklnumba as okl
 from scripts.common import collect, cpu_clock, stream
 from scripts.looks import ORANGE, look
-from scripts.papers.calandriello2017 import ALPHA, SIGMA, C, competitor, play, reproduce, signed_R_D
+from scripts.papers.calandriello2017 import ALPHA, C, competitor, play, reproduce, signed_R_D
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GAMMAS = (0.01, 0.1, 1.0)
@@ -28,33 +28,13 @@ COLUMNS = ("dataset", "algorithm", "gamma", "seed", "regret", "own bound", "Theo
            "round_us", "bytes", "sketch", "restarts", "R_G", "R_D", "charge")  # fmt: skip
 
 
-def restarted_R_G(kernel, X, y, run) -> float:
-    """Return sum g' A_t^-1 g of Pros-N-KONS, whose A is alpha I again where its span grows.
+def parts(learner, run, y, best, norm: float) -> dict:
+    """Return R_G, R_D, and what FrequentKONS is charged in place of R_D.
 
-    A = alpha I + sum (sigma / 2) g g', half the weight of KONS (NIPS 2017, Algorithm 1).
+    That is what its certificate adds for dropped atoms and inputs outside the span.
     """
-    slopes, total, weight = 2.0 * (run.predictions - y), 0.0, SIGMA / 2.0
-    begins = np.flatnonzero(np.diff(run.sizes, prepend=0))
-    for start, stop in zip(begins, [*begins[1:], len(y)], strict=True):
-        z = okl.NystromFeatures(X[begins[begins <= start]], kernel).transform(X[start:stop])
-        g = slopes[start:stop, None] * z
-        L = np.linalg.cholesky(weight * g @ g.T + ALPHA * np.eye(len(g)))
-        total += float((1.0 - ALPHA / np.diag(L) ** 2).sum()) / weight
-    return total
-
-
-def parts(learner, run, kernel, data, best, norm: float) -> dict:
-    """Return R_G, R_D, and the charge that stands for R_D.
-
-    That is alpha |f|^2 for each restart of Pros-N-KONS, and what the certificate of FrequentKONS
-    adds for dropped atoms and inputs outside the span.
-    """
-    X, y = data
     if isinstance(learner, okl.ProsNKONS):
-        if not learner.restart:
-            return {"R_G": None, "R_D": None, "charge": None}
-        charged = ALPHA * norm**2 * learner.restarts
-        return {"R_G": restarted_R_G(kernel, X, y, run), "R_D": None, "charge": charged}
+        return {"R_G": None, "R_D": None, "charge": None}
     if isinstance(learner, okl.FrequentKONS):
         charged = 2.0 * learner.regret_bound(norm) - ALPHA * norm**2 - learner.R_G
         return {"R_G": learner.R_G, "R_D": None, "charge": charged}
@@ -97,14 +77,14 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     with cpu_clock():
         played = play(name, (X, y), [*jobs(kernel, args)], args,
                       lambda learner, run: costs(learner, run)
-                      | parts(learner, run, kernel, (X, y), values, norm), n_jobs=1)  # fmt: skip
+                      | parts(learner, run, y, values, norm), n_jobs=1)  # fmt: skip
     for run in played:
         regret = run["total_loss"] - best
         theorem = None
         if run["algorithm"] == "KONS" or run["gamma"]:
             theorem = ALPHA * norm**2 + dimension / (run["gamma"] or 1.0)
         own = None
-        if run["R_G"] is not None and not run["restarts"]:
+        if run["R_G"] is not None:
             # Proposition 1 without the factor that it wastes, and without what helps of R_D
             more = run["charge"] if run["R_D"] is None else max(run["R_D"], 0.0)
             own = (ALPHA * norm**2 + run["R_G"] + more) / 2.0
