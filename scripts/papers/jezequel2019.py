@@ -23,17 +23,6 @@ SCALINGS = {"[-1,1]": (-1.0, 1.0), "[0,1]": (0.0, 1.0)}
 KERNEL_ROWS = 32_768
 FIRST = 200  # first round drawn; before it the averages are noise
 
-STYLES = {  # of what is drawn; the csv has the other degrees, centred bases, KORS as published
-    label: look(label) | {"markersize": 2.5, "markevery": 6, "linewidth": 1.3} | more
-    for label, more in {
-        "KernelRidge": {"linestyle": "-", "linewidth": 1.8, "marker": ""},
-        "Nystrom, KORS as listed": {},
-        "PKAWV M=2": {},
-        "PKAWV M=3": {},
-        "FOGD": {},
-        "Pros-N-KONS, KORS as listed": {},
-    }.items()
-}
 SHOWN = ("average_loss", "[-1,1]"), ("average_loss", "[0,1]"), ("seconds", "[0,1]")
 
 AUTHORS = "the authors' run"
@@ -41,13 +30,17 @@ POINTS = {"linestyle": "", "markersize": 4.2, "mfc": "white", "zorder": 3}  # of
 # Names of the pictures in the authors' notebooks, and our labels of their curves.
 PICTURES = {"average_loss": "average squared loss", "seconds": "cumulative seconds"}
 CURVES = {
-    "FODG": "FOGD",
-    "pros_n_kons": "Pros-N-KONS, KORS as listed",
+    "ridge": "KernelRidge",
+    "nystrom_ridge": "Nystrom, KORS as listed",
     "taylor2_ridge": "PKAWV M=2",
     "taylor3_ridge": "PKAWV M=3",
-    "nystrom_ridge": "Nystrom, KORS as listed",
-    "ridge": "KernelRidge",
+    "FODG": "FOGD",
+    "pros_n_kons": "Pros-N-KONS, KORS as listed",
 }
+# What is drawn; the csv has the other degrees, centred bases and KORS as published, too.
+LINE = {"markersize": 2.5, "markevery": 6, "linewidth": 1.3}
+STYLES = {label: look(label) | LINE for label in CURVES.values()}
+STYLES["KernelRidge"] |= {"linestyle": "-", "linewidth": 1.8, "marker": ""}
 
 
 @dataclass(frozen=True)
@@ -115,14 +108,10 @@ def averages(run):
     return np.cumsum(errors) / np.arange(1, run.rounds + 1)
 
 
-def thin_clock(run, points: int):
-    """Return the indices of some checkpoints, geometrically spaced."""
-    at = okl.plots.thin(run.rounds, points, first=int(run.checkpoints[0]))
-    return np.unique(np.searchsorted(run.checkpoints, at))
-
-
 def csv_rows(head, run, finished: bool) -> list[dict]:
-    at = thin_clock(run, points=40)
+    """Return a row for each of some checkpoints, geometrically spaced."""
+    shown = okl.plots.thin(run.rounds, points=40, first=int(run.checkpoints[0]))
+    at = np.unique(np.searchsorted(run.checkpoints, shown))
     rounds, seconds = run.checkpoints[at], [f"{s:.4g}" for s in run.checkpoint_seconds[at]]
     curve = {"round": rounds, "average_loss": averages(run)[rounds - 1], "seconds": seconds}
     return curve_rows(head, curve | {"finished": [finished] * len(at)})
