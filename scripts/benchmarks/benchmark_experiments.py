@@ -225,26 +225,6 @@ def in_passes(n: int, M: int) -> list[dict]:
     ]
 
 
-def at_each_size(n: int, M: int) -> list[dict]:
-    """Return the regret of PKAWV by its features, and what runs and the best function cost."""
-    source, kernel, found = partial(blocks, n), okl.Gaussian(SIGMA), []
-    begin = time.process_time()
-    best = okl.theory.Hindsight(kernel, source, lam=1.0, landmarks=M).comparator()
-    took = time.process_time() - begin
-    name = f"{n} rounds, d = 18"
-    width = (best.upper - best.lower) / best.upper
-    what = f"best function of {name}, {M} landmarks, CPU time and interval"
-    found.append(row(what, took, width, None, "of the least objective", True))
-    for size in SIZES:
-        learner = okl.PKAWV(okl.FourierFeatures(size, sigma=SIGMA))
-        begin = time.process_time()
-        run = okl.run(learner, source(), record="none")
-        regret = run.mean_loss * run.rounds - best.upper
-        took, what = time.process_time() - begin, f"PKAWV, {size} features, {name}, regret"
-        found.append(row(what, took, regret / best.upper, None, "times the objective", True))
-    return found
-
-
 def inside(name: str, share: float, n: int, seeds: int) -> list[dict]:
     """Return in how many seeds of the frequencies an interval misses the exact minimum."""
     X, y = common.stream(name, n)
@@ -287,7 +267,6 @@ def jobs(quick: bool) -> list:
           for name in available(("magic04",) if quick else ("magic04", "casp", "ijcnn1"))
           for share in (0.5, 1.0, 2.0)),
         lambda: by_columns(*((500, 2000) if quick else (5000, 20_000))),
-        lambda: at_each_size(*((30_000, 200) if quick else (5_000_000, 1000))),
     ]  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
 
 import oklnumba as okl
 from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
@@ -41,25 +40,17 @@ def exact(n: int, repeat: int) -> list[dict]:
 
     learners, square = (okl.KernelAWV, okl.KONS), np.random.default_rng(0).random((2048, 2048)).T
     runs = [lambda cls=cls: okl.run(cls(KERNEL), X, y) for cls in learners]
-    rows = []
-    for threads, goal in ((1, 1.1), (2, 1.15)):
-        goal = goal if n < 10_000 else 0.8  # of a Xeon, where dgemm is 1.5 times dpotrf's speed
-        with threadpool_limits(threads):
-            product, reference, *ours = least_times(
-                *(partial(timed, f, time.process_time) for f in (multiply, factor, *runs)),
-                repeat=repeat,
-            )
-        of = f"time of Gram matrix + dpotrf in place, {threads} BLAS thread{'s' * (threads > 1)}"
-        for cls, took in zip(learners, ours, strict=True):
-            name = f"{cls.__name__}, run of {n} rounds"
-            rows.append(row(name, took, took / reference, goal, of, at_most=True))
-        least = product * n**3 / 3 / (2 * len(square) ** 3)
-        name = f"n^3 / 3 flops of {n} rounds at the speed of dgemm"
-        rows.append(row(name, least, least / reference, None, of, at_most=True))
-    for cls, run in zip(learners, runs, strict=True):
-        with threadpool_limits(1):  # more would be four on two cores
-            one, two = partial(timed, run), partial(timed, partial(run_twice, run))
-            alone, both = least_times(one, two, repeat=repeat)
+    timers = (partial(timed, f, time.process_time) for f in (multiply, factor, *runs))
+    product, reference, *ours = least_times(*timers, repeat=repeat)
+    goal = 1.1 if n < 10_000 else 0.8  # of a Xeon, where dgemm is 1.5 times dpotrf's speed
+    least, of = product * n**3 / 3 / (2 * len(square) ** 3), "time of Gram matrix + dpotrf in place"
+    name = f"n^3 / 3 flops of {n} rounds at the speed of dgemm"
+    rows = [row(name, least, least / reference, None, of, at_most=True)]
+    for cls, run, took in zip(learners, runs, ours, strict=True):
+        one, two = partial(timed, run), partial(timed, partial(run_twice, run))
+        alone, both = least_times(one, two, repeat=repeat)
+        name = f"{cls.__name__}, run of {n} rounds"
+        rows.append(row(name, took, took / reference, goal, of, at_most=True))
         name = f"{cls.__name__}, two runs of {n} rounds in two threads"
         rows.append(row(name, both, both / alone, 1.2, "time of one run", at_most=True))
     return rows
