@@ -34,12 +34,13 @@ PROGRESS = sys.stderr.isatty()  # bars of sweeps
 
 
 def parse_args(
-    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool = False,
+    doc: str, limit: float, quick_limit: float, keeps: bool = False, own: bool | dict = False,
     most: tuple[int, int] | None = None, **more,
 ):  # fmt: skip
     """Return the options of a script; limits are in seconds, ``more`` are options of its own.
 
-    ``own``: it can play a file of the user's, ``--data FILE --label y``, whose name its files get.
+    ``own``: it can play a file of the user's, ``--data FILE --label y``, whose name its files get;
+    a dict of widths by data set, which then has this set alone, or True.
     ``most``: rows of a set that it plays, and that a quick one plays.
     """
     plain = argparse.RawDescriptionHelpFormatter
@@ -76,6 +77,9 @@ def parse_args(
     if own and args.data:
         args.stem += f"_{Path(args.data).stem}"
         args.output = Path.cwd() if args.output == FIGURES else args.output
+        if isinstance(own, dict):
+            own.clear()
+            own[load_own(args)] = args.sigma
     args.rows = rows_to_redraw(args)
     return args
 

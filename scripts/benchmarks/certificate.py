@@ -8,8 +8,7 @@ Time: about two minutes.
 import numpy as np
 
 import oklnumba as okl
-from scripts import common
-from scripts.common import collect, curve_rows, publish, stream, timed_run
+from scripts.common import collect, curve_rows, group, run_script, stream, timed_run
 from scripts.looks import BOUND, explain, look
 
 SIGMA = {"casp": 1.0, "magic04": 2.0}
@@ -21,9 +20,9 @@ IN_RKHS = "regret in the RKHS, at least", "at most"
 LABELS = ("Kernel-AWV", "PKAWV, M = 1", "PKAWV, M = 2", "PKAWV, Nystrom")
 
 
-def measure(limit: float):
-    """Return the rows of the csv and of the table; stop if a regret exceeds its bound."""
-    numbers, table = [], []
+def measure(args) -> list[dict]:
+    """Return some rounds of each run; stop if a regret exceeds its bound."""
+    found = []
     for name, sigma in SIGMA.items():
         X, y = stream(name)
         kernel, center = okl.Gaussian(sigma), X[:500].mean(axis=0)
@@ -38,14 +37,12 @@ def measure(limit: float):
         ]
         for label, learner in zip(LABELS, learners, strict=True):
             rows = KERNEL_ROWS if isinstance(learner, okl.KernelAWV) else len(y)
-            run = timed_run(learner, X[:rows], y[:rows], limit)
-            regret, bound = run.certificate.regret, run.certificate.bound
-            if not (regret <= bound).all():
+            run = timed_run(learner, X[:rows], y[:rows], args.limit)
+            if not (run.certificate.regret <= run.certificate.bound).all():
                 raise SystemExit(f"{name}, {label}: the regret exceeds its bound")
             curve = best.regret(run.predictions, at) if run.rounds == len(y) else None
-            numbers += rows_of(name, label, run, curve)
-            table.append(numbers[-1] | {"largest share": float(np.max(regret / bound))})
-    return numbers, table
+            found += rows_of(name, label, run, curve)
+    return found
 
 
 def draw(rows):
@@ -87,14 +84,10 @@ def rows_of(name: str, label: str, run, curve) -> list:
     return curve_rows({"dataset": name, "algorithm": label, "space": proof.space}, columns)
 
 
-def main() -> None:
-    args = common.parse_args(__doc__, limit=60.0, quick_limit=20.0, own=True)
-    if args.data:
-        SIGMA.clear()
-        SIGMA.update({common.load_own(args): args.sigma})
-    numbers, table = (args.rows, None) if args.rows else measure(args.limit)
-    publish(draw(numbers), numbers, args, table, legend=4)
+def ends(rows) -> list[dict]:
+    """Return the last row of each run."""
+    return [own[-1] for own in group(rows, "dataset", "algorithm").values()]
 
 
 if __name__ == "__main__":
-    main()
+    run_script(__doc__, measure, draw, (60.0, 20.0), ends, {"own": SIGMA}, legend=4)

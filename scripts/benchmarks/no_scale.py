@@ -32,19 +32,22 @@ def play(learner, Z, y) -> tuple[float, float]:
     return loss, min(seconds)
 
 
-def compare(name: str, args) -> list[dict]:
+def measure(args) -> list[dict]:
     """Return the loss of each lam and step, and of what knows none, over the least in hindsight."""
-    X, y = stream(name, QUICK_ROWS if args.quick else ROWS)
-    sigma = float(np.median(np.linalg.norm(X[:200, None] - X[200:400], axis=2)))
-    features = okl.FourierFeatures(300, sigma=0.5 * sigma)
-    each = [okl.PKAWV(features, lam=lam) for lam in LAMS]
-    grid, largest = okl.Experts(each, B=float(np.abs(y).max())), np.abs(y).max()
-    most = okl.theory.experts_bound(len(LAMS), largest)
-    rows = set_beside(name, "PKAWV", dict(zip(LAMS, each, strict=True)), grid, X, y, most)
-    loss = "hinge" if okl.datasets.load(name).task == "classification" else "absolute"
-    steps = {eta: okl.OGD(eta, loss=loss) for eta in STEPS}
-    bettor, Z = okl.CoinBetting(1.0, loss=loss), features.transform(X)
-    return rows + set_beside(name, f"OGD, {loss}", steps, bettor, Z, y, None)
+    rows = []
+    for name in available(SETS):
+        X, y = stream(name, QUICK_ROWS if args.quick else ROWS)
+        sigma = float(np.median(np.linalg.norm(X[:200, None] - X[200:400], axis=2)))
+        features = okl.FourierFeatures(300, sigma=0.5 * sigma)
+        each = {lam: okl.PKAWV(features, lam=lam) for lam in LAMS}
+        B = float(np.abs(y).max())
+        grid, most = okl.Experts([*each.values()], B=B), okl.theory.experts_bound(len(LAMS), B)
+        rows += set_beside(name, "PKAWV", each, grid, X, y, most)
+        loss = "hinge" if okl.datasets.load(name).task == "classification" else "absolute"
+        steps = {eta: okl.OGD(eta, loss=loss) for eta in STEPS}
+        bettor, Z = okl.CoinBetting(1.0, loss=loss), features.transform(X)
+        rows += set_beside(name, f"OGD, {loss}", steps, bettor, Z, y, None)
+    return rows
 
 
 def set_beside(name, learner, tuned, free, X, y, most) -> list[dict]:
@@ -86,10 +89,6 @@ def draw(rows: list[dict]):
         ax.xaxis.set_major_formatter("{x:g}")
     explain(axes[0][1], "nothing to set", linestyle="", marker="o", markeredgecolor="black")
     return figure
-
-
-def measure(args) -> list[dict]:
-    return [row for name in available(SETS) for row in compare(name, args)]
 
 
 def free_rows(rows: list[dict]) -> list[dict]:

@@ -145,10 +145,7 @@ def draw(tables):
 
 
 def main() -> None:
-    args = common.parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True, own=True)
-    if args.data:
-        SIGMAS.clear()
-        SIGMAS.update({common.load_own(args): args.sigma})
+    args = common.parse_args(__doc__, limit=300.0, quick_limit=60.0, keeps=True, own=SIGMAS)
     tables = reread(args.rows, args.quick) or {name: measure(name, args) for name in SIGMAS}
     rows = [row for table in tables.values() for row in table if not row["error"]]
     shown = ["data", "learner", "loss", "size", "mistakes", "regret", "bound", "seconds"]
