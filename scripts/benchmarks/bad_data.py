@@ -33,7 +33,7 @@ PANELS = {  # title: learner, and whether labels or inputs are wild
     "NystromAWV": ("Standardized(NystromAWV)", False),
 }
 LEARNERS = {
-    "SelfTuning": lambda: okl.SelfTuning(),
+    "SelfTuning": okl.SelfTuning,
     "Standardized(NystromAWV)": lambda: okl.Standardized(
         okl.NystromAWV(okl.Gaussian(1.0), max_size=150)
     ),
@@ -152,22 +152,8 @@ def error(make, case: Case, limit: float | None, last: bool = True):
     return np.square(run.predictions - case.truth)[counted].mean()
 
 
-def measure(name: str, case: Case, reference: float, limit: float) -> dict:
-    """Return a row; reference : the error that others are divided by, None: without the rule."""
-    last = reference is not None
-    with without_rule():
-        before = error(LEARNERS[name], case, limit, last)
-    after = error(LEARNERS[name], case, limit, last)
-    unit = reference if last else before
-    return {
-        "learner": name, "what": case.what, "where": case.where,
-        "measure": AFTER if last else MEAN,
-        "error without the rule": before, "error": after,
-        "ratio without the rule": before / unit, "ratio": after / unit,
-    }  # fmt: skip
-
-
 def cases(quick: bool):
+    """Yield learner, stream, and whether its last third is compared with the clean stream."""
     n = QUICK_N if quick else N
     labels, inputs = (LABELS[1:2], INPUTS[:1]) if quick else (LABELS, INPUTS)
     for case in bad_labels(n, labels):
@@ -217,14 +203,22 @@ def summary(rows) -> list[dict]:
     ]
 
 
-def measure_all(args) -> list[dict]:
-    n = QUICK_N if args.quick else N
-    references = {name: error(make, clean(n), None) for name, make in LEARNERS.items()}  # compiles
-    return [
-        measure(name, case, references[name] if last else None, args.limit)
-        for name, case, last in tqdm(list(cases(args.quick)), disable=None)
-    ]
+def measure(args) -> list[dict]:
+    base, rows = clean(QUICK_N if args.quick else N), []
+    references = {name: error(make, base, None) for name, make in LEARNERS.items()}  # compiles
+    for name, case, last in tqdm(list(cases(args.quick)), disable=None):
+        with without_rule():
+            before = error(LEARNERS[name], case, args.limit, last)
+        after = error(LEARNERS[name], case, args.limit, last)
+        unit = references[name] if last else before
+        rows.append({
+            "learner": name, "what": case.what, "where": case.where,
+            "measure": AFTER if last else MEAN,
+            "error without the rule": before, "error": after,
+            "ratio without the rule": before / unit, "ratio": after / unit,
+        })  # fmt: skip
+    return rows
 
 
 if __name__ == "__main__":
-    run_script(__doc__, measure_all, draw, (60.0, 8.0), summary, legend=3)
+    run_script(__doc__, measure, draw, (60.0, 8.0), summary, legend=3)

@@ -46,8 +46,6 @@ def play_rows(name: str, who: str, args) -> list[dict]:
         if who == OURS:
             run = okl.run(okl.SelfTuning(), stream.X, stream.y, time_limit=args.limit)
             forecasts = run.predictions
-        elif who == TUNED:
-            forecasts = rivals.refit(who, stream.X, stream.y, stream.kind)
         else:
             name_of = {LIGHTGBM: OFTEN}.get(who, who)
             forecasts = rivals.play_boosting(name_of, stream, args.limit, n)[1]
