@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
+from scripts.benchmarks.timing import least_times, median_seconds, report, row, speed, stream, timed
 from scripts.common import memory_mb, run_in_process
 
 PRINTED = "the printed listing"  # on all ordered products: 343 and 4681, where 190 and 495 differ
@@ -120,10 +120,10 @@ def taylor(d: int, degree: int, n: int, slice_rounds: int, goal: float) -> list[
     r = features.size(d)
     name = f"PKAWV d={d} M={degree} (r={r})"
     return [
-        row(f"{name}, run of {n} rounds", bulk, numpy * n / bulk, None, NUMPY),
-        row(f"{name}, the same", bulk, listing * n / bulk, goal, PRINTED),
-        row(f"{name}, NumPy, a round", numpy, listing / numpy, None, PRINTED),
-        row(f"{name}, the listing compiled, a round", compiled, listing / compiled, None, PRINTED),
+        speed(f"{name}, run of {n} rounds", bulk, numpy * n, None, NUMPY),
+        speed(f"{name}, the same", bulk, listing * n, goal, PRINTED),
+        speed(f"{name}, NumPy, a round", numpy, listing, None, PRINTED),
+        speed(f"{name}, the listing compiled, a round", compiled, listing, None, PRINTED),
     ]
 
 
@@ -133,7 +133,7 @@ def certificate(n: int) -> dict:
     plays = [lambda r=r: okl.run(learner.reset(), X, y, record=r) for r in ("none", "all")]
     none, every = least_times(*(partial(timed, f, time.process_time) for f in plays), repeat=15)
     name, percent = f"certificate of {n} rounds, PKAWV r=190", 100 * (every - none) / none
-    return row(name, every - none, percent, 2, "percent of the run", at_most=True)
+    return row(name, every - none, percent, 2, "percent of the run")
 
 
 def classes(n: int, K: int = 10) -> dict:
@@ -153,7 +153,7 @@ def classes(n: int, K: int = 10) -> dict:
     np.testing.assert_array_equal(scores[:, -1], learner.predict(X[:100]))  # of the last class
     ours, theirs = median_seconds(lambda: okl.run(several.reset(), X, y)), median_seconds(apart)
     name = f"OneVsRest(PKAWV) of {K} classes, d=64, r=200, run of {n} rounds"
-    return row(name, ours, theirs / ours, None, f"{K} learners")
+    return speed(name, ours, theirs, None, f"{K} learners")
 
 
 def above_the_data(n: int) -> float:
@@ -166,7 +166,7 @@ def above_the_data(n: int) -> float:
 
 def memory(n: int) -> list[dict]:
     name, what = f"PKAWV r=190, run of {n} rounds", "MB above the data, peak"
-    return [row(name, np.nan, run_in_process(above_the_data, n), 400, what, at_most=True)]
+    return [row(name, np.nan, run_in_process(above_the_data, n), 400, what)]
 
 
 def jobs(quick: bool) -> list:

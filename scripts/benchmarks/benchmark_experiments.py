@@ -27,7 +27,7 @@ from oklnumba.theory import hindsight, passes
 from oklnumba.theory.matrix import pivoted_cholesky
 from scripts import common
 from scripts.benchmarks.regret_at_full_size import SIGMA, blocks
-from scripts.benchmarks.timing import median_seconds, report, row, stream, timed
+from scripts.benchmarks.timing import median_seconds, report, row, speed, stream, timed
 from scripts.common import available, memory_mb, run_in_process
 
 # ---- from a file ----
@@ -82,9 +82,9 @@ def from_file(rounds: int, in_memory: int) -> list[dict]:
     rows = []
     for key, what in (("wall", "wall time"), ("cpu", "CPU time of all threads")):
         arrays = (before[key] + after[key]) / 2 / in_memory * rounds
-        rows.append(row(f"{name}, {what}", read[key], arrays / read[key], goal, unit))
+        rows.append(speed(f"{name}, {what}", read[key], arrays, goal, unit))
     what, most = f"{name}, memory beyond the interpreter", MEMORY if goal else None
-    return [*rows, row(what, np.nan, read["memory"], most, "MB", at_most=True)]
+    return [*rows, row(what, np.nan, read["memory"], most, "MB")]
 
 
 def wide(d: int) -> tuple[float, float]:
@@ -104,8 +104,8 @@ def by_columns(fewer: int, more: int) -> list[dict]:
     (few, least), (many, most) = (run_in_process(wide, d) for d in (fewer, more))
     name, of = f"a CSV of four rows, {more} columns", f"of {fewer} columns"
     return [
-        row(f"{name}, read", many, many / few, None, f"times the seconds {of}", at_most=True),
-        row(f"{name}, memory", np.nan, most / least, None, f"times the MB {of}", at_most=True),
+        row(f"{name}, read", many, many / few, None, f"times the seconds {of}"),
+        row(f"{name}, memory", np.nan, most / least, None, f"times the MB {of}"),
     ]
 
 
@@ -128,7 +128,7 @@ def side_by_side(rounds: int) -> list[dict]:
         turns = [[timed(play) for play in plays] for _ in range(RUNS)]
         one, two = sorted(turns, key=lambda turn: turn[0] / turn[1])[RUNS // 2]
         what = f"{CELLS} cells of {type(learner).__name__}, {rounds} rounds each, in two threads"
-        rows.append(row(what, two, one / two, 1.7, "one after another"))
+        rows.append(speed(what, two, one, 1.7, "one after another"))
     return rows
 
 
@@ -174,7 +174,7 @@ def in_one_call(rows: int) -> list[dict]:
         assert all(path.stat().st_mtime_ns == time for path, time in made.items())
     what = f"regret_vs_size of {rows} rows of a file, 3 learners, 6 sizes, two processes"
     took = sum(seconds)
-    return [row(f"{what}, killed and resumed", took, took, None, "seconds", at_most=True)]
+    return [row(f"{what}, killed and resumed", took, took, None, "seconds")]
 
 
 # ---- regret ----
@@ -193,7 +193,7 @@ def curve(n: int) -> list[dict]:
 
     one, ours = median_seconds(factor), median_seconds(lambda: run.regret(KERNEL, 1.0, at=100))
     name = f"Run.regret at 100 checkpoints, {n} rounds, Gram matrix included"
-    return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky", at_most=True)]
+    return [row(name, ours, ours / one, 2, "time of scipy.linalg.cholesky")]
 
 
 def hindsight_of(n: int, M: int, at: int) -> dict:
@@ -215,13 +215,13 @@ def in_passes(n: int, M: int) -> list[dict]:
         run_in_process(hindsight_of, *job) for job in ((n, M, 10), (n // 5, M, 10), (n // 5, M, 1))
     )
     name = f"best functions after 10 of {n} rounds, d = 18, {M} landmarks"
-    ratio, what = ten["cpu"] / one["cpu"], f"10 points of {n // 5} rounds, CPU time"
+    what = f"10 points of {n // 5} rounds, CPU time"
     return [
-        row(f"{name}, wall time", all_rows["wall"], all_rows["wall"], 240, "seconds", True),
-        row(f"{name}, CPU time", all_rows["cpu"], all_rows["cpu"], None, "seconds", True),
-        row(f"{name}, memory above the start", np.nan, all_rows["memory"], 1024, "MB", True),
-        row(f"{name}, interval", np.nan, all_rows["width"], None, "of the least objective", True),
-        row(what, ten["cpu"], ratio, 1.3, "times that of one point", at_most=True),
+        row(f"{name}, wall time", all_rows["wall"], all_rows["wall"], 240, "seconds"),
+        row(f"{name}, CPU time", all_rows["cpu"], all_rows["cpu"], None, "seconds"),
+        row(f"{name}, memory above the start", np.nan, all_rows["memory"], 1024, "MB"),
+        row(f"{name}, interval", np.nan, all_rows["width"], None, "of the least objective"),
+        row(what, ten["cpu"], ten["cpu"] / one["cpu"], 1.3, "times that of one point"),
     ]
 
 
@@ -248,9 +248,9 @@ def inside(name: str, share: float, n: int, seeds: int) -> list[dict]:
     unit = f"of {seeds} seeds"
     what = f"{name}, {n} rows, sigma = {sigma:.2g}, {m} landmarks"
     return [
-        row(f"{what}, the interval misses the exact minimum", took, misses, 0, unit, True),
-        row(f"{what}, one a tenth as wide holds it", np.nan, holds, 0, unit, True),
-        row(f"{what}, largest width", np.nan, max(widths), narrow, "of the minimum", True),
+        row(f"{what}, the interval misses the exact minimum", took, misses, 0, unit),
+        row(f"{what}, one a tenth as wide holds it", np.nan, holds, 0, unit),
+        row(f"{what}, largest width", np.nan, max(widths), narrow, "of the minimum"),
     ]
 
 

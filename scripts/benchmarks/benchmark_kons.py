@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 import oklnumba as okl
-from scripts.benchmarks.timing import least_times, median_seconds, report, row, stream, timed
+from scripts.benchmarks.timing import least_times, median_seconds, report, row, speed, stream, timed
 from scripts.common import fit_exponent
 
 KERNEL = okl.Gaussian(3.0)
@@ -45,14 +45,14 @@ def exact(n: int, repeat: int) -> list[dict]:
     goal = 1.1 if n < 10_000 else 0.8  # of a Xeon, where dgemm is 1.5 times dpotrf's speed
     least, of = product * n**3 / 3 / (2 * len(square) ** 3), "time of Gram matrix + dpotrf in place"
     name = f"n^3 / 3 flops of {n} rounds at the speed of dgemm"
-    rows = [row(name, least, least / reference, None, of, at_most=True)]
+    rows = [row(name, least, least / reference, None, of)]
     for cls, run, took in zip(learners, runs, ours, strict=True):
         one, two = partial(timed, run), partial(timed, partial(run_twice, run))
         alone, both = least_times(one, two, repeat=repeat)
         name = f"{cls.__name__}, run of {n} rounds"
-        rows.append(row(name, took, took / reference, goal, of, at_most=True))
+        rows.append(row(name, took, took / reference, goal, of))
         name = f"{cls.__name__}, two runs of {n} rounds in two threads"
-        rows.append(row(name, both, both / alone, 1.2, "time of one run", at_most=True))
+        rows.append(row(name, both, both / alone, 1.2, "time of one run"))
     return rows
 
 
@@ -64,7 +64,7 @@ def kons(n: int) -> list[dict]:
     np.testing.assert_allclose(*(play() for play in plays), rtol=0, atol=1e-9)
     ours, plain = median_seconds(plays[0]), median_seconds(plays[1], repeat=1)
     name = f"KONS, run of {n} rounds"
-    return [row(name, ours, plain / ours, 3, "the compiled loop that adds row by row")]
+    return [speed(name, ours, plain, 3, "the compiled loop that adds row by row")]
 
 
 def round_seconds(learner, X, y, rounds: int) -> float:
@@ -103,9 +103,9 @@ def exponents(what: str, step: str, held: str, lengths, longer, larger, goals):
     by_m = fit_exponent([m for _, m in larger], [took for took, _ in larger])
     return [
         row(f"{what}, {span}, a {step} at the end", longer[-1][0], by_t, goals[0],
-            "exponent of the cost in t", at_most=True),
+            "exponent of the cost in t"),
         row(f"{what}, {most}, a {step} with the largest", larger[-1][0], by_m, goals[1],
-            "exponent of the cost in the size of the dictionary", at_most=True),
+            "exponent of the cost in the size of the dictionary"),
     ]  # fmt: skip
 
 

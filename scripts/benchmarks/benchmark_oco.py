@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import least_times, play_one_by_one, report, row, timed
+from scripts.benchmarks.timing import least_times, play_one_by_one, report, row, speed, timed
 from scripts.common import cpu_clock
 
 D = 100
@@ -69,13 +69,13 @@ def first_order(n: int) -> list[dict]:
         found = okl.run(learner.reset(), X, y).predictions
         np.testing.assert_allclose(found, loop(X, y), rtol=1e-9, atol=1e-12)
         ours, theirs = least_times(in_learner(learner, X, y), in_loop(loop, X, y), repeat=REPEAT)
-        rows.append(row(f"{name}, d = {D}, {n:,} rounds", ours, theirs / ours, 20, "a NumPy loop"))
+        rows.append(speed(f"{name}, d = {D}, {n:,} rounds", ours, theirs, 20, "a NumPy loop"))
         if name == "OGD":
             call = in_loop(lambda X, y: okl.run(okl.OGD(0.1), X, y), X, y)
             took, reading = least_times(call, in_loop(lambda X, y: X.sum(), X, y), repeat=REPEAT)
             what = "the whole call of okl.run, with its checks and its record"
             unit = "times the time of numpy.sum over the inputs"
-            rows.append(row(what, took, took / reading, 2, unit, at_most=True))
+            rows.append(row(what, took, took / reading, 2, unit))
     return rows
 
 
@@ -87,7 +87,7 @@ def second_order(n: int) -> list[dict]:
         ours, theirs = least_times(in_learner(learner, X, y), awv, repeat=REPEAT)
         what = f"{type(learner).__name__}, r = {D}, {n:,} rounds"
         of = f"times the time of LinearAWV (PKAWV on the inputs), r = {D}"
-        rows.append(row(what, ours, ours / theirs, 1.5, of, at_most=True))
+        rows.append(row(what, ours, ours / theirs, 1.5, of))
     return rows
 
 
@@ -120,7 +120,7 @@ def from_python(n: int) -> list[dict]:
     of = "times the time of river's LogisticRegression, d = 22"
     return [
         row(f"{type(a).__name__}, d = {d}, {a.size} features or atoms, a round from Python",
-            took / n, took / theirs, goal, of, at_most=True)
+            took / n, took / theirs, goal, of)
         for (a, d, goal), took in zip(learners, ours, strict=True)
     ]  # fmt: skip
 

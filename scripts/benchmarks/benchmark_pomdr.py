@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import oklnumba as okl
-from scripts.benchmarks.timing import median_seconds, report, row, stream
+from scripts.benchmarks.timing import median_seconds, report, row, speed, stream
 from scripts.common import memory_mb, run_in_process
 
 KERNEL = okl.Gaussian(4.0)
@@ -25,7 +25,7 @@ def compare(what: str, learner, loop, X, y, goal: float, atol: float = 1e-09):
     forecasts = okl.run(learner, X, y).predictions
     np.testing.assert_allclose(forecasts, expected[0], rtol=0, atol=atol)
     ours = median_seconds(lambda: okl.run(learner.reset(), X, y))
-    return row(what, ours, theirs / ours, goal, "the per-round NumPy version")
+    return speed(what, ours, theirs, goal, "the per-round NumPy version")
 
 
 def numpy_pomdr(X, y, sigma: float, zeta: float):
@@ -138,7 +138,7 @@ def wide(n: int) -> list[dict]:
         slow = median_seconds(alone)
         took = median_seconds(lambda learner=learner: okl.run(learner.reset(), X, y))
         what = f"{type(learner).__name__}, d = 2000, {n} rounds"
-        rows.append(row(what, took, slow / took, 2, "the same rounds, one to a call"))
+        rows.append(speed(what, took, slow, 2, "the same rounds, one to a call"))
     return rows
 
 
@@ -171,7 +171,7 @@ def memory(n: int) -> list[dict]:
         if Path("/proc/self/status").exists():
             megabytes, took, atoms = run_in_process(growth, learner, n)
             what = f"{name} {n} rounds of noise, {atoms} atoms"
-            rows.append(row(what, took, megabytes, 20, "MB, growth of memory", at_most=True))
+            rows.append(row(what, took, megabytes, 20, "MB, growth of memory"))
     return rows
 
 

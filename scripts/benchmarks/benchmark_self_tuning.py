@@ -19,7 +19,7 @@ import numpy as np
 import oklnumba as okl
 from scripts.benchmarks.rivals import LIGHTGBM, REFIT, play_boosting
 from scripts.benchmarks.streams import PERMUTATION, load_stream
-from scripts.benchmarks.timing import play_one_by_one, report, row, stream, timed
+from scripts.benchmarks.timing import play_one_by_one, report, row, speed, stream, timed
 from scripts.common import available, memory_mb, run_in_process
 
 ONE_CORE = 60.0  # goal, microseconds a round
@@ -35,10 +35,10 @@ RUNS = 3  # of which memory is the median
 
 
 def play(learner, X, y, cores: int) -> float:
-    """Return the microseconds of a round on so many cores, to which it keeps this process."""
+    """Return the seconds of a run on so many cores, to which it keeps this process."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     okl.run(learner, X[:600], y[:600])  # compiles
-    return 1e6 * timed(lambda: okl.run(learner.reset(), X, y)) / len(y)
+    return timed(lambda: okl.run(learner.reset(), X, y))
 
 
 def on_cores(what: str, learner, X, y, one_core: float | None, more: dict) -> list[dict]:
@@ -47,12 +47,11 @@ def on_cores(what: str, learner, X, y, one_core: float | None, more: dict) -> li
     def least(cores: int) -> float:
         return min(run_in_process(play, learner, X, y, cores) for _ in range(2))
 
-    one, unit = least(1), "microseconds a round"
-    rows = [row(f"{what}, 1 core", 1e-6 * len(y) * one, one, one_core, unit, at_most=True)]
+    one = least(1)
+    rows = [row(f"{what}, 1 core", one, 1e6 * one / len(y), one_core, "microseconds a round")]
     for cores, goal in more.items():
         if cores <= len(os.sched_getaffinity(0)):
-            took, name = least(cores), f"{what}, {cores} cores"
-            rows.append(row(name, 1e-6 * len(y) * took, one / took, goal, "one core"))
+            rows.append(speed(f"{what}, {cores} cores", least(cores), one, goal, "one core"))
     return rows
 
 
@@ -66,9 +65,9 @@ def beside_lightgbm(n: int) -> list[dict]:
     for name in available(BESIDE) if find_spec("lightgbm") else ():
         data = load_stream(name, PERMUTATION).first(n)
         what, of = f"SelfTuning, {len(data.y)} rows of {name}, 1 core", LIGHTGBM
-        took = 1e-6 * len(data.y) * run_in_process(play, okl.SelfTuning(), data.X, data.y, 1)
+        took = run_in_process(play, okl.SelfTuning(), data.X, data.y, 1)
         theirs = timed(partial(play_boosting, LIGHTGBM, data, np.inf))
-        rows.append(row(what, took, theirs / took, None, f"{of} every {REFIT} rows"))
+        rows.append(speed(what, took, theirs, None, f"{of} every {REFIT} rows"))
     return rows
 
 
@@ -80,7 +79,7 @@ def classes(n: int) -> list[dict]:
     rows = on_cores(what, several, X, y, None, OF_CLASSES)
     one = run_in_process(play, okl.SelfTuning(), X, np.where(y == 0, 1.0, -1.0), 1)
     took, of = float(rows[0]["seconds"]), "times a round of one class"
-    return [*rows, row(what, took, 1e6 * took / n / one, None, of, at_most=True)]
+    return [*rows, row(what, took, took / one, None, of)]
 
 
 def times_of_rounds(model, xs, y) -> np.ndarray:
@@ -93,15 +92,14 @@ def one_at_a_time(n: int) -> list[dict]:
     X, y = stream(n, 10)
     times_of_rounds(okl.SelfTuning(), X[:140], y[:140])  # compiles
     times = times_of_rounds(okl.SelfTuning(), X, y)
-    what, ratio = f"SelfTuning(), the longest of {n} single rounds", times.max() / np.median(times)
-    of = "times the median round"
-    rows = [row(what, times.max(), ratio, LONGEST, of, at_most=True)]
+    what, of = f"SelfTuning(), the longest of {n} single rounds", "times the median round"
+    rows = [row(what, times.max(), times.max() / np.median(times), LONGEST, of)]
     if find_spec("river"):
         forest = import_module("river.forest").ARFClassifier(seed=0)
         theirs = times_of_rounds(forest, [dict(enumerate(x)) for x in X[:4000]], y[:4000])
         took, of = np.median(times[:4000]), "times one of river's adaptive random forest"
         ratio = took / np.median(theirs)
-        rows.append(row("SelfTuning(), a single round", took, ratio, OF_FOREST, of, at_most=True))
+        rows.append(row("SelfTuning(), a single round", took, ratio, OF_FOREST, of))
     return rows
 
 
@@ -127,7 +125,7 @@ def memory(n: int) -> list[dict]:
     runs = [run_in_process(sizes, n) for _ in range(RUNS)]
     medians = [sorted(same, key=itemgetter(2))[RUNS // 2] for same in zip(*runs, strict=True)]
     return [
-        row(f"SelfTuning, {n} rows of magic04, {what}", took, size, goal, "MB", at_most=True)
+        row(f"SelfTuning, {n} rows of magic04, {what}", took, size, goal, "MB")
         for what, took, size, goal in medians
     ]
 

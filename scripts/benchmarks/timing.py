@@ -44,17 +44,24 @@ def least_times(*functions, repeat: int):
     return [min(column) for column in zip(*times[1:], strict=True)]
 
 
-def row(what: str, took: float, value: float, goal, unit: str, at_most: bool = False):
-    kept = "" if goal is None else "yes" if (value <= goal if at_most else value >= goal) else "NO"
-    wanted = "" if goal is None else f"{'<=' if at_most else '>='} {goal:g}"
+def row(what: str, took: float, value: float, goal: float | None, unit: str) -> dict:
+    """Return the row of a value that should be at most the goal."""
     return {
         "what": what,
         "seconds": f"{took:.4g}" if np.isfinite(took) else "",
         "ratio": f"{value:.4g}",
-        "of": unit if at_most else f"times the speed of {unit}",
-        "goal": wanted,
-        "kept": kept,
+        "of": unit,
+        "goal": "" if goal is None else f"<= {goal:g}",
+        "kept": "" if goal is None else "yes" if value <= goal else "NO",
     }
+
+
+def speed(what: str, took: float, other: float, goal: float | None, of: str) -> dict:
+    """Return the row of how many times as fast we are, at least the goal."""
+    ratio, kept = other / took, {}
+    if goal is not None:
+        kept = {"goal": f">= {goal:g}", "kept": "yes" if ratio >= goal else "NO"}
+    return row(what, took, ratio, None, f"times the speed of {of}") | kept
 
 
 def machine() -> str:
