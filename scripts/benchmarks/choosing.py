@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 import oklnumba as okl
 from scripts.benchmarks.rivals import missing_libraries, run_unless_overflow, tuned
-from scripts.benchmarks.streams import Stream, drifts, load_stream
+from scripts.benchmarks.streams import Stream, curved, drift, linear, load_stream
 from scripts.benchmarks.timing import play_one_by_one, timed
 from scripts.common import available, leave_out, load_own, run_script
 from scripts.looks import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, WINE, panels
@@ -33,7 +33,6 @@ PLAYERS = ("SelfTuning", "KernelAWV", "KernelRidge", "PKAWV, Taylor", "PKAWV, Fo
            "NystromAWV", "NystromAWV, ridge", "FrequentKONS", "FOGD", "NOGD")  # fmt: skip
 TAYLOR = okl.TaylorFeatures(2)
 NOT_DRAWN = "magic04, 4000 rounds", "mushrooms", GAME
-DRIFTS = "abrupt drift, linear regression", "abrupt drift, curved classification"
 SELF = "SelfTuning"
 LOOKS = {  # colours as in the other figures; linear learners are pink
     SELF: (BLACK, "*"), "KernelAWV": (BLACK, "o"), "KernelRidge": (BLACK, "s"),
@@ -62,11 +61,12 @@ def streams(quick: bool, own: str = ""):
     if own:
         yield load_stream(own, 0)
         return
-    drifting = {stream.name: stream for stream, _ in drifts()}
+    drifting = [drift("abrupt", linear, "regression")[0],
+                drift("abrupt", curved, "classification")[0]]  # fmt: skip
     magic = load_stream("magic04", 0)
     short = magic.first(4000, "magic04, 4000 rounds")
     if quick:
-        yield from (stream.first(QUICK_ROUNDS) for stream in (short, drifting[DRIFTS[0]]))
+        yield from (stream.first(QUICK_ROUNDS) for stream in (short, drifting[0]))
         return
     yield from (short, magic)
     yield from (load_stream(name, 0) for name in available(("mushrooms", "casp", "ijcnn1")))
@@ -76,7 +76,7 @@ def streams(quick: bool, own: str = ""):
         X, y = load_digits(return_X_y=True)
         order = np.random.default_rng(0).permutation(len(y))
         yield Stream("digits, 10 classes", X[order], y[order], "classes")
-    yield from (drifting[name] for name in DRIFTS)
+    yield from drifting
 
 
 def ridge_learners(kernel) -> dict:

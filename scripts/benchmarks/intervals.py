@@ -40,7 +40,7 @@ def made_up(n: int):
     f = np.sin(2.0 * X[:, 0]) + 0.9 * X[:, 1] * np.cos(X[:, 2])
     yield CHANGES, X, (f + 0.2 * noise) * np.where(t // PERIOD % 2, 10.0, 1.0)
     yield "Cauchy noise", X, f + 0.2 * rng.standard_cauchy(n)
-    stream, _ = drift("abrupt", curved, "regression", 0)
+    stream, _ = drift("abrupt", curved, "regression")
     yield "abrupt drift", stream.X[:n], stream.y[:n]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oklnumba as okl
-from scripts.benchmarks.streams import ELECTRICITY, Stream, drifts, electricity_like, load_stream
+from scripts.benchmarks.streams import ELECTRICITY, curved, drift, electricity_like, load_stream
 from scripts.benchmarks.timing import machine
 from scripts.common import group, memory_mb, run_script
 from scripts.looks import look
@@ -41,7 +41,7 @@ def learners(d: int):
 # ---- labels that come late ----
 
 
-def mistakes(label: str, stream: Stream, delay: int, batch: int) -> float:
+def mistakes(label: str, stream, delay: int, batch: int) -> float:
     """Return the mistakes of a run in per cent."""
     X, y = stream.X, stream.y
     if label == LAST:
@@ -53,10 +53,9 @@ def mistakes(label: str, stream: Stream, delay: int, batch: int) -> float:
 
 def late_labels(quick: bool):
     """Yield rows of mistakes with late labels and batches."""
-    drifting = {stream.name: stream for stream, _ in drifts()}
     streams = [electricity_like()]
     if not quick:
-        streams += [drifting["abrupt drift, curved classification"], load_stream("magic04", 0)]
+        streams += [drift("abrupt", curved, "classification")[0], load_stream("magic04", 0)]
     settings = [(delay, 1) for delay in DELAYS] + [(0, batch) for batch in BATCHES[1:]]
     for stream in streams:
         stream = stream.first(QUICK_ROUNDS if quick else len(stream.y))

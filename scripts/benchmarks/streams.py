@@ -66,6 +66,12 @@ def curved(U):
     return np.sqrt(2.0) * np.sin(1.5 * U[:, 0]) * np.cos(U[:, 1]) + 0.5 * (U[:, 1] ** 2 - 1.0)
 
 
+DRIFTING = {  # the arguments of ``drift`` by the name of the stream
+    f"{how} drift, {function.__name__} {kind}": (how, function, kind)
+    for how in DRIFTS for function in (linear, curved) for kind in ("classification", "regression")
+}  # fmt: skip
+
+
 def turn_axes(X, how: str, rng):
     """Return inputs in the axes of their round's concept, all equally hard, and change points."""
     n, d = X.shape
@@ -82,7 +88,7 @@ def turn_axes(X, how: str, rng):
     return np.concatenate([piece @ rotation(d, rng) for piece in pieces]), points
 
 
-def drift(how: str, function, kind: str, seed: int):
+def drift(how: str, function, kind: str, seed: int = 0):
     """Return a stream whose concept changes, and its change points (0-based first rounds).
 
     Normal inputs in different units; a tenth of the labels flipped, or noise of half the signal.
@@ -141,15 +147,13 @@ def electricity_like(seed: int = 0) -> Stream:
 
 def drifts(seed: int = 0):
     """Yield the made-up streams with their change points, none where the drift is slow."""
-    for how in DRIFTS:
-        for function in (linear, curved):
-            for kind in ("classification", "regression"):
-                yield drift(how, function, kind, seed)
+    for given in DRIFTING.values():
+        yield drift(*given, seed)
 
 
 def groups():
-    """Return what ``of_group`` takes: made-up streams, and the sets at hand, small ones first."""
-    return [*(stream.name for stream, _ in drifts()), ELECTRICITY, *available(SETS)]
+    """Return what ``streams_of_group`` takes: made-up streams, and the sets at hand."""
+    return [*DRIFTING, ELECTRICITY, *available(SETS)]
 
 
 def streams_of_group(group: str, seed: int = 0):
@@ -158,7 +162,7 @@ def streams_of_group(group: str, seed: int = 0):
     elif group == ELECTRICITY:
         yield electricity_like(seed)
     else:
-        yield next(stream for stream, _ in drifts(seed) if stream.name == group)
+        yield drift(*DRIFTING[group], seed)[0]
 
 
 def streams(rows: int = ROWS):
