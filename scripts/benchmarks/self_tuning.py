@@ -7,7 +7,6 @@ Time: ten minutes; --most 5000 (10000, 20000) plays fewer rows. --rivals first p
     self_tuning_rivals.csv lacks: two hours if it is empty; it can be stopped and called again.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +35,6 @@ class Played(NamedTuple):
 
     losses: np.ndarray
     mistakes: np.ndarray | None
-    seconds: float
     members: list[str]
     pieces: np.ndarray
 
@@ -49,19 +47,17 @@ def play(stream: Stream, every=None, limit=None, seed: int = 0):
     """Play a stream; before there are members, its own loss counts as theirs."""
     learner = okl.SelfTuning(seed=seed)
     n, runs, totals = len(stream.y), [], []
-    start = time.process_time()
     for first in range(0, n, every or n):
         piece = slice(first, first + (every or n))
         runs.append(okl.run(learner, stream.X[piece], stream.y[piece], time_limit=limit))
         totals.append(learner.member_losses)
-    seconds = time.process_time() - start
     own = np.cumsum([run.losses.sum() for run in runs])
     members = [str(member) for member in learner.members]
     found = [t if len(t) == len(members) else np.full(len(members), o)
              for t, o in zip(totals, own, strict=True)]  # fmt: skip
     signs, losses = stream.kind == "classification", np.concatenate([run.losses for run in runs])
     mistakes = np.concatenate([run.mistakes for run in runs]) if signs else None
-    return Played(losses, mistakes, seconds, members, np.diff(found, axis=0, prepend=0.0))
+    return Played(losses, mistakes, members, np.diff(found, axis=0, prepend=0.0))
 
 
 def play_seeds(stream: Stream, limit, seeds: int = SEEDS) -> Played:
@@ -72,11 +68,10 @@ def play_seeds(stream: Stream, limit, seeds: int = SEEDS) -> Played:
         if len(runs[-1].losses) < len(stream.y):
             return runs[-1]
     wrong = None if runs[0].mistakes is None else np.mean([run.mistakes for run in runs], axis=0)
-    losses, seconds, pieces = (
-        np.mean([getattr(run, name) for run in runs], axis=0)
-        for name in ("losses", "seconds", "pieces")
+    losses, pieces = (
+        np.mean([getattr(run, name) for run in runs], axis=0) for name in ("losses", "pieces")
     )
-    return Played(losses, wrong, float(seconds), runs[0].members, pieces)
+    return Played(losses, wrong, runs[0].members, pieces)
 
 
 def column(rows: int) -> str:
@@ -122,11 +117,7 @@ def summarise(stream: Stream, run: Played, others) -> dict:
         found = rivals.find_best(those, column(where), measure)
         out[label] = found[f"{measure}_{column(where)}"] if found else ""
         out[f"{label}, name"] = describe(found) if found else ""
-    out |= {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
-    for at, value in zip(rivals.HORIZONS, rivals.averages(series, n), strict=False):
-        out[f"self-tuning at {at}"] = value
-    out["rounds a CPU second"] = f"{n / run.seconds:.0f}"
-    return out
+    return out | {"horizon": rows, "self-tuning at horizon": series[:rows].mean()}
 
 
 def draw(rows):

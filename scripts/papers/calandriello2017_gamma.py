@@ -25,7 +25,7 @@ REFERENCES = {label: look(label) | {"marker": ""}
               for label in ("KONS", "CON-KONS", "Pros-N-KONS", FREQUENT[100])}  # fmt: skip
 PANELS = {"regret": (-1, "regret"), "seconds": (2, "time (s)")}  # power of gamma, axis
 COLUMNS = ("dataset", "algorithm", "gamma", "seed", "regret", "own bound", "Theorem 3", "seconds",
-           "round_us", "bytes", "sketch", "restarts", "R_G", "R_D", "charge")  # fmt: skip
+           "bytes", "sketch", "restarts", "R_G", "R_D", "charge")  # fmt: skip
 
 
 def parts(learner, run, y, best, norm: float) -> dict:
@@ -41,11 +41,8 @@ def parts(learner, run, y, best, norm: float) -> dict:
     return {"R_G": learner.R_G, "R_D": signed_R_D(learner, run, y, best)[0], "charge": None}
 
 
-def costs(learner, run) -> dict:
-    last = len(run.checkpoints) - 2  # the last reading of the clock but one
-    late = run.seconds - run.checkpoint_seconds[last]
+def costs(learner) -> dict:
     return {
-        "round_us": 1e6 * late / (run.rounds - run.checkpoints[last]),
         "bytes": len(pickle.dumps(learner)),
         # KONS and Pros-N-KONS have only size
         "sketch": getattr(learner, "sketch_size", learner.size),
@@ -76,7 +73,7 @@ def measure(name: str, sigma: float, n: int, args) -> list[dict]:
     rows = []
     with cpu_clock():
         played = play(name, (X, y), [*jobs(kernel, args)], args,
-                      lambda learner, run: costs(learner, run)
+                      lambda learner, run: costs(learner)
                       | parts(learner, run, y, values, norm), n_jobs=1)  # fmt: skip
     for run in played:
         regret = run["total_loss"] - best
