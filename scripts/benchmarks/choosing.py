@@ -42,8 +42,7 @@ LOOKS = {  # colours as in the other figures; linear learners are pink
     "FrequentKONS": (SKY, "1"), "FOGD": (ORANGE, "P"), "NOGD": (GREEN, "<"), "POMDR": (WINE, "D"),
     "LinearAWV": (PINK, "x"), "LinearAWV, half-life 500": (PINK, "+"), "OGD": (PINK, ">"),
 }  # fmt: skip
-LINEAR, FIRST = ("LinearAWV", "LinearAWV, half-life 500", "OGD"), ("FOGD", "NOGD", "POMDR")
-GROUPS = {SELF: SELF} | dict.fromkeys(LINEAR, "linear") | dict.fromkeys(FIRST, "first")
+LINEAR = ("LinearAWV", "LinearAWV, half-life 500", "OGD")  # which get an intercept
 ABOUT = {
     "classification": "mistakes (%)",
     "classes": "mistakes (%)",
@@ -122,10 +121,6 @@ def grid(stream: Stream, rows: int):
     return {label: settings for label, settings in found.items() if not absent.get(label)}
 
 
-def group(label: str) -> str:
-    return GROUPS.get(label, "second")
-
-
 def scale_by_first_rows(label: str, stream: Stream, rows: int):
     """Return inputs and labels in the scale that the first rows tell; raw for self-tuning."""
     X, y = stream.X, stream.y
@@ -133,7 +128,7 @@ def scale_by_first_rows(label: str, stream: Stream, rows: int):
         X = okl.Standardizer().partial_fit(X[:rows]).transform(X)
         if stream.kind == "regression":
             y = (y - y[:rows].mean()) / y[:rows].std()
-    if group(label) == "linear":
+    if label in LINEAR:
         X = np.column_stack([X, np.ones(len(X))])
     return X, y
 
@@ -176,12 +171,12 @@ def play(label: str, settings, stream: Stream, rows: int, one: int):
 
 def game(rounds: int):
     kernel, d = okl.Gaussian(1.0), GAME_INPUTS
-    learners = {SELF: okl.SelfTuning(), "FrequentKONS": okl.FrequentKONS(kernel)}
-    learners |= ridge_learners(kernel) | gradient_learners(kernel, "squared")
+    first = {SELF: okl.SelfTuning()} | gradient_learners(kernel, "squared")
+    second = {"FrequentKONS": okl.FrequentKONS(kernel)} | ridge_learners(kernel)
     for label in PLAYERS:
-        played = okl.adversary.greedy(learners[label], kernel, rounds, d)
+        played = okl.adversary.greedy((first | second)[label], kernel, rounds, d)
         penalty = "alpha" if "KONS" in label else "lam"
-        setting = f"sigma=1 {penalty}=1" if group(label) == "second" else ""
+        setting = f"sigma=1 {penalty}=1" if label in second else ""
         head = GAME, "game", rounds, d, label, setting, ABOUT["game"]
         yield dict(zip(COLUMNS, (*head, f"{played.regret[-1]:.4g}", "", "", ""), strict=True))
 

@@ -54,23 +54,20 @@ def measure(args) -> list[dict]:
 
 def draw(rows):
     figure, axes = okl.plots.figure(columns=2, row_height=3.4)
-    for ax, name in zip(axes[0], PANELS, strict=True):
-        draw_panel(ax, name, rows)
+    for ax, (name, labels) in zip(axes[0], PANELS.items(), strict=True):
+        for number, label in enumerate(labels):
+            columns = "round", "average_loss", "authors"
+            rounds, ours, values = collect(rows, *columns, algorithm=label)
+            ratios, x = (ours / values)[:, rounds >= FIRST], rounds[rounds >= FIRST]
+            mean = ratios.mean(axis=0)
+            bars = mean - ratios.min(axis=0), ratios.max(axis=0) - mean
+            style = LOOKS[label] | {"markersize": 4, "elinewidth": 0.7}
+            ax.errorbar(x * DODGE ** (number - 2), mean, bars, label=label, **style)
+        ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
+                   label=f"reading error of theirs, {READING} %")  # fmt: skip
+        okl.plots.tidy(ax, "rounds", text=name, log="x")
     axes[0, 0].set_ylabel("average loss, ours / theirs", fontsize=okl.plots.FONT)
     return figure
-
-
-def draw_panel(ax, name: str, rows) -> None:
-    for number, label in enumerate(PANELS[name]):
-        rounds, ours, values = collect(rows, "round", "average_loss", "authors", algorithm=label)
-        ratios, x = (ours / values)[:, rounds >= FIRST], rounds[rounds >= FIRST]
-        mean = ratios.mean(axis=0)
-        ax.errorbar(x * DODGE ** (number - 2), mean, (mean - ratios.min(axis=0),
-                    ratios.max(axis=0) - mean), label=label, markersize=4, elinewidth=0.7,
-                    **LOOKS[label])  # fmt: skip
-    ax.axhspan(1 - READING / 100, 1 + READING / 100, color="0.5", alpha=0.35, lw=0,
-               label=f"reading error of theirs, {READING} %")  # fmt: skip
-    okl.plots.tidy(ax, "rounds", text=name, log="x")
 
 
 def table(rows):
