@@ -80,7 +80,7 @@ def first_order(n: int) -> list[dict]:
 
 
 def second_order(n: int) -> list[dict]:
-    """Return the time of Newton steps over that of AWV, which needs two thirds of the sweeps."""
+    """Return the time of Newton steps over that of AWV."""
     X, y = stream(n, D)
     awv, rows = in_learner(okl.LinearAWV(), X, y), []
     for learner in (okl.OnlineNewtonStep(), okl.ExpConcaveFTRL(0.1)):
