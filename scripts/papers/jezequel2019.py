@@ -149,29 +149,27 @@ def draw_published(ax, figure: str) -> None:
     ax.plot([], [], label=AUTHORS, color="0.45", marker="o", **POINTS)
 
 
-def timed(lines, name: str, X, y, args):
-    """Return what a sweep has of each algorithm, in CPU seconds; say what it warned of."""
+def play(panel: Panel, scaling: str, args):
+    """Return what a sweep has of each algorithm, in CPU seconds, and n; say what it warned of."""
+    X, y = stream(panel, SCALINGS[scaling])
+    lines, n, name = learners(panel, X), KERNEL_ROWS, f"{panel.name} {scaling}"
+    ridge = {"KernelRidge": lines.pop("KernelRidge")}
 
     def measure(learner, run) -> dict:
         if not isinstance(learner, okl.PKAWV):
             return {"run": run, "captured": ""}
         return {"run": run, "captured": f"{learner.features.captured(X[:HEAD]).mean():.4f}"}
 
+    options = {"measure": measure, "path": args.keep, "n_jobs": 1}
     with warnings.catch_warnings(record=True) as caught, common.cpu_clock():
         warnings.simplefilter("always")
-        table = common.sweep(
-            lines, {name: (X, y)}, 0, args.limit, measure=measure, path=args.keep, n_jobs=1
-        )
+        played = [
+            *common.sweep(ridge, {name: (X[:n], y[:n])}, 0, args.limit, **options),
+            *common.sweep(lines, {name: (X, y)}, 0, args.limit, **options),
+        ]
     for text in dict.fromkeys(str(one.message) for one in caught):
         print(f"note: {name}: {text}")
-    return list(table)
-
-
-def play(panel: Panel, scaling: str, args):
-    X, y = stream(panel, SCALINGS[scaling])
-    lines, n = learners(panel, X), KERNEL_ROWS
-    ridge, name = {"KernelRidge": lines.pop("KernelRidge")}, f"{panel.name} {scaling}"
-    return timed(ridge, name, X[:n], y[:n], args) + timed(lines, name, X, y, args), len(X)
+    return played, len(X)
 
 
 def reproduce(doc, panels) -> None:
