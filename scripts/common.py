@@ -78,8 +78,9 @@ def parse_args(
         args.stem += f"_{Path(args.data).stem}"
         args.output = Path.cwd() if args.output == FIGURES else args.output
         if isinstance(own, dict):
+            name = load_own(args)  # which finds a width
             own.clear()
-            own[load_own(args)] = args.sigma
+            own[name] = args.sigma
     args.rows = rows_to_redraw(args)
     return args
 
