@@ -124,6 +124,27 @@ def script(stem):
     return importlib.import_module(module(stem))
 
 
+def test_released_pros_n_kons_is_ours_but_for_its_lag():
+    casp = script("jezequel2019_casp")
+    rng = np.random.default_rng(4)
+    X = rng.uniform(0, 1, (400, 9))
+    y = np.clip(1.6 * np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=400), -1, 1)
+    coins = np.random.default_rng(7).random(400)
+    learner = okl.ProsNKONS(okl.Gaussian(), sampler="kors_listed", seed=7)
+    run = okl.run(learner, X, y)
+    forecasts, size = casp.pros_n_kons(X, y, coins, lags=False)
+    np.testing.assert_allclose(forecasts, run.predictions, atol=1e-7)
+    assert size == learner.size > 20 and np.abs(forecasts).max() == 1.0  # some are projected
+    lagged, same = casp.pros_n_kons(X, y, coins, lags=True)
+    assert same == size
+    joined = np.flatnonzero(np.diff(run.sizes, prepend=0))
+    assert (forecasts[joined] == 0).all()  # a restart
+    after = joined[:-1] + 1
+    after = after[~np.isin(after, joined)]
+    assert len(after) > 10
+    assert (lagged[after] == 0).all() and (forecasts[after] != 0).all()
+
+
 def test_the_ablation_changes_pomdr_only_where_it_says():
     """The script's own removals are those of POMDR; without hints it is the textbook with none."""
     ablation, (X, y), kernel = script("li2023_ablation"), classes(N), okl.Gaussian()
