@@ -294,7 +294,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._name_spare(label, spare)
-        before, (_, first) = getattr(self, "classes_", y[:0]), np.unique(y, return_index=True)
+        before, first = getattr(self, "classes_", y[:0]), np.unique(y, return_index=True)[1]
         self._new = first[~np.isin(y[first], before)]  # rows of classes that no set could have
         self.classes_, self._grows = np.union1d(before, y), True
         return player
