@@ -158,3 +158,20 @@ def test_log_det_lies_between_the_meter_s_two_values(kind):
     assert gaps[-1] < 1 + 1e-6
     assert kind == "one point" or gaps[0] > 1.5
     assert theory.Meter(okl.FourierFeatures(3)).partial_fit(X, Y).read().log_det_above == np.inf
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1e-8, 1e-12])
+def test_bounds_on_the_log_det_hold_where_many_eigenvalues_are_0(lam):
+    """Of one point again and again: log(1 + n / lam). Sixty others only round."""
+    X = np.ones((20_000, 2))
+    landmarks = np.vstack([X[:1], np.random.default_rng(0).standard_normal((60, 2))])
+    features = okl.NystromFeatures(landmarks, okl.Gaussian(1.0))
+    meter = theory.Meter(features, lam, okl.Gaussian(1.0)).partial_fit(X, X[:, 0])
+    exact = np.log1p(len(X) / lam)
+    assert meter.read().log_det <= exact <= meter.read().log_det_above
+    assert meter.read().log_det >= exact - 0.1
+
+
+def test_leverage_scores_are_never_negative():
+    scores = theory.leverage_scores(okl.Gaussian(1.0), np.ones((50, 1)), 1e-14)
+    assert scores.min() >= 0.0

@@ -196,6 +196,30 @@ def test_bound_of_mlpoly(rows, loss):
     assert (theory.mlpoly_bound(F[:1], forecasts[:1], y[:1], loss) <= bounds + 1e-9).all()
 
 
+@pytest.mark.parametrize("scale", [1e-90, 1e60, 1e120])
+def test_the_bound_of_mlpoly_has_the_unit_of_the_losses(scale):
+    """Losses of 1e-180 are doubles as others are, but not their squares."""
+    F, y = np.array([[0.0, 1.0]] * 3), np.array([1.0, 0.0, 1.0])
+    forecasts = aggregated(F, y, None, "mlpoly")
+    bounds = theory.mlpoly_bound(F, forecasts, y)
+    found = theory.mlpoly_bound(scale * F, scale * forecasts, scale * y)
+    assert_allclose(found / scale**2, bounds, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["aggregating", "average"])
+@pytest.mark.parametrize("B", [1e-150, 1e-157])
+def test_the_bound_where_the_rate_has_reached_its_largest(kind, B):
+    """Weights hardly move where B^2 is below the floor of the rate; the bound says so."""
+    n = 40
+    F, y = np.tile([B, -B], (n, 1)), np.full(n, -B)
+    forecasts = aggregated(F, y, B, kind)
+    regret = np.sum(((forecasts - y) / 1e-150) ** 2) * 1e-300
+    assert regret <= theory.experts_bound(2, B, kind)
+    assert regret <= theory.fixed_share_bound(2, n, 0, 0.0, B=B, kind=kind)
+    switches = theory.experts_bound(2, None, kind, y=y) - theory.experts_bound(1, None, kind, y=y)
+    assert switches == pytest.approx(theory.experts_bound(2, B, kind), abs=1e-310)
+
+
 def blocks(n, length):
     """Return two constant experts, and labels that are one's, then the other's, in turn."""
     return np.tile([-1.0, 1.0], (n, 1)), np.where(np.arange(n) // length % 2, 1.0, -1.0)

@@ -299,6 +299,31 @@ def test_intervals_hold_to_the_last_digit(options):
         assert found.lower <= least <= found.upper
 
 
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "hinge", "absolute"])
+def test_intervals_of_a_span_and_of_other_losses_hold_to_the_last_digit(loss):
+    """By exact fractions, for labels that are all alike: the best f is w x, w where P' is 0."""
+    span = okl.NystromFeatures([[1.0]], okl.Linear())
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, lam = int(rng.integers(2, 40)), float(10.0 ** rng.integers(3, 8))
+        x, y = rng.integers(-8, 9, n) / 8, np.ones(n)
+        if loss == "squared":
+            y = rng.standard_normal(n)
+        X, Y, lam_ = *([Fraction(v) for v in values] for values in (x, y)), Fraction(lam)
+        # lam is so large that no forecast reaches its label or the kink.
+        product, square = sum(map(mul, X, Y)), sum(v * v for v in X)
+        if "squared" in loss:
+            least = sum(v * v for v in Y) - product**2 / (square + lam_)
+        else:
+            least = sum(map(abs, Y)) - product**2 / (4 * lam_)
+        best = theory.comparator(okl.Linear(), x[:, None], y, lam, loss, span)
+        assert best.lower <= least <= best.upper
+        for features in (None, span):
+            data = okl.Linear(), x[:, None], y, lam, loss
+            best = theory.Hindsight(*data, features=features).comparator()
+            assert best.lower <= least <= best.upper
+
+
 def test_the_interval_holds_where_only_the_longest_frequencies_tell_rows_apart():
     rng = np.random.default_rng(0)
     clusters = rng.standard_normal((5, 2))[rng.integers(0, 5, 300)]

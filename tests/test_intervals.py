@@ -281,6 +281,28 @@ def test_sets_hold_the_class_that_comes(K, learner):
     assert_array_equal(whole.predict(X, return_set=True)[1], model.predict(X, return_set=True)[1])
 
 
+@pytest.mark.parametrize("every", [1, 10])
+def test_a_class_that_comes_for_the_first_time_is_in_no_set_and_counts_in_no_round(every):
+    """Its probability was that of any class that may come, which no set of classes shows."""
+    n = 120 if COMPILED else 40
+    X, y = classes(2, n)
+    y[::every] = np.arange(2, 2 + len(y[::every]))
+    model, inside, known = OnlineClassifier(okl.Intervals(okl.LinearAWV())), 0, set()
+    for t in range(n):
+        if y[t] in known:
+            _, sets = model.predict(X[t : t + 1], return_set=True)
+            inside += y[t] in model.classes_[sets[0]]
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+        known.add(y[t])
+    tracked = model._odds[2]
+    counted = n - len(known)
+    assert tracked[SEEN] == counted
+    if counted:
+        assert inside / counted >= 0.9 - (tracked[REACH] / 0.1 + 1.0) / counted
+    again = OnlineClassifier(okl.Intervals(okl.LinearAWV())).partial_fit(X, y)
+    assert again._odds[2][SEEN] == counted
+
+
 def test_sets_need_intervals_and_probabilities():
     for learner, K in ((okl.LinearAWV(), 3), (okl.Intervals(okl.FOGD(loss="hinge")), 2)):
         X, y = classes(K, 200)

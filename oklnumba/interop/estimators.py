@@ -294,7 +294,9 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._name_spare(label, spare)
-        self.classes_, self._grows = np.union1d(getattr(self, "classes_", y[:0]), y), True
+        before, first = getattr(self, "classes_", y[:0]), np.unique(y, return_index=True)[1]
+        self._new = first[~np.isin(y[first], before)]  # rows of classes that no set could have
+        self.classes_, self._grows = np.union1d(before, y), True
         return player
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
@@ -311,6 +313,8 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
             F = self._choose_columns(done.scores) if several else done.predictions
             t, came = np.arange(len(y)), np.searchsorted(self.classes_, y)
             p = self._to_probabilities(F, first + t)[t, came]
+            if self._grows:
+                p[self._new] = 1.0  # not counted
             at_once, out = np.empty((0, 4)), np.empty((len(y), 2))
             interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, at_once, out)
         return done

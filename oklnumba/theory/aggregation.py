@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import checks, inputs
+from oklnumba.hot.experts import SMALLEST
 from oklnumba.theory.arguments import checks_arguments
 
 
@@ -18,13 +19,13 @@ def _find_rate(B: float | None, kind: str, y: ArrayLike | None) -> tuple[float, 
     factor = 2 if kind == "aggregating" else 8
     if B is not None:
         B = checks.require_positive("B", B)
-        return factor * B**2, 0.0
+        return factor * max(B**2, SMALLEST), 0.0  # as the learner's rate has it
     if y is None:
         raise ValueError("B=None needs the labels of the run: pass y")
     sizes = np.abs(inputs.as_point(y, name="y")[0])
     bounds = np.append(0.0, np.maximum.accumulate(sizes))  # B_1 = 0, B_2, ..., B_{n+1}
     growth = 2 * bounds[-1] ** 2 - (np.diff(bounds) ** 2).sum()
-    return factor * bounds[-2] ** 2, float(growth)
+    return factor * max(bounds[-2] ** 2, SMALLEST), float(growth)
 
 
 @checks_arguments(B=None)
@@ -146,9 +147,10 @@ def mlpoly_bound(
     rule = losses.get(loss)
     labels = inputs.as_labels(y, len(F), rule.classes)
     slopes = np.array([rule.derivative(*pair) for pair in zip(p, labels, strict=True)])
-    r2 = (slopes[:, None] * (p[:, None] - F)) ** 2
+    r = slopes[:, None] * (p[:, None] - F)
+    unit = np.abs(r).max() or 1.0  # squares of labels to the fourth power soon underflow
     M, V, phi = 0.0, np.zeros(F.shape[1]), 0.0
-    for squares in r2:
+    for squares in (r / unit) ** 2:
         if not squares.any():
             continue
         larger = max(M, squares.max())
@@ -156,4 +158,4 @@ def mlpoly_bound(
         V += squares
         fast = (squares / (larger + V)).sum()
         M, phi = larger, min(phi + slow, (sqrt(phi) + sqrt(fast)) ** 2)
-    return np.sqrt((M + V) * phi)
+    return unit * np.sqrt((M + V) * phi)

@@ -126,7 +126,9 @@ def extend_to_rkhs(
     off = rounding_share(kernel, *X.shape) * float((roots * np.abs(a)).sum()) / (2.0 * lam)  # of f
     loose = off * float((roots * np.abs(a)).sum())
     # D(s a) >= s sum -l*(-a_i) - s^2 a'Ka / (4 lam) for s in [0, 1], as every loss has infimum 0
-    linear = best.upper - weights.gap + float(captured @ captured) / (4.0 * lam)
+    value = best.loss + lam * best.norm**2
+    linear = value - weights.gap - 2.0 * (best.upper - value)  # less rounding, there and here
+    linear += float(captured @ captured) / (4.0 * lam)
     quadratic = max(form, 0.0) / (4.0 * lam) + loose
     s = min(1.0, max(linear, 0.0) / (2.0 * quadratic)) if quadratic > 0.0 else 1.0
     lower = s * linear - s**2 * quadratic
@@ -134,4 +136,6 @@ def extend_to_rkhs(
     loss_derivatives(loss.code, f, y, slopes)
     total, norm = float(loss.value(f, y).sum()), s * float(np.sqrt(max(form, 0.0))) / (2.0 * lam)
     loose += off * float((roots * np.maximum(np.abs(slopes), 1.0)).sum())
-    return Comparator(total, norm, f, max(lower, 0.0), total + lam * norm**2 + loose)
+    upper = total + lam * norm**2
+    loose += EPS * 64 * upper  # of NumPy's sums
+    return Comparator(total, norm, f, max(lower, 0.0), upper + loose)

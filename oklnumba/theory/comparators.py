@@ -9,6 +9,7 @@ from oklnumba.components.losses import Loss
 from oklnumba.core import cholesky
 from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
+from oklnumba.theory.matrix import EPS
 
 RESTARTS = 10  # of an iterative solver
 MOST_STEPS, SOLVED = 40, 1e-14  # of the interior-point method
@@ -62,6 +63,7 @@ class Weights(NamedTuple):
     dual: np.ndarray
     gap: float
     state: np.ndarray
+    terms: float = 0.0  # sum of |terms| of -l*(-a_i), where these are summed
 
 
 def best_weights(
@@ -106,11 +108,17 @@ def refuse_gap(best: Comparator, gap: float, loss: Loss, most: float, cure: str)
 
 
 def _evaluate(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, weights: Weights) -> Comparator:
-    """Return the function of some weights, with its objective and gap as bounds."""
-    fitted = F @ weights.w
+    """Return the function of some weights, with its objective, gap and rounding as bounds."""
+    fitted, (n, r) = F @ weights.w, F.shape
     total, norm = float(loss.value(fitted, y).sum()), float(np.linalg.norm(weights.w))
-    value = total + lam * norm**2
-    return Comparator(total, norm, fitted, max(value - weights.gap, 0.0), value)
+    value, a, lengths = total + lam * norm**2, np.abs(weights.dual), np.linalg.norm(F, axis=1)
+    off = EPS * (r + 4) * norm * lengths  # rounding of each forecast
+    bend = 0.0 if in_dual(loss) else 2.0  # dual variables are slopes, of no more curvature
+    slack = EPS * (n + 4) * (float(lengths @ a) + 2.0 * lam * norm) + bend * float(lengths @ off)
+    gradient = float(np.linalg.norm(F.T @ weights.dual)) + 2.0 * lam * norm  # slack: its rounding
+    loose = EPS * (n + 64) * (value + weights.terms) + float(off @ (a + off))
+    loose += (2.0 * gradient + slack) * slack / (4.0 * lam)
+    return Comparator(total, norm, fitted, max(value - weights.gap - loose, 0.0), value + loose)
 
 
 def _with_dual(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, w: np.ndarray) -> Weights:
@@ -190,7 +198,8 @@ def _with_box(
     primal = float(loss.value(F @ w, y).sum()) + lam * float(w @ w)
     g = F.T @ a
     dual = float(c @ b) - float(g @ g) / (4.0 * lam)
-    return Weights(w, a, max(primal - dual, 0.0), b)  # < 0 by rounding
+    terms = float(np.abs(c) @ np.abs(b))
+    return Weights(w, a, max(primal - dual, 0.0), b, terms)  # < 0 by rounding
 
 
 @np.errstate(all="ignore")  # in the end rounding takes over

@@ -12,7 +12,7 @@ from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks, cholesky, inputs
 from oklnumba.core.display import repr_fields
 from oklnumba.theory.arguments import checks_arguments
-from oklnumba.theory.matrix import factor_kernel, kernel_times, residual_energy
+from oklnumba.theory.matrix import EPS, factor_kernel, kernel_times, residual_energy
 
 
 @checks_arguments()
@@ -45,7 +45,7 @@ def effective_dimension(kernel: Any, X: ArrayLike, lam: float) -> float:
 def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     """Return the ridge leverage scores (n,), the diagonal of K (K + alpha I)^-1 (kons eq. 2).
 
-    They are in [0, 1); their sum is the effective dimension.
+    They are in [0, 1]; their sum is the effective dimension.
 
     Examples
     --------
@@ -53,7 +53,8 @@ def leverage_scores(kernel: Any, X: ArrayLike, alpha: float) -> np.ndarray:
     array([0.25, 0.25])
     """
     X = inputs.as_inputs(X)
-    return 1.0 - alpha * cholesky.inverse_diagonal(factor_kernel(kernel, X, alpha))
+    scores = 1.0 - alpha * cholesky.inverse_diagonal(factor_kernel(kernel, X, alpha))
+    return np.maximum(scores, 0.0)  # rounding, where alpha is tiny
 
 
 @checks_arguments()
@@ -123,7 +124,8 @@ def projection_gap(kernel: Any, features: Any, X: ArrayLike, method: str = "exac
 class Reading(NamedTuple):
     """A Meter's values: log_det is log det(K / lam + I), alignment sum k(x, x) - y' K y / t.
 
-    With the Meter's ``kernel`` log_det is at most, and log_det_above at least, that of the kernel.
+    With the Meter's ``kernel`` log_det is at most, and log_det_above at least, that of the kernel,
+    with a margin for rounding.
     """
 
     rounds: int
@@ -187,12 +189,14 @@ class Meter:
             raise ValueError("the meter has no rounds yet; call partial_fit(X, y) first")
         eigenvalues = np.maximum(scipy.linalg.eigvalsh(self._moments), 0.0) / self.lam
         aligned = float(self._labels @ self._labels) / self._rounds
-        log_det = float(np.log1p(eigenvalues).sum())
         rest = self._rounds * log1p(self._outside / (self._rounds * self.lam))
+        # Rounding of each eigenvalue: many are 0, and at a small lam their rounding adds up.
+        off = EPS * (len(eigenvalues) + 256 + self._rounds / 256) * self._trace / self.lam
+        off *= self.kernel is not None  # else log_det is an estimate
         return Reading(
             self._rounds,
             float((eigenvalues / (1.0 + eigenvalues)).sum()),
-            log_det,
+            float(np.log1p(np.maximum(eigenvalues - off, 0.0)).sum()),
             self._trace - aligned,
-            log_det + rest,
+            float(np.log1p(eigenvalues + off).sum()) + rest,
         )
