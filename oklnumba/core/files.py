@@ -23,7 +23,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from oklnumba.core.checks import as_path, warn
-from oklnumba.core.params import UnknownClass
 
 if sys.platform != "win32":
     import fcntl
@@ -176,13 +175,12 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
                 arrays = {name: archive[name] for name in archive.files}
         text, digest = str(arrays.pop("meta")), str(arrays.pop("digest"))
         meta = json.loads(text)
-        is_ours = meta["format"] == FORMAT
-        if is_ours and digest_of(text, arrays) != digest:
+        format = int(meta["format"])
+        if format == FORMAT and digest_of(text, arrays) != digest:
             raise ValueError("its digest does not match its contents")
-        is_later = meta["format"] > FORMAT
-    if not is_ours:
-        age, cure = ("a later", "update") if is_later else ("an earlier", "load it by that")
-        fault = f"{path} was saved by {age} oklnumba, in format {meta['format']}"
+    if format != FORMAT:
+        age, cure = ("an earlier", "load it by that") if format < FORMAT else ("a later", "update")
+        fault = f"{path} was saved by {age} oklnumba, in format {format}"
         raise ValueError(f"{fault}; this one reads format {FORMAT}: {cure} oklnumba")
     _seen[os.path.realpath(path)] = found
     return meta, arrays
@@ -201,7 +199,7 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
-    except UnknownClass as error:
+    except ImportError as error:  # of a class that is not there
         raise ValueError(f"{path} {error}") from None
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)

@@ -6,11 +6,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
 
@@ -97,15 +97,14 @@ def count_quota(own: str, root: str) -> int:
     return min(quotas)
 
 
-_this = threading.local()  # ``is_inside``: whether this thread is in a call of ``run_together``
+_is_inside = ContextVar("is_inside", default=False)  # a call of ``run_together``
 
 
 def _forget_threads() -> None:
-    """Drop the pool and renew what other threads hold: a forked child has none of them.
+    """Renew what other threads hold: a forked child has none of them.
 
     An object that such a thread was changing has its fault set, and says that it was interrupted.
     """
-    get_pool.cache_clear()
     for owner in list(_locked):
         lock = owner._lock
         if lock._is_owned():  # by the thread that forked
@@ -126,7 +125,7 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls;
     no result depends on the threads. When all have ended, the first error is raised.
     """
-    alone = rounds < FEWEST_ROUNDS or len(calls) < 2 or getattr(_this, "is_inside", False)
+    alone = rounds < FEWEST_ROUNDS or len(calls) < 2 or _is_inside.get()
     helpers = 0 if alone else min(count_cores(), len(calls)) - 1
     if helpers < 1:
         return list(map(operator.call, calls))
@@ -135,46 +134,29 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     waiting = iter(enumerate(calls))  # next() on it is atomic
 
     def make_calls() -> None:
-        _this.is_inside = True
-        try:
-            for i, call in waiting:
-                try:
-                    results[i] = call()
-                except BaseException as error:
-                    errors[i] = error
-        finally:
-            _this.is_inside = False
+        for i, call in waiting:
+            try:
+                results[i] = call()
+            except BaseException as error:
+                errors[i] = error
 
-    helping: list[Future] = []
+    before = _is_inside.set(True)
+    # In the caller's context: numpy's error state is the caller's.
+    helping = [Thread(target=copy_context().run, args=[make_calls]) for _ in range(helpers)]
     try:
-        # ``submit`` fails after the main thread, or where no thread can start: the call may wait.
-        with suppress(RuntimeError):
-            for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
-                ticket: Future = Future()
-                helping.append(ticket)
-                get_pool().submit(copy_context().run, _help, ticket, make_calls)
+        with suppress(RuntimeError):  # after the main thread, or where no thread can start
+            for one in helping:
+                one.start()
         make_calls()
     finally:
         list(waiting)  # none, or those that Ctrl-C leaves: they are not made
-        wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
+        _is_inside.reset(before)
+        for one in helping:
+            if one.ident is not None:  # others have not begun, and have nothing to do
+                one.join()
     if errors:
         raise errors[min(errors)]
     return results
-
-
-def _help(ticket: Future, make_calls: Callable[[], None]) -> None:
-    """Make calls unless the ticket was cancelled, while this waited in the queue."""
-    if ticket.set_running_or_notify_cancel():
-        try:
-            make_calls()
-        finally:
-            ticket.set_result(None)
-
-
-@functools.cache
-def get_pool() -> ThreadPoolExecutor:
-    """Return the threads of this process."""
-    return ThreadPoolExecutor(count_cores(), "oklnumba")
 
 
 # ---- threads of BLAS ----

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from typing import Any, Self
 
 import numpy as np
@@ -111,8 +111,8 @@ class Schema:
             return None
         plain = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
         for one in ("categories", "dates"):
-            plain[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
-        return cls(**plain | {"past": tuple(map(tuple, data.get("past", ())))})
+            plain[one] = {name: tuple(values) for name, values in data[one].items()}
+        return cls(**plain | {"past": tuple(map(tuple, data["past"]))})
 
     def arrange(self, X: Any) -> Any:
         """Return the columns of X that a row needs, in order: a frame, or numbers by ``stack``.
@@ -223,12 +223,6 @@ def schema_of(X: Any) -> Schema | None:
     return Schema(names) if names else None
 
 
-def is_missing(value: Any) -> bool:
-    """Say whether a value of a row is None, NaN or pandas.NA."""
-    is_nan = isinstance(value, float | np.floating) and isnan(value)
-    return value is None or is_nan or type(value).__name__ == "NAType"
-
-
 def list_names(names: Iterable[Any]) -> str:
     """Return the first names for a message."""
     names = list(map(repr, names))
@@ -258,13 +252,14 @@ def as_named_numbers(
 
     gaps : whether missing values become NaN.
     """
-    if gaps:
-        values = [nan if is_missing(one) else one for one in values]
-    for value, name in zip(values, names, strict=True):
+    values = list(values)
+    for k, (value, name) in enumerate(zip(values, names, strict=True)):
         # Most values are floats: the general check is slower.
         if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
             continue
-        if not (number(value) or gaps and value is nan):
+        if gaps and not isinstance(value, str) and str(value) in ("None", "nan", "<NA>"):
+            values[k] = nan
+        elif not number(value):
             what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"
             raise ValueError(what + cure(value, name))
     return np.array(values, dtype=np.float64)
