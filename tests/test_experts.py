@@ -1,5 +1,7 @@
 """Aggregation of learners: the forecasts of the definition, the bounds, features shared."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -445,6 +447,7 @@ def test_every_learner_has_the_bits_it_has_alone(monkeypatch, tmp_path):
 @pytest.mark.parametrize("cores", [1, 2, 4])
 def test_threads_leave_the_bits(cores, monkeypatch):
     X, y = data(300 if COMPILED else 60)
+    monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
     monkeypatch.setattr(guard, "count_cores", lambda: 1)
     serial = okl.Experts([*twins(), *grid()], share=0.01)
     expected = okl.run(serial, X, y)
@@ -463,6 +466,7 @@ def test_threads_leave_the_bits(cores, monkeypatch):
 @pytest.mark.skipif(not COMPILED, reason="numpy warns of overflows where compiled code does not")
 @pytest.mark.parametrize("cores", [1, 3])
 def test_trouble_in_a_thread_names_the_learner(cores, monkeypatch):
+    monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
     monkeypatch.setattr(guard, "count_cores", lambda: cores)
     X, y = data(60)
     X[41] = 1e200

@@ -206,6 +206,7 @@ def test_threads_leave_the_bits(outputs, n, monkeypatch):
     some, expected = some[some < n], []
     monkeypatch.setattr(guard, "FEWEST_ROUNDS", 1)
     for cores, cuts in ((1, []), (2, []), (4, some), (2, some)):
+        monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
         monkeypatch.setattr(guard, "count_cores", lambda cores=cores: cores)
         learner.reset()
         pieces = zip(np.split(X, cuts), np.split(Y, cuts), strict=True)

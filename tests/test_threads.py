@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from functools import cache
 from unittest.mock import Mock
 
 import numba
@@ -24,6 +25,7 @@ from tests.checks import in_child, python, refused
 @pytest.fixture(params=[1, 2, 5])
 def cores(request, monkeypatch):
     monkeypatch.setattr(guard, "count_cores", lambda: request.param)
+    monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
     return request.param
 
 
@@ -63,10 +65,25 @@ def test_the_first_error_is_raised(cores):
 
 
 def test_where_no_thread_can_start_all_calls_end(monkeypatch):
+    """Also calls taken by a thread that found them in the queue, after ``submit`` had failed."""
     monkeypatch.setattr(guard, "count_cores", lambda: 2)
+    monkeypatch.setattr(guard, "get_pool", cache(guard.get_pool.__wrapped__))
+    assert run_together([lambda: 1, lambda: 2]) == [1, 2]  # which starts one thread
+    is_busy, is_free = threading.Event(), threading.Event()
+    occupy = [lambda: is_busy.set() or is_free.wait(10)] * 2
+    other = threading.Thread(target=run_together, args=(occupy,))
+    other.start()
+    is_busy.wait(10)
+
+    def first():
+        is_free.set()
+        time.sleep(0.3)
+        return 1
+
     error = RuntimeError("can't start new thread")
     monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=error))
-    assert run_together([lambda: 1, lambda: 2]) == [1, 2]
+    assert run_together([first, lambda: time.sleep(0.6) or 2]) == [1, 2]
+    other.join(10)
 
 
 def test_nested_calls_are_serial_and_end(cores):

@@ -6,11 +6,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
 
@@ -101,10 +101,11 @@ _is_inside = ContextVar("is_inside", default=False)  # a call of ``run_together`
 
 
 def _forget_threads() -> None:
-    """Renew what other threads hold: a forked child has none of them.
+    """Drop the pool and renew what other threads hold: a forked child has none of them.
 
     An object that such a thread was changing has its fault set, and says that it was interrupted.
     """
+    get_pool.cache_clear()
     for owner in list(_locked):
         lock = owner._lock
         if lock._is_owned():  # by the thread that forked
@@ -141,22 +142,37 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
                 errors[i] = error
 
     before = _is_inside.set(True)
-    # In the caller's context: numpy's error state is the caller's.
-    helping = [Thread(target=copy_context().run, args=[make_calls]) for _ in range(helpers)]
+    helping: list[Future] = []
     try:
-        with suppress(RuntimeError):  # after the main thread, or where no thread can start
-            for one in helping:
-                one.start()
+        # ``submit`` fails after the main thread, or where no thread can start: the call may wait.
+        with suppress(RuntimeError):
+            for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
+                ticket: Future = Future()
+                helping.append(ticket)
+                get_pool().submit(copy_context().run, _help, ticket, make_calls)
         make_calls()
     finally:
-        list(waiting)  # none, or those that Ctrl-C leaves: they are not made
         _is_inside.reset(before)
-        for one in helping:
-            if one.ident is not None:  # others have not begun, and have nothing to do
-                one.join()
+        list(waiting)  # none, or those that Ctrl-C leaves: they are not made
+        wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
     if errors:
         raise errors[min(errors)]
     return results
+
+
+def _help(ticket: Future, make_calls: Callable[[], None]) -> None:
+    """Make calls unless the ticket was cancelled, while this waited in the queue."""
+    if ticket.set_running_or_notify_cancel():
+        try:
+            make_calls()
+        finally:
+            ticket.set_result(None)
+
+
+@functools.cache
+def get_pool() -> ThreadPoolExecutor:
+    """Return the threads of this process."""
+    return ThreadPoolExecutor(count_cores(), "oklnumba")
 
 
 # ---- threads of BLAS ----

@@ -22,7 +22,7 @@ NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[
 # docs/for_sklearn_users.md, "Frames as they are"
 ENCODE = (
     "; drop or encode such columns, by okl.stream(data, label=..., drop=[...], encode=[...]) "
-    "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model); okl.Precomputed has kernels of texts"
+    "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model); kernels of texts: okl.Precomputed"
 )
 FILL = (  # nullable integers and bools take no median
     ", for instance each column of a pandas frame by column = column.astype(float){} and "

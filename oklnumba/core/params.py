@@ -93,12 +93,10 @@ class Params:
 
     __signature__: ClassVar[inspect.Signature]
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-    _declared: ClassVar[tuple[Field, ...]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclass(eq=False, repr=False)(cls)
-        cls._declared = fields(cls)
         parameters = list(inspect.signature(cls.__init__).parameters.values())
         cls.__signature__ = inspect.Signature(parameters[1:])
 
@@ -117,7 +115,7 @@ class Params:
     def _checked_params(self) -> SimpleNamespace:
         """Return the hyper-parameters as loops take them; ValueError for any out of range."""
         values = {}
-        for one in self._declared:
+        for one in fields(self):
             value, check = getattr(self, one.name), one.metadata.get("check")
             if check and not (value is None and one.metadata["optional"]):
                 value = check(one.name, value)
@@ -130,7 +128,7 @@ class Params:
 
     def _refuse_unused(self, why: str, *names: str) -> None:
         """Raise ValueError for hyper-parameters other than the default that change nothing."""
-        for one in self._declared:
+        for one in fields(self):
             value = getattr(self, one.name)
             if one.name in names and value is not one.default and value != one.default:
                 raise ValueError(f"{one.name}={repr_short(value)} would be ignored: {why}")
