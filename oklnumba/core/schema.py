@@ -10,6 +10,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite, nan
+from statistics import median
 from typing import Any, Self
 
 import numpy as np
@@ -155,13 +156,11 @@ class Schema:
         for j, past in enumerate(self.past or [()] * self.gaps):
             column, gap = X[:, j], gaps[:, j]
             known = ~gap & learned
-            values = np.concatenate([np.full(most, np.nan), past, column[known]])
+            values = [*past, *column[known].tolist()]
             ends, places = np.unique(len(past) + np.cumsum(known)[gap], return_inverse=True)
-            last = np.sort(np.lib.stride_tricks.sliding_window_view(values, most)[ends], axis=1)
-            count, rows = np.minimum(ends, most), np.arange(len(ends))  # NaN comes last
-            median = last[rows, np.maximum(count - 1, 0) // 2] / 2 + last[rows, count // 2] / 2
-            column[gap] = np.where(count, median, 0.0)[places]
-            later.append(tuple(values[most:][-most:].tolist()))
+            filled = [median(values[max(n - most, 0) : n] or [0.0]) for n in ends.tolist()]
+            column[gap] = np.take(filled, places)
+            later.append(tuple(values[-most:]))
         return X, replace(self, past=tuple(later))
 
     def encode(self, columns: Any) -> list[np.ndarray]:
