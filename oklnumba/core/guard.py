@@ -85,8 +85,6 @@ def count_quota(own: str, root: str) -> int:
     with suppress(OSError, ValueError):
         for line in Path(own).read_text().splitlines():
             kind, path = line.split(":", 2)[1:]  # kind is "" of version 2
-            if kind and "cpu" not in kind.split(","):
-                continue
             here = Path(root, kind, path.lstrip("/"))
             for folder in (here, *here.parents):
                 with suppress(OSError, ValueError):  # none here, or "max"

@@ -269,9 +269,8 @@ def as_label_array(values: Any) -> np.ndarray:
         array = np.asarray(values)
     except ValueError:  # ragged lists
         return np.asarray(None)
-    if array.dtype.kind == "U" and isinstance(values, list | tuple):
-        if not all(isinstance(one, str) for one in values):  # NaN would be the text "nan"
-            array = np.asarray(values, dtype=object)
+    if array.dtype.kind == "U" and isinstance(values, list | tuple):  # NaN became a text
+        array = np.asarray(values, dtype=object)
     return _without_na(array)
 
 
@@ -368,12 +367,10 @@ def _advise(values: Any, name: str) -> str:
         return f"it is a pair: pass its parts, {name}[0], {name}[1]"
     if isinstance(values, dict) and name == "x":
         return "it is a dict, but the learner was taught numbers without names: pass numbers"
-    if isinstance(values, dict):
-        is_row = not any(map(np.ndim, values.values()))
-        return f"dicts become frames: pandas.DataFrame({f'[{name}]' if is_row else name})"
-    has_names = getattr(getattr(values, "dtype", None), "names", None)  # a record array
-    if has_names or isinstance(values, list) and isinstance(values[0], dict):
-        return f"{'records' if has_names else 'dicts'} become frames: pandas.DataFrame({name})"
+    is_record = isinstance(values, np.ndarray) and values.dtype.names
+    if is_record or isinstance(values[0] if isinstance(values, list) else values, dict):
+        is_row = isinstance(values, dict) and not any(map(np.ndim, values.values()))
+        return f"names become columns: pandas.DataFrame({f'[{name}]' if is_row else name})"
     if hasattr(values, "__next__"):
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
     return "" if hasattr(values, "__len__") else f"it is {repr_short(values)}"
