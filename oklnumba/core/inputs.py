@@ -351,7 +351,8 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         if not cure and array.ndim == 1:
             return column_as_floats(array, name, name == "y")  # which says what they hold
         if not cure and array.ndim == 2:
-            return _columns_as_floats(array.T, range(array.shape[1]), name, array.shape)
+            frame = name if name == "y" else f"{name} (data = pandas.DataFrame({name}))"
+            return _columns_as_floats(array.T, range(array.shape[1]), frame, array.shape)
         cure = cure or "encode text and drop ragged rows first"
         raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
