@@ -156,6 +156,8 @@ CASES = {
         PLAIN),
     "texts of numbers in X": ("y = A.astype(str)", "play(y, Y)", "np.asarray(...).astype(float)",
         "y", PLAIN),
+    "bytes of numbers": ("y = A.astype('S')", "play(y, Y)", "np.asarray(...).astype(float)", "y",
+        PLAIN),
     "texts of numbers in a frame": ("X = AB.astype(str)", "play(X, y)",
         "np.asarray(...).astype(float)", "X = X.apply(lambda y: CURE)", NAMED),
     "dicts": ("X = AB.to_dict('records')", "play(X, y)", "pandas.DataFrame(X)", "X", NAMED),

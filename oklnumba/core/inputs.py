@@ -469,7 +469,7 @@ def column_as_floats(column: Any, where: str, is_label: bool = False, first: int
 
 def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     advice = f"; {FOR_CLASSES}" if is_label else ENCODE
-    values = np.asarray(column).tolist()
+    values = np.asarray(column, dtype=str if dtype.startswith("|s") else None).tolist()  # bytes
     if (kind := find_times(column)) == "durations":
         numbers = f"np.asarray({'y' if is_label else 'column'}, 'm8[us]') / np.timedelta64(1, 's')"
         dtype, advice = f"durations (their numbers are {numbers})", "" if is_label else ENCODE
