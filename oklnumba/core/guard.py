@@ -139,6 +139,13 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
             except BaseException as error:
                 errors[i] = error
 
+    def help_out(ticket: Future) -> None:
+        if ticket.set_running_or_notify_cancel():  # not cancelled while this waited in the queue
+            try:
+                make_calls()
+            finally:
+                ticket.set_result(None)
+
     before = _is_inside.set(True)
     helping: list[Future] = []
     try:
@@ -147,7 +154,7 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
             for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
                 ticket: Future = Future()
                 helping.append(ticket)
-                get_pool().submit(copy_context().run, _help, ticket, make_calls)
+                get_pool().submit(copy_context().run, help_out, ticket)
         make_calls()
     finally:
         _is_inside.reset(before)
@@ -156,15 +163,6 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     if errors:
         raise errors[min(errors)]
     return results
-
-
-def _help(ticket: Future, make_calls: Callable[[], None]) -> None:
-    """Make calls unless the ticket was cancelled, while this waited in the queue."""
-    if ticket.set_running_or_notify_cancel():
-        try:
-            make_calls()
-        finally:
-            ticket.set_result(None)
 
 
 @functools.cache
