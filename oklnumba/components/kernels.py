@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
-from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, make_dense
+from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, dense_blocks, make_dense
 from oklnumba.core.params import Params, count, field_with, nonnegative, positive, required, width
 from oklnumba.hot.primitives import rows as loops
 from oklnumba.hot.primitives.elementary import FAR
@@ -149,7 +149,7 @@ class _Radial(Compiled):
         if len(X) < FEWEST_INPUTS:
             return None
         with np.errstate(over="ignore"):
-            blocks = (x[:, None] - X for _, x in cut_blocks(X, 1 + AT_ONCE // X.size))
+            blocks = (x[:, None] - X for x in dense_blocks(X, 1 + AT_ONCE // X.size))
             distances = np.concatenate([np.linalg.norm(x, self.norm, axis=2) for x in blocks])
         different = distances > 0.0
         if not different.any():

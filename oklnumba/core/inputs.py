@@ -564,3 +564,8 @@ def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, n
         part = slice(start, min(start + most, n))
         rows = make_dense(X[part])
         yield part, rows if scales is None else scale_columns(rows, scales)
+
+
+def dense_blocks(X: Any, most: int) -> Iterator[np.ndarray]:
+    """Yield the rows of X as ``cut_blocks`` does, without their places."""
+    return (rows for part, rows in cut_blocks(X, most))
