@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -343,7 +344,7 @@ BAD_VALUES = {  # by the check that stands beside the hyper-parameter
 
 def domain(part, name):
     """Return the check of a hyper-parameter, what it is given, and whether None is allowed."""
-    (one,) = (one for one in part._declared if one.name == name)
+    (one,) = (one for one in fields(part) if one.name == name)
     check = one.metadata["check"]
     given = getattr(check, "keywords", {})
     return getattr(check, "func", check).__name__, given, one.metadata["optional"]

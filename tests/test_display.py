@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import oklnumba as okl
-from oklnumba.core.display import LONGEST, repr_value, table
+from oklnumba.core.checks import LONGEST
+from oklnumba.core.display import repr_value, table
 from tests.battery import LEARNERS, make, stream
 
 N = 40

@@ -473,7 +473,7 @@ BAD_FITS = {
         lambda: regress(X, okl.FOGD()),
         "labels -1 and .1; .*learner with loss='squared'",
     ),
-    "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y must hold real numbers"),
+    "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y holds text, .a. in row 0"),
     "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
     "a number missing": (lambda: regress(AGES.mask(X > 5.5)), "nan at row.*'age'.*impute"),
     "shuffle": (lambda: classifier(shuffle="yes").fit(X, Y), "shuffle must be True or False"),

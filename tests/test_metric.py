@@ -138,7 +138,7 @@ def test_inputs_and_labels_that_say_nothing(kernel):
     ({"kernel": "gaussian"}, "kernel must be an oklnumba kernel"),
     ({"X": [[1.0, np.nan]] * 5}, "X has nan at row 0, column 1"),
     ({"y": [1.0, 2.0]}, r"y must have shape \(5,\)"),
-    ({"y": list("abcde")}, "y must hold real numbers"),
+    ({"y": list("abcde")}, "y holds text"),
     ({"lam": 0}, "lam must be a number > 0"),
     ({"passes": 0}, "passes must be an integer >= 1"),
     ({"atoms": 2.5}, "atoms must be an integer >= 1"),

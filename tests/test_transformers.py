@@ -101,7 +101,7 @@ def test_checks_of_scikit_learn_for_frames(name, check):
     ("bad", "text"),
     [
         (X * 1j, "real numbers"),
-        ([["a", "b", "c"]], "real numbers"),
+        ([["a", "b", "c"]], "column 0 of X .* holds text, 'a' in row 0.*numbers in 1, 2"),
         (np.empty((4, 0)), "empty"),
         (np.array([[0.0, np.nan, 1.0]]), "(?i)nan at row 0, column 1"),
         (np.array([[0.0, 1.0, np.inf]]), "inf at row 0, column 2"),

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients
 from oklnumba.core import checks, inputs
-from oklnumba.core.cholesky import add_squares, solve_positive
+from oklnumba.core.cholesky import add_squares, factor_matrix, solve
 from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.params import required
 
@@ -113,7 +113,7 @@ def measure_scales(
     A += lam * kernel(C) - np.outer(total, total / n)
     A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
     with one_blas_thread:
-        a = solve_positive(A, b)
+        a = solve(factor_matrix(A), b)
     yield
     for t in range(0, n, 2 * FIT_ROWS):
         with one_blas_thread:

@@ -55,11 +55,7 @@ def zero_pages(*shape: int) -> np.ndarray:
     if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
         return aligned_zeros(*shape)
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-
-    def make(count: int) -> np.ndarray:
-        return np.frombuffer(mmap.mmap(-1, 8 * count, private))
-
-    return aligned_zeros(*shape, make=make)
+    return aligned_zeros(*shape, make=lambda n: np.frombuffer(mmap.mmap(-1, 8 * n, private)))
 
 
 def free_pages(array: np.ndarray) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LONGEST_SHOWN = 100  # characters of a value in a message
+LONGEST = 200  # characters of a text that may be cut
+LONGEST_SHOWN = 100  # of a value in a message
 SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
 
@@ -30,7 +31,7 @@ def warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def cut(text: str, longest: int) -> str:
+def cut(text: str, longest: int = LONGEST) -> str:
     """Return a text, or its beginning and dots."""
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
@@ -158,8 +159,8 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def require_list(name: str, values: Any, what: str) -> list[Any]:
-    """Return the items of a list, a tuple, a range, a 1-D array or an index of pandas."""
-    if getattr(values, "ndim", 0) == 1 and hasattr(values, "tolist"):
+    """Return the items of a list, a tuple, a range, or a 1-D array of any library."""
+    if hasattr(values, "tolist") and getattr(values, "ndim", 1) == 1:
         return values.tolist()
     require(isinstance(values, list | tuple | range), name, values, what)
     return list(values)
@@ -179,8 +180,7 @@ def require_different(name: str, values: Any, least: int, what: str) -> list[Any
 def require_classes(given: Any) -> tuple[Any, ...]:
     """Return two or more different labels as a tuple, NumPy's values as Python's."""
     what = "at least two different labels, all numbers or all texts, such as ['no', 'yes']"
-    labels = given.tolist() if hasattr(given, "tolist") else given  # arrays, series
-    labels = list(map(as_plain, require_list("classes", labels, what)))
+    labels = list(map(as_plain, require_list("classes", given, what)))
     texts = all(isinstance(one, str) for one in labels)
     same = texts or all(isinstance(one, bool) or number(one) for one in labels)
     require(same, "classes", given, what)

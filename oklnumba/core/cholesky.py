@@ -128,22 +128,6 @@ def limit_threads(rows: int, block: int) -> AbstractContextManager:
     return one_blas_thread if small else nullcontext()
 
 
-def grow_factor(L: np.ndarray, t: int, rows: int, instead: str) -> np.ndarray:
-    """Return a larger factor with the first t rows of L; MemoryError says what to use ``instead``.
-
-    Only the lower triangle is copied: pages that no row reaches take no memory.
-    """
-    try:
-        larger = np.empty((rows, rows))
-    except MemoryError:
-        fault = f"a factor of {rows} x {rows} numbers does not fit in memory"
-        raise MemoryError(f"{fault}; {instead}") from None
-    for start in range(0, t, BLOCK):
-        stop = min(start + BLOCK, t)
-        larger[start:stop, :stop] = L[start:stop, :stop]
-    return larger
-
-
 def solve_rows(L: np.ndarray, rows: np.ndarray, t: int) -> None:
     """Overwrite rows (b, t), perhaps later ones of L, by L^-1 of each."""
     if len(rows) == 1:
@@ -177,11 +161,6 @@ def factor_matrix(A: np.ndarray) -> np.ndarray:
         if status:
             raise scipy.linalg.LinAlgError(f"the pivot of row {start + status - 1} is not positive")
     return A
-
-
-def solve_positive(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return A^-1 b for a positive definite A, row-major, which is overwritten."""
-    return solve(factor_matrix(A), b)
 
 
 def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:

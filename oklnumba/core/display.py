@@ -10,8 +10,6 @@ from tqdm import tqdm
 
 from oklnumba.core.checks import cut, repr_value
 
-LONGEST = 200  # characters of a value in a table
-
 
 class Bar(tqdm):
     """A bar of tqdm without its monitor thread, and with a lock that other processes do not share.
@@ -41,9 +39,7 @@ def repr_fields(value: Any, **fields: Any) -> str:
 
 def html_table(title: str, rows: Iterable[Iterable[tuple[str, str]]]) -> str:
     """Return an HTML table of rows of pairs (tag, text), with all text escaped."""
-    cells = (
-        "".join(f"<{tag}>{escape(cut(text, LONGEST))}</{tag}>" for tag, text in row) for row in rows
-    )
+    cells = ("".join(f"<{tag}>{escape(cut(text))}</{tag}>" for tag, text in row) for row in rows)
     lines = [f"<tr>{row}</tr>" for row in cells]
     return "\n".join([f"<table><caption>{escape(title)}</caption>", *lines, "</table>"])
 

@@ -23,13 +23,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from oklnumba.core.checks import as_path, warn
-from oklnumba.core.params import UnknownClass
 
 if sys.platform != "win32":
     import fcntl
 
 FORMAT = 8  # raise it with each change of a layout: tests/test_files.py has a file of each
-_seen: dict[str, tuple[int, ...]] = {}  # the files that this process read or wrote, by path
+_seen: dict[Path, tuple[int, ...]] = {}  # the files that this process read or wrote
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
 
 
@@ -45,10 +44,12 @@ def digest_of(meta: str, arrays: dict[str, np.ndarray]) -> str:
 
 def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write JSON data and arrays into one ``.npz``, whole or not at all."""
+    path, old = find_target(path)
     text = to_json({"format": FORMAT} | meta)
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
-    digest, path = digest_of(text, arrays), as_path(path)
-    warn_of_another(path)
+    digest = digest_of(text, arrays)
+    if old and _seen.get(path, identify(old)) != identify(old):
+        warn_of_another(path)
     whole = arrays | {"meta": np.asarray(text), "digest": np.asarray(digest)}
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
         for name, array in whole.items():
@@ -56,24 +57,21 @@ def write_npz(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, A
             info.compress_type = zipfile.ZIP_DEFLATED if deflates(array) else zipfile.ZIP_STORED
             with archive.open(info, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
-    _seen[os.path.realpath(path)] = identify(path)
+    _seen[path] = identify(path.stat())
 
 
-def identify(file: str | os.PathLike | int) -> tuple[int, ...]:
-    """Return what changes when a file, by its path or its number, is written."""
-    status = os.stat(file)
+def identify(status: os.stat_result) -> tuple[int, ...]:
+    """Return what changes when a file is written."""
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def warn_of_another(path: str | os.PathLike) -> None:
-    """Warn if another process wrote a file since this one last read or wrote it."""
-    seen = _seen.get(os.path.realpath(path))
-    if seen and os.path.exists(path) and identify(path) != seen:
-        with suppress(ValueError):  # of a file that is not ours
-            rounds = read_npz(path)[0].get("rounds")
-            wrote = f"another process wrote {path}{f' ({rounds} rounds)' if rounds else ''}"
-            cure = "Let one process learn and save, others load"
-            warn(f"{wrote} since this one last did; that is replaced now. {cure}")
+def warn_of_another(path: Path) -> None:
+    """Warn that another process wrote a file since this one last read or wrote it."""
+    with suppress(ValueError):  # of a file that is not ours
+        rounds = read_npz(path)[0].get("rounds")
+        wrote = f"another process wrote {path}{f' ({rounds} rounds)' if rounds else ''}"
+        cure = "Let one process learn and save, others load"
+        warn(f"{wrote} since this one last did; that is replaced now. {cure}")
 
 
 def deflates(array: np.ndarray) -> bool:
@@ -168,7 +166,7 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
     path = as_path(path)
     with refuse_damage(path):
         with open(path, "rb") as file:
-            found = identify(file.fileno())
+            found = identify(os.fstat(file.fileno()))
             if not zipfile.is_zipfile(file):
                 raise ValueError("it is not an .npz file; pickle, joblib or np.load may read it")
             file.seek(0)
@@ -176,15 +174,14 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
                 arrays = {name: archive[name] for name in archive.files}
         text, digest = str(arrays.pop("meta")), str(arrays.pop("digest"))
         meta = json.loads(text)
-        is_ours = meta["format"] == FORMAT
-        if is_ours and digest_of(text, arrays) != digest:
+        format = int(meta["format"])
+        if format == FORMAT and digest_of(text, arrays) != digest:
             raise ValueError("its digest does not match its contents")
-        is_later = meta["format"] > FORMAT
-    if not is_ours:
-        age, cure = ("a later", "update") if is_later else ("an earlier", "load it by that")
-        fault = f"{path} was saved by {age} oklnumba, in format {meta['format']}"
+    if format != FORMAT:
+        age, cure = ("an earlier", "load it by that") if format < FORMAT else ("a later", "update")
+        fault = f"{path} was saved by {age} oklnumba, in format {format}"
         raise ValueError(f"{fault}; this one reads format {FORMAT}: {cure} oklnumba")
-    _seen[os.path.realpath(path)] = found
+    _seen[Path(os.path.realpath(path))] = found
     return meta, arrays
 
 
@@ -201,7 +198,7 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
-    except UnknownClass as error:
+    except ImportError as error:  # of a class that is not there
         raise ValueError(f"{path} {error}") from None
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Concatenate, TypeVar
@@ -85,8 +85,6 @@ def count_quota(own: str, root: str) -> int:
     with suppress(OSError, ValueError):
         for line in Path(own).read_text().splitlines():
             kind, path = line.split(":", 2)[1:]  # kind is "" of version 2
-            if kind and "cpu" not in kind.split(","):
-                continue
             here = Path(root, kind, path.lstrip("/"))
             for folder in (here, *here.parents):
                 with suppress(OSError, ValueError):  # none here, or "max"
@@ -97,7 +95,7 @@ def count_quota(own: str, root: str) -> int:
     return min(quotas)
 
 
-_this = threading.local()  # ``is_inside``: whether this thread is in a call of ``run_together``
+_is_inside = ContextVar("is_inside", default=False)  # a call of ``run_together``
 
 
 def _forget_threads() -> None:
@@ -126,7 +124,7 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     core, few ``rounds`` per call, or inside another ``run_together``, this thread makes all calls;
     no result depends on the threads. When all have ended, the first error is raised.
     """
-    alone = rounds < FEWEST_ROUNDS or len(calls) < 2 or getattr(_this, "is_inside", False)
+    alone = rounds < FEWEST_ROUNDS or len(calls) < 2 or _is_inside.get()
     helpers = 0 if alone else min(count_cores(), len(calls)) - 1
     if helpers < 1:
         return list(map(operator.call, calls))
@@ -135,16 +133,20 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
     waiting = iter(enumerate(calls))  # next() on it is atomic
 
     def make_calls() -> None:
-        _this.is_inside = True
-        try:
-            for i, call in waiting:
-                try:
-                    results[i] = call()
-                except BaseException as error:
-                    errors[i] = error
-        finally:
-            _this.is_inside = False
+        for i, call in waiting:
+            try:
+                results[i] = call()
+            except BaseException as error:
+                errors[i] = error
 
+    def help_out(ticket: Future) -> None:
+        if ticket.set_running_or_notify_cancel():  # not cancelled while this waited in the queue
+            try:
+                make_calls()
+            finally:
+                ticket.set_result(None)
+
+    before = _is_inside.set(True)
     helping: list[Future] = []
     try:
         # ``submit`` fails after the main thread, or where no thread can start: the call may wait.
@@ -152,23 +154,15 @@ def run_together(calls: Sequence[Callable[[], T]], rounds: int = FEWEST_ROUNDS) 
             for _ in range(helpers):  # in the caller's context: numpy's error state is the caller's
                 ticket: Future = Future()
                 helping.append(ticket)
-                get_pool().submit(copy_context().run, _help, ticket, make_calls)
+                get_pool().submit(copy_context().run, help_out, ticket)
         make_calls()
     finally:
+        _is_inside.reset(before)
         list(waiting)  # none, or those that Ctrl-C leaves: they are not made
         wait([one for one in helping if not one.cancel()])  # those not begun have nothing to do
     if errors:
         raise errors[min(errors)]
     return results
-
-
-def _help(ticket: Future, make_calls: Callable[[], None]) -> None:
-    """Make calls unless the ticket was cancelled, while this waited in the queue."""
-    if ticket.set_running_or_notify_cancel():
-        try:
-            make_calls()
-        finally:
-            ticket.set_result(None)
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """X and y become arrays, once, before anything changes; errors say what is wrong and where.
 
-Data frames and Arrow tables are told by their methods, so their libraries are not imported, and
-read column by column. Sparse rows become dense one block at a time.
+Frames of any library are told by their methods. Sparse rows become dense one block at a time.
 """
 
 import re
@@ -23,7 +22,7 @@ NUMBERS = ("int", "uint", "float", "bool", "double", "half", "decimal", "sparse[
 # docs/for_sklearn_users.md, "Frames as they are"
 ENCODE = (
     "; drop or encode such columns, by okl.stream(data, label=..., drop=[...], encode=[...]) "
-    "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model)"
+    "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model); kernels of texts: okl.Precomputed"
 )
 FILL = (  # nullable integers and bools take no median
     ", for instance each column of a pandas frame by column = column.astype(float){} and "
@@ -32,7 +31,6 @@ FILL = (  # nullable integers and bools take no median
 )
 ON_THE_WAY = "; okl.stream(data, label=..., impute='median') (--impute median) fills gaps itself"
 NO_INFINITY = ".replace([np.inf, -np.inf], np.nan)"
-FOR_TEXTS = "they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
 FOR_DATES = (
     "; okl.stream(frame, label=..., dates=[...]) (--dates A,B) makes numbers of them, such as the "
     "hour or the weekday"
@@ -49,7 +47,6 @@ BY_DECIMAL = " pass decimal=',' (--decimal ,)"
 BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep= is the delimiter"
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
-LONGEST = 200  # characters of columns in a message
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 
@@ -105,10 +102,7 @@ def as_point(
         cure = "for many points use predict(X) and partial_fit(X, y)" if array.ndim else "use [x]"
         said = f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
         raise ValueError(said + f"; {cure}" * (name == "x"))
-    _check_shape((1, len(array)), width, name)
-    refuse_not_finite(array[None, :], name, x, gaps=schema.gaps if schema else 0)
-    point = np.array(array[None, :], order="C")
-    return schema.fill(point)[0] if schema and fill else point
+    return np.array(as_rows(array[None], width, name, schema, fill=fill), order="C")
 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
@@ -145,31 +139,31 @@ def refuse_not_finite(
 
     given : the user's object, or names of columns; row : of the first; gaps : as in as_inputs.
     """
-    if gaps:
-        array = array.copy()
-        array[:, :gaps][np.isnan(array[:, :gaps])] = 0.0
     for start in range(0, len(array), CHECKED_ROWS):
-        finite = np.isfinite(array[start : start + CHECKED_ROWS])
+        part = array[start : start + CHECKED_ROWS]
+        finite = np.isfinite(part)
+        if gaps:
+            finite[:, :gaps] |= np.isnan(part[:, :gaps])
         if finite.all():
             continue
         at, *column = np.argwhere(~finite)[0].tolist()
         names = given if isinstance(given, tuple) else column_names(given)
-        value, where = array[start + at, *column], f"row {row + start + at}"
+        value, where = part[at, *column], f"row {row + start + at}"
         is_gap = bool(np.isnan(value))
         how = FILL.format("" if is_gap else NO_INFINITY) + ON_THE_WAY * is_gap if names else ""
         if name == "y" and not names and is_gap:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
             how += "; where only some of a row are missing play a learner for each" * len(column)
-        n = int(np.append(finite.reshape(len(finite), -1).all(axis=1), True).argmax())
-        if is_gap and not row + start and name in ("X", "y") and 0 < n < len(array):
+        whole = np.flatnonzero(finite.reshape(len(part), -1).all(axis=1))[:1]
+        if is_gap and not row + start and name in ("X", "y") and whole.any():
             # Series begin with gaps, and lags of them.
-            how = f", or leave out the first {n} rows, X[{n}:], y[{n}:]{how}"
+            how = ", or leave out the first {0} rows, X[{0}:], y[{0}:]".format(*whole) + how
         if column:
-            bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
+            bad = np.flatnonzero(~finite.all(axis=0)).tolist()
             bad.sort(key=column[0].__ne__)  # this one first
             first, *more = [f"column {j}{f' ({names[j]!r})' if names else ''}" for j in bad]
             where += f", {first}"
-            where += f", and some in {cut(', '.join(more), LONGEST)}" if more else ""
+            where += f", and some in {cut(', '.join(more))}" if more else ""
         raise ValueError(f"{name} has {value} at {where}; remove or impute such values first{how}")
 
 
@@ -187,14 +181,14 @@ def as_values(values: Any, n: int, name: str, what: str = "number") -> np.ndarra
 
 def refuse_shape(array: np.ndarray, n: int, values: Any, name: str, what: str) -> None:
     """Raise ValueError for an array, made of the values that were given: it is not (n,)."""
-    names = column_names(values)
-    column = f"{name}[{names[0]!r}]" if names else f"np.ravel({name})"
-    hint = f"; use {column}" if array.size == n and array.ndim > 1 else ""
-    if name == "y" and not hint and array.shape[:1] == (n,):
+    hint = ""
+    if array.size == n and array.ndim > 1:
+        names = column_names(values)
+        hint = f"; use {name}[{names[0]!r}]" if names else f"; use np.ravel({name})"
+    elif name == "y" and array.shape[:1] == (n,):
         hint = "; for several labels a row take okl.MultiOutput(learner) or a learner for each"
-    raise ValueError(
-        f"{name} must have shape ({n},), one {what} per row of X, but has {array.shape}{hint}"
-    )
+    fault = f"{name} must have shape ({n},), one {what} per row of X"
+    raise ValueError(f"{fault}, but has {array.shape}{hint}")
 
 
 def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
@@ -205,10 +199,9 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     if y is None:
         raise ValueError("labels are missing: pass y, one number for each row of X")
     array = as_values(y, n, "y", "label")
-    kind = str(getattr(y, "dtype", getattr(y, "type", type(y).__name__))).lower()
-    if kind in ("object", "list", "tuple"):
-        kind = "bool" * (n > 0 and all(isinstance(one, bool | np.bool_) for one in y))
-    if kind.startswith("bool"):
+    given = np.asarray(y)
+    objects = n > 0 and given.dtype == object
+    if given.dtype == bool or objects and all(isinstance(one, bool | np.bool_) for one in given):
         array = 2.0 * array - 1.0
     if classes:
         outside = np.abs(array) != 1.0
@@ -276,9 +269,8 @@ def as_label_array(values: Any) -> np.ndarray:
         array = np.asarray(values)
     except ValueError:  # ragged lists
         return np.asarray(None)
-    if array.dtype.kind == "U" and isinstance(values, list | tuple):
-        if not all(isinstance(one, str) for one in values):  # NaN would be the text "nan"
-            array = np.asarray(values, dtype=object)
+    if array.dtype.kind == "U" and isinstance(values, list | tuple):  # NaN became a text
+        array = np.asarray(values, dtype=object)
     return _without_na(array)
 
 
@@ -355,11 +347,18 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        cure = _advise(values, name)
+        cure, array = _advise(values, name), as_label_array(values)
+        if not cure and array.ndim == 1:
+            return column_as_floats(array, name, name == "y")  # which says what they hold
+        if not cure and array.ndim == 2:
+            frame = name if name == "y" else f"{name} (data = pandas.DataFrame({name}))"
+            return _columns_as_floats(array.T, range(array.shape[1]), frame, array.shape)
+        cure = cure or "encode text and drop ragged rows first"
         raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
 
 def _advise(values: Any, name: str) -> str:
+    """Return what to do about what is no array; "" where its contents must tell."""
     if values is None:
         return f"it is None: pass rows, of a series without inputs {name}=np.ones((n, 1))"
     if isinstance(values, str):
@@ -369,27 +368,13 @@ def _advise(values: Any, name: str) -> str:
         return f"it is a pair: pass its parts, {name}[0], {name}[1]"
     if isinstance(values, dict) and name == "x":
         return "it is a dict, but the learner was taught numbers without names: pass numbers"
-    if isinstance(values, dict):
-        is_row = not any(map(np.ndim, values.values()))
-        return f"dicts become frames: pandas.DataFrame({f'[{name}]' if is_row else name})"
-    has_names = getattr(getattr(values, "dtype", None), "names", None)  # a record array
-    if has_names or isinstance(values, list) and isinstance(values[0], dict):
-        return f"{'records' if has_names else 'dicts'} become frames: pandas.DataFrame({name})"
+    is_record = isinstance(values, np.ndarray) and values.dtype.names
+    if is_record or isinstance(values[0] if isinstance(values, list) else values, dict):
+        is_row = isinstance(values, dict) and not any(map(np.ndim, values.values()))
+        return f"names become columns: pandas.DataFrame({f'[{name}]' if is_row else name})"
     if hasattr(values, "__next__"):
         return f"it is an iterator: pass np.array(list({name})), or pairs (X, y) to okl.run"
-    if are_numbers(values):
-        return FOR_TEXTS
-    if (kind := find_times(values)) == "durations":
-        return f"their numbers are np.asarray({name}, 'm8[us]') / np.timedelta64(1, 's')"
-    if kind:
-        return f"it holds dates{FOR_DATE_LABELS if name == 'y' else FOR_DATES}"
-    if not hasattr(values, "__len__"):
-        return f"it is {repr_short(values)}"
-    if name == "y":
-        labels = as_label_array(values)
-        has_texts = labels.ndim == 1 and any(isinstance(one, str) for one in labels)
-        return f"it holds {_describe(labels, '', True, 0)}" if has_texts else FOR_CLASSES
-    return "encode text (a kernel of texts: okl.Precomputed) and drop ragged rows first"
+    return "" if hasattr(values, "__len__") else f"it is {repr_short(values)}"
 
 
 def are_numbers(texts: Any) -> bool:
@@ -432,13 +417,6 @@ def column_names(frame: Any) -> list[Any]:
     return [] if names == list(range(len(names))) else names
 
 
-def _columns(frame: Any) -> list[Any]:
-    """Return the columns; pandas' may have equal names."""
-    if hasattr(frame, "items"):
-        return [column for name, column in frame.items()]
-    return frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
-
-
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a frame, (n, d), with NaN for missing values."""
     if not hasattr(frame, "shape"):
@@ -448,15 +426,24 @@ def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is {what}")
     if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
-    out, odd, names = np.zeros(frame.shape), {}, column_names(frame)
-    for k, column in enumerate(_columns(frame)):
+    columns = frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
+    if hasattr(frame, "items"):  # pandas, where columns may have equal names
+        columns = [column for name, column in frame.items()]
+    return _columns_as_floats(columns, column_names(frame), name, frame.shape)
+
+
+def _columns_as_floats(
+    columns: Iterable[Any], names: Sequence[Any], name: str, shape: tuple[int, ...]
+) -> np.ndarray:
+    out, odd = np.zeros(shape), {}
+    for k, column in enumerate(columns):
         try:
             where = f"column {names[k]!r} of {name}"
             out[:, k] = column_as_floats(column, where, name == "y")
         except ValueError as error:
             odd[k] = str(error)
     if odd:
-        fault, more = odd.pop(min(odd)), cut(", ".join(repr(names[k]) for k in odd), LONGEST)
+        fault, more = odd.pop(min(odd)), cut(", ".join(repr(names[k]) for k in odd))
         raise ValueError(fault + f"; nor are there numbers in {more}" * bool(more))
     return out
 
@@ -482,10 +469,10 @@ def column_as_floats(column: Any, where: str, is_label: bool = False, first: int
 
 def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     advice = f"; {FOR_CLASSES}" if is_label else ENCODE
-    values = np.asarray(column).tolist()
+    values = np.asarray(column, dtype=str if dtype.startswith("|s") else None).tolist()  # bytes
     if (kind := find_times(column)) == "durations":
-        dtype = "durations (their numbers are column.dt.total_seconds())"
-        advice = "" if is_label else advice
+        numbers = f"np.asarray({'y' if is_label else 'column'}, 'm8[us]') / np.timedelta64(1, 's')"
+        dtype, advice = f"durations (their numbers are {numbers})", "" if is_label else ENCODE
     elif kind:
         dtype, advice = kind, FOR_DATE_LABELS if is_label else FOR_DATES
     # The first ones tell where most are texts; all are looked at where only a later one is.
@@ -500,7 +487,7 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
     has_points = any("." in one for one in odd.values())
     if not odd:
-        advice = f"; {FOR_TEXTS}"
+        advice = "; they are texts of numbers: pass numbers, by np.asarray(...).astype(float)"
     elif all(map(THOUSANDS.fullmatch, odd.values())):
         advice = BY_PANDAS.format("thousands=','")
         advice += "" if has_points else f"; where commas are decimal{BY_DECIMAL}"

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY as KW_ONLY
 from dataclasses import Field, dataclass, field, fields
@@ -92,12 +93,10 @@ class Params:
 
     __signature__: ClassVar[inspect.Signature]
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-    _declared: ClassVar[tuple[Field, ...]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclass(eq=False, repr=False)(cls)
-        cls._declared = fields(cls)
         parameters = list(inspect.signature(cls.__init__).parameters.values())
         cls.__signature__ = inspect.Signature(parameters[1:])
 
@@ -116,7 +115,7 @@ class Params:
     def _checked_params(self) -> SimpleNamespace:
         """Return the hyper-parameters as loops take them; ValueError for any out of range."""
         values = {}
-        for one in self._declared:
+        for one in fields(self):
             value, check = getattr(self, one.name), one.metadata.get("check")
             if check and not (value is None and one.metadata["optional"]):
                 value = check(one.name, value)
@@ -129,7 +128,7 @@ class Params:
 
     def _refuse_unused(self, why: str, *names: str) -> None:
         """Raise ValueError for hyper-parameters other than the default that change nothing."""
-        for one in self._declared:
+        for one in fields(self):
             value = getattr(self, one.name)
             if one.name in names and value is not one.default and value != one.default:
                 raise ValueError(f"{one.name}={repr_short(value)} would be ignored: {why}")
@@ -147,14 +146,13 @@ class Params:
 
         After the first data they take effect at ``reset()``.
         """
-        direct = {name: value for name, value in params.items() if "__" not in name}
-        nested: dict[str, dict[str, Any]] = {}
+        direct: dict[str, Any] = {}
+        nested: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         for name, value in params.items():
             outer, inner = name.partition("__")[::2]
             if outer not in self.__signature__.parameters:
                 raise ValueError(unknown_name(type(self), outer, "hyper-parameter"))
-            if inner:
-                nested.setdefault(outer, {})[inner] = value
+            (nested[outer] if inner else direct)[inner or outer] = value
         objects = self, *self.get_params().values(), *direct.values()
         undo = [(one, one.get_params(deep=False)) for one in objects if isinstance(one, Params)]
         try:
@@ -239,12 +237,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     )
 
 
-class UnknownClass(ValueError):
-    """A file names a class that is neither oklnumba's nor one of those passed."""
-
-
 def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
-    """Return the value that ``to_spec`` wrote, made of ``classes`` and oklnumba's public ones."""
+    """Return what ``to_spec`` wrote, made of ``classes`` and oklnumba's; ImportError for others."""
     if not isinstance(spec, dict):
         return spec
     if "array" in spec:
@@ -254,7 +248,7 @@ def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
         return tuple(items) if spec["tuple"] else items
     name, by_name = spec["class"], list_classes() | {one.__name__: one for one in classes}
     if name not in by_name:
-        raise UnknownClass(
+        raise ImportError(
             f"needs the class {name}, which is not in this oklnumba; if it is your own, pass it: "
             f"okl.load(path, classes=[{name}]); otherwise update oklnumba"
         )

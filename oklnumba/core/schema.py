@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
-from math import isfinite, isnan, nan
+from math import isfinite, nan
+from statistics import median
 from typing import Any, Self
 
 import numpy as np
@@ -111,8 +112,8 @@ class Schema:
             return None
         plain = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
         for one in ("categories", "dates"):
-            plain[one] = {name: tuple(values) for name, values in data.get(one, {}).items()}
-        return cls(**plain | {"past": tuple(map(tuple, data.get("past", ())))})
+            plain[one] = {name: tuple(values) for name, values in data[one].items()}
+        return cls(**plain | {"past": tuple(map(tuple, data["past"]))})
 
     def arrange(self, X: Any) -> Any:
         """Return the columns of X that a row needs, in order: a frame, or numbers by ``stack``.
@@ -155,13 +156,11 @@ class Schema:
         for j, past in enumerate(self.past or [()] * self.gaps):
             column, gap = X[:, j], gaps[:, j]
             known = ~gap & learned
-            values = np.concatenate([np.full(most, np.nan), past, column[known]])
+            values = [*past, *column[known].tolist()]
             ends, places = np.unique(len(past) + np.cumsum(known)[gap], return_inverse=True)
-            last = np.sort(np.lib.stride_tricks.sliding_window_view(values, most)[ends], axis=1)
-            count, rows = np.minimum(ends, most), np.arange(len(ends))  # NaN comes last
-            median = last[rows, np.maximum(count - 1, 0) // 2] / 2 + last[rows, count // 2] / 2
-            column[gap] = np.where(count, median, 0.0)[places]
-            later.append(tuple(values[most:][-most:].tolist()))
+            filled = [median(values[max(n - most, 0) : n] or [0.0]) for n in ends.tolist()]
+            column[gap] = np.take(filled, places)
+            later.append(tuple(values[-most:]))
         return X, replace(self, past=tuple(later))
 
     def encode(self, columns: Any) -> list[np.ndarray]:
@@ -223,12 +222,6 @@ def schema_of(X: Any) -> Schema | None:
     return Schema(names) if names else None
 
 
-def is_missing(value: Any) -> bool:
-    """Say whether a value of a row is None, NaN or pandas.NA."""
-    is_nan = isinstance(value, float | np.floating) and isnan(value)
-    return value is None or is_nan or type(value).__name__ == "NAType"
-
-
 def list_names(names: Iterable[Any]) -> str:
     """Return the first names for a message."""
     names = list(map(repr, names))
@@ -258,13 +251,14 @@ def as_named_numbers(
 
     gaps : whether missing values become NaN.
     """
-    if gaps:
-        values = [nan if is_missing(one) else one for one in values]
-    for value, name in zip(values, names, strict=True):
+    values = list(values)
+    for k, (value, name) in enumerate(zip(values, names, strict=True)):
         # Most values are floats: the general check is slower.
         if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
             continue
-        if not (number(value) or gaps and value is nan):
+        if gaps and not isinstance(value, str) and str(value) in ("None", "nan", "<NA>"):
+            values[k] = nan
+        elif not number(value):
             what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"
             raise ValueError(what + cure(value, name))
     return np.array(values, dtype=np.float64)

@@ -144,11 +144,9 @@ def not_fitted(message: str) -> ValueError:
 
 def _describe_difference(names: list[str], fitted: list[str]) -> str:
     lines = ["The feature names should match those that were passed during fit."]
-    if new := sorted(set(names) - set(fitted)):
-        lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in new)]
-    if missing := sorted(set(fitted) - set(names)):
-        lines += ["Feature names seen at fit time, yet now missing:"]
-        lines += [f"- {name}" for name in missing]
+    new, missing = {*names} - {*fitted}, {*fitted} - {*names}
+    for some, when in ((new, "unseen at fit time"), (missing, "seen at fit time, yet now missing")):
+        lines += [f"Feature names {when}:", *(f"- {name}" for name in sorted(some))] if some else []
     if not new and not missing:
         lines.append("Feature names must be in the same order as they were in fit.")
     return "\n".join([*lines, ""])

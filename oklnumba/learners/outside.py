@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import repr_short, require_number
+from oklnumba.core.checks import repr_short, repr_type, require_number
 from oklnumba.core.guard import locked
-from oklnumba.core.params import repr_type
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.traits import InForce, Traits

@@ -78,7 +78,7 @@ def best_weights(
     if loss.name == "squared":
         A = F.T @ F
         A[np.diag_indices_from(A)] += lam
-        weights = _with_dual(F, y, lam, loss, cholesky.solve_positive(A, F.T @ y))
+        weights = _with_dual(F, y, lam, loss, cholesky.solve(cholesky.factor_matrix(A), F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
     solvers = [_solve_primal] * RESTARTS  # L-BFGS that has stopped often goes on with a new memory
     if in_dual(loss):

@@ -313,7 +313,7 @@ class Span:
         H[np.diag_indices_from(H)] += 2.0 * self.lam
         slope = sums.slopes[0]
         gradient = scipy.linalg.solve_triangular(self._L, slope, lower=True) + 2.0 * self.lam * w
-        step = -cholesky.solve_positive(H, gradient)
+        step = -cholesky.solve(cholesky.factor_matrix(H), gradient)
         return step, -0.5 * float(step @ gradient)
 
     def _minimise(self, t: int, w: np.ndarray) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from oklnumba.core import cholesky
 from oklnumba.core.arrays import pad_row_length
+from oklnumba.core.cholesky import BLOCK
 from oklnumba.core.state import StateT, WorkT
 from oklnumba.hot.primitives.jit import ATOMS
 from oklnumba.learners.base.learner import Learner
@@ -28,8 +28,16 @@ class GrowingFactor(Learner[StateT, WorkT]):
     def _grow_array(self, name: str, old: np.ndarray, shape: list[int]) -> np.ndarray:
         if name != "L" or shape[0] <= len(old):
             return super()._grow_array(name, old, shape)
+        try:
+            larger = np.empty(shape)
+        except MemoryError:
+            fault = f"a factor of {shape[0]} x {shape[0]} numbers does not fit in memory"
+            raise MemoryError(f"{fault}; {self._INSTEAD}") from None
         used = min(int(self._counts[self._FACTORED]), len(old))
-        return cholesky.grow_factor(old, used, shape[0], self._INSTEAD)
+        for start in range(0, used, BLOCK):  # pages that no row reaches take no memory
+            stop = min(start + BLOCK, used)
+            larger[start:stop, :stop] = old[start:stop, :stop]
+        return larger
 
     def _exchange(self, state: StateT, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
