@@ -115,7 +115,7 @@ def check_real(name, folder):
     """The archive, whose digest is known, agrees with the table of sets; inputs are scaled."""
     data, spec = datasets.load(name), datasets.SPECS[name]
     with np.load(Path(folder, f"{name}.npz")) as file:
-        assert data.X.shape == file["X"].shape == spec.shape
+        assert data.X.shape == file["X"].shape == tuple(spec.shape)
         assert (data.name, data.n_train) == (name, spec.n_train) == (name, file["n_train"])
         assert np.array_equal(data.y, file["y"])
     assert data.X.dtype == data.y.dtype == np.float64

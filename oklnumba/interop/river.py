@@ -65,7 +65,7 @@ def to_river(
 
 
 def _library(X: Any) -> Any:
-    """Return the library of a frame; None for anything else."""
+    """Return the module of a frame's library; None for anything else."""
     name = type(X).__module__.partition(".")[0]
     return sys.modules[name] if name in FRAMES and hasattr(X, "columns") else None
 
@@ -94,14 +94,11 @@ class _Model:
         return SelfTuning() if self.learner is None else check_member("learner", self.learner)
 
     def _make_row(self, x: dict[Hashable, Any]) -> tuple[Keys, np.ndarray]:
-        """Return the keys of the columns, and the values of a dict in their order, (d,).
-
-        None before the first key: SNARIMAX begins with an empty dict, whose round has no inputs.
-        """
+        """Return the keys of the columns, and the values of a dict in their order, (d,)."""
         checks.require(isinstance(x, dict), "x", x, "a dict of numbers by name")
         keys = self._keys if x.keys() <= self._keys.keys() else self._match(x)
         row = as_named_numbers([x.get(key, 0.0) for key in keys], keys, _name_cure)
-        return keys, row if keys else np.zeros(1)
+        return keys, row if keys else np.zeros(1)  # SNARIMAX begins with an empty dict
 
     def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
@@ -178,9 +175,8 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
     Remarks
     -------
     A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
-    A round before the first key is not learned. Which learners use a key that comes later, and from
-    when on, is in docs/for_river_users.md; others ignore it with a warning. Errors for values or
-    labels change nothing.
+    A round before the first key is not learned. Some learners ignore keys that come later, with a
+    warning (docs/for_river_users.md). Errors for values or labels change nothing.
 
     Examples
     --------
@@ -213,10 +209,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
 
     Remarks
     -------
-    Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
-    are bools, texts, integers or anything hashable, but not fractions.
-
-    Probabilities are as in ``OnlineClassifier.predict_proba``, or a NotImplementedError.
+    Keys are as in ``RiverRegressor``, probabilities as in ``OnlineClassifier.predict_proba``, or a
+    NotImplementedError. Labels may be anything hashable but fractions.
 
     Examples
     --------
