@@ -47,6 +47,14 @@ def to_river(
     RiverClassifier or RiverRegressor
         A ``river.base.MiniBatchClassifier`` or ``MiniBatchRegressor``.
 
+    Remarks
+    -------
+    A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
+    A round before the first key is not learned. Some learners ignore keys that come later, with a
+    warning (docs/for_river_users.md). Classes may be anything hashable but fractions; probabilities
+    are as in ``OnlineClassifier.predict_proba``, or a NotImplementedError. Errors for values or
+    labels change nothing.
+
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
@@ -85,7 +93,7 @@ class _Model:
     """Base of both models: ``learner`` has the hyper-parameters, ``_player`` plays."""
 
     learner: Learner | None
-    _player: Any = None  # a learner; None before the first class
+    _player: Any  # a learner
     _predict: Callable[[np.ndarray], object]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
@@ -170,23 +178,7 @@ class _Model:
 
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
-    """A river regressor that plays a learner; ``to_river(learner, task="regression")``.
-
-    Remarks
-    -------
-    A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
-    A round before the first key is not learned. Some learners ignore keys that come later, with a
-    warning (docs/for_river_users.md). Errors for values or labels change nothing.
-
-    Examples
-    --------
-    >>> model = okl.interop.to_river(okl.KernelRidge(okl.Gaussian(1.0)), task="regression")
-    >>> model.predict_one({"a": 1.0, "b": 0})
-    0.0
-    >>> model.learn_one({"a": 1.0, "b": 0}, 3.0)
-    >>> round(model.predict_one({"b": 0, "a": 1.0}), 3)
-    1.5
-    """
+    """A river regressor that plays a learner; ``to_river`` makes it."""
 
     def __init__(self, learner: Learner | None = None):
         self.learner = learner
@@ -201,24 +193,11 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
-    """A river classifier that plays a learner; ``to_river(learner, classes=classes)``.
+    """A river classifier that plays a learner; ``to_river`` makes it.
 
     If two classes are named, one learner plays them as -1 and +1. Else a ``OneVsRest`` plays the
     classes so far and one spare class, with which the next new class starts. So forecasts are, to
     the bit, those of a ``OneVsRest`` that knew all classes from the start, among those so far.
-
-    Remarks
-    -------
-    Keys are as in ``RiverRegressor``, probabilities as in ``OnlineClassifier.predict_proba``, or a
-    NotImplementedError. Labels may be anything hashable but fractions.
-
-    Examples
-    --------
-    >>> model = okl.interop.to_river(okl.PKAWV(okl.FourierFeatures(50)))
-    >>> for colour, label in [(1.0, "red"), (5.0, "green"), (9.0, "blue")] * 3:
-    ...     model.learn_one({"colour": colour}, label)
-    >>> model.predict_one({"colour": 5.5})
-    'green'
     """
 
     _fixed = False  # whether no new classes may come
@@ -229,7 +208,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         self.learner = learner
         self.classes = classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
-        self._loss = self._clone_learner()._loss().name
+        self._player = OneVsRest(self._clone_learner(), [0, 1])
         if classes is not None:
             self._fix_classes(classes)
 
@@ -251,7 +230,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         labels = [_as_label(label) for label in y]
         if len(labels) != n:
             raise ValueError(f"y must have {n} labels, one per row of X; it has {len(labels)}")
-        bools = self._player is None and any(isinstance(label, bool) for label in labels)
+        bools = not self._codes and any(isinstance(label, bool) for label in labels)
         classes = [False, True] if bools else self._codes
         new = [label for label in dict.fromkeys(labels) if label not in classes]
         if new and (bools or self._fixed):
@@ -261,9 +240,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
             self._fix_classes([False, True])
         for label in new:
             code = self._codes[label] = len(self._codes)
-            if self._player is None:
-                self._player = OneVsRest(self._clone_learner(), [0, 1])
-            else:
+            if code > 0:
                 self._player._name_spare(code, code + 1)
         codes = np.array([self._codes[label] for label in labels])
         return codes if isinstance(self._player, OneVsRest) else 2.0 * codes - 1.0
@@ -278,7 +255,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
         if not self._codes:
             return np.zeros((len(rows), 0))
-        return compute_probabilities(self._loss, self._score(rows), self._player.rounds)
+        player = self._player
+        return compute_probabilities(player._loss().name, self._score(rows), player.rounds)
 
     def _predict(self, rows: np.ndarray) -> list[Hashable | None]:
         """Return the classes of the largest scores, the first on ties; None before any class."""
