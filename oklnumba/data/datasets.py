@@ -31,7 +31,7 @@ from oklnumba.core.inputs import as_numbers, cut_blocks
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
 BUNDLED = Path(__file__).parent
-_BLOCK_ROWS = 10_000  # rows scaled at once
+BLOCK_ROWS = 10_000  # scaled at once
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def load(
     X = X.astype(np.float64, order="C")
     if past:
         scaler = Standardizer()
-        for rows, block in cut_blocks(X, _BLOCK_ROWS):
+        for rows, block in cut_blocks(X, BLOCK_ROWS):
             X[rows] = scaler.stream(block)
     elif scale is not None:
         _rescale(X, *scale)
@@ -180,7 +180,7 @@ def scale_to(values: ArrayLike, lo: float = -1.0, hi: float = 1.0) -> NDArray[np
     out = np.array(as_numbers(values, "values"), order="C")
     good = out.ndim in (1, 2) and out.size > 0
     checks.require(good, "values", out, "a non-empty 1-D or 2-D array")
-    _rescale(out, lo, hi)
+    _rescale(out.reshape(len(out), -1), lo, hi)
     return out
 
 
@@ -190,15 +190,11 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
         span = values.max(axis=0) - low
     if not np.isfinite(span).all():
         raise ValueError("values differ by more than float64 can hold; divide them first")
-    constant = span == 0
-    values -= low
-    values /= np.where(constant, 1.0, span)
-    top = values == 1  # lo + (hi - lo) may miss hi by rounding, so these are set to hi below
-    values *= hi - lo
-    values += lo
-    np.minimum(values, hi, out=values)
-    np.copyto(values, hi, where=top)
-    np.copyto(values, 0.0 if lo <= 0 <= hi else lo, where=constant)
+    for rows, block in cut_blocks(values, BLOCK_ROWS):
+        shares = (block - low) / np.where(span > 0, span, 1.0)
+        scaled = np.minimum(shares * (hi - lo) + lo, hi)
+        scaled[shares == 1] = hi  # which lo + (hi - lo) may miss by rounding
+        values[rows] = np.where(span > 0, scaled, 0.0 if lo <= 0 <= hi else lo)
 
 
 def _as_range(lo: float, hi: float) -> tuple[float, float]:

@@ -154,8 +154,6 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
     if not there.all():
         row = int(there.argmin())
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
-    if labels.dtype.kind == "f":
-        check_classification_targets(labels)
     if labels.dtype.kind in "biufU":
         return labels
     plain = list(map(checks.as_plain, labels.tolist()))
@@ -231,6 +229,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         """
         with self._undo_on_error():
             rows, labels = self._validate(X, read_labels(y), reset=True)
+            check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
                 cure = "if others come later use partial_fit(X, y), which accepts new ones"
@@ -274,6 +273,8 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
 
     def _take_new(self, y: np.ndarray) -> Learner:
         """Return the learner with a class for each label, and a spare one."""
+        if y.dtype.kind == "f":  # it warns of many integers
+            check_classification_targets(y)
         player: Any = getattr(self, "learner_", None)
         classes = [] if player is None else list(player.classes[:-1])
         labels = list(dict.fromkeys(y.tolist()))
