@@ -29,7 +29,6 @@ from oklnumba.data.files import FORMATS, RENAME, given_name, list_files, naming,
 
 MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
-DROP = "drop (--drop, --id)"
 TEXTS = "string", "large_string", "dictionary"  # how Arrow's types of texts begin
 
 Block = tuple[np.ndarray, np.ndarray]
@@ -261,24 +260,24 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
     load = checks.import_optional("sklearn.datasets", "LIBSVM files").load_svmlight_files
     with naming(", ".join(map(str, paths))):
         parts = load([str(path) for path in paths], zero_based=True)
-    has_zero, columns = any((X.indices == 0).any() for X in parts[::2]), parts[0].shape[1]
-    first = int(not schema.reading.get("zero_based", has_zero))
-    width = schema.reading.get("width", max(columns - first, 1))
-    if columns - first > width or (first and has_zero):
-        found = f"{name} has columns {int(not has_zero)} to {columns - 1}"
-        raise ValueError(f"{found}, which do not fit width={width}, zero_based={not first}")
-    rows = [X[:, first:] for X in parts[::2]]
-    for X in rows:
-        X.resize(X.shape[0], width)
+    rows, labels = parts[::2], parts[1::2]
+    has_zero, columns = any((X.indices == 0).any() for X in rows), rows[0].shape[1]
+    from_zero = schema.reading.get("zero_based", has_zero)
+    width = schema.reading.get("width", max(columns - (not from_zero), 1))
 
     def read(schema: Schema) -> Pieces:
+        width, first = schema.reading["width"], int(not schema.reading["zero_based"])
+        if columns - first > width or (first and has_zero):
+            found = f"{name} has columns {int(not has_zero)} to {columns - 1}"
+            raise ValueError(f"{found}, which do not fit width={width}, zero_based={not first}")
+        more = (0, 0), (0, width + first - columns)
         return (
-            (str(path), part.start, block, y[part])
-            for path, X, y in zip(paths, rows, parts[1::2], strict=True)
+            (str(path), part.start, np.pad(block[:, first:], more), y[part])
+            for path, X, y in zip(paths, rows, labels, strict=True)
             for part, block in inputs.cut_blocks(X, MOST_ROWS)
         )
 
-    schema = replace(schema, reading={"zero_based": not first, "width": width})
+    schema = replace(schema, reading={"zero_based": from_zero, "width": width})
     return Stream(name, read, schema, batch)
 
 
@@ -292,7 +291,7 @@ def _find_schema(
     if label is not None:
         (label,) = _find_columns([label], names, "label")
         given = replace(given, label=str(label))
-    drop = _find_columns(drop, names, DROP)
+    drop = _find_columns(drop, names, "drop (--drop, --id)")
     index = _find_index(getattr(data, "schema", None), names)
     if not fresh:
         ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}

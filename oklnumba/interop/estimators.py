@@ -48,8 +48,7 @@ class OnlineEstimator(BaseEstimator):
         """Set ``learner``, or hyper-parameters of it as ``learner__name``; return self."""
         nested = any(name.startswith("learner__") for name in params)
         if nested and params.get("learner", self.learner) is None:
-            cure = f"begin with {type(self).__name__}(okl.SelfTuning())"
-            raise ValueError(f"learner is None, so its hyper-parameters cannot be set; {cure}")
+            params["learner"] = SelfTuning()
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
@@ -142,12 +141,8 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
 
 
 def read_labels(values: Any, name: str = "y") -> np.ndarray:
-    """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools.
-
-    An array of objects becomes one of texts, integers or bools. Of a stream's -1 and +1 the classes
-    are meant.
-    """
-    if isinstance(values, inputs.Signs):
+    """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools."""
+    if isinstance(values, inputs.Signs):  # of a stream
         values = np.array(values.decode().tolist())
     labels = column_or_1d(inputs.as_label_array(values), warn=True)
     there = inputs.find_labels(labels)
@@ -173,13 +168,13 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
     ----------
     learner : Learner, optional
         Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
-        takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
-        ``learner__name``, nested to any depth as in ``learner__features__sigma``. If learner is an
-        ``Intervals``, its inner learner is trained, and ``predict(X, return_set=True)`` gives sets.
+        takes raw numbers and needs no tuning. A grid search names hyper-parameters as in
+        ``learner__features__sigma``. If learner is an ``Intervals``, its inner learner is trained,
+        and ``predict(X, return_set=True)`` gives sets.
     shuffle : bool
-        Whether ``fit`` plays the rows in random order, as is right for ``predict`` of many rows, of
-        a series too: in order ``SelfTuning`` learns to rely on the last labels. ``partial_fit``
-        always keeps the order; a stream begins with it, not with ``fit``.
+        Whether ``fit`` plays the rows in random order, as is right for ``predict`` of many rows: in
+        order ``SelfTuning`` learns to rely on the last labels. A stream begins with
+        ``partial_fit``, which keeps the order.
     random_state : int, RandomState or None
         Seed of the shuffling.
 
@@ -199,9 +194,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
     Notes
     -----
     - The rows are played once; with shuffle=False as by ``okl.run``, bit for bit. Then
-      ``SelfTuning`` makes its members anew of all rows: this halves the error where labels have
-      hardly any noise. Do not sort the rows by class: to a learner that follows drift this is a
-      change.
+      ``SelfTuning`` makes its members anew of all rows. Rows that are sorted by class are a drift.
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
     - There is no ``sample_weight``: regret bounds count each round once.
@@ -276,13 +269,12 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         if y.dtype.kind == "f":  # it warns of many integers
             check_classification_targets(y)
         player: Any = getattr(self, "learner_", None)
-        classes = [] if player is None else list(player.classes[:-1])
-        labels = list(dict.fromkeys(y.tolist()))
-        text = isinstance(labels[0], str)
-        if classes and isinstance(classes[0], str) != text:
-            kinds = "labels must be all texts or all numbers"
-            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {classes}; {kinds}")
-        for label in labels:
+        known, text = getattr(self, "classes_", y[:0]), y.dtype.kind == "U"
+        classes = known.tolist()
+        if text != (known.dtype.kind == "U"):
+            so_far = f"the classes so far are {classes}; labels must be all texts or all numbers"
+            raise ValueError(f"y has {y.tolist()[0]!r}, but {so_far}")
+        for label in dict.fromkeys(y.tolist()):
             if label not in classes:
                 classes.append(label)
                 spare = max(classes) + ("?" if text else 1)  # a name that no class has
@@ -290,7 +282,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._name_spare(label, spare)
-        self.classes_, self._grows = np.union1d(getattr(self, "classes_", y[:0]), y), True
+        self.classes_, self._grows = np.union1d(known, y), True
         return player
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
