@@ -100,13 +100,7 @@ def found(name: str) -> bool:
 
 
 def how_to_get(name: str) -> str:
-    """Return instructions to get a data set.
-
-    Examples
-    --------
-    >>> okl.datasets.how_to_get("mnist12").split(". ")[0]
-    'set OKLNUMBA_DATA to a folder that holds mnist12.npz'
-    """
+    """Return instructions to get a data set."""
     spec = _get_spec(name)
     by_hand = f"set OKLNUMBA_DATA to a folder that holds {name}.npz"
     if not spec.urls:

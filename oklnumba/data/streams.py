@@ -71,20 +71,18 @@ def stream(
         Rows of a block (the last may have fewer); None: those of about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
         None: the suffix decides.
-    header : bool
-        Whether the first line of a CSV file has names; without, they are "f0", "f1", ...
-    width : int >= 1, optional
-        Number of columns of LIBSVM files; None: the largest index in them.
+    header, skip : bool and int, optional
+        Whether the first line of a CSV file has names (without, they are "f0", "f1", ...), and how
+        many lines stand before it.
+    width, zero_based : int >= 1 and bool, optional
+        Number of columns of LIBSVM files (None: the largest index in them), and whether the first
+        is 0 (None: if a file has a column 0).
     like : Learner, Run, Stream or Schema, optional
         Read the columns that it was taught, as it was taught them; the label may be absent. A
         column that it does not know is refused unless ``drop`` names it. Gaps that it fills are
         NaN.
     delimiter, decimal, encoding : str, optional
         Of CSV files: between two values, in a number, and of the text; ",", "." and "utf-8".
-    skip : int, optional
-        Lines before the first of a CSV file.
-    zero_based : bool, optional
-        Whether the first column of LIBSVM files is 0; None: if a file has a column 0.
     impute : {"median", "last", "indicator"}, optional
         Fill a gap in a column of numbers by the median of the column's last 101 known values in
         rows learned before (0 if there are none); by the last one; or by the median, with a column
