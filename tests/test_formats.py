@@ -408,7 +408,7 @@ def test_an_old_feather_file_is_refused_with_its_cure_wherever_it_stands(tmp_pat
     for source in (tmp_path, tmp_path / "b.feather"):
         with pytest.raises(ValueError, match="b.feather: .*Not an Arrow file") as refusal:
             okl.stream(source, label="y")
-        cure = re.search(r"okl.stream\(pandas.read_feather\('(.*)'\)", str(refusal.value))
+        cure = re.search(r"okl.stream\(pandas.read_feather\('([^']*)'\)", str(refusal.value))
         assert len(read(pd.read_feather(cure[1]), label="y")) == 30
 
 

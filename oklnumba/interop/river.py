@@ -111,11 +111,10 @@ class _Model:
     def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
         checks.require(_library(X), "X", X, f"a frame of {' or '.join(FRAMES)}")
-        keys = self._match(X.columns)
-        here = {key: place for place, key in enumerate(keys) if key in X.columns}
-        rows = np.zeros((len(X), len(keys)))
-        if here and len(X):
-            rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
+        keys, given = self._match(X.columns), {*X.columns}
+        rows, here = np.zeros((len(X), len(keys))), [key in given for key in keys]
+        if any(here) and len(X):
+            rows[:, here] = inputs.as_inputs(X[[key for key in keys if key in given]])
         return keys, rows
 
     def _match(self, given: Iterable[Hashable]) -> Keys:
