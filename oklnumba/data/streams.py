@@ -65,28 +65,26 @@ def stream(
         the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
     classes : sequence, optional
         Values of the label. Of two, such as (0, 1) or ("no", "yes"), the first becomes -1 and the
-        second +1 (``OneVsRest`` takes them as they were). None: labels are numbers, bools, or
-        texts, whose classes are those of the first 100,000 rows, sorted.
+        second +1 (``OneVsRest`` takes them as they were); more stay as they are. None: labels are
+        numbers, bools, or texts, whose classes are those of the first 100,000 rows, sorted.
     batch : int >= 1, optional
         Rows of a block (the last may have fewer); None: those of about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
         None: the suffix decides.
     header, skip : bool and int, optional
-        Whether the first line of a CSV file has names (without, they are "f0", "f1", ...), and how
-        many lines stand before it.
+        Of CSV files: whether the first line has names (else they are "f0", "f1", ...), and how many
+        lines stand before it.
     width, zero_based : int >= 1 and bool, optional
         Number of columns of LIBSVM files (None: the largest index in them), and whether the first
         is 0 (None: if a file has a column 0).
     like : Learner, Run, Stream or Schema, optional
         Read the columns that it was taught, as it was taught them; the label may be absent. A
-        column that it does not know is refused unless ``drop`` names it. Gaps that it fills are
-        NaN.
+        column that it does not know is refused unless ``drop`` names it. Gaps to be filled are NaN.
     delimiter, decimal, encoding : str, optional
         Of CSV files: between two values, in a number, and of the text; ",", "." and "utf-8".
     impute : {"median", "last", "indicator"}, optional
-        Fill a gap in a column of numbers by the median of the column's last 101 known values in
-        rows learned before (0 if there are none); by the last one; or by the median, with a column
-        more, of 1 where there was a gap. None: refuse gaps.
+        Fill a gap in a column of numbers by the median of its last 101 known values in rows learned
+        before (or 0); by the last one; or by the median, with a column of 1 at gaps. None: refuse.
     dates : sequence of str or int
         Columns of dates, or of texts such as "2026-01-31T13:05:00Z". Each becomes numbers: days
         since 1970, weekday (0 is Monday), day of the year and, if one of the first 100,000 rows has
@@ -171,8 +169,7 @@ class Stream:
         return self.schema.columns or None
 
     def __repr__(self) -> str:
-        width = "" if self.columns is None else f", {len(self.columns)} columns"
-        return f"Stream({self._name}{width})"
+        return f"Stream({self._name}, {self.width} columns)"
 
     @property
     def width(self) -> int:

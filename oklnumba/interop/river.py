@@ -204,8 +204,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def __init__(
         self, learner: Learner | None = None, *, classes: Sequence[Hashable] | None = None
     ):
-        self.learner = learner
-        self.classes = classes
+        self.learner, self.classes = learner, classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
         self._player = OneVsRest(self._clone_learner(), [0, 1])
         if classes is not None:
