@@ -197,11 +197,12 @@ class Stream:
         """Yield the values of a column of files as they stand there; None for nulls."""
         (one,) = _find_columns([column], _list_columns(self._dataset), "id")
         parts = _scan(self._dataset, self._name, [], [one])
-        return (text for *_, part in parts for text in part[one].cast("string").to_pylist())
+        columns = (part[one].cast("string") for where, row, part in parts)
+        return (text for column in columns for text in column.to_pylist())
 
     def labels(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the file and the labels of some rows at a time, as they are there."""
-        return ((where, y) for where, _, _, y in self._read(self.schema))
+        return ((where, y) for where, row, X, y in self._read(self.schema))
 
     def __iter__(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size; gaps are filled by labelled rows before, or for a learner."""
@@ -363,12 +364,11 @@ def _read_texts(data: Any, name: str, columns: list[Any]) -> dict[Any, Any]:
     """Return columns of the first rows as Arrow arrays of texts, by name."""
     arrow, rows, found = import_module("pyarrow"), 0, []
     with closing(_scan(data, name, [], columns)) as parts:
-        for where, _, part in parts:
+        while rows < inputs.LOOK_ROWS and (piece := next(parts, None)):
+            where, first, part = piece
             with naming(where):
                 found.append({one: as_texts(part[one], one) for one in columns})
             rows += part.shape[0]
-            if rows >= inputs.LOOK_ROWS:
-                break
     whole = {one: arrow.chunked_array([part[one] for part in found], "string") for one in columns}
     return {one: texts[: inputs.LOOK_ROWS] for one, texts in whole.items()}
 
