@@ -394,8 +394,6 @@ CASES = {
         "Classifier(learner).fit(X, SIGNS).predict(X)", "pass its inner learner",
         "learner = learner.learner; found = Classifier(learner, random_state=0).fit(X, "
         "SIGNS).predict(X)", "Classifier(ridge(), random_state=0).fit(A, SIGNS).predict(A)"),
-    "nothing to set": ("", "Classifier().set_params(learner__budget=9)", "okl.SelfTuning()",
-        "found = Classifier(CURE).set_params(learner__budget=9).learner.budget", "9"),
     "no intervals": ("model = Regressor(ridge(), shuffle=False).fit(X, y)",
         "model.predict(X, return_interval=True)[0]", "learner=okl.Intervals(okl.SelfTuning())",
         "model = Regressor(CURE, shuffle=False).fit(X, y)",

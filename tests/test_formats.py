@@ -401,6 +401,17 @@ def test_files_that_have_other_columns_than_the_first(kind, tmp_path, monkeypatc
     refused(message, read, tmp_path, label="y", dates=["d"])
 
 
+@pytest.mark.filterwarnings("ignore:Feather V1")
+def test_an_old_feather_file_is_refused_with_its_cure_wherever_it_stands(tmp_path):
+    for name, version in (("a", 2), ("b", 1)):
+        pyarrow.feather.write_feather(PART, tmp_path / f"{name}.feather", version=version)
+    for source in (tmp_path, tmp_path / "b.feather"):
+        with pytest.raises(ValueError, match="b.feather: .*Not an Arrow file") as refusal:
+            okl.stream(source, label="y")
+        cure = re.search(r"okl.stream\(pandas.read_feather\('([^']*)'\)", str(refusal.value))
+        assert len(read(pd.read_feather(cure[1]), label="y")) == 30
+
+
 def test_names_that_look_like_something_else(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("s3:day.csv", "~who.csv", "file:a b%20.csv", "a=1.csv"):
@@ -414,7 +425,7 @@ def test_names_that_look_like_something_else(tmp_path, monkeypatch):
     (tmp_path / "data" / "a=1").mkdir(parents=True)
     for values in (PART, PART.assign(a="x")):  # of the type of the folder's, and another
         values.to_csv("data/a=1/part.csv", index=False)
-        refused("a=1/part.csv.*'a'|part.csv cannot be", okl.stream, "data", label="y", encode=["a"])
+        refused("a=1/part.csv.*(Field a|'a')", okl.stream, "data", label="y", encode=["a"])
         assert okl.stream(["data/a=1/part.csv"], label="y", encode=["a"]).columns[0].startswith("a")
 
 

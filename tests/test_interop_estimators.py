@@ -141,6 +141,11 @@ def test_only_the_self_tuning_learner_promises_scores():
     assert get_tags(regressor(okl.OGD())).regressor_tags.poor_score is True
 
 
+def test_a_hyper_parameter_that_is_set_is_of_the_default_learner():
+    for given in ({}, {"learner": None}):
+        assert OnlineClassifier().set_params(learner__budget=9, **given).learner.budget == 9
+
+
 # ---- a fit is a run ----
 
 

@@ -103,7 +103,7 @@ def _from_arrays(
     def read(schema: Schema) -> Pieces:
         schema.refuse_other_names([*names, "y"], name)
         places = [names.index(one) for one in schema.names]
-        return iter([(name, (X[:, places], y))])
+        return iter([(name, 0, X[:, places], y)])
 
     ignored = tuple(one for one in names if one not in columns)
     made = Schema(columns, label="y", classes=classes, ignored=ignored)

@@ -27,6 +27,12 @@ COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 PACKED = ".zip", ".xz", ".7z", ".zst"
 BAD_VALUE = re.compile(r"In CSV column #(\d+): Row #(\d+): .* invalid value '(.*)'")
 RENAME = "rename the folder, or pass a list of the files, which leaves names of folders out"
+CURES = {  # of what pyarrow says
+    "Unable to merge": f"; where a column of the file names its folder, {RENAME}",
+    "Not an Arrow file": "; okl.stream(pandas.read_feather({0!r}), label=...) reads Feather V1, "
+    "and okl.stream(pyarrow.ipc.open_stream({0!r}).read_all(), label=...) an Arrow stream",
+}
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}  # how packed files begin
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
@@ -104,15 +110,8 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
         )
     files = [os.path.abspath(path) for path in paths]  # no URIs
     local = import_module("pyarrow.fs").LocalFileSystem()
-    first, cure = given_name(str(paths[0])), ""
-    if base and any("=" in path.parent.name for path in paths):
-        cure = f"; where a column of the file names its folder, {RENAME}"
-    if kind == "ipc":
-        cure = (
-            f"; okl.stream(pandas.read_feather({first!r}), label=...) reads Feather V1, and "
-            f"okl.stream(pyarrow.ipc.open_stream({first!r}).read_all(), label=...) an Arrow stream"
-        )
-    with naming(f"{first} cannot be read as {kind}{cure}"):
+    first = given_name(str(paths[0]))
+    with naming(first):
         dataset = arrow.dataset(files, filesystem=local, format=layout, **base)
     names = dataset.schema.names
     if layout is not kind and header and all(re.match(r"[-+.]?\d", name) for name in names):
@@ -125,22 +124,22 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
         head = file.read(2**16)
-    if head[:2] == b"\x1f\x8b" or head[:3] == b"BZh":
-        end = [*COMPRESSED][head[:1] == b"B"]
-        raise ValueError(f"{path} is packed: its name must end in {end}")
+    for start, suffix in MAGIC.items():
+        if head.startswith(start):
+            raise ValueError(f"{path} is packed: its name must end in {suffix}")
     if "encoding" not in reading:
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise ValueError(f"{path} is UTF-16: pass encoding='utf-16' (--encoding utf-16)")
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)  # its end may cut a character
         except UnicodeDecodeError:
-            cure = "pass its encoding, such as encoding='latin-1' (--encoding latin-1)"
+            like = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
+            cure = f"pass its encoding, such as encoding={like!r} (--encoding {like})"
             raise ValueError(f"{path} is not UTF-8: {cure}") from None
     first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
     if "delimiter" not in reading and b"," not in first:
-        for mark in (one for one in ";|" if one.encode() in first):
-            cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
-            raise ValueError(f"{path} has {mark!r} between columns: {cure}")
+        for mark in ";|":
+            if mark.encode() in first:
+                cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
+                raise ValueError(f"{path} has {mark!r} between columns: {cure}")
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process
@@ -175,6 +174,7 @@ def naming(where: str, fragment: Any = None) -> Iterator[None]:
         yield
     except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as error:
         said = str(error)
+        said += "".join(CURES[one].format(where) for one in CURES if one in said)
         if fragment and (found := BAD_VALUE.search(said)):
             column, line, text = found.groups()
             options = fragment.format.default_fragment_scan_options.read_options

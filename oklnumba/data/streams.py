@@ -5,7 +5,6 @@ pyarrow.dataset reads Parquet, CSV and Arrow files ahead, in its threads; scikit
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -30,11 +29,11 @@ from oklnumba.data.files import FORMATS, RENAME, given_name, list_files, naming,
 
 MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
-DROP = "drop (--drop, --id)"
-TEXTS = "string", "large_string", "string_view", "dictionary"
+TEXTS = "string", "large_string", "dictionary"  # how Arrow's types of texts begin
 
 Block = tuple[np.ndarray, np.ndarray]
-Pieces = Iterator[tuple[str, Block]]  # the file, some rows of X and their labels
+# The file, the number of the first row in it, some rows of X, and their labels.
+Pieces = Iterator[tuple[str, int, np.ndarray, np.ndarray]]
 
 
 def stream(
@@ -47,9 +46,8 @@ def stream(
 ) -> Stream:  # fmt: skip
     """Return the rows of files, in their order, as pairs (X, y) for ``okl.run``.
 
-    pyarrow reads ahead while the learner plays; a few blocks are in memory at a time (of LIBSVM
-    files all rows, as a sparse matrix). Each iteration starts from the beginning, so that a
-    checkpoint can replay its past.
+    A few blocks are in memory at a time (of LIBSVM files all rows, as a sparse matrix). Each
+    iteration starts from the beginning, so that a checkpoint can replay its past.
 
     Parameters
     ----------
@@ -59,43 +57,38 @@ def stream(
         Names of folders such as ``year=2021`` are a column. Frames of pandas, polars and pyarrow.
     label : str or int
         Column of the labels by name, or by place (0 is the first, -1 the last). LIBSVM files need
-        none: their label comes first. A missing label is NaN (None among several classes).
+        none. A missing label is NaN (None among several classes).
     columns : sequence of str or int, optional
         Columns of X, in this order; only these are read. None: all but label, ``drop`` and index.
     encode : sequence of str or int
         Columns of texts or categories: after the others X has a column of 0 and 1 for each value in
         the first 100,000 rows, of the 100 most frequent ones. Other values are all 0.
     classes : sequence, optional
-        Values of the label. Two of them, such as (0, 1) or ("no", "yes"): the first becomes -1 and
-        the second +1 (``OneVsRest`` takes them as they were). More: labels are left unchanged, for
-        ``OneVsRest``. None: labels are numbers, bools, or texts, whose classes are those of the
-        first 100,000 rows, sorted.
+        Values of the label. Of two, such as (0, 1) or ("no", "yes"), the first becomes -1 and the
+        second +1 (``OneVsRest`` takes them as they were); more stay as they are. None: labels are
+        numbers, bools, or texts, whose classes are those of the first 100,000 rows, sorted.
     batch : int >= 1, optional
         Rows of a block (the last may have fewer); None: those of about 8 MB.
     format : {"parquet", "csv", "tsv", "ipc", "libsvm"}, optional
         None: the suffix decides.
-    header : bool
-        Whether the first line of a CSV file has names; without, they are "f0", "f1", ...
-    width : int >= 1, optional
-        Number of columns of LIBSVM files; None: the largest index in them.
+    header, skip : bool and int, optional
+        Of CSV files: whether the first line has names (else they are "f0", "f1", ...), and how many
+        lines stand before it.
+    width, zero_based : int >= 1 and bool, optional
+        Number of columns of LIBSVM files (None: the largest index in them), and whether the first
+        is 0 (None: if a file has a column 0).
     like : Learner, Run, Stream or Schema, optional
-        Read the columns that it was taught, in its order, with its values of encoded columns and
-        its classes; the label may be absent. A column that it does not know is refused unless
-        ``drop`` names it. Gaps that it fills are NaN.
+        Read the columns that it was taught, as it was taught them; the label may be absent. A
+        column that it does not know is refused unless ``drop`` names it. Gaps to be filled are NaN.
     delimiter, decimal, encoding : str, optional
         Of CSV files: between two values, in a number, and of the text; ",", "." and "utf-8".
-    skip : int, optional
-        Lines before the first of a CSV file.
-    zero_based : bool, optional
-        Whether the first column of LIBSVM files is 0; None: if a file has a column 0.
     impute : {"median", "last", "indicator"}, optional
-        Fill a gap in a column of numbers by the median of the column's last 101 known values in
-        rows learned before (0 if there are none); by the last one; or by the median, with a column
-        more, of 1 where there was a gap. The learner remembers these values. None: refuse gaps.
+        Fill a gap in a column of numbers by the median of its last 101 known values in rows learned
+        before (or 0); by the last one; or by the median, with a column of 1 at gaps. None: refuse.
     dates : sequence of str or int
-        Columns of dates, or of texts such as "2026-01-31" and "2026-01-31T13:05:00Z". Each becomes
-        numbers: days since 1970, weekday (0 is Monday), day of the year and, if one of the first
-        100,000 rows has a time, hour. Days and hours have fractions, zones become UTC.
+        Columns of dates, or of texts such as "2026-01-31T13:05:00Z". Each becomes numbers: days
+        since 1970, weekday (0 is Monday), day of the year and, if one of the first 100,000 rows has
+        a time, hour. Days and hours have fractions, zones become UTC.
 
     Returns
     -------
@@ -176,8 +169,7 @@ class Stream:
         return self.schema.columns or None
 
     def __repr__(self) -> str:
-        width = "" if self.columns is None else f", {len(self.columns)} columns"
-        return f"Stream({self._name}{width})"
+        return f"Stream({self._name}, {self.width} columns)"
 
     @property
     def width(self) -> int:
@@ -205,11 +197,12 @@ class Stream:
         """Yield the values of a column of files as they stand there; None for nulls."""
         (one,) = _find_columns([column], _list_columns(self._dataset), "id")
         parts = _scan(self._dataset, self._name, [], [one])
-        return (text for where, part in parts for text in part[one].cast("string").to_pylist())
+        columns = (part[one].cast("string") for where, row, part in parts)
+        return (text for column in columns for text in column.to_pylist())
 
     def labels(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the file and the labels of some rows at a time, as they are there."""
-        return ((where, block[1]) for where, block in self._read(self.schema))
+        return ((where, y) for where, row, X, y in self._read(self.schema))
 
     def __iter__(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size; gaps are filled by labelled rows before, or for a learner."""
@@ -221,17 +214,15 @@ class Stream:
 
     def read_blocks(self) -> Generator[Block, None, None]:
         """Yield blocks of equal size, made of pieces of any size; gaps to be filled are NaN."""
-        count, held, classes = 0, [], self.classes
-        read: Counter[str] = Counter()  # rows of each file
-        for where, (X, y) in self._read(self.schema):
-            row = read[where]
+        total, count, held, classes = 0, 0, [], self.classes
+        for where, row, X, y in self._read(self.schema):
             inputs.refuse_not_finite(X, where, self.columns, row, self.schema.gaps)
             if classes is None:
                 y = inputs.column_as_floats(y, f"the label of {where}", is_label=True, first=row)
             else:
                 hint = "; name all in okl.stream(..., classes=[...])"
                 y = inputs.encode_labels(y, classes, where, row, hint)
-            read[where] += len(y)
+            total += len(y)
             rows = self._batch or inputs.count_block_rows(X.shape[1], MOST_ROWS)
             while len(y):
                 taken = min(len(y), rows - count)
@@ -242,7 +233,7 @@ class Stream:
                     count, held = 0, []
         if held:
             yield _join(held)
-        if not read.total():
+        if not total:
             raise ValueError(f"{self._name} has no rows")
 
 
@@ -277,7 +268,7 @@ def _load_libsvm(paths: list[Path], name: str, batch: int | None, schema: Schema
             raise ValueError(f"{found}, which do not fit width={width}, zero_based={not first}")
         more = (0, 0), (0, width + first - columns)
         return (
-            (str(path), (np.pad(block[:, first:], more), y[part]))
+            (str(path), part.start, np.pad(block[:, first:], more), y[part])
             for path, X, y in zip(paths, rows, labels, strict=True)
             for part, block in inputs.cut_blocks(X, MOST_ROWS)
         )
@@ -296,7 +287,7 @@ def _find_schema(
     if label is not None:
         (label,) = _find_columns([label], names, "label")
         given = replace(given, label=str(label))
-    drop = _find_columns(drop, names, DROP)
+    drop = _find_columns(drop, names, "drop (--drop, --id)")
     index = _find_index(getattr(data, "schema", None), names)
     if not fresh:
         ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
@@ -333,16 +324,14 @@ def _find_classes(data: Any, label: Any) -> tuple[Any, ...] | None:
     """Return the classes of labels that are bools or texts; None for numbers."""
     look = inputs.is_frame(data) or str(data.schema.field(label).type).startswith(TEXTS)
     labels = _as_labels(_read_first(data, [label], inputs.LOOK_ROWS * look)[label])
-    there = labels[inputs.find_labels(labels)].tolist() if labels.dtype.kind in "bOU" else []
-    if labels.dtype == bool or there and all(isinstance(one, bool) for one in there):
+    there = labels[inputs.find_labels(labels)].tolist()
+    kinds = {*map(type, there)}
+    if labels.dtype == bool or kinds == {bool}:
         return False, True
-    if not there or not all(isinstance(one, str) for one in there):
-        return None
-    if _format_of(data) == "csv" and inputs.are_numbers(there):
-        return None  # a later one is no number, which is refused
+    if kinds != {str} or _format_of(data) == "csv" and inputs.are_numbers(there):
+        return None  # of a CSV, a later one that is no number is refused
     what = "the texts of two classes or more in the first rows"
-    found = sorted({*there} - {""})
-    return tuple(checks.require_different(f"column {label!r}", found, 2, what))
+    return tuple(checks.require_different(f"column {label!r}", sorted({*there}), 2, what))
 
 
 # ---- sources: frames, and files as a pyarrow Dataset ----
@@ -373,17 +362,14 @@ def _read_first(data: Any, columns: list[Any], rows: int) -> Any:
 
 def _read_texts(data: Any, name: str, columns: list[Any]) -> dict[Any, Any]:
     """Return columns of the first rows as Arrow arrays of texts, by name."""
-    arrow, rows = import_module("pyarrow"), 0
-    pieces: dict[Any, list[Any]] = {one: [] for one in columns}
+    arrow, rows, found = import_module("pyarrow"), 0, []
     with closing(_scan(data, name, [], columns)) as parts:
-        for where, part in parts:
+        while rows < inputs.LOOK_ROWS and (piece := next(parts, None)):
+            where, first, part = piece
             with naming(where):
-                for one in columns:
-                    pieces[one].append(as_texts(part[one], one))
+                found.append({one: as_texts(part[one], one) for one in columns})
             rows += part.shape[0]
-            if rows >= inputs.LOOK_ROWS:
-                break
-    whole = {one: arrow.chunked_array(texts, "string") for one, texts in pieces.items()}
+    whole = {one: arrow.chunked_array([part[one] for part in found], "string") for one in columns}
     return {one: texts[: inputs.LOOK_ROWS] for one, texts in whole.items()}
 
 
@@ -400,8 +386,7 @@ def _read(data: Any, name: str, schema: Schema) -> Pieces:
         inputs.column_as_floats(labels, f"the label {label!r} of {name}", is_label=True)
     if odd := [given[one] for one in schema.names if one not in numbers]:
         inputs.as_floats(_read_first(data, odd, TYPED_ROWS), name)  # which says what they hold
-    plain = [one for one in (*schema.names, label) if one in given]
-    return _scan(data, name, plain, schema.made, partial(_make_rows, given, schema))
+    return _make_rows(data, name, given, schema)
 
 
 def _refuse_other_files(dataset: Any, name: str, schema: Schema) -> None:
@@ -429,55 +414,48 @@ def _name_of(fragment: Any, name: str) -> str:
     return given_name(getattr(fragment, "path", None) or name)
 
 
-def _scan(
-    data: Any, name: str, plain: Sequence[Any], texts: Sequence[Any],
-    make: Callable[[Any, int], Any] = lambda batch, first: batch,
-) -> Generator:  # fmt: skip
-    """Yield what is made of batches of rows, file by file, so that errors name the file.
+def _make_rows(data: Any, name: str, given: dict[str, Any], schema: Schema) -> Pieces:
+    """Yield rows and labels, NaN if there are none; given : the names in the source, by ours."""
+    plain = [given[one] for one in (*schema.names, schema.label) if one in given]
+    for where, first, part in _scan(data, name, plain, schema.made):
+        with naming(where):
+            X = np.empty((part.shape[0], len(schema.names)))
+            for j, one in enumerate(schema.names):
+                told = f"column {one!r}"
+                X[:, j] = inputs.column_as_floats(part[given[one]], told, first=first)
+            X = schema.stack(X, {one: part[given[one]] for one in schema.made})
+            y = np.full(len(X), np.nan)
+            if schema.label in given:
+                y = _as_labels(part[given[schema.label]])
+        yield where, first, X, y
 
-    texts : columns of texts; make : gets a batch and the number of its first row in the file.
-    """
+
+def _scan(
+    data: Any, name: str, plain: Sequence[Any], texts: Sequence[Any]
+) -> Generator[tuple[str, int, Any], None, None]:
+    """Yield the file, the number of the first row in it, and some rows; ``texts`` as texts."""
     rows = inputs.count_block_rows(len(_list_columns(data)), MOST_ROWS)
     if inputs.is_frame(data):
-        yield from ((name, make(_slice(data, k, rows), k)) for k in range(0, data.shape[0], rows))
+        yield from ((name, k, _slice(data, k, rows)) for k in range(0, data.shape[0], rows))
         return
-    arrow, types, kind = import_module("pyarrow"), data.schema, _format_of(data)
-    options: dict[str, Any] = {"batch_size": rows, "batch_readahead": 2}
+    arrow, kind = import_module("pyarrow"), _format_of(data)
+    how: dict[str, Any] = {"columns": [*plain, *texts], "batch_size": rows, "batch_readahead": 2}
     if kind == "parquet":  # a file that is buffered ahead stays in memory until its end
         read = import_module("pyarrow.dataset").ParquetFragmentScanOptions
-        options["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
+        how["fragment_scan_options"] = read(pre_buffer=False, use_buffered_stream=True)
+    types = {one.name: one.type for one in data.schema}
     if kind == "csv":  # whole numbers may have fractions later, and 01 is a text
-        kinds = {one.name: one.type for one in types}
-        numbers = [one for one in plain if str(kinds[one]).startswith(inputs.NUMBERS)]
-        floats = [one for one in numbers if kinds[one] != "bool"]
-        kinds |= dict.fromkeys(floats, arrow.float64()) | dict.fromkeys(texts, arrow.string())
-        types = arrow.schema(kinds)
+        floats = [one for one in plain if str(types[one]).startswith(("int", "double", "null"))]
+        types |= dict.fromkeys(floats, arrow.float64()) | dict.fromkeys(texts, arrow.string())
     for fragment in data.get_fragments():
-        where, here, first = _name_of(fragment, name), types, 0
+        where, first, here = _name_of(fragment, name), 0, types
         if kind not in ("csv", ""):  # other types may be in this file
-            physical = {one.name: one for one in fragment.physical_schema}
-            here = arrow.schema([physical.get(t.name, t) for t in types])
+            here = types | {t.name: t.type for t in fragment.physical_schema if t.name in types}
         with naming(where, fragment):
-            scanner = fragment.scanner(schema=here, columns=[*plain, *texts], **options)
-            for batch in scanner.to_batches():
+            for batch in fragment.scanner(schema=arrow.schema(here), **how).to_batches():
                 if batch.num_rows:
-                    yield where, make(batch, first)
+                    yield where, first, batch
                     first += batch.num_rows
-
-
-def _make_rows(given: dict[str, Any], schema: Schema, part: Any, first: int) -> Block:
-    """Return rows and labels, NaN if there are none.
-
-    given : the names in the part, by ours; first : the number of its first row.
-    """
-    floats = np.empty((part.shape[0], len(schema.names)))
-    for j, name in enumerate(schema.names):
-        where = f"column {name!r}"
-        floats[:, j] = inputs.column_as_floats(part[given[name]], where, first=first)
-    X = schema.stack(floats, {name: part[given[name]] for name in schema.made})
-    if schema.label not in given:
-        return X, np.full(len(X), np.nan)
-    return X, _as_labels(part[given[schema.label]])
 
 
 def _as_labels(column: Any) -> np.ndarray:
@@ -487,16 +465,14 @@ def _as_labels(column: Any) -> np.ndarray:
 
 
 def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
-    given = checks.require_list(what, given, "a list of names")
-    counts, plain, found = Counter(names), dict(zip(names, names, strict=True)), []
-    for one in given:
-        odd = isinstance(one, bool) and not any(name is one for name in names)  # no place 1
-        one = one if isinstance(one, Hashable) and not odd else checks.repr_short(one)
-        if isinstance(one, int | np.integer) and one not in plain:
-            one = names[one] if -len(names) <= one < len(names) else one
-        if counts[one] != 1:
-            hint = checks.suggest(one, map(str, {*names} - {one})) if isinstance(one, str) else ""
-            fault, known = f"there is {counts[one] or 'no'} column {one!r}", list_names(names)
+    """Return the columns that names, or places, mean; ``what`` is the argument for messages."""
+    plain, found = dict(zip(names, names, strict=True)), []
+    for one in checks.require_list(what, given, "a list of names"):
+        is_name = isinstance(one, Hashable) and one in plain
+        is_place = isinstance(one, int | np.integer) and -len(names) <= one < len(names)
+        if isinstance(one, bool) or not (is_name or is_place):  # True is equal to a name 1
+            hint = checks.suggest(one, map(str, names)) if isinstance(one, str) else ""
+            fault, known = f"there is no column {checks.repr_short(one)}", list_names(names)
             raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
-        found.append(plain[one])  # not NumPy's text
+        found.append(plain[one] if is_name else names[one])  # not NumPy's text
     return found

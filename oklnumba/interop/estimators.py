@@ -13,8 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from oklnumba.core import inputs
-from oklnumba.core.checks import as_plain, require, require_flag
+from oklnumba.core import checks, inputs
 from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner
@@ -49,8 +48,7 @@ class OnlineEstimator(BaseEstimator):
         """Set ``learner``, or hyper-parameters of it as ``learner__name``; return self."""
         nested = any(name.startswith("learner__") for name in params)
         if nested and params.get("learner", self.learner) is None:
-            cure = f"begin with {type(self).__name__}(okl.SelfTuning())"
-            raise ValueError(f"learner is None, so its hyper-parameters cannot be set; {cure}")
+            params["learner"] = SelfTuning()
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
@@ -94,7 +92,7 @@ class OnlineEstimator(BaseEstimator):
             raise
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ordered = not require_flag("shuffle", self.shuffle)
+        ordered = not checks.require_flag("shuffle", self.shuffle)
         return (X, y) if ordered else shuffle(X, y, random_state=self.random_state)
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
@@ -143,12 +141,8 @@ def has_probabilities(estimator: OnlineEstimator) -> bool:
 
 
 def read_labels(values: Any, name: str = "y") -> np.ndarray:
-    """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools.
-
-    An array of objects becomes one of texts, integers or bools. Of a stream's -1 and +1 the classes
-    are meant.
-    """
-    if isinstance(values, inputs.Signs):
+    """Return labels, (n,); ValueError unless there are all, all texts, all numbers or all bools."""
+    if isinstance(values, inputs.Signs):  # of a stream
         values = np.array(values.decode().tolist())
     labels = column_or_1d(inputs.as_label_array(values), warn=True)
     there = inputs.find_labels(labels)
@@ -157,14 +151,14 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
     if labels.dtype.kind in "biufU":
         return labels
-    plain = list(map(as_plain, labels.tolist()))
+    plain = list(map(checks.as_plain, labels.tolist()))
     for row, label in enumerate(plain):
         if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
             raise ValueError(
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
                 "labels must be all integers, all bools or all texts, np.asarray(y).astype(str)"
             )
-    return np.array(plain) if plain else labels
+    return np.array(plain)
 
 
 class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
@@ -174,13 +168,13 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
     ----------
     learner : Learner, optional
         Gives the hyper-parameters; it is not played itself. None: ``okl.SelfTuning()``, which
-        takes raw numbers and needs no tuning. In a grid search its hyper-parameters are
-        ``learner__name``, nested to any depth as in ``learner__features__sigma``. If learner is an
-        ``Intervals``, its inner learner is trained, and ``predict(X, return_set=True)`` gives sets.
+        takes raw numbers and needs no tuning. A grid search names hyper-parameters as in
+        ``learner__features__sigma``. If learner is an ``Intervals``, its inner learner is trained,
+        and ``predict(X, return_set=True)`` gives sets.
     shuffle : bool
-        Whether ``fit`` plays the rows in random order, as is right for ``predict`` of many rows, of
-        a series too: in order ``SelfTuning`` learns to rely on the last labels. ``partial_fit``
-        always keeps the order; a stream begins with it, not with ``fit``.
+        Whether ``fit`` plays the rows in random order, as is right for ``predict`` of many rows: in
+        order ``SelfTuning`` learns to rely on the last labels. A stream begins with
+        ``partial_fit``, which keeps the order.
     random_state : int, RandomState or None
         Seed of the shuffling.
 
@@ -190,21 +184,17 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         The trained learner. Two classes are the labels -1, for ``classes_[0]``, and +1. More
         classes, or new ones that may come (``partial_fit`` without ``classes``), need a
         ``OneVsRest``. ``learner_.save(path)`` writes it without pickle.
-    classes_ : ndarray of shape (K,)
-        The classes, sorted.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
     run_ : Run
         The online protocol of ``fit`` and every ``partial_fit`` since, in the order played. Each
         forecast was made before its label was seen, so ``run_.mistake_rate`` is an honest error
-        without a test set; ``run_.certificate`` has the regret. It keeps 25 to 75 bytes per round.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        without a test set. It keeps 25 to 75 bytes per round.
 
     Notes
     -----
     - The rows are played once; with shuffle=False as by ``okl.run``, bit for bit. Then
-      ``SelfTuning`` makes its members anew of all rows, unless it has just done so: this halves
-      the error where labels have hardly any noise. Do not sort the rows by class: to a
-      learner that follows drift this is a change (a warning names a long block of equal labels).
+      ``SelfTuning`` makes its members anew of all rows. Rows that are sorted by class are a drift.
     - Linear learners have no intercept: give X a column of ones, or use
       ``WithFeatures(TaylorFeatures(...), ...)``.
     - There is no ``sample_weight``: regret bounds count each round once.
@@ -244,9 +234,8 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Play more rows, in order; return self.
 
-        classes : all labels that may ever come, (K,). None at the first call: new classes may come,
-        as in ``to_river``, and forecasts are those of a ``OneVsRest`` that knew all classes from
-        the start. (A bool has two classes.)
+        classes : all labels that may ever come, (K,). None at the first call: new classes may come
+        (bools have two), and forecasts are those of a ``OneVsRest`` that knew all from the start.
         """
         first = not hasattr(self, "learner_")
         if classes is not None:
@@ -255,7 +244,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
             if not first:
                 valid = np.array_equal(classes, self.classes_)
                 what = f"{self.classes_.tolist()} as at the first call (fit starts again)"
-            require(valid, "classes", classes.tolist(), f"left out, or {what}")
+            checks.require(valid, "classes", classes.tolist(), f"left out, or {what}")
         with self._undo_on_error():
             rows, labels = self._validate(X, read_labels(y), reset=first)
             if first and classes is None and labels.dtype.kind == "b":
@@ -280,13 +269,12 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         if y.dtype.kind == "f":  # it warns of many integers
             check_classification_targets(y)
         player: Any = getattr(self, "learner_", None)
-        classes = [] if player is None else list(player.classes[:-1])
-        labels = list(dict.fromkeys(y.tolist()))
-        text = isinstance(labels[0], str)
-        if classes and isinstance(classes[0], str) != text:
-            kinds = "labels must be all texts or all numbers"
-            raise ValueError(f"y has {labels[0]!r}, but the classes so far are {classes}; {kinds}")
-        for label in labels:
+        known, text = getattr(self, "classes_", y[:0]), y.dtype.kind == "U"
+        classes = known.tolist()
+        if text != (known.dtype.kind == "U"):
+            so_far = f"the classes so far are {classes}; labels must be all texts or all numbers"
+            raise ValueError(f"y has {y.tolist()[0]!r}, but {so_far}")
+        for label in dict.fromkeys(y.tolist()):
             if label not in classes:
                 classes.append(label)
                 spare = max(classes) + ("?" if text else 1)  # a name that no class has
@@ -294,9 +282,9 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:
                     player._name_spare(label, spare)
-        before, first = getattr(self, "classes_", y[:0]), np.unique(y, return_index=True)[1]
-        self._new = first[~np.isin(y[first], before)]  # rows of classes that no set could have
-        self.classes_, self._grows = np.union1d(before, y), True
+        first = np.unique(y, return_index=True)[1]
+        self._new = first[~np.isin(y[first], known)]  # rows of classes that no set could have
+        self.classes_, self._grows = np.union1d(known, y), True
         return player
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
@@ -310,38 +298,35 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         labels = y if self._grows else inputs.encode_labels(y, self.classes_.tolist(), hint=hint)
         done = super()._play(player, X, labels)
         if self._odds is not None:
-            F = self._choose_columns(done.scores) if several else done.predictions
+            F = done.scores[:, self._find_outputs()] if several else done.predictions
             t, came = np.arange(len(y)), np.searchsorted(self.classes_, y)
-            p = self._to_probabilities(F, first + t)[t, came]
+            p = compute_probabilities(player._loss().name, F, first + t)[t, came]
             if self._grows:
                 p[self._new] = 1.0  # not counted
             at_once, out = np.empty((0, 4)), np.empty((len(y), 2))
             interval_rounds(np.zeros(len(y)), (1.0 - p) / p, *self._odds, at_once, out)
         return done
 
-    def _choose_columns(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores of ``classes_``, without that of a spare class; (n,) for two."""
+    def _find_outputs(self) -> list[int]:
+        """Return the places of ``classes_`` among those of a OneVsRest, which may have a spare."""
         names = self.learner_._name_outputs() or []
-        places = [names.index(label) for label in self.classes_.tolist()]
-        F = scores[:, places]
-        return 0.5 * (F[:, 1] - F[:, 0]) if len(places) == 2 else F
+        return [names.index(label) for label in self.classes_.tolist()]
 
-    def _to_probabilities(self, F: np.ndarray, rounds: Any) -> np.ndarray:
-        """Return the probabilities that forecasts F give, rounds being played, (n, K)."""
-        if F.ndim == 1 and isinstance(self.learner_, OneVsRest):
-            F = np.stack([-F, F], axis=1)
-        return compute_probabilities(self.learner_._loss().name, F, rounds)
+    def _score(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores of the classes, (n, K), or forecasts of the second of two, (n,)."""
+        check_is_fitted(self)
+        X = self._validate(X)
+        if isinstance(self.learner_, OneVsRest):
+            return self.learner_.scores(X)[:, self._find_outputs()]
+        return self.learner_.predict(X)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the forecasts for the rows of X against the present state, (n,).
+        """Return the forecasts for the rows of X against the present state.
 
         For two classes, (n,): a forecast above 0 means ``classes_[1]``; else scores, (n, K).
         """
-        check_is_fitted(self)
-        X = self._validate(X)
-        if not isinstance(self.learner_, OneVsRest):
-            return self.learner_.predict(X)
-        return self._choose_columns(self.learner_.scores(X))
+        F = self._score(X)
+        return 0.5 * (F[:, 1] - F[:, 0]) if F.shape[1:] == (2,) else F
 
     def predict(self, X: ArrayLike, return_set: bool = False) -> Any:
         """Return the classes forecast for the rows of X, shape (n,).
@@ -350,13 +335,13 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         (n, K): the forecast, and each class whose probability is above a threshold. It is tracked
         so that the true class is above it in ``coverage`` of the rounds (docs/intervals.md).
         """
-        F = self.decision_function(X)
+        F = self._score(X)
         forecast = np.argmax(F, axis=1) if F.ndim == 2 else (F > 0.0).astype(int)
         if not return_set:
             return self.classes_[forecast]
         if self._odds is None:
             raise ValueError(f"{NO_INTERVALS}, with {' or '.join(LOSSES)} loss")
-        P = self._to_probabilities(F, self.learner_.rounds)
+        P = compute_probabilities(self.learner_._loss().name, F, self.learner_.rounds)
         sets = (1.0 - P) / P <= self._odds[2][HALF_WIDTH]
         sets[np.arange(len(F)), forecast] = True
         return self.classes_[forecast], sets
@@ -368,16 +353,12 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         Those of several classes are of ``OneVsRest``. Of two classes, under the logistic loss a
         forecast f gives ``classes_[1]`` the probability 1 / (1 + exp(-f)); under the squared and
         the squared hinge loss (1 + f) / 2, clipped to [0, 1]; other losses have none
-        (AttributeError). After n rounds no class has less than 1 / (n + K), Laplace's rule for a
-        class that never came, so log losses are finite.
-
-        Notes
-        -----
-        Of two classes the Brier score sum_t (p_t - 1{y_t = +1})^2 is at most a quarter of the
-        squared loss, or of the squared hinge loss: clipping moves forecasts to the labels. So a
-        quarter of their regret bounds holds for Brier scores.
+        (AttributeError). After n rounds no class has less than 1 / (n + K), so log losses are
+        finite. The sum of (p_t - 1{y_t = +1})^2, the Brier score of two classes, is at most a
+        quarter of the squared loss, or of the squared hinge loss; so are its regret bounds.
         """
-        return self._to_probabilities(self.decision_function(X), self.learner_.rounds)
+        F, player = self._score(X), self.learner_
+        return compute_probabilities(player._loss().name, F, player.rounds)
 
 
 class OnlineRegressor(OnlineEstimator, RegressorMixin, BaseEstimator):
@@ -385,25 +366,21 @@ class OnlineRegressor(OnlineEstimator, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    learner : Learner, optional
+    learner, shuffle, random_state
         As in ``OnlineClassifier``, with a loss for real labels. With an ``Intervals``,
         ``predict(X, return_interval=True)`` gives intervals.
-    shuffle, random_state
-        As in ``OnlineClassifier``.
 
     Attributes
     ----------
-    learner_ : Learner or MultiOutput
-        The trained learner; for labels of shape (n, K) a ``MultiOutput``.
-        ``learner_.save(path)`` writes it without pickle.
-    run_, n_features_in_, feature_names_in_
-        As in ``OnlineClassifier``; the honest error is ``run_.settled_mean_loss``.
+    learner_, run_, n_features_in_, feature_names_in_
+        As in ``OnlineClassifier``; for labels of shape (n, K) ``learner_`` is a ``MultiOutput``.
+        The honest error is ``run_.settled_mean_loss``.
 
     Notes
     -----
-    The notes of ``OnlineClassifier`` hold here too. Labels are not scaled. The self-tuning learner
-    shifts them to their middle; for others use ``sklearn.compose.TransformedTargetRegressor``, or
-    scale the labels to a range that suits the learner's ``C``, ``B`` and ``eta``.
+    The notes of ``OnlineClassifier`` hold here too. Labels are not scaled: for learners other than
+    ``SelfTuning`` use ``sklearn.compose.TransformedTargetRegressor``, or scale them to a range that
+    suits ``C``, ``B`` and ``eta``.
 
     Examples
     --------

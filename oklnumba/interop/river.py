@@ -47,6 +47,14 @@ def to_river(
     RiverClassifier or RiverRegressor
         A ``river.base.MiniBatchClassifier`` or ``MiniBatchRegressor``.
 
+    Remarks
+    -------
+    A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
+    A round before the first key is not learned. Some learners ignore keys that come later, with a
+    warning (docs/for_river_users.md). Classes may be anything hashable but fractions; probabilities
+    are as in ``OnlineClassifier.predict_proba``, or a NotImplementedError. Errors for values or
+    labels change nothing.
+
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
@@ -65,7 +73,7 @@ def to_river(
 
 
 def _library(X: Any) -> Any:
-    """Return the library of a frame; None for anything else."""
+    """Return the module of a frame's library; None for anything else."""
     name = type(X).__module__.partition(".")[0]
     return sys.modules[name] if name in FRAMES and hasattr(X, "columns") else None
 
@@ -85,7 +93,7 @@ class _Model:
     """Base of both models: ``learner`` has the hyper-parameters, ``_player`` plays."""
 
     learner: Learner | None
-    _player: Any = None  # a learner; None before the first class
+    _player: Any  # a learner
     _predict: Callable[[np.ndarray], object]
     _keys: Keys = {}  # of the columns; none before the first round
     _ignored: frozenset[Hashable] = frozenset()  # new keys that a warning has named
@@ -94,23 +102,19 @@ class _Model:
         return SelfTuning() if self.learner is None else check_member("learner", self.learner)
 
     def _make_row(self, x: dict[Hashable, Any]) -> tuple[Keys, np.ndarray]:
-        """Return the keys of the columns, and the values of a dict in their order, (d,).
-
-        None before the first key: SNARIMAX begins with an empty dict, whose round has no inputs.
-        """
+        """Return the keys of the columns, and the values of a dict in their order, (d,)."""
         checks.require(isinstance(x, dict), "x", x, "a dict of numbers by name")
         keys = self._keys if x.keys() <= self._keys.keys() else self._match(x)
         row = as_named_numbers([x.get(key, 0.0) for key in keys], keys, _name_cure)
-        return keys, row if keys else np.zeros(1)
+        return keys, row if keys else np.zeros(1)  # SNARIMAX begins with an empty dict
 
     def _make_rows(self, X: Any) -> tuple[Keys, np.ndarray]:
         """Return the keys of the columns, and the rows of a frame in their order, (n, d)."""
         checks.require(_library(X), "X", X, f"a frame of {' or '.join(FRAMES)}")
-        keys = self._match(X.columns)
-        here = {key: place for place, key in enumerate(keys) if key in X.columns}
-        rows = np.zeros((len(X), len(keys)))
-        if here and len(X):
-            rows[:, list(here.values())] = inputs.as_inputs(X[list(here)])
+        keys, given = self._match(X.columns), {*X.columns}
+        rows, here = np.zeros((len(X), len(keys))), [key in given for key in keys]
+        if any(here) and len(X):
+            rows[:, here] = inputs.as_inputs(X[[key for key in keys if key in given]])
         return keys, rows
 
     def _match(self, given: Iterable[Hashable]) -> Keys:
@@ -173,24 +177,7 @@ class _Model:
 
 
 class RiverRegressor(_Model, base.MiniBatchRegressor):
-    """A river regressor that plays a learner; ``to_river(learner, task="regression")``.
-
-    Remarks
-    -------
-    A missing key counts as 0. So does a new key in a forecast, before a round with it is learned.
-    A round before the first key is not learned. Which learners use a key that comes later, and from
-    when on, is in docs/for_river_users.md; others ignore it with a warning. Errors for values or
-    labels change nothing.
-
-    Examples
-    --------
-    >>> model = okl.interop.to_river(okl.KernelRidge(okl.Gaussian(1.0)), task="regression")
-    >>> model.predict_one({"a": 1.0, "b": 0})
-    0.0
-    >>> model.learn_one({"a": 1.0, "b": 0}, 3.0)
-    >>> round(model.predict_one({"b": 0, "a": 1.0}), 3)
-    1.5
-    """
+    """A river regressor that plays a learner; ``to_river`` makes it."""
 
     def __init__(self, learner: Learner | None = None):
         self.learner = learner
@@ -205,26 +192,11 @@ class RiverRegressor(_Model, base.MiniBatchRegressor):
 
 
 class RiverClassifier(_Model, base.MiniBatchClassifier):
-    """A river classifier that plays a learner; ``to_river(learner, classes=classes)``.
+    """A river classifier that plays a learner; ``to_river`` makes it.
 
     If two classes are named, one learner plays them as -1 and +1. Else a ``OneVsRest`` plays the
     classes so far and one spare class, with which the next new class starts. So forecasts are, to
     the bit, those of a ``OneVsRest`` that knew all classes from the start, among those so far.
-
-    Remarks
-    -------
-    Keys come and go as in ``RiverRegressor``. Errors for values or labels change nothing. Labels
-    are bools, texts, integers or anything hashable, but not fractions.
-
-    Probabilities are as in ``OnlineClassifier.predict_proba``, or a NotImplementedError.
-
-    Examples
-    --------
-    >>> model = okl.interop.to_river(okl.PKAWV(okl.FourierFeatures(50)))
-    >>> for colour, label in [(1.0, "red"), (5.0, "green"), (9.0, "blue")] * 3:
-    ...     model.learn_one({"colour": colour}, label)
-    >>> model.predict_one({"colour": 5.5})
-    'green'
     """
 
     _fixed = False  # whether no new classes may come
@@ -232,10 +204,9 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def __init__(
         self, learner: Learner | None = None, *, classes: Sequence[Hashable] | None = None
     ):
-        self.learner = learner
-        self.classes = classes
+        self.learner, self.classes = learner, classes
         self._codes: dict[Hashable, int] = {}  # the classes so far and their places
-        self._loss = self._clone_learner()._loss().name
+        self._player = OneVsRest(self._clone_learner(), [0, 1])
         if classes is not None:
             self._fix_classes(classes)
 
@@ -257,7 +228,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
         labels = [_as_label(label) for label in y]
         if len(labels) != n:
             raise ValueError(f"y must have {n} labels, one per row of X; it has {len(labels)}")
-        bools = self._player is None and any(isinstance(label, bool) for label in labels)
+        bools = not self._codes and any(isinstance(label, bool) for label in labels)
         classes = [False, True] if bools else self._codes
         new = [label for label in dict.fromkeys(labels) if label not in classes]
         if new and (bools or self._fixed):
@@ -267,9 +238,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
             self._fix_classes([False, True])
         for label in new:
             code = self._codes[label] = len(self._codes)
-            if self._player is None:
-                self._player = OneVsRest(self._clone_learner(), [0, 1])
-            else:
+            if code > 0:
                 self._player._name_spare(code, code + 1)
         codes = np.array([self._codes[label] for label in labels])
         return codes if isinstance(self._player, OneVsRest) else 2.0 * codes - 1.0
@@ -284,7 +253,8 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
     def _predict_proba(self, rows: np.ndarray) -> np.ndarray:
         if not self._codes:
             return np.zeros((len(rows), 0))
-        return compute_probabilities(self._loss, self._score(rows), self._player.rounds)
+        player = self._player
+        return compute_probabilities(player._loss().name, self._score(rows), player.rounds)
 
     def _predict(self, rows: np.ndarray) -> list[Hashable | None]:
         """Return the classes of the largest scores, the first on ties; None before any class."""
