@@ -232,7 +232,7 @@ def test_texts_are_encoded_and_columns_are_left_out(name, tmp_path):
     ones = TOWNS[:, None] == ["Bonn", "Oslo", "Rome"]
     assert data.columns == ("a", "c", "code", "town_Bonn", "town_Oslo", "town_Rome")
     assert_rows(data, np.column_stack([X[:, [0, 2]], ones[:, 2], ones]))
-    data = okl.stream(path, label="y", columns=["c"], encode=["town"])
+    data = okl.stream(path, label="y", columns=["c"], encode=pd.Index(["town"]))
     assert_rows(data, np.column_stack([X[:, 2], ones]))
     dictionary = MIXED.set_column(4, "town", MIXED["town"].dictionary_encode())
     if name != "points.csv":

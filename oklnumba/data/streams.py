@@ -120,7 +120,7 @@ def stream(
     options["header"] = None if checks.require_flag("header", header) else False
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     out = "columns, encode, dates and impute"
-    chosen = columns is not None or encode or dates or impute
+    chosen = columns is not None or impute or any(np.size(one) for one in (encode, dates))
     if like is not None and chosen:
         raise ValueError(f"like says how columns are read: leave out {out}")
     schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
@@ -135,7 +135,7 @@ def stream(
         paths, kind = list_files(source, format)
         name = repr(given_name(str(paths[0]))) + f" and {len(paths) - 1} more" * (len(paths) > 1)
         if kind == "libsvm":
-            if label is not None or drop or chosen:
+            if label is not None or np.size(drop) or chosen:
                 raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
             return _load_libsvm(paths, name, batch, schema)
         data = open_dataset(source, paths, kind, reading)
