@@ -38,7 +38,6 @@ from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
     multiply,
-    solve_upper,
     solve_upper_transposed,
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
@@ -119,10 +118,16 @@ class Choices(NamedTuple):
 
 @hot
 def kors_probability(rule, weights, C, k, k_xx, b, m):
-    """Return the probability min(beta tau, 1) of a point (kons eq. 4); write b = C^-T S k."""
+    """Return the probability of a point; write b = C^-T S k."""
     for j in range(m):
         b[j] = weights[j] * k[j]
     solve_upper_transposed(C, b, m)
+    return kors_score(rule, b, k_xx, m)
+
+
+@hot
+def kors_score(rule, b, k_xx, m):
+    """Return the probability min(beta tau, 1) of a point (kons eq. 4), given b."""
     s = rule.alpha + k_xx - dot(b, b, m)
     if not s > 0.0:  # it has lost its digits
         return np.nan
@@ -258,16 +263,15 @@ def adds_direction(dictionary, q, delta, k_xx, v):
     A point that is not still counts in KORS, whose weights are about frequency, not rank. delta :
     squared_distance; v : (cap,), R^-1 q, written.
     """
-    R, rank = dictionary.R, dictionary.counts[RANK]
-    for j in range(rank):
-        v[j] = q[j]
-    solve_upper(R, v, rank)
-    nuggets = k_xx
-    for i in range(rank):  # v' diag(R' R) v
-        row, tail = R[i, i:rank], v[i:rank]
+    R, rank, nuggets = dictionary.R, dictionary.counts[RANK], k_xx
+    for i in range(rank - 1, -1, -1):  # v, and v' diag(R' R) v, in one pass over R
+        row, tail, rest, squares = R[i, i + 1 : rank], v[i + 1 : rank], q[i], 0.0
         for j in range(row.shape[0]):
             share = row[j] * tail[j]
-            nuggets += share * share
+            rest -= share
+            squares += share * share
+        v[i] = rest / R[i, i]
+        nuggets += squares + rest * rest
     # delta = |k_x - sum v_j k_j|^2 + NUGGET * nuggets: a tenth more would be the true distance.
     return delta > 1.1 * NUGGET * nuggets
 
