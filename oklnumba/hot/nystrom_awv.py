@@ -34,7 +34,7 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
     sample_rounds      sample_point: k_m(x_t), q_t, and the probability of KORS, whose alpha is mu;
                        if x_t joins: find_distance: rho; extend_span, if rho > 0: R, and q_t gets
                        the entry rho, less a nugget; keep_point, in either case: atom and KORS.
-                       Joined or not, below max_size, append_past
+    append_past        adds the rounds to the past, up to the one with the last atom of max_size
     find_directions    f_s, border and gains of all that joined off the span, together
     play_stretches     border_factor: A and b grow, where the span grew; what that takes off the
                        best function's loss goes to out.growth; awv_rounds: AWV on q_t
@@ -101,7 +101,7 @@ from oklnumba.hot.primitives.rows import (
     kernel_diag,
     kernel_rows,
     next_kernel_row,
-    put_atom,
+    put_rows,
     rows_together,
 )
 from oklnumba.hot.primitives.udu import TILE, Forgetting, pad, ridge_forecast
@@ -301,23 +301,11 @@ def find_directions(X, Z, count, rank, space):
 
 
 @hot
-def append_past(x, y, q, past, counts):
-    """Add a round to the past; y : (K,)."""
-    t = counts[PAST]
-    copy_row(q, past.Phi[t], counts[RANK])
-    put_atom(past.inputs, t, x)
-    for k in range(y.shape[0]):
-        past.labels[k, t] = y[k]
-    counts[PAST] = t + 1
-
-
-@hot
-def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
+def sample_rounds(X, first, coins, was_forecast, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    was_forecast : X is one row, and ``space.point`` has what sample_point wrote of it. Y, (n, K),
-    goes to the past only. Returns the next row, less than n where ``directions`` are full, and a
-    status.
+    was_forecast : X is one row, and ``space.point`` has what sample_point wrote of it. Returns the
+    next row, less than n where ``directions`` are full, and a status.
     """
     dictionary, point = space.dictionary, space.point
     counts, q, max_size, directions = dictionary.counts, point.q, space.max_size, space.directions
@@ -325,7 +313,8 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
     for t in range(first, X.shape[0]):
         if growths == directions.rhos.shape[0]:
             return t, DONE
-        lacks_room = counts[ATOMS] == q.shape[0] or counts[PAST] == directions.weights.shape[0]
+        played = counts[PAST] + t - first
+        lacks_room = counts[ATOMS] == q.shape[0] or played == directions.weights.shape[0]
         if counts[ATOMS] < max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
@@ -338,7 +327,7 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
             k_tt = kernel_diag(space.kernel, x)
             rho = find_distance(k_tt, space)
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
-                note_direction(directions, growths, t, counts[PAST], rho)
+                note_direction(directions, growths, t, played, rho)
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
             if not keep_point(space.joining, dictionary, x, k_tt, probability, point.kors_b):
@@ -346,9 +335,22 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
         r = pad(q, counts[RANK])  # zeros behind q_t, up to whole vectors
         copy_row(q, sampled.Z[t], r)
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
-        if counts[ATOMS] < max_size:
-            append_past(x, Y[t], q, space.past, counts)
     return X.shape[0], DONE
+
+
+@hot
+def append_past(X, Y, first, stop, sampled, space):
+    """Add rounds that sample_rounds played to the past, up to the one with the last atom."""
+    past, counts = space.past, space.dictionary.counts
+    while stop > first and sampled.sizes[stop - 1] >= space.max_size:
+        stop -= 1
+    put_rows(X, first, stop, past.inputs, counts[PAST])
+    for t in range(first, stop):
+        s = counts[PAST] + t - first
+        copy_row(sampled.Z[t], past.Phi[s], sampled.ranks[t + 1])
+        for k in range(Y.shape[1]):
+            past.labels[k, s] = Y[t, k]
+    counts[PAST] += stop - first
 
 
 # ---- AWV ----
@@ -416,7 +418,8 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
     Y : (n, K); was_forecast : as in sample_rounds.
     """
     while first < X.shape[0]:
-        stop, sampling_status = sample_rounds(X, Y, first, coins, was_forecast, space, sampled)
+        stop, sampling_status = sample_rounds(X, first, coins, was_forecast, space, sampled)
+        append_past(X, Y, first, stop, sampled, space)
         rank = sampled.ranks[first]
         find_directions(X, sampled.Z, sampled.ranks[stop] - rank, rank, space)
         played, status = play_stretches(

@@ -314,6 +314,18 @@ def put_atom(atoms, j, x):
 
 
 @hot
+def put_rows(X, first, stop, atoms, at):
+    """Write rows first to stop - 1 of X into the columns from ``at`` on.
+
+    PASS_ROWS of them together, for columns of an input lie side by side, and inputs far apart.
+    """
+    for start in range(first, stop, PASS_ROWS):
+        for i in range(X.shape[1]):
+            for t in range(start, smaller(start + PASS_ROWS, stop)):
+                atoms[i, at + t - first] = X[t, i]
+
+
+@hot
 def get_atom(atoms, j, x):
     """Copy column j of the dictionary into x."""
     for i in range(x.shape[0]):
