@@ -67,6 +67,8 @@ from oklnumba.hot.primitives.dictionary import (
     kors_score,
     last_coordinate,
     squared_distance,
+    take_span,
+    weigh,
 )
 from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import (
@@ -196,27 +198,21 @@ class Model(NamedTuple):
 
 
 @hot
-def put_values(dictionary, k, q, b):
-    """Write the right sides of R' q = k_span and C' b = S k."""
-    for j in range(dictionary.counts[RANK]):
-        q[j] = k[dictionary.span[j]]
-    for j in range(dictionary.counts[ATOMS]):
-        b[j] = dictionary.weights[j] * k[j]
-
-
-@hot
 def solve_ahead(count, asks_kors, space):
     """Solve for Q and B of ``count`` rows together, by the atoms of now."""
     dictionary, ahead, known = space.dictionary, space.ahead, space.ahead.known
+    m, rank = dictionary.counts[ATOMS], dictionary.counts[RANK]
     known[RANK] = known[KORS] = 0
     if count == 1:
         return
+    known[RANK] = rank // TILE * TILE
     for s in range(count):
-        put_values(dictionary, ahead.K[s], ahead.Q[s], ahead.B[s])
-    known[RANK] = dictionary.counts[RANK] // TILE * TILE
+        take_span(dictionary, ahead.K[s], ahead.Q[s])
     solve_rows(dictionary.R, ahead.Q, count, known[RANK])
     if asks_kors:
-        known[KORS] = dictionary.counts[ATOMS] // TILE * TILE
+        known[KORS] = m // TILE * TILE
+        for s in range(count):
+            weigh(dictionary.weights, ahead.K[s], ahead.B[s], m)
         solve_rows(dictionary.kors, ahead.B, count, known[KORS])
 
 
@@ -227,20 +223,19 @@ def sample_point(X, t, first, space):
     Rounds from ``first`` on share passes over the atoms, R and C.
     """
     dictionary, point, ahead, known = space.dictionary, space.point, space.ahead, space.ahead.known
-    kernel, joining, m = space.kernel, space.joining, dictionary.counts[ATOMS]
-    k, q, b = point.k, point.q, point.kors_b
-    known[ATOMS] = next_kernel_row(
-        kernel, X, t, first, dictionary.atoms, m, known[ATOMS], ahead.K, k
-    )  # fmt: skip
+    atoms, m, rank = dictionary.atoms, dictionary.counts[ATOMS], dictionary.counts[RANK]
+    kernel, joining, k, q, b = space.kernel, space.joining, point.k, point.q, point.kors_b
+    known[ATOMS] = next_kernel_row(kernel, X, t, first, atoms, m, known[ATOMS], ahead.K, k)
     together, asks_kors = rows_together(X), m < space.max_size and not joining.uniform > 0.0
     at = (t - first) % together
     if at == 0:
         solve_ahead(smaller(together, X.shape[0] - t), asks_kors, space)
-    put_values(dictionary, k, q, b)
+    take_span(dictionary, k, q)
     copy_row(ahead.Q[at], q, known[RANK])
-    solve_rest(dictionary.R, q, known[RANK], dictionary.counts[RANK])
+    solve_rest(dictionary.R, q, known[RANK], rank)
     point.probability[0] = joining.uniform if m < space.max_size else 0.0
     if asks_kors:
+        weigh(dictionary.weights, k, b, m)
         copy_row(ahead.B[at], b, known[KORS])
         solve_rest(dictionary.kors, b, known[KORS], m)
         # NaN where KORS lost its digits

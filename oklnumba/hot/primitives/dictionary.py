@@ -117,10 +117,16 @@ class Choices(NamedTuple):
 
 
 @hot
-def kors_probability(rule, weights, C, k, k_xx, b, m):
-    """Return the probability of a point; write b = C^-T S k."""
+def weigh(weights, k, b, m):
+    """Write b = S k."""
     for j in range(m):
         b[j] = weights[j] * k[j]
+
+
+@hot
+def kors_probability(rule, weights, C, k, k_xx, b, m):
+    """Return the probability of a point; write b = C^-T S k."""
+    weigh(weights, k, b, m)
     solve_upper_transposed(C, b, m)
     return kors_score(rule, b, k_xx, m)
 
@@ -248,12 +254,17 @@ def ald_rounds(X, first, kernel, threshold, state, work, out):
 
 
 @hot
+def take_span(dictionary, k, q):
+    """Write the values of k at the atoms that span."""
+    for j in range(dictionary.counts[RANK]):
+        q[j] = k[dictionary.span[j]]
+
+
+@hot
 def solve_coordinates(dictionary, k, q):
     """Write the coordinates q = R^-T k of a point's projection on the span."""
-    span, rank = dictionary.span, dictionary.counts[RANK]
-    for j in range(rank):
-        q[j] = k[span[j]]
-    solve_upper_transposed(dictionary.R, q, rank)
+    take_span(dictionary, k, q)
+    solve_upper_transposed(dictionary.R, q, dictionary.counts[RANK])
 
 
 @hot

@@ -9,7 +9,14 @@ import numpy as np
 
 from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
 from oklnumba.hot.primitives.jit import exact, exact_apart, hot, hot_apart
-from oklnumba.hot.primitives.udu import SWEEP, TILE, four, solve_columns, solve_three_wide
+from oklnumba.hot.primitives.udu import (
+    SWEEP,
+    TILE,
+    four,
+    solve_column,
+    solve_columns,
+    solve_three_wide,
+)
 
 REFUSED, SAME, OTHER = range(3)  # what take_finite returns
 
@@ -118,8 +125,10 @@ def solve_rest(R, b, known, m):
         i = k + TILE if k >= known else known
         if k >= known:
             solve_corner(R, b, k)
-        rows = R[k, i:m], R[k + 1, i:m], R[k + 2, i:m], R[k + 3, i:m]
-        solve_columns(rows, b[i:m], four(b, k), m - i)
+        r0, r1, r2, r3 = R[k, i:m], R[k + 1, i:m], R[k + 2, i:m], R[k + 3, i:m]
+        z, solved = b[i:m], four(b, k)
+        for j in range(z.shape[0]):
+            z[j] = solve_column((r0[j], r1[j], r2[j], r3[j]), z[j], solved)
     for k in range(whole, m):
         b[k] = x = b[k] / R[k, k]
         for j in range(k + 1, m):
