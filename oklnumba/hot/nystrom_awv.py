@@ -46,9 +46,9 @@ return_direction. The round then skips sample_point, for space.point is there (w
 nothing was borrowed, it also has p (Pending of factor.py): it learns c without a pass over U, and
 the next pass adds it to U and D. What was borrowed is computed again.
 
-Where inputs are wide, atoms, R, C of KORS, past and U outgrow the caches. So rounds share passes
-over them, with the same bits: Ahead has what the next rounds know of their points before atoms join
-in these rounds.
+Atoms, R, C of KORS, the past and U outgrow the caches. So rounds share passes over them, of wide
+inputs and with the same bits: for PASS_ROWS rounds solve_ahead solves R'q = k and C'b = S k by the
+atoms of then, and each round the rest, for atoms that joined since.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -58,7 +58,9 @@ from typing import Annotated, NamedTuple
 
 from oklnumba.hot.awv import Stretch, awv_rounds, find_shrink
 from oklnumba.hot.primitives.dictionary import (
+    KORS,
     RANK,
+    Ahead,
     Dictionary,
     JoiningRule,
     adds_direction,
@@ -66,6 +68,7 @@ from oklnumba.hot.primitives.dictionary import (
     keep_point,
     kors_score,
     last_coordinate,
+    solve_ahead,
     squared_distance,
     take_span,
     weigh,
@@ -95,7 +98,6 @@ from oklnumba.hot.primitives.linalg import (
     add_multiple,
     dot,
     solve_rest,
-    solve_rows,
     solve_upper_transposed,
 )
 from oklnumba.hot.primitives.rows import (
@@ -106,10 +108,9 @@ from oklnumba.hot.primitives.rows import (
     put_rows,
     rows_together,
 )
-from oklnumba.hot.primitives.udu import TILE, Forgetting, pad, ridge_forecast
+from oklnumba.hot.primitives.udu import Forgetting, pad, ridge_forecast
 
 PAST = 2  # entry of the counts after ATOMS and RANK: past rounds in Past
-KORS = 2  # entry of Ahead.known after ATOMS and RANK
 
 
 class Past(NamedTuple):
@@ -138,15 +139,6 @@ class Point(NamedTuple):
     q: Array  # (cap,): coordinates of x
     Q: Array  # (1, cap): q as a matrix
     v: Array  # (cap,): of adds_direction
-
-
-class Ahead(NamedTuple):
-    """The points of a pass by the atoms before it."""
-
-    known: Integers  # (3,): how many entries of the rows of K, Q and B are known
-    K: Array  # (PASS_ROWS, cap): of next_kernel_row
-    Q: Array  # (PASS_ROWS, cap): coordinates
-    B: Array  # (PASS_ROWS, cap): b of KORS
 
 
 class Directions(NamedTuple):
@@ -197,25 +189,6 @@ class Model(NamedTuple):
 # ---- the span ----
 
 
-@hot
-def solve_ahead(count, asks_kors, space):
-    """Solve for Q and B of ``count`` rows together, by the atoms of now."""
-    dictionary, ahead, known = space.dictionary, space.ahead, space.ahead.known
-    m, rank = dictionary.counts[ATOMS], dictionary.counts[RANK]
-    known[RANK] = known[KORS] = 0
-    if count == 1:
-        return
-    known[RANK] = rank // TILE * TILE
-    for s in range(count):
-        take_span(dictionary, ahead.K[s], ahead.Q[s])
-    solve_rows(dictionary.R, ahead.Q, count, known[RANK])
-    if asks_kors:
-        known[KORS] = m // TILE * TILE
-        for s in range(count):
-            weigh(dictionary.weights, ahead.K[s], ahead.B[s], m)
-        solve_rows(dictionary.kors, ahead.B, count, known[KORS])
-
-
 @hot_apart
 def sample_point(X, t, first, space):
     """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
@@ -229,7 +202,7 @@ def sample_point(X, t, first, space):
     together, asks_kors = rows_together(X), m < space.max_size and not joining.uniform > 0.0
     at = (t - first) % together
     if at == 0:
-        solve_ahead(smaller(together, X.shape[0] - t), asks_kors, space)
+        solve_ahead(dictionary, ahead, smaller(together, X.shape[0] - t), asks_kors)
     take_span(dictionary, k, q)
     copy_row(ahead.Q[at], q, known[RANK])
     solve_rest(dictionary.R, q, known[RANK], rank)
@@ -249,12 +222,6 @@ def find_distance(k_xx, space):
     delta = squared_distance(point.q, k_xx, dictionary.counts[RANK])
     adds = adds_direction(dictionary, point.q, delta, k_xx, point.v)
     return math.sqrt(delta) if adds else 0.0
-
-
-@hot
-def note_direction(directions, g, t, played, rho):
-    """Note that row t adds direction g of a block, after ``played`` past rounds."""
-    directions.rounds[g], directions.played[g], directions.rhos[g] = t, played, rho
 
 
 @hot_apart
@@ -322,7 +289,8 @@ def sample_rounds(X, first, coins, was_forecast, space, sampled):
             k_tt = kernel_diag(space.kernel, x)
             rho = find_distance(k_tt, space)
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
-                note_direction(directions, growths, t, played, rho)
+                directions.rounds[growths], directions.played[growths] = t, played
+                directions.rhos[growths] = rho
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
             if not keep_point(space.joining, dictionary, x, k_tt, probability, point.kors_b):
@@ -442,7 +410,7 @@ def borrow_direction(X, t, space, model):
     rho = find_distance(k_xx, space)
     if not rho > 0.0:
         return rank
-    note_direction(directions, 0, 0, counts[PAST], rho)
+    directions.rounds[0], directions.played[0], directions.rhos[0] = 0, counts[PAST], rho
     find_directions(X[t : t + 1], point.Q, 1, rank, space)
     gains = directions.gains[0]
     if not border_factor(model, directions.borders[0], gains, gains, rank):

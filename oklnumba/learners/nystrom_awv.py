@@ -21,7 +21,7 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
-from oklnumba.hot.primitives.dictionary import NUGGET
+from oklnumba.hot.primitives.dictionary import NUGGET, Ahead
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
@@ -137,13 +137,13 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
             rounds, played, np.zeros(BORDERS), aligned_zeros(BORDERS, cap),
             gains=np.zeros((BORDERS, self._outputs)),
             points=aligned_zeros(PASS_ROWS, len(state.dictionary.atoms)),
-            columns=np.empty((PASS_ROWS, rooms[loops.PAST])),
-            weights=np.empty(rooms[loops.PAST]),
+            columns=aligned_zeros(PASS_ROWS, rooms[loops.PAST]),
+            weights=aligned_zeros(rooms[loops.PAST]),
         )  # fmt: skip
         space = loops.Space(
             self._kernel, self._joining, max_size, self._hyper.discount,
             dictionary=state.dictionary, past=state.past, point=point,
-            ahead=loops.Ahead(known, *rows), directions=directions,
+            ahead=Ahead(known, *rows), directions=directions,
         )  # fmt: skip
         model = loops.Model(
             self._hyper.lam, self._is_ridge, self._forgetting,

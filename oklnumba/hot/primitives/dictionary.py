@@ -38,11 +38,14 @@ from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
     multiply,
+    solve_rows,
     solve_upper_transposed,
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.udu import TILE
 
 RANK = 1  # entry of a Dictionary's counts after ATOMS: dimension of the atoms' span
+KORS = 2  # entry of Ahead.known after ATOMS and RANK
 
 # Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
 # sqrt(m). Atoms that nearly coincide, as on time series, give smaller eigenvalues, and the errors
@@ -89,6 +92,15 @@ class Dictionary(NamedTuple):
     kors: Annotated[Array, ATOMS, ATOMS]
     span: Annotated[Integers, RANK]  # the atoms that span
     R: Annotated[Array, RANK, RANK]  # R'R = their kernel matrix, with nuggets
+
+
+class Ahead(NamedTuple):
+    """Points that share a pass: all that needs only the atoms before it."""
+
+    known: Integers  # (3,): how many entries of each row of K, Q and B are known
+    K: Array  # (PASS_ROWS, cap): of next_kernel_row
+    Q: Array  # (PASS_ROWS, cap): q
+    B: Array  # (PASS_ROWS, cap): b of KORS
 
 
 class ALDState(NamedTuple):
@@ -265,6 +277,24 @@ def solve_coordinates(dictionary, k, q):
     """Write the coordinates q = R^-T k of a point's projection on the span."""
     take_span(dictionary, k, q)
     solve_upper_transposed(dictionary.R, q, dictionary.counts[RANK])
+
+
+@hot
+def solve_ahead(dictionary, ahead, count, asks_kors):
+    """Solve for Q and B of ``count`` rows together; solve_rest adds atoms that join meanwhile."""
+    known, m, rank = ahead.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
+    known[RANK] = known[KORS] = 0
+    if count == 1:
+        return
+    known[RANK] = rank // TILE * TILE
+    for s in range(count):
+        take_span(dictionary, ahead.K[s], ahead.Q[s])
+    solve_rows(dictionary.R, ahead.Q, count, known[RANK])
+    if asks_kors:
+        known[KORS] = m // TILE * TILE
+        for s in range(count):
+            weigh(dictionary.weights, ahead.K[s], ahead.B[s], m)
+        solve_rows(dictionary.kors, ahead.B, count, known[KORS])
 
 
 @hot
