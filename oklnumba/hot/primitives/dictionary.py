@@ -138,7 +138,8 @@ def weigh(weights, k, b, m):
 @hot
 def kors_probability(rule, weights, C, k, k_xx, b, m):
     """Return the probability of a point; write b = C^-T S k."""
-    weigh(weights, k, b, m)
+    for j in range(m):  # as weigh
+        b[j] = weights[j] * k[j]
     solve_upper_transposed(C, b, m)
     return kors_score(rule, b, k_xx, m)
 
