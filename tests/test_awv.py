@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.hot.awv import AWVResults, Certificate, certify
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
+from oklnumba.hot.primitives.rows import WIDE
 from tests.checks import COMPILED, Factor, assert_close, poisoned, refused, troubled
 from tests.reference import naive
 from tests.streams import HARD, KERNELS, every_hard_stream, hard, smooth
@@ -444,6 +445,29 @@ def test_nystrom_awv_equals_the_dense_argmin(kernel, forecaster, lam):
 def joined(run):
     """Return the rounds whose points joined the dictionary."""
     return list(np.flatnonzero(np.diff(run.sizes, prepend=0)))
+
+
+@pytest.mark.skipif(not COMPILED, reason="many inputs")
+@pytest.mark.parametrize(
+    "options", [{"mu": 0.3}, {"mu": 0.3, "max_size": 41}, {"sampler": 0.5, "discount": 0.97}]
+)
+def test_rounds_of_wide_inputs_that_share_passes_have_the_bits_of_single_ones(options):
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((150, 4))
+    X, y = hidden @ rng.standard_normal((4, WIDE)) / WIDE**0.5, np.sin(3 * hidden[:, 0])
+    whole, cut, one = (okl.NystromAWV(okl.Gaussian(1.0), seed=4, **options) for _ in range(3))
+    run = okl.run(whole, X, y)
+    assert run.sizes[-1] > 40
+    if list(options) == ["mu"]:
+        expected = naive.nystrom_forecasts(naive.gaussian, X, y, 1.0, joined(run), True)
+        assert_close(run.predictions, expected.astype(float))
+    pieces = [okl.run(cut, X[t : t + 29], y[t : t + 29]).predictions for t in range(0, 150, 29)]
+    assert_array_equal(np.concatenate(pieces), run.predictions)
+    for x, label, forecast in zip(X, y, run.predictions, strict=True):
+        assert one.predict_one(x) == forecast
+        one.learn_one(x, label)
+    for learner in (cut, one):
+        assert_array_equal(learner.predict(X), whole.predict(X))
 
 
 @pytest.mark.parametrize("mu", [1.0, 0.1, 1e-2])

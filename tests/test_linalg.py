@@ -101,6 +101,41 @@ def test_triangular_solves(m):
 
 
 @with_poison
+@pytest.mark.parametrize("m", SIZES)
+def test_rows_that_are_solved_together_have_the_bits_of_one_alone(m):
+    """Whatever is known of the factor when they are: it gets more columns later."""
+    rng = np.random.default_rng(m)
+    factor = np.triu(rng.standard_normal((m, m))) + 4 * np.eye(m)
+    B, R = rng.standard_normal((5, m)), upper_buffer(factor, m + 2)
+    alone = poisoned(5, m + 2)
+    alone[:, :m] = B
+    for row in alone:
+        linalg.solve_rest(R, row, 0, m)
+    expected = scipy.linalg.solve_triangular(factor, B.T, trans=1).T if m else B
+    np.testing.assert_allclose(alone[:, :m], expected, rtol=1e-11, atol=1e-13)
+    for count, known in itertools.product((1, 2, 3, 5), range(0, m + 1, 4)):
+        together = poisoned(5, m + 2)
+        together[:, :known] = B[:, :known]
+        linalg.solve_rows(R, together, count, known)
+        assert untouched(together[:, known:])
+        np.testing.assert_array_equal(together[count:, :known], B[count:, :known])
+        for row, b, one in zip(together[:count], B, alone, strict=False):
+            row[known:m] = b[known:]
+            linalg.solve_rest(R, row, known, m)
+            exact = 1e-13 if numba.config.BOUNDSCHECK else 0.0  # as above
+            np.testing.assert_allclose(row[:m], one[:m], rtol=exact, atol=exact)
+            assert untouched(row[m:])
+
+
+def test_rows_become_columns():
+    X, atoms = np.random.default_rng(0).standard_normal((40, 3)), np.zeros((3, 50))
+    loops.put_rows(X, 2, 39, atoms, 5)
+    expected = np.zeros((3, 50))
+    expected[:, 5:42] = X[2:39].T
+    np.testing.assert_array_equal(atoms, expected)
+
+
+@with_poison
 @pytest.mark.parametrize("corner", [0.999, 1.0, 0.0, -2.0])
 def test_bordered_cholesky_leaves_the_factor_where_the_pivot_is_not_positive(corner):
     R = upper_buffer(np.eye(3), 5)

@@ -20,8 +20,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.factor import Factor, add_rounds, count_together, solve_points
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.factor import Factor, add_rounds, solve_points
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, UNBOUNDED, Array, exact, hot
 from oklnumba.hot.primitives.udu import SWEEP, ridge_forecast, ridge_learn
 
@@ -82,7 +82,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certifica
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:
-        count = count_together(stretch.stop - t, work)
+        count = smaller(stretch.stop - t, work.a.shape[0])
         add_rounds(Z, Y, t, count, r, factor, forgetting, work)  # A_t = g A_{t-1} + z_t z_t'
         for s in range(count):
             p, beta, learns = work.p[s], work.beta[s], work.a[s] != 0.0
@@ -152,7 +152,7 @@ def awv_forecasts(Z, stretch, factor, forgetting, work, is_ridge, out):
     """Write what AWV or ridge would forecast for these rows of Z, growth excepted."""
     t, r, c = stretch.first, stretch.r, factor.c
     while t < stretch.stop:
-        count = count_together(stretch.stop - t, work)
+        count = smaller(stretch.stop - t, work.a.shape[0])
         solve_points(Z, t, count, r, factor, forgetting, work)
         find_shrinks(work.p, factor.inv_d, count, r, out.shrinks[t:])
         for s in range(count):

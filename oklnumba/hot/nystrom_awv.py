@@ -32,9 +32,10 @@ The choice of atoms depends on no label (those of the past are for later gains o
 rounds is played in two passes, and a single round in these steps, by nystrom_awv_rounds:
 
     sample_rounds      sample_point: k_m(x_t), q_t, and the probability of KORS, whose alpha is mu;
-                       if x_t joins: find_direction: rho, f_s, border and gains; extend_span, if
-                       rho > 0: R, and q_t gets the entry rho, less a nugget; keep_point, in either
-                       case: atom and KORS. Joined or not, below max_size, append_past
+                       if x_t joins: find_distance: rho; extend_span, if rho > 0: R, and q_t gets
+                       the entry rho, less a nugget; keep_point, in either case: atom and KORS.
+    append_past        adds the rounds to the past, up to the one with the last atom of max_size
+    find_directions    f_s, border and gains of all that joined off the span, together
     play_stretches     border_factor: A and b grow, where the span grew; what that takes off the
                        best function's loss goes to out.growth; awv_rounds: AWV on q_t
     certify            from y_t, a and growth: loss, best function's loss, bound (hot/awv.py)
@@ -45,6 +46,10 @@ return_direction. The round then skips sample_point, for space.point is there (w
 nothing was borrowed, it also has p (Pending of factor.py): it learns c without a pass over U, and
 the next pass adds it to U and D. What was borrowed is computed again.
 
+Atoms, R, C of KORS, the past and U outgrow the caches. So rounds share passes over them, of wide
+inputs and with the same bits: for PASS_ROWS rounds solve_ahead solves R'q = k and C'b = S k by the
+atoms of then, and each round the rest, for atoms that joined since.
+
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
 
@@ -53,17 +58,22 @@ from typing import Annotated, NamedTuple
 
 from oklnumba.hot.awv import Stretch, awv_rounds, find_shrink
 from oklnumba.hot.primitives.dictionary import (
+    KORS,
     RANK,
+    Ahead,
     Dictionary,
     JoiningRule,
     adds_direction,
     extend_span,
-    joining_probability,
     keep_point,
+    kors_score,
     last_coordinate,
-    solve_coordinates,
+    solve_ahead,
     squared_distance,
+    take_span,
+    weigh,
 )
+from oklnumba.hot.primitives.elementary import smaller
 from oklnumba.hot.primitives.factor import (
     POINT,
     Factor,
@@ -84,8 +94,20 @@ from oklnumba.hot.primitives.jit import (
     hot,
     hot_apart,
 )
-from oklnumba.hot.primitives.linalg import dot, solve_upper_transposed
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, next_kernel_row, put_atom
+from oklnumba.hot.primitives.linalg import (
+    add_multiple,
+    dot,
+    solve_rest,
+    solve_upper_transposed,
+)
+from oklnumba.hot.primitives.rows import (
+    PASS_ROWS,
+    kernel_diag,
+    kernel_rows,
+    next_kernel_row,
+    put_rows,
+    rows_together,
+)
 from oklnumba.hot.primitives.udu import Forgetting, pad, ridge_forecast
 
 PAST = 2  # entry of the counts after ATOMS and RANK: past rounds in Past
@@ -113,13 +135,23 @@ class Point(NamedTuple):
 
     probability: Array  # (1,): that x joins
     k: Array  # (cap,): k_m(x)
-    kors_b: Array  # (cap,): b of joining_probability
+    kors_b: Array  # (cap,): C^-T S k, as in dictionary.py
     q: Array  # (cap,): coordinates of x
-    Q: Array  # (1, cap): q as a matrix, for solve_points
-    border: Array  # (cap,): of the direction that a forecast borrows
-    column: Array  # (cap_n,): k(x, past inputs)
-    weights: Array  # (cap_n,): g^(t - s)
-    rows: Array  # (PASS_ROWS, cap): of next_kernel_row
+    Q: Array  # (1, cap): q as a matrix
+    v: Array  # (cap,): of adds_direction
+
+
+class Directions(NamedTuple):
+    """Up to G new directions of a block: what find_directions reads and writes."""
+
+    rounds: Integers  # (G,): the rows of X and Z that add them
+    played: Integers  # (G,): past rounds
+    rhos: Array  # (G,)
+    borders: Array  # (G, cap): sum f_s q_s and behind it sum f_s^2, discounted
+    gains: Array  # (G, K): sum f_s y_s, discounted
+    points: Array  # (PASS_ROWS, d): workspace, as the next two
+    columns: Array  # (PASS_ROWS, cap_n): k(x, past inputs)
+    weights: Array  # (cap_n,): g, g^2, ...
 
 
 class Space(NamedTuple):
@@ -132,15 +164,15 @@ class Space(NamedTuple):
     dictionary: Dictionary
     past: Past
     point: Point
+    ahead: Ahead
+    directions: Directions
 
 
 class Sampled(NamedTuple):
-    """What sample_rounds writes: the rounds of a block, and up to G growths of the span."""
+    """What sample_rounds writes of the rounds of a block."""
 
     Z: Array  # (n, cap): coordinates, zero up to whole vectors
     ranks: Integers  # (n + 1,): before and after each round
-    borders: Array  # (G, cap)
-    gains: Array  # (G, K)
     sizes: Integers  # (n,): atoms after each round
 
 
@@ -158,96 +190,107 @@ class Model(NamedTuple):
 
 
 @hot_apart
-def sample_point(X, t, first, passed, space):
+def sample_point(X, t, first, space):
     """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
 
-    Rounds from ``first`` on share passes over the atoms (next_kernel_row). passed : how many atoms
-    there were at the last pass. The call for the round before returned it; 0 for the first.
+    Rounds from ``first`` on share passes over the atoms, R and C.
     """
-    dictionary, point, m = space.dictionary, space.point, space.dictionary.counts[ATOMS]
-    kernel, atoms = space.kernel, dictionary.atoms
-    passed = next_kernel_row(kernel, X, t, first, atoms, m, passed, point.rows, point.k)
-    solve_coordinates(dictionary, point.k, point.q)
-    point.probability[0] = 0.0
-    if m < space.max_size:
-        k_xx = kernel_diag(kernel, X[t])
-        probability = joining_probability(space.joining, dictionary, point.k, k_xx, point.kors_b)
-        point.probability[0] = probability  # NaN where KORS lost its digits
-    return passed
+    dictionary, point, ahead, known = space.dictionary, space.point, space.ahead, space.ahead.known
+    atoms, m, rank = dictionary.atoms, dictionary.counts[ATOMS], dictionary.counts[RANK]
+    kernel, joining, k, q, b = space.kernel, space.joining, point.k, point.q, point.kors_b
+    known[ATOMS] = next_kernel_row(kernel, X, t, first, atoms, m, known[ATOMS], ahead.K, k)
+    together, asks_kors = rows_together(X), m < space.max_size and not joining.uniform > 0.0
+    at = (t - first) % together
+    if at == 0:
+        solve_ahead(dictionary, ahead, smaller(together, X.shape[0] - t), asks_kors)
+    take_span(dictionary, k, q)
+    copy_row(ahead.Q[at], q, known[RANK])
+    solve_rest(dictionary.R, q, known[RANK], rank)
+    point.probability[0] = joining.uniform if m < space.max_size else 0.0
+    if asks_kors:
+        weigh(dictionary.weights, k, b, m)
+        copy_row(ahead.B[at], b, known[KORS])
+        solve_rest(dictionary.kors, b, known[KORS], m)
+        # NaN where KORS lost its digits
+        point.probability[0] = kors_score(joining, b, kernel_diag(kernel, X[t]), m)
 
 
 @hot
-def find_direction(x, k_xx, space, border, gains):
-    """Return the distance rho of x to the span; 0 if x is in it, up to rounding.
+def find_distance(k_xx, space):
+    """Return the distance rho of ``space.point`` to the span; 0 if in it, up to rounding."""
+    dictionary, point = space.dictionary, space.point
+    delta = squared_distance(point.q, k_xx, dictionary.counts[RANK])
+    adds = adds_direction(dictionary, point.q, delta, k_xx, point.v)
+    return math.sqrt(delta) if adds else 0.0
 
-    If not, f_s of all past rounds go to Phi[:, rank], and their discounted sums to border : (cap,),
-    sum f_s q_s and behind it sum f_s^2, and to gains : (K,), sum f_s y_s.
+
+@hot_apart
+def find_directions(X, Z, count, rank, space):
+    """Write f_s of all past rounds to Phi, and the sums, for ``count`` directions from ``rank`` on.
+
+    X, Z : inputs and coordinates. PASS_ROWS directions take one pass over the past.
     """
-    dictionary, past, point, q = space.dictionary, space.past, space.point, space.point.q
-    played, rank = dictionary.counts[PAST], dictionary.counts[RANK]
-    delta = squared_distance(q, k_xx, rank)
-    if not adds_direction(dictionary, q, delta, k_xx, border):  # border is workspace here
-        return 0.0
-    rho = math.sqrt(delta)
-    kernel_row(space.kernel, x, past.inputs, played, point.column)
-    weight, square = 1.0, 0.0
-    for s in range(played - 1, -1, -1):
-        weight *= space.discount
-        point.weights[s] = weight
-    border[:rank] = 0.0
-    gains[:] = 0.0
-    for s in range(played):
-        q_s = past.Phi[s, :rank]
-        f = (point.column[s] - dot(q_s, q, rank)) / rho
-        weighted = point.weights[s] * f
-        for j in range(rank):
-            border[j] += weighted * q_s[j]
-        square += weighted * f
-        for k in range(gains.shape[0]):
-            gains[k] += weighted * past.labels[k, s]
-        past.Phi[s, rank] = f
-    border[rank] = square
-    return rho
+    past, directions = space.past, space.directions
+    borders, gains, weights = directions.borders, directions.gains, directions.weights
+    for first in range(0, count, PASS_ROWS):
+        stop = smaller(first + PASS_ROWS, count)
+        played, weight = directions.played[stop - 1], 1.0
+        for s in range(played):
+            weight *= space.discount
+            weights[s] = weight
+        for g in range(first, stop):
+            x = X[directions.rounds[g]]
+            copy_row(x, directions.points[g - first], x.shape[0])
+            borders[g, : rank + g + 1] = 0.0
+            gains[g] = 0.0
+        kernel_rows(
+            space.kernel, directions.points, 0, stop - first, past.inputs, 0, played,
+            directions.columns, 0,
+        )  # fmt: skip
+        for s in range(played):
+            for g in range(first, stop):
+                if s >= directions.played[g]:
+                    continue
+                q_s, r = past.Phi[s], rank + g
+                rest = directions.columns[g - first, s] - dot(q_s, Z[directions.rounds[g]], r)
+                f = rest / directions.rhos[g]
+                weighted = weights[directions.played[g] - 1 - s] * f
+                add_multiple(borders[g], weighted, q_s, r)
+                borders[g, r] += weighted * f
+                for k in range(gains.shape[1]):
+                    gains[g, k] += weighted * past.labels[k, s]
+                q_s[r] = f
 
 
 @hot
-def append_past(x, y, q, past, counts):
-    """Add a round to the past; y : (K,)."""
-    t = counts[PAST]
-    copy_row(q, past.Phi[t], counts[RANK])
-    put_atom(past.inputs, t, x)
-    for k in range(y.shape[0]):
-        past.labels[k, t] = y[k]
-    counts[PAST] = t + 1
-
-
-@hot
-def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
+def sample_rounds(X, first, coins, was_forecast, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    was_forecast : X is one row, and ``space.point`` has what sample_point wrote of it. Y, (n, K),
-    goes to the past only. Returns the next row, less than n where ``borders`` are full, and a
-    status.
+    was_forecast : X is one row, and ``space.point`` has what sample_point wrote of it. Returns the
+    next row, less than n where ``directions`` are full, and a status.
     """
     dictionary, point = space.dictionary, space.point
-    counts, q, max_size = dictionary.counts, point.q, space.max_size
-    sampled.ranks[first], growths, passed = counts[RANK], 0, 0
+    counts, q, max_size, directions = dictionary.counts, point.q, space.max_size, space.directions
+    sampled.ranks[first], growths = counts[RANK], 0
     for t in range(first, X.shape[0]):
-        if growths == sampled.borders.shape[0]:
+        if growths == directions.rhos.shape[0]:
             return t, DONE
-        lacks_room = counts[ATOMS] == q.shape[0] or counts[PAST] == point.column.shape[0]
+        played = counts[PAST] + t - first
+        lacks_room = counts[ATOMS] == q.shape[0] or played == directions.weights.shape[0]
         if counts[ATOMS] < max_size and lacks_room:
             return t, NEED_ROOM
         x = X[t]
         if not was_forecast:
-            passed = sample_point(X, t, first, passed, space)
+            sample_point(X, t, first, space)
         probability = point.probability[0]
         if not probability >= 0.0:
             return t, NOT_FINITE
         if coins[t] < probability:  # x_t joins before it is forecast
             k_tt = kernel_diag(space.kernel, x)
-            rho = find_direction(x, k_tt, space, sampled.borders[growths], sampled.gains[growths])
+            rho = find_distance(k_tt, space)
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
+                directions.rounds[growths], directions.played[growths] = t, played
+                directions.rhos[growths] = rho
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
             if not keep_point(space.joining, dictionary, x, k_tt, probability, point.kors_b):
@@ -255,9 +298,22 @@ def sample_rounds(X, Y, first, coins, was_forecast, space, sampled):
         r = pad(q, counts[RANK])  # zeros behind q_t, up to whole vectors
         copy_row(q, sampled.Z[t], r)
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
-        if counts[ATOMS] < max_size:
-            append_past(x, Y[t], q, space.past, counts)
     return X.shape[0], DONE
+
+
+@hot
+def append_past(X, Y, first, stop, sampled, space):
+    """Add rounds that sample_rounds played to the past, up to the one with the last atom."""
+    past, counts = space.past, space.dictionary.counts
+    while stop > first and sampled.sizes[stop - 1] >= space.max_size:
+        stop -= 1
+    put_rows(X, first, stop, past.inputs, counts[PAST])
+    for t in range(first, stop):
+        s = counts[PAST] + t - first
+        copy_row(sampled.Z[t], past.Phi[s], sampled.ranks[t + 1])
+        for k in range(Y.shape[1]):
+            past.labels[k, s] = Y[t, k]
+    counts[PAST] += stop - first
 
 
 # ---- AWV ----
@@ -293,7 +349,7 @@ def border_factor(model, border, gains, lowered, rank):
 
 
 @hot
-def play_stretches(Y, first, end, sampled, model, out, certificate):
+def play_stretches(Y, first, end, directions, sampled, model, out, certificate):
     """Play AWV on the rounds of sample_rounds, and certify them; a border where the span grows."""
     ranks, growths, t = sampled.ranks, 0, first
     while t < end:
@@ -302,7 +358,7 @@ def play_stretches(Y, first, end, sampled, model, out, certificate):
             stop += 1
         out.growth[t:stop] = 0.0
         if rank > old:
-            border, gains = sampled.borders[growths], sampled.gains[growths]
+            border, gains = directions.borders[growths], directions.gains[growths]
             if not border_factor(model, border, gains, out.growth[t], old):
                 return t, NOT_POSITIVE
             growths += 1
@@ -325,13 +381,18 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
     Y : (n, K); was_forecast : as in sample_rounds.
     """
     while first < X.shape[0]:
-        stop, sampling_status = sample_rounds(X, Y, first, coins, was_forecast, space, sampled)
-        played, status = play_stretches(Y, first, stop, sampled, model, out, certificate)
+        stop, sampling_status = sample_rounds(X, first, coins, was_forecast, space, sampled)
+        append_past(X, Y, first, stop, sampled, space)
+        rank = sampled.ranks[first]
+        find_directions(X, sampled.Z, sampled.ranks[stop] - rank, rank, space)
+        played, status = play_stretches(
+            Y, first, stop, space.directions, sampled, model, out, certificate
+        )  # fmt: skip
         if status != DONE:
             return played, status
         if sampling_status != DONE:  # it needs room, say
             return stop, sampling_status
-        first = stop  # less than n where the borders were full
+        first = stop  # less than n where the directions were full
     return first, DONE
 
 
@@ -339,15 +400,20 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
 
 
 @hot
-def borrow_direction(x, space, model, gains):
-    """Border A as if x joined; return the rank then. gains : (K,), workspace.
+def borrow_direction(X, t, space, model):
+    """Border A as if row t of X joined; return the rank then.
 
     Column ``rank`` of Phi, U, inv_d and c, and q[rank], are written; counts, R and KORS stay.
     """
-    point, rank = space.point, space.dictionary.counts[RANK]
-    k_xx = kernel_diag(space.kernel, x)
-    rho = find_direction(x, k_xx, space, point.border, gains)
-    if not (rho > 0.0 and border_factor(model, point.border, gains, gains, rank)):
+    point, counts, directions = space.point, space.dictionary.counts, space.directions
+    rank, k_xx = counts[RANK], kernel_diag(space.kernel, X[t])
+    rho = find_distance(k_xx, space)
+    if not rho > 0.0:
+        return rank
+    directions.rounds[0], directions.played[0], directions.rhos[0] = 0, counts[PAST], rho
+    find_directions(X[t : t + 1], point.Q, 1, rank, space)
+    gains = directions.gains[0]
+    if not border_factor(model, directions.borders[0], gains, gains, rank):
         return rank
     point.q[rank] = last_coordinate(rho, k_xx)
     return rank + 1
@@ -369,12 +435,12 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
     The buffers need room for one more atom. forecasts : (n, K).
     """
     point, factor, rank = space.point, model.factor, space.dictionary.counts[RANK]
-    p, c, a, passed = model.work.p[0], factor.c, model.work.a, 0
+    p, c, a = model.work.p[0], factor.c, model.work.a
     for t in range(X.shape[0]):
-        passed = sample_point(X, t, 0, passed, space)
+        sample_point(X, t, 0, space)
         new_rank = rank
         if coin < point.probability[0]:
-            new_rank = borrow_direction(X[t], space, model, forecasts[t])  # workspace until below
+            new_rank = borrow_direction(X, t, space, model)
         r = pad(point.q, new_rank)
         # p = U^-T q, which is kept for the round. Q is q as a row.
         solve_points(point.Q, 0, 1, r, factor, model.forgetting, model.work)

@@ -21,7 +21,7 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
-from oklnumba.hot.primitives.dictionary import NUGGET
+from oklnumba.hot.primitives.dictionary import NUGGET, Ahead
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
@@ -129,21 +129,28 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _make_work(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> Work:
         cap, max_size = rooms[ATOMS], float(self._hyper.max_size or np.inf)
-        k, b, q, border = aligned_zeros(4, cap)
-        column, weights = np.empty((2, rooms[loops.PAST]))
-        rows = aligned_zeros(PASS_ROWS, cap)
-        point = loops.Point(np.zeros(1), k, b, q, q[None], border, column, weights, rows)
+        k, b, q, v = aligned_zeros(4, cap)
+        point = loops.Point(np.zeros(1), k, b, q, q[None], v)
+        known, rows = np.zeros(3, dtype=np.int64), aligned_zeros(3, PASS_ROWS, cap)
+        rounds, played = np.zeros((2, BORDERS), dtype=np.int64)
+        directions = loops.Directions(
+            rounds, played, np.zeros(BORDERS), aligned_zeros(BORDERS, cap),
+            gains=np.zeros((BORDERS, self._outputs)),
+            points=aligned_zeros(PASS_ROWS, len(state.dictionary.atoms)),
+            columns=aligned_zeros(PASS_ROWS, rooms[loops.PAST]),
+            weights=aligned_zeros(rooms[loops.PAST]),
+        )  # fmt: skip
         space = loops.Space(
             self._kernel, self._joining, max_size, self._hyper.discount,
             dictionary=state.dictionary, past=state.past, point=point,
+            ahead=Ahead(known, *rows), directions=directions,
         )  # fmt: skip
         model = loops.Model(
             self._hyper.lam, self._is_ridge, self._forgetting,
             factor=state.factor, work=arrays.make_pass_work(state.factor.U),
         )  # fmt: skip
-        ranks, gains = np.zeros(BLOCK_ROWS + 1, dtype=np.int64), np.zeros((BORDERS, self._outputs))
-        Z, borders = aligned_zeros(BLOCK_ROWS, cap), aligned_zeros(BORDERS, cap)
-        return Work(space, model, loops.Sampled(Z, ranks, borders, gains, ranks[1:]))
+        ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
+        return Work(space, model, loops.Sampled(aligned_zeros(BLOCK_ROWS, cap), ranks, ranks[1:]))
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)

@@ -38,12 +38,14 @@ from oklnumba.hot.primitives.linalg import (
     bordered_cholesky,
     dot,
     multiply,
-    solve_upper,
+    solve_rows,
     solve_upper_transposed,
 )
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
+from oklnumba.hot.primitives.udu import TILE
 
 RANK = 1  # entry of a Dictionary's counts after ATOMS: dimension of the atoms' span
+KORS = 2  # entry of Ahead.known after ATOMS and RANK
 
 # Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
 # sqrt(m). Atoms that nearly coincide, as on time series, give smaller eigenvalues, and the errors
@@ -92,6 +94,15 @@ class Dictionary(NamedTuple):
     R: Annotated[Array, RANK, RANK]  # R'R = their kernel matrix, with nuggets
 
 
+class Ahead(NamedTuple):
+    """Points that share a pass: all that needs only the atoms before it."""
+
+    known: Integers  # (3,): how many entries of each row of K, Q and B are known
+    K: Array  # (PASS_ROWS, cap): of next_kernel_row
+    Q: Array  # (PASS_ROWS, cap): q
+    B: Array  # (PASS_ROWS, cap): b of KORS
+
+
 class ALDState(NamedTuple):
     """Atoms that are farther than a threshold from each other's span."""
 
@@ -118,11 +129,24 @@ class Choices(NamedTuple):
 
 
 @hot
-def kors_probability(rule, weights, C, k, k_xx, b, m):
-    """Return the probability min(beta tau, 1) of a point (kons eq. 4); write b = C^-T S k."""
+def weigh(weights, k, b, m):
+    """Write b = S k."""
     for j in range(m):
         b[j] = weights[j] * k[j]
+
+
+@hot
+def kors_probability(rule, weights, C, k, k_xx, b, m):
+    """Return the probability of a point; write b = C^-T S k."""
+    for j in range(m):  # as weigh
+        b[j] = weights[j] * k[j]
     solve_upper_transposed(C, b, m)
+    return kors_score(rule, b, k_xx, m)
+
+
+@hot
+def kors_score(rule, b, k_xx, m):
+    """Return the probability min(beta tau, 1) of a point (kons eq. 4), given b."""
     s = rule.alpha + k_xx - dot(b, b, m)
     if not s > 0.0:  # it has lost its digits
         return np.nan
@@ -243,12 +267,35 @@ def ald_rounds(X, first, kernel, threshold, state, work, out):
 
 
 @hot
+def take_span(dictionary, k, q):
+    """Write the values of k at the atoms that span."""
+    for j in range(dictionary.counts[RANK]):
+        q[j] = k[dictionary.span[j]]
+
+
+@hot
 def solve_coordinates(dictionary, k, q):
     """Write the coordinates q = R^-T k of a point's projection on the span."""
-    span, rank = dictionary.span, dictionary.counts[RANK]
-    for j in range(rank):
-        q[j] = k[span[j]]
-    solve_upper_transposed(dictionary.R, q, rank)
+    take_span(dictionary, k, q)
+    solve_upper_transposed(dictionary.R, q, dictionary.counts[RANK])
+
+
+@hot
+def solve_ahead(dictionary, ahead, count, asks_kors):
+    """Solve for Q and B of ``count`` rows together; solve_rest adds atoms that join meanwhile."""
+    known, m, rank = ahead.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
+    known[RANK] = known[KORS] = 0
+    if count == 1:
+        return
+    known[RANK] = rank // TILE * TILE
+    for s in range(count):
+        take_span(dictionary, ahead.K[s], ahead.Q[s])
+    solve_rows(dictionary.R, ahead.Q, count, known[RANK])
+    if asks_kors:
+        known[KORS] = m // TILE * TILE
+        for s in range(count):
+            weigh(dictionary.weights, ahead.K[s], ahead.B[s], m)
+        solve_rows(dictionary.kors, ahead.B, count, known[KORS])
 
 
 @hot
@@ -258,16 +305,15 @@ def adds_direction(dictionary, q, delta, k_xx, v):
     A point that is not still counts in KORS, whose weights are about frequency, not rank. delta :
     squared_distance; v : (cap,), R^-1 q, written.
     """
-    R, rank = dictionary.R, dictionary.counts[RANK]
-    for j in range(rank):
-        v[j] = q[j]
-    solve_upper(R, v, rank)
-    nuggets = k_xx
-    for i in range(rank):  # v' diag(R' R) v
-        row, tail = R[i, i:rank], v[i:rank]
+    R, rank, nuggets = dictionary.R, dictionary.counts[RANK], k_xx
+    for i in range(rank - 1, -1, -1):  # v, and v' diag(R' R) v, in one pass over R
+        row, tail, rest, squares = R[i, i + 1 : rank], v[i + 1 : rank], q[i], 0.0
         for j in range(row.shape[0]):
             share = row[j] * tail[j]
-            nuggets += share * share
+            rest -= share
+            squares += share * share
+        v[i] = rest / R[i, i]
+        nuggets += squares + rest * rest
     # delta = |k_x - sum v_j k_j|^2 + NUGGET * nuggets: a tenth more would be the true distance.
     return delta > 1.1 * NUGGET * nuggets
 

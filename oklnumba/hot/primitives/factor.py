@@ -15,7 +15,6 @@ from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.jit import PADDED, REMADE, UPPER, Array, Integers, hot
 from oklnumba.hot.primitives.udu import (
-    SWEEP,
     factor_and_solve,
     factor_rounds,
     solve_rounds,
@@ -59,13 +58,6 @@ def copy_row(z, out, r):
     """Write the first r entries of z."""
     for j in range(r):
         out[j] = z[j]
-
-
-@hot
-def count_together(remaining, work):
-    """Return how many of the remaining rounds share the next pass: whole sweeps, or one."""
-    count = remaining // SWEEP * SWEEP or 1
-    return count if count < work.a.shape[0] else work.a.shape[0]
 
 
 @hot

@@ -8,7 +8,15 @@ import math
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import exp_nonpositive, larger, smaller
-from oklnumba.hot.primitives.jit import exact, hot, hot_apart
+from oklnumba.hot.primitives.jit import exact, exact_apart, hot, hot_apart
+from oklnumba.hot.primitives.udu import (
+    SWEEP,
+    TILE,
+    four,
+    solve_column,
+    solve_columns,
+    solve_three_wide,
+)
 
 REFUSED, SAME, OTHER = range(3)  # what take_finite returns
 
@@ -79,6 +87,52 @@ def solve_upper_transposed(R, b, m):
         for j in range(k + 1, m):
             b[j] -= v * R[k, j]
         k += 1
+
+
+@exact
+def solve_corner(R, b, k):
+    """Take b through rows k to k + 3 of R' x = b, up to column k + 3."""
+    b0, b1, b2, b3 = four(b, k)
+    b0 /= R[k, k]
+    b1 = (b1 - b0 * R[k, k + 1]) / R[k + 1, k + 1]
+    b2 = (b2 - b0 * R[k, k + 2] - b1 * R[k + 1, k + 2]) / R[k + 2, k + 2]
+    b3 = b3 - b0 * R[k, k + 3] - b1 * R[k + 1, k + 3] - b2 * R[k + 2, k + 3]
+    b[k], b[k + 1], b[k + 2], b[k + 3] = b0, b1, b2, b3 / R[k + 3, k + 3]
+
+
+@exact_apart
+def solve_rows(R, B, count, m):
+    """Solve R' x = b for the first ``count`` rows b of B, in one pass over R; m : fours.
+
+    They become x. An entry goes through the same products in the same order as in solve_rest.
+    """
+    for k in range(0, m, TILE):
+        i = k + TILE
+        rows = R[k, i:m], R[k + 1, i:m], R[k + 2, i:m], R[k + 3, i:m]
+        for s in range(count):
+            solve_corner(R, B[s], k)
+        for s in range(count % SWEEP):
+            solve_columns(rows, B[s, i:m], four(B[s], k), m - i)
+        for s in range(count % SWEEP, count, SWEEP):
+            solve_three_wide(rows, (B[s, k:m], B[s + 1, k:m], B[s + 2, k:m]), m - i)
+
+
+@exact_apart
+def solve_rest(R, b, known, m):
+    """Solve R' x = b where the first ``known`` entries of b, fours, are those of x already."""
+    whole = m - m % TILE
+    for k in range(0, whole, TILE):
+        i = k + TILE if k >= known else known
+        if k >= known:
+            solve_corner(R, b, k)
+        r0, r1, r2, r3 = R[k, i:m], R[k + 1, i:m], R[k + 2, i:m], R[k + 3, i:m]
+        z, solved = b[i:m], four(b, k)
+        for j in range(z.shape[0]):
+            z[j] = solve_column((r0[j], r1[j], r2[j], r3[j]), z[j], solved)
+    for k in range(whole, m):
+        b[k] = x = b[k] / R[k, k]
+        for j in range(k + 1, m):
+            b[j] -= x * R[k, j]
 
 
 @hot

@@ -201,14 +201,20 @@ def kernel_rows(kernel, X, first, stop, atoms, start, m, out, at):
 
 
 @hot
+def rows_together(X):
+    """Return how many rounds take one pass over the atoms: one of narrow inputs."""
+    return PASS_ROWS if X.shape[1] >= WIDE else 1  # the columns of atoms that join take longer
+
+
+@hot
 def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
     """Write k(x_t, atoms), m values; return how many atoms there were when the pass was made.
 
-    From round ``first`` on, PASS_ROWS rounds take one pass over the atoms, of narrow inputs one
-    round. Atoms that join in these rounds are added to each row in its round. known : what the
-    round before returned; rows : (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
+    From round ``first`` on, rows_together take one pass over the atoms. Atoms that join in these
+    rounds are added to each row in its round. known : what the round before returned; rows :
+    (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
     """
-    most = PASS_ROWS if X.shape[1] >= WIDE else 1  # the columns of atoms that join take longer
+    most = rows_together(X)
     at, start, stop = (t - first) % most, known, t + 1
     if at == 0:
         known, start, stop = m, 0, smaller(t + most, X.shape[0])
@@ -305,6 +311,18 @@ def put_atom(atoms, j, x):
     """Write x into column j of the dictionary."""
     for i in range(x.shape[0]):
         atoms[i, j] = x[i]
+
+
+@hot
+def put_rows(X, first, stop, atoms, at):
+    """Write rows first to stop - 1 of X into the columns from ``at`` on.
+
+    PASS_ROWS of them together, for columns of an input lie side by side, and inputs far apart.
+    """
+    for start in range(first, stop, PASS_ROWS):
+        for i in range(X.shape[1]):
+            for t in range(start, smaller(start + PASS_ROWS, stop)):
+                atoms[i, at + t - first] = X[t, i]
 
 
 @hot

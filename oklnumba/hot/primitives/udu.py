@@ -338,9 +338,9 @@ def factor_and_solve(U, inv_d, forgetting, first, beta, z, r):
 
 @exact_apart
 def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
-    """Add the first ``count`` rounds to the factor: whole sweeps together, or one round.
+    """Add the first ``count`` rounds to the factor, in sweeps of three but for one or two rounds.
 
-    Each TILE rows of U meet all the sweeps while they are in the cache. U : (cap, cap); inv_d :
+    Each TILE rows of U meet all of them while they are in the cache. U : (cap, cap); inv_d :
     (cap,); rounds : (>= count, cap), replaced by p; betas : (>= count, cap), written; a : (>=
     count,), 1 before; r : columns in use, a multiple of LANES. A round whose a is 0 is not added,
     but solved by the factor that it finds: its beta becomes the 1 / D of then.
@@ -361,7 +361,7 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
                 learn_columns(rows, z[i:r], four(z, k), four(betas[s], k), r - i)
             else:
                 solve_columns(rows, z[i:r], four(z, k), r - i)
-        for s in range(0, count - 1, SWEEP):
+        for s in range(count % SWEEP, count, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
             if a[s] + a[s + 1] + a[s + 2] == 0.0:
                 solve_three_wide(rows, three, r - k - TILE)
@@ -386,6 +386,6 @@ def solve_rounds(U, rounds, count, r):
         for s in range(count % SWEEP):
             z = rounds[s]
             solve_columns(rows, z[i:r], four(z, k), r - i)
-        for s in range(0, count - 1, SWEEP):
+        for s in range(count % SWEEP, count, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
             solve_three_wide(rows, three, r - i)
