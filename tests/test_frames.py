@@ -5,6 +5,7 @@ import datetime
 import decimal
 import re
 import tempfile
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -92,7 +93,9 @@ LABELS = {
     "read-only": partial(battery.read_only, path=None),
     "Series of another index": lambda y: pd.Series(y, index=np.arange(len(y))[::-1] * 7),
     "Series indexed by text": lambda y: pd.Series(y.astype(int), index=list("ab") * 75),
-    "nullable Series": lambda y: pd.Series(y.astype(int)).astype("Int8"),
+    "nullable Series": lambda y: pd.Series(y.astype(int), index=np.arange(len(y))[::-1]).astype(
+        "Int8"
+    ),
     "pandas index": lambda y: pd.Index(y),
     "polars": lambda y: pl.Series(y),
     "arrow": lambda y: pa.array(y),
@@ -240,3 +243,21 @@ def test_a_label_that_lacks_is_named(dtype):
     gaps = [1, pd.NA] * 75
     labels = pd.Series(gaps, dtype=dtype) if dtype else gaps
     refused("y has nan at row 1", okl.FOGD(n_frequencies=20).partial_fit, QUARTERS, labels)
+
+
+@pytest.mark.parametrize("play", ["run", "chunks", "partial_fit"])
+def test_one_index_in_two_orders_is_warned_of(play):
+    """As rows are paired by place, X.sample(frac=1) and y train on labels of other rows."""
+    plays = {
+        "run": okl.run,
+        "chunks": lambda learner, X, y: okl.run(learner, [(X, y)]),
+        "partial_fit": lambda learner, X, y: learner.partial_fit(X, y),
+    }
+    X, y = pd.DataFrame(QUARTERS, columns=NAMES), pd.Series(SIGNS)
+    shuffled = X.sample(frac=1.0, random_state=0)
+    with pytest.warns(UserWarning, match="different orders.*y.loc.*y.to_numpy"):
+        plays[play](make(), shuffled, y)
+    by_index, by_place, other = y.loc[shuffled.index], y.to_numpy(), y.set_axis(y.index + N)
+    with warnings.catch_warnings(action="error"):
+        for labels in (by_index, by_place, other, y.tolist()):
+            plays[play](make(), shuffled, labels)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.checks import cut, repr_short
+from oklnumba.core.checks import cut, repr_short, warn
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -280,6 +280,17 @@ def _without_na(array: np.ndarray) -> np.ndarray:
         return array
     missing = [type(one).__name__ == "NAType" for one in array.flat]
     return np.where(np.reshape(missing, array.shape), NONE, array)
+
+
+def warn_of_order(X: Any, y: Any) -> None:
+    """Warn if pandas' X and y have one index in two orders: their rows are paired by place."""
+    if not all(hasattr(one, "iloc") for one in (X, y)) or X.index.equals(y.index):
+        return
+    if X.index.isin(y.index).all():
+        warn(
+            "X and y have the same index in different orders, and rows are paired by place: pass "
+            "y.loc[X.index] to pair them by index, y.to_numpy() if their places are right"
+        )
 
 
 def find_labels(y: np.ndarray) -> np.ndarray:

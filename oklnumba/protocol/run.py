@@ -98,6 +98,8 @@ def _pieces(
             learner._check_points(part)
             given = chunk[1] if schema is None else schema.as_signs(chunk[1])
             labels = as_labels(given, part.shape[0], signs)
+            if schema is not None:
+                inputs.warn_of_order(*chunk)
         except ValueError as error:
             if not chunked:
                 raise

@@ -159,11 +159,11 @@ class Learner(Engine[StateT, WorkT]):
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None, known: Any = None) -> Self:
         """Play a round for each row of X, (n, d), in order; return self.
 
-        Sparse rows are made dense block by block, never all at once. y has a label for each row,
-        (n,), or (n, K) of ``MultiOutput``. Warns as ``okl.run`` does, before the first round.
-        ``known``, of labels that come late: ``rounds`` when the rows were forecast, one or (n,).
+        Sparse rows are made dense block by block. Warns as ``okl.run`` does. y : (n,), or (n, K) of
+        ``MultiOutput``; known : ``rounds`` when rows were forecast whose labels are late, or (n,).
         """
         with self._lock:
+            inputs.warn_of_order(X, y)
             schema = self._schema_for(X)
             X = inputs.as_rows(X, self._width, schema=schema, fill=False)
             self._check_points(X)
