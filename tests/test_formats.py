@@ -401,6 +401,13 @@ def test_files_that_have_other_columns_than_the_first(kind, tmp_path, monkeypatc
     refused(message, read, tmp_path, label="y", dates=["d"])
 
 
+def test_medians_of_huge_and_of_tiny_numbers():
+    """The sum of two may be beyond the largest number, and half of one below the smallest."""
+    for values, median in (([1e308, 1.5e308], 1.25e308), ([5e-324] * 2, 5e-324)):
+        frame = pd.DataFrame({"a": [*values, np.nan], "y": 0.0})
+        assert read(frame, label="y", impute="median")[2] == median
+
+
 @pytest.mark.filterwarnings("ignore:Feather V1")
 def test_an_old_feather_file_is_refused_with_its_cure_wherever_it_stands(tmp_path):
     for name, version in (("a", 2), ("b", 1)):

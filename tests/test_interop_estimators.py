@@ -144,6 +144,10 @@ def test_only_the_self_tuning_learner_promises_scores():
 def test_a_hyper_parameter_that_is_set_is_of_the_default_learner():
     for given in ({}, {"learner": None}):
         assert OnlineClassifier().set_params(learner__budget=9, **given).learner.budget == 9
+    model = OnlineClassifier()
+    with pytest.raises(ValueError, match="SelfTuning has no hyper-parameter 'width'"):
+        model.set_params(shuffle=False, learner__width=9)
+    assert model.learner is None and model.shuffle is True
 
 
 # ---- a fit is a run ----

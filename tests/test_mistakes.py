@@ -106,6 +106,10 @@ MISTAKES = [
     ("okl.run(okl.FOGD(), X, y, time_limit=-1)", VALUE, "time_limit must be a number > 0", "-1"),
     ("played.predict(X[:, :2])", VALUE, "X has 2 columns", "pass 3 columns"),
     ("played.predict_one({'a': 1.0})", VALUE, "x must hold real numbers", "numbers without names"),
+    ("played.predict_one([1.0, 'a', 2.0])", VALUE, "column 1 of x holds text, 'a' in row 0"),
+    ("played.predict_one(pd.Series([1.0, 2.0, 'a']))", VALUE, "column 2 of x holds text"),
+    ("okl.run(okl.OGD(), X, np.array([b'\\xff'] * 30))", VALUE, "y holds text, '\ufffd' in row 0"),
+    ("okl.run(okl.OGD(), X, y.astype('S').astype(object))", VALUE, "y holds", "texts of numbers"),
     ("played.learn_one(X[0])", VALUE, "labels are missing", "pass y"),
     ("k(X, X[:, :2])", VALUE, "Z has 2 columns, but X has 3"),
     ("okl.TaylorFeatures(2, center=[0.0]).transform(X)", VALUE, "center has 1 entries", "give 3"),
@@ -138,8 +142,8 @@ def names(tmp_path_factory):
     learner.save(folder / "learner.npz")
     (folder / "notes.txt").write_text("notes", encoding="utf-8")
     played = okl.FOGD(n_frequencies=5).partial_fit(X, Y)
-    given = {"okl": okl, "np": np, "SGDClassifier": SGDClassifier, "k": GAUSSIAN, "T": TAYLOR}
-    given["LogisticRegression"] = LogisticRegression
+    given = {"okl": okl, "np": np, "pd": pd, "SGDClassifier": SGDClassifier, "k": GAUSSIAN}
+    given |= {"LogisticRegression": LogisticRegression, "T": TAYLOR}
     given |= {"batch": okl.OnlineToBatch(okl.FOGD()).fit(X, Y), "long": np.zeros((20_001, 1))}
     given["few"] = given["long"][:2001]
     return given | {"X": X, "y": Y, "folder": folder, "played": played}

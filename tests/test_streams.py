@@ -335,6 +335,27 @@ def test_files_without_rows_and_damaged_files(name, tmp_path):
     refused(name, lambda: together(okl.stream(path, **options)))
 
 
+def test_names_that_are_equal_to_places():
+    """True is equal to 1, and False to 0, but a name of a column is not a place."""
+    frame = pd.DataFrame({True: y, False: 2 * y, "y": 3 * y})
+    for label, factor in ((True, 1), (False, 2), (0, 1), (1, 2), (-1, 3)):
+        data = okl.stream(frame, label=label)
+        assert_array_equal(np.concatenate([labels for _, labels in data]), factor * y)
+    assert okl.stream(frame, label="y", drop=[True]).columns == ("False",)
+    frame.columns = [("a", 1), "b", "y"]
+    assert okl.stream(frame, label="y", drop=[("a", 1), "b"][:1]).columns == ("b",)
+    refused("columns must be others", lambda: okl.stream(frame, label="y", drop=[("a", 1), "b"]))
+    refused("encode: there is no column", lambda: okl.stream(frame, label="y", encode=["c", [1]]))
+
+
+def test_labels_that_are_scalars_of_numpy():
+    for first, second in (("a", "b"), (False, True)):
+        labels = pd.Series([*np.array([first, second])], dtype=object)
+        data = okl.stream(pd.DataFrame({"a": [1.0, 2.0], "y": labels}), label="y")
+        assert data.classes == (first, second)
+        assert_array_equal(np.concatenate([labels for _, labels in data]), [-1.0, 1.0])
+
+
 def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
     path, _ = written(tmp_path, "points.parquet")
     with pytest.raises(ValueError, match=r"play it by okl.run\(learner, X\), without labels"):

@@ -344,7 +344,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is sparse, where dense numbers are needed: pass {cure}")
     if is_frame(values):
         return _frame_as_floats(values, name)
-    if hasattr(values, "to_numpy"):
+    if hasattr(values, "to_numpy") and name != "x":
         return column_as_floats(values, name, name == "y")
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
@@ -359,11 +359,12 @@ def as_floats(values: Any, name: str) -> np.ndarray:
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         cure, array = _advise(values, name), as_label_array(values)
-        if not cure and array.ndim == 1:
+        if not cure and array.ndim == 1 and name != "x":
             return column_as_floats(array, name, name == "y")  # which says what they hold
-        if not cure and array.ndim == 2:
-            frame = name if name == "y" else f"{name} (data = pandas.DataFrame({name}))"
-            return _columns_as_floats(array.T, range(array.shape[1]), frame, array.shape)
+        if not cure and array.ndim in (1, 2):
+            frame = name if name in "xy" else f"{name} (data = pandas.DataFrame({name}))"
+            rows = np.atleast_2d(array)  # a point x is a row
+            return _columns_as_floats(rows.T, range(rows.shape[1]), frame, rows.shape)
         cure = cure or "encode text and drop ragged rows first"
         raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
@@ -480,7 +481,7 @@ def column_as_floats(column: Any, where: str, is_label: bool = False, first: int
 
 def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     advice = f"; {FOR_CLASSES}" if is_label else ENCODE
-    values = np.asarray(column, dtype=str if dtype.startswith("|s") else None).tolist()  # bytes
+    values = [decode_bytes(one) for one in np.asarray(column).tolist()]
     if (kind := find_times(column)) == "durations":
         numbers = f"np.asarray({'y' if is_label else 'column'}, 'm8[us]') / np.timedelta64(1, 's')"
         dtype, advice = f"durations (their numbers are {numbers})", "" if is_label else ENCODE
@@ -509,6 +510,11 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     elif 2 * len(odd) < len(part):
         advice = AMONG_NUMBERS
     return f"text, {repr_short(text)} in row {first + row}{advice}"
+
+
+def decode_bytes(value: Any) -> Any:
+    """Return a text for bytes, and any other value as it is."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 # ---- pairs (X, y), and blocks of rows for the compiled loops ----

@@ -10,7 +10,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite, nan
-from statistics import median
+from statistics import mean, median_high, median_low
 from typing import Any, Self
 
 import numpy as np
@@ -158,7 +158,8 @@ class Schema:
             known = ~gap & learned
             values = [*past, *column[known].tolist()]
             ends, places = np.unique(len(past) + np.cumsum(known)[gap], return_inverse=True)
-            filled = [median(values[max(n - most, 0) : n] or [0.0]) for n in ends.tolist()]
+            last = [values[max(n - most, 0) : n] or [0.0] for n in ends.tolist()]
+            filled = [mean([median_low(some), median_high(some)]) for some in last]
             column[gap] = np.take(filled, places)
             later.append(tuple(values[-most:]))
         return X, replace(self, past=tuple(later))

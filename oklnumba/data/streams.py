@@ -29,6 +29,7 @@ from oklnumba.data.files import FORMATS, RENAME, given_name, list_files, naming,
 
 MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
+NAMES, DROP = "a list of names", "drop (--drop, --id)"  # for messages
 TEXTS = "string", "large_string", "dictionary"  # how Arrow's types of texts begin
 
 Block = tuple[np.ndarray, np.ndarray]
@@ -120,7 +121,10 @@ def stream(
     options["header"] = None if checks.require_flag("header", header) else False
     reading = {name: checks.as_plain(one) for name, one in options.items() if one is not None}
     out = "columns, encode, dates and impute"
-    chosen = columns is not None or impute or any(np.size(one) for one in (encode, dates))
+    encode = checks.require_list("encode", encode, NAMES)
+    dates = checks.require_list("dates", dates, NAMES)
+    drop = checks.require_list(DROP, drop, NAMES)
+    chosen = columns is not None or encode or dates or impute
     if like is not None and chosen:
         raise ValueError(f"like says how columns are read: leave out {out}")
     schema = Schema((), impute=impute) if like is None else getattr(like, "schema", like)
@@ -135,7 +139,7 @@ def stream(
         paths, kind = list_files(source, format)
         name = repr(given_name(str(paths[0]))) + f" and {len(paths) - 1} more" * (len(paths) > 1)
         if kind == "libsvm":
-            if label is not None or np.size(drop) or chosen:
+            if label is not None or drop or chosen:
                 raise ValueError(f"{name} has no names of columns: leave out label, drop, {out}")
             return _load_libsvm(paths, name, batch, schema)
         data = open_dataset(source, paths, kind, reading)
@@ -287,7 +291,7 @@ def _find_schema(
     if label is not None:
         (label,) = _find_columns([label], names, "label")
         given = replace(given, label=str(label))
-    drop = _find_columns(drop, names, "drop (--drop, --id)")
+    drop = _find_columns(drop, names, DROP)
     index = _find_index(getattr(data, "schema", None), names)
     if not fresh:
         ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
@@ -324,7 +328,7 @@ def _find_classes(data: Any, label: Any) -> tuple[Any, ...] | None:
     """Return the classes of labels that are bools or texts; None for numbers."""
     look = inputs.is_frame(data) or str(data.schema.field(label).type).startswith(TEXTS)
     labels = _as_labels(_read_first(data, [label], inputs.LOOK_ROWS * look)[label])
-    there = labels[inputs.find_labels(labels)].tolist()
+    there = list(map(checks.as_plain, labels[inputs.find_labels(labels)].tolist()))
     kinds = {*map(type, there)}
     if labels.dtype == bool or kinds == {bool}:
         return False, True
@@ -466,13 +470,15 @@ def _as_labels(column: Any) -> np.ndarray:
 
 def _find_columns(given: Any, names: list[Any], what: str) -> list[Any]:
     """Return the columns that names, or places, mean; ``what`` is the argument for messages."""
-    plain, found = dict(zip(names, names, strict=True)), []
-    for one in checks.require_list(what, given, "a list of names"):
-        is_name = isinstance(one, Hashable) and one in plain
-        is_place = isinstance(one, int | np.integer) and -len(names) <= one < len(names)
-        if isinstance(one, bool) or not (is_name or is_place):  # True is equal to a name 1
+    plain, found = {(isinstance(name, bool), name): name for name in names}, []
+    for one in checks.require_list(what, given, NAMES):
+        key = isinstance(one, bool), one  # True is neither a name 1 nor a place
+        if isinstance(one, Hashable) and key in plain:
+            found.append(plain[key])  # not NumPy's text
+        elif isinstance(one, int | np.integer) and not key[0] and -len(names) <= one < len(names):
+            found.append(names[one])
+        else:
             hint = checks.suggest(one, map(str, names)) if isinstance(one, str) else ""
             fault, known = f"there is no column {checks.repr_short(one)}", list_names(names)
             raise ValueError(f"{what}: {fault}; {hint}the columns are {known}")
-        found.append(plain[one] if is_name else names[one])  # not NumPy's text
     return found

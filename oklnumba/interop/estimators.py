@@ -49,7 +49,9 @@ class OnlineEstimator(BaseEstimator):
         nested = any(name.startswith("learner__") for name in params)
         if nested and params.get("learner", self.learner) is None:
             params["learner"] = SelfTuning()
-        return super().set_params(**params)
+        with self._undo_on_error():
+            super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -300,6 +302,8 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         if self._odds is not None:
             F = done.scores[:, self._find_outputs()] if several else done.predictions
             t, came = np.arange(len(y)), np.searchsorted(self.classes_, y)
+            for row in self._new if self._grows else ():  # its class was not known before
+                F[:row, came[row]] = -np.inf
             p = compute_probabilities(player._loss().name, F, first + t)[t, came]
             if self._grows:
                 p[self._new] = 1.0  # not counted
