@@ -10,7 +10,6 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite, nan
-from statistics import mean, median_high, median_low
 from typing import Any, Self
 
 import numpy as np
@@ -158,8 +157,7 @@ class Schema:
             known = ~gap & learned
             values = [*past, *column[known].tolist()]
             ends, places = np.unique(len(past) + np.cumsum(known)[gap], return_inverse=True)
-            last = [values[max(n - most, 0) : n] or [0.0] for n in ends.tolist()]
-            filled = [mean([median_low(some), median_high(some)]) for some in last]
+            filled = [find_median(values[max(n - most, 0) : n]) for n in ends.tolist()]
             column[gap] = np.take(filled, places)
             later.append(tuple(values[-most:]))
         return X, replace(self, past=tuple(later))
@@ -215,6 +213,13 @@ class Schema:
         if first not in (1, "1", "1.0") and second not in (-1, "-1", "-1.0") and np.all(signs):
             return y
         return inputs.encode_labels(values, classes, hint=", which this learner was taught")
+
+
+def find_median(values: list[float]) -> float:
+    """Return the median; 0 of no values."""
+    ordered = sorted(values) or [0.0]
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return low if low == high else low / 2.0 + high / 2.0  # their sum may overflow
 
 
 def schema_of(X: Any) -> Schema | None:
