@@ -138,14 +138,13 @@ def weigh(weights, k, b, m):
 @hot
 def kors_probability(rule, weights, C, k, k_xx, b, m):
     """Return the probability of a point; write b = C^-T S k."""
-    for j in range(m):  # as weigh
-        b[j] = weights[j] * k[j]
+    weigh(weights, k, b, m)
     solve_upper_transposed(C, b, m)
-    return kors_score(rule, b, k_xx, m)
+    return probability_given_b(rule, b, k_xx, m)
 
 
 @hot
-def kors_score(rule, b, k_xx, m):
+def probability_given_b(rule, b, k_xx, m):
     """Return the probability min(beta tau, 1) of a point (kons eq. 4), given b."""
     s = rule.alpha + k_xx - dot(b, b, m)
     if not s > 0.0:  # it has lost its digits
@@ -282,7 +281,10 @@ def solve_coordinates(dictionary, k, q):
 
 @hot
 def solve_ahead(dictionary, ahead, count, asks_kors):
-    """Solve for Q and B of ``count`` rows together; solve_rest adds atoms that join meanwhile."""
+    """Solve for Q and B of ``count`` rows of K together, up to the last four; solve_rest goes on.
+
+    A single row is left to solve_rest, which is faster for it.
+    """
     known, m, rank = ahead.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
     known[RANK] = known[KORS] = 0
     if count == 1:
