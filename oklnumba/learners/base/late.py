@@ -73,17 +73,6 @@ class Late(NamedTuple):
         return self._replace(rows=self.rows[start:stop], leads=self.leads[start:stop])
 
 
-def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
-    """Return where in a block each row to learn was asked, (n,); -1 if it was not.
-
-    rows : (n,), which row each is; asks : (n,), whether it is asked there, not learned.
-    """
-    rows = rows - rows.min(initial=0)
-    places = np.full(rows.max(initial=0) + 1, -1)
-    places[rows[asks]] = np.flatnonzero(asks)
-    return np.where(asks, -1, places[rows])
-
-
 def fit_notes(notes: np.ndarray, n: int, width: int) -> np.ndarray:
     """Return notes, (n, width), NaN if there are none; refuse those of another learner."""
     if notes.shape == (n, width):

@@ -16,10 +16,9 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
-from oklnumba.learners.base.late import find_asked
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views, find_asked
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group, Groups
 from oklnumba.learners.self_tuning.scales import Scales

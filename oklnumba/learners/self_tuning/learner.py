@@ -14,7 +14,7 @@ from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.learners.base.engine import Facts
-from oklnumba.learners.base.late import Late, find_asked
+from oklnumba.learners.base.late import Late
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
@@ -28,7 +28,14 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import (
+    NO_LABELS,
+    REACH,
+    Labels,
+    Rounds,
+    check_sizes,
+    find_asked,
+)
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
