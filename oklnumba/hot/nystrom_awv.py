@@ -41,14 +41,16 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
     certify            from y_t, a and growth: loss, best function's loss, bound (hot/awv.py)
 
 A forecast before the round, nystrom_awv_forecasts, has the round's coin, which is drawn ahead
-(Coins of core/state.py): sample_point; if x_t will join, borrow_direction; p.c / a;
-return_direction. The round then skips sample_point, for space.point is there (was_forecast). If
-nothing was borrowed, it also has p (Pending of factor.py): it learns c without a pass over U, and
-the next pass adds it to U and D. What was borrowed is computed again.
+(Coins of core/state.py):
 
-Atoms, R, C of KORS, the past and U outgrow the caches. So rounds share passes over them, of wide
-inputs and with the same bits: for PASS_ROWS rounds solve_ahead solves R'q = k and C'b = S k by the
-atoms of then, and each round the rest, for atoms that joined since.
+    sample_point       as above; the round then finds space.point written (was_forecast)
+    borrow_direction   if x_t will join: A and b with a border, which return_direction takes away
+    p.c / a            without a border p waits for the round, which then needs no pass over U
+                       (Pending of factor.py)
+
+Atoms, R, C of KORS (C'b = S k in dictionary.py), the past and U outgrow the caches. So rounds of
+wide inputs share passes, with the same bits: every PASS_ROWS rounds sample_point finds the entries
+of k, q and b for the atoms so far, and in each round those for atoms that joined since.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """

@@ -155,7 +155,7 @@ def probability_given_b(rule, b, k_xx, m):
 
 @hot
 def kors_keep(weights, C, b, k_xx, alpha, probability, m):
-    """Add a point, weighted 1 / sqrt(probability), to C, given b of kors_probability.
+    """Add a point, weighted 1 / sqrt(probability), to C, given its b.
 
     Returns the new pivot; if it is not positive nothing has changed.
     """
@@ -175,7 +175,7 @@ def joining_probability(rule, dictionary, k, k_xx, b):
 
 @hot
 def keep_point(rule, dictionary, x, k_xx, probability, b):
-    """Add x to a dictionary, given b of joining_probability; return whether it succeeded."""
+    """Add x to a dictionary, given its b; return whether it succeeded."""
     m = dictionary.counts[ATOMS]
     if not rule.uniform > 0.0:
         if rule.listed:
@@ -230,15 +230,6 @@ def ald_residual(R, k, k_xx, q, m):
 def ald_grow(R, q, k_xx, m):
     """Add the point of ald_residual to R; return the new pivot, as bordered_cholesky."""
     return bordered_cholesky(R, q, k_xx + NUGGET * k_xx, m)
-
-
-@hot
-def last_coordinate(rho, k_xx):
-    """Return the last coordinate of an atom at distance rho, nugget included, from the span.
-
-    k(x, x) itself has no nugget: (k_xx - q'q) / rho, where rho^2 = (1 + NUGGET) k_xx - q'q.
-    """
-    return rho - NUGGET * k_xx / rho
 
 
 @hot
@@ -318,6 +309,15 @@ def adds_direction(dictionary, q, delta, k_xx, v):
         nuggets += squares + rest * rest
     # delta = |k_x - sum v_j k_j|^2 + NUGGET * nuggets: a tenth more would be the true distance.
     return delta > 1.1 * NUGGET * nuggets
+
+
+@hot
+def last_coordinate(rho, k_xx):
+    """Return the last coordinate of an atom at distance rho, nugget included, from the span.
+
+    k(x, x) itself has no nugget: (k_xx - q'q) / rho, where rho^2 = (1 + NUGGET) k_xx - q'q.
+    """
+    return rho - NUGGET * k_xx / rho
 
 
 @hot

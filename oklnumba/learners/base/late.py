@@ -31,7 +31,7 @@ class Asked:
 
     @classmethod
     def read(cls, known: Any, refuses: Refusal | None, issuer: Refusal | None) -> "Asked":
-        """Return what ``known`` of ``partial_fit`` is, if this learner, by its traits, takes it."""
+        """Return ``known`` so: who ``refuses`` takes none, an ``issuer`` only what it returned."""
         if refuses:
             refuse("known", known, f"None: {refuses.name} needs each label at once")
         if isinstance(known, Asked):
