@@ -64,11 +64,9 @@ class Recorder:
         if self.lateness:
             part = self._record_late(y, traces)
         else:
-            trace = traces[0]
-            # SelfTuning, whose traces have ``guaranteed``, marks these rounds itself.
-            if self.learner._learned_late and trace.bound is not None and trace.guaranteed is None:
-                trace.bound.fill(np.inf)
-            part = self.learner._record(y, trace, self.loss)
+            if self.learner._learned_late and traces[0].bound is not None:
+                traces[0].bound.fill(np.inf)
+            part = self.learner._record(y, traces[0], self.loss)
         self.counts_mistakes = self.counts_mistakes and "mistakes" in part
         for name in () if self.counts_mistakes else MISTAKES:
             self.columns.pop(name, None)

@@ -170,7 +170,7 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 @exact
 def solve_triangle(triangle, z, k):
     """Take one round through the triangle without learning. z : (cap,), in place."""
-    (_, (u01, u02, u03, u12, u13, u23)), (p0, p1, p2, p3) = triangle, four(z, k)
+    (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = triangle[1], four(z, k)
     p1 -= p0 * u01
     p2 -= p0 * u02
     p2 -= p1 * u12
@@ -354,7 +354,8 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
                 a[s], triangle = learn_triangle(z, beta, k, a[s], triangle, forgetting)
             else:
                 solve_triangle(triangle, z, k)
-                beta[k], beta[k + 1], beta[k + 2], beta[k + 3] = triangle[0]
+                for j in range(TILE):
+                    beta[k + j] = triangle[0][j]
         write_triangle(U, inv_d, k, triangle)
         for s in range(count % SWEEP):
             z = rounds[s]

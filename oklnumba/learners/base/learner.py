@@ -218,7 +218,8 @@ class Learner(Engine[StateT, WorkT]):
         leads : (n,), rounds before a row's that it did not know; notes : of its forecast, if any.
         """
         self._set_late(fit_notes(notes, len(X), self._notes), leads)
-        self._learned_late = self._learned_late or bool(leads.any())
+        if self._traits.certificate_rows < 4:  # SelfTuning, which has 4, marks these rounds itself
+            self._learned_late = self._learned_late or bool(leads.any())
         self._play_rows(X, y)
 
     @locked
