@@ -37,8 +37,9 @@ from oklnumba.hot.primitives.udu import NO_DISCOUNT, Forgetting
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
-from oklnumba.learners.base.learner import Learner, Trace
+from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
 from oklnumba.learners.base.linear import Game
+from oklnumba.learners.base.single import SingleRound
 from oklnumba.learners.base.states import OnFeatures, WithFactor
 from oklnumba.learners.base.traits import Traits
 
@@ -281,35 +282,44 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _start_certificates(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._of_single: tuple | None = None  # the arguments of a single round, once made
+        self._of_single: tuple | None = None  # of _single_arguments
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
-    def _arguments(self, trace: Trace) -> tuple:
-        """Return the arguments of awv_rounds from ``stretch`` on; the last is not of forecasts."""
-        is_single = self._single is not None and trace is self._single.trace
-        if is_single and self._of_single is not None:
-            return self._of_single
-        trace.sizes.fill(self._r)
-        stretch = loops.Stretch(0, len(trace.sizes), self._room, self._room)
-        shared = share_trace(self._state.totals, trace, self._results)
-        model = self._state.factor, self._forgetting, self._work, self._is_ridge
-        arguments = stretch, *model, *shared
-        if is_single:
-            self._of_single = arguments
-        return arguments
+    def _arguments(self, n: int) -> tuple:
+        """Return the arguments of both loops between the features and the results."""
+        stretch = loops.Stretch(0, n, self._room, self._room)
+        return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
+
+    def _single_arguments(self, single: SingleRound) -> tuple:
+        """Return the arguments of a single round, made once. Its forecast takes no certificate."""
+        if self._of_single is None:
+            shared = share_trace(self._state.totals, single.trace, self._results)
+            self._of_single = *self._arguments(1), *shared
+        return self._of_single
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
+        n, single = len(X), self._single
         Z = self._features.of(X, self._take_forecast(X))
-        Y = y.reshape(len(X), self._outputs)
-        self._count_rounds(len(X), *enter(loops.awv_rounds)(Z, Y, *self._arguments(trace)))
+        if single is not None and trace is single.trace:  # learn_one: arguments are kept
+            arguments = self._single_arguments(single)
+        else:
+            shared = share_trace(self._state.totals, trace, self._results)
+            arguments = *self._arguments(n), *shared
+            trace.sizes.fill(self._r)
+        play = enter(loops.awv_rounds)
+        self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
+        n, single = len(X), self._single
         Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
-        is_single = len(X) == 1 and self._single is not None
-        trace = self._single.trace if is_single else self._trace(len(X))
-        enter(loops.awv_forecasts)(Z, *self._arguments(trace)[:-1])
-        return trace.predictions
+        if n == 1 and single is not None:
+            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[:-1])
+            return single.trace.predictions
+        forecasts = empty_per_round(n, self._outputs)
+        out = self._results._replace(forecasts=forecasts.reshape(n, self._outputs))
+        enter(loops.awv_forecasts)(Z, *self._arguments(n), out)
+        return forecasts
 
     def _label_scales(self) -> np.ndarray:
         return self._state.totals[:, loops.LARGEST]
