@@ -96,12 +96,7 @@ from oklnumba.hot.primitives.jit import (
     hot,
     hot_apart,
 )
-from oklnumba.hot.primitives.linalg import (
-    add_multiple,
-    dot,
-    solve_rest,
-    solve_upper_transposed,
-)
+from oklnumba.hot.primitives.linalg import add_multiple, dot, solve_rest, solve_upper_transposed
 from oklnumba.hot.primitives.rows import (
     PASS_ROWS,
     kernel_diag,
@@ -201,11 +196,10 @@ def sample_point(X, t, first, space):
     ahead, known, k, q, b = space.ahead, space.ahead.known, point.k, point.q, point.kors_b
     atoms, m, rank = dictionary.atoms, dictionary.counts[ATOMS], dictionary.counts[RANK]
     asks_kors = m < space.max_size and not joining.uniform > 0.0
-    together = rows_together(X)
-    at = (t - first) % together
+    at = (t - first) % rows_together(X)
     known[ATOMS] = next_kernel_row(kernel, X, t, first, atoms, m, known[ATOMS], ahead.K, k)
     if at == 0:
-        solve_ahead(dictionary, ahead, smaller(together, X.shape[0] - t), asks_kors)
+        solve_ahead(dictionary, ahead, smaller(rows_together(X), X.shape[0] - t), asks_kors)
     take_span(dictionary, k, q)
     solve_rest(dictionary.R, ahead.Q[at], known[RANK], q, rank)
     point.probability[0] = joining.uniform if m < space.max_size else 0.0

@@ -272,13 +272,10 @@ def solve_coordinates(dictionary, k, q):
 
 @hot
 def solve_ahead(dictionary, ahead, count, asks_kors):
-    """Solve for Q and B of ``count`` rows of K together, up to the last four; solve_rest goes on.
-
-    A single row is left to solve_rest, which is faster for it.
-    """
+    """Solve for Q and B of ``count`` rows of K together, but for the last one to three entries."""
     known, m, rank = ahead.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
     known[RANK] = known[KORS] = 0
-    if count == 1:
+    if count == 1:  # solve_rest alone is faster
         return
     known[RANK] = rank // TILE * TILE
     for s in range(count):

@@ -68,8 +68,7 @@ class Trace(NamedTuple):
     @property
     def certificate(self) -> list[np.ndarray]:
         """The arrays of a certificate: loss, comparator, bound, and guaranteed if it is there."""
-        all_of_it = self.loss, self.comparator, self.bound, self.guaranteed
-        return [a for a in all_of_it if a is not None]
+        return [a for a in self[2:6] if a is not None]
 
     def rows(self, start: int, stop: int) -> "Trace":
         """Return the results of rounds start to stop (views)."""

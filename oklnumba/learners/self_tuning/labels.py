@@ -71,17 +71,6 @@ class Rounds(NamedTuple):
     learned: slice | np.ndarray = slice(None)  # which have a label; Y and cut of the others are NaN
 
 
-def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
-    """Return where in a block each row to learn was asked, (n,); -1 if it was not.
-
-    rows : (n,), which row each is; asks : (n,), whether it is asked there, not learned.
-    """
-    rows = rows - rows.min(initial=0)
-    places = np.full(rows.max(initial=0) + 1, -1)
-    places[rows[asks]] = np.flatnonzero(asks)
-    return np.where(asks, -1, places[rows])
-
-
 class Past(NamedTuple):
     """All rounds so far."""
 

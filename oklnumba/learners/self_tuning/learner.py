@@ -18,7 +18,7 @@ from oklnumba.learners.base.late import Late
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.ensemble import Ensemble, find_asked
 from oklnumba.learners.self_tuning.forecasters import (
     Expert,
     Member,
@@ -28,14 +28,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import (
-    NO_LABELS,
-    REACH,
-    Labels,
-    Rounds,
-    check_sizes,
-    find_asked,
-)
+from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
