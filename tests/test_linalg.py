@@ -110,7 +110,7 @@ def test_rows_that_are_solved_together_have_the_bits_of_one_alone(m):
     alone = poisoned(5, m + 2)
     alone[:, :m] = B
     for row in alone:
-        linalg.solve_rest(R, row, 0, m)
+        linalg.solve_rest(R, B[0], 0, row, m)
     expected = scipy.linalg.solve_triangular(factor, B.T, trans=1).T if m else B
     np.testing.assert_allclose(alone[:, :m], expected, rtol=1e-11, atol=1e-13)
     for count, known in itertools.product((1, 2, 3, 5), range(0, m + 1, 4)):
@@ -119,9 +119,10 @@ def test_rows_that_are_solved_together_have_the_bits_of_one_alone(m):
         linalg.solve_rows(R, together, count, known)
         assert untouched(together[:, known:])
         np.testing.assert_array_equal(together[count:, :known], B[count:, :known])
-        for row, b, one in zip(together[:count], B, alone, strict=False):
-            row[known:m] = b[known:]
-            linalg.solve_rest(R, row, known, m)
+        for solved, b, one in zip(together[:count], B, alone, strict=False):
+            row = poisoned(m + 2)
+            row[:m] = b
+            linalg.solve_rest(R, solved, known, row, m)
             exact = 1e-13 if numba.config.BOUNDSCHECK else 0.0  # as above
             np.testing.assert_allclose(row[:m], one[:m], rtol=exact, atol=exact)
             assert untouched(row[m:])

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,8 @@ THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
+FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
+HEAD_LABELS, MOST_LABELS = 64, 8192  # of a block, that FirstLabels reads; the head mostly tells
 
 
 # ---- X ----
@@ -217,6 +219,36 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
                 cure += f"{high!r}, of a file okl.stream(..., classes=({low!r}, {high!r})) does"
             raise ValueError(f"{fault}; {cure}; a regression takes a learner with loss='squared'")
     return make_dense(array)
+
+
+class FirstLabels(NamedTuple):
+    """The labels so far, as long as they may be two whole numbers that are meant as classes."""
+
+    seen: int
+    values: frozenset[float]
+
+    def add(self, y: np.ndarray) -> "FirstLabels | None":
+        """Return the labels with those of y; None if they are numbers, or after a warning."""
+        values = self.values
+        for part in (y[:HEAD_LABELS], y[HEAD_LABELS:MOST_LABELS]):
+            values = values | {one for one in set(part.tolist()) if one == one}  # NaN: missing
+            are_two = len(values) == 2 and all(one.is_integer() for one in values)
+            if len(values) > 1 and not are_two or values == {-1.0, 1.0}:
+                return None
+        seen = self.seen + len(y)
+        if not are_two or seen < FEWEST_LABELS:
+            return FirstLabels(seen, values)
+        low, high = sorted(values)
+        warn(
+            f"the labels are {low:g} and {high:g}, which this loss takes for numbers, a "
+            "regression, so Run.mistake_rate is None: for two classes make them -1 and +1, "
+            f"y = np.where(y == {high:g}, 1, -1), okl.stream(..., classes=({low:g}, {high:g})), "
+            "or take okl.interop.OnlineClassifier, which takes any classes"
+        )
+        return None
+
+
+NO_LABELS_YET: FirstLabels | None = FirstLabels(0, frozenset())
 
 
 def cut_runs(there: np.ndarray) -> Iterator[slice]:

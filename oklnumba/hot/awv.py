@@ -86,8 +86,8 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certifica
         add_rounds(Z, Y, t, count, r, factor, forgetting, work)  # A_t = g A_{t-1} + z_t z_t'
         for s in range(count):
             p, beta, learns = work.p[s], work.beta[s], work.a[s] != 0.0
-            if not learns:
-                work.a[s] = find_shrink(p, beta, r)  # beta is the 1 / D that the row found
+            if not learns:  # its label is NaN, and its beta the 1 / D that it found
+                work.a[s] = find_shrink(p, beta, r)
             out.shrinks[t + s] = work.a[s]
             for k in range(Y.shape[1]):
                 y, c = Y[t + s, k], factor.c[k]

@@ -34,21 +34,23 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
     sample_rounds      sample_point: k_m(x_t), q_t, and the probability of KORS, whose alpha is mu;
                        if x_t joins: find_distance: rho; extend_span, if rho > 0: R, and q_t gets
                        the entry rho, less a nugget; keep_point, in either case: atom and KORS.
-    append_past        adds the rounds to the past, up to the one with the last atom of max_size
+    append_past        adds the rounds to the past, but none from the last atom of max_size on
     find_directions    f_s, border and gains of all that joined off the span, together
     play_stretches     border_factor: A and b grow, where the span grew; what that takes off the
                        best function's loss goes to out.growth; awv_rounds: AWV on q_t
     certify            from y_t, a and growth: loss, best function's loss, bound (hot/awv.py)
 
 A forecast before the round, nystrom_awv_forecasts, has the round's coin, which is drawn ahead
-(Coins of core/state.py): sample_point; if x_t will join, borrow_direction; p.c / a;
-return_direction. The round then skips sample_point, for space.point is there (was_forecast). If
-nothing was borrowed, it also has p (Pending of factor.py): it learns c without a pass over U, and
-the next pass adds it to U and D. What was borrowed is computed again.
+(Coins of core/state.py):
 
-Atoms, R, C of KORS, the past and U outgrow the caches. So rounds share passes over them, of wide
-inputs and with the same bits: for PASS_ROWS rounds solve_ahead solves R'q = k and C'b = S k by the
-atoms of then, and each round the rest, for atoms that joined since.
+    sample_point       as above; the round then finds space.point written (was_forecast)
+    borrow_direction   if x_t will join: A and b with a border, which return_direction takes away
+    p.c / a            without a border p waits for the round, which then needs no pass over U
+                       (Pending of factor.py)
+
+Atoms, R, C of KORS (C'b = S k in dictionary.py), the past and U outgrow the caches. So rounds of
+wide inputs share passes, with the same bits: every PASS_ROWS rounds sample_point finds the entries
+of k, q and b for the atoms so far, and in each round those for atoms that joined since.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -66,8 +68,8 @@ from oklnumba.hot.primitives.dictionary import (
     adds_direction,
     extend_span,
     keep_point,
-    kors_score,
     last_coordinate,
+    probability_given_b,
     solve_ahead,
     squared_distance,
     take_span,
@@ -94,12 +96,7 @@ from oklnumba.hot.primitives.jit import (
     hot,
     hot_apart,
 )
-from oklnumba.hot.primitives.linalg import (
-    add_multiple,
-    dot,
-    solve_rest,
-    solve_upper_transposed,
-)
+from oklnumba.hot.primitives.linalg import add_multiple, dot, solve_rest, solve_upper_transposed
 from oklnumba.hot.primitives.rows import (
     PASS_ROWS,
     kernel_diag,
@@ -171,7 +168,7 @@ class Space(NamedTuple):
 class Sampled(NamedTuple):
     """What sample_rounds writes of the rounds of a block."""
 
-    Z: Array  # (n, cap): coordinates, zero up to whole vectors
+    Z: Array  # (n, cap): coordinates
     ranks: Integers  # (n + 1,): before and after each round
     sizes: Integers  # (n,): atoms after each round
 
@@ -193,26 +190,23 @@ class Model(NamedTuple):
 def sample_point(X, t, first, space):
     """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
 
-    Rounds from ``first`` on share passes over the atoms, R and C.
+    From round ``first`` on, rows_together(X) rounds share a pass over the atoms, R and C.
     """
-    dictionary, point, ahead, known = space.dictionary, space.point, space.ahead, space.ahead.known
+    kernel, joining, dictionary, point = space.kernel, space.joining, space.dictionary, space.point
+    ahead, known, k, q, b = space.ahead, space.ahead.known, point.k, point.q, point.kors_b
     atoms, m, rank = dictionary.atoms, dictionary.counts[ATOMS], dictionary.counts[RANK]
-    kernel, joining, k, q, b = space.kernel, space.joining, point.k, point.q, point.kors_b
+    asks_kors = m < space.max_size and not joining.uniform > 0.0
+    at = (t - first) % rows_together(X)
     known[ATOMS] = next_kernel_row(kernel, X, t, first, atoms, m, known[ATOMS], ahead.K, k)
-    together, asks_kors = rows_together(X), m < space.max_size and not joining.uniform > 0.0
-    at = (t - first) % together
     if at == 0:
-        solve_ahead(dictionary, ahead, smaller(together, X.shape[0] - t), asks_kors)
+        solve_ahead(dictionary, ahead, smaller(rows_together(X), X.shape[0] - t), asks_kors)
     take_span(dictionary, k, q)
-    copy_row(ahead.Q[at], q, known[RANK])
-    solve_rest(dictionary.R, q, known[RANK], rank)
+    solve_rest(dictionary.R, ahead.Q[at], known[RANK], q, rank)
     point.probability[0] = joining.uniform if m < space.max_size else 0.0
     if asks_kors:
         weigh(dictionary.weights, k, b, m)
-        copy_row(ahead.B[at], b, known[KORS])
-        solve_rest(dictionary.kors, b, known[KORS], m)
-        # NaN where KORS lost its digits
-        point.probability[0] = kors_score(joining, b, kernel_diag(kernel, X[t]), m)
+        solve_rest(dictionary.kors, ahead.B[at], known[KORS], b, m)
+        point.probability[0] = probability_given_b(joining, b, kernel_diag(kernel, X[t]), m)
 
 
 @hot
@@ -222,44 +216,6 @@ def find_distance(k_xx, space):
     delta = squared_distance(point.q, k_xx, dictionary.counts[RANK])
     adds = adds_direction(dictionary, point.q, delta, k_xx, point.v)
     return math.sqrt(delta) if adds else 0.0
-
-
-@hot_apart
-def find_directions(X, Z, count, rank, space):
-    """Write f_s of all past rounds to Phi, and the sums, for ``count`` directions from ``rank`` on.
-
-    X, Z : inputs and coordinates. PASS_ROWS directions take one pass over the past.
-    """
-    past, directions = space.past, space.directions
-    borders, gains, weights = directions.borders, directions.gains, directions.weights
-    for first in range(0, count, PASS_ROWS):
-        stop = smaller(first + PASS_ROWS, count)
-        played, weight = directions.played[stop - 1], 1.0
-        for s in range(played):
-            weight *= space.discount
-            weights[s] = weight
-        for g in range(first, stop):
-            x = X[directions.rounds[g]]
-            copy_row(x, directions.points[g - first], x.shape[0])
-            borders[g, : rank + g + 1] = 0.0
-            gains[g] = 0.0
-        kernel_rows(
-            space.kernel, directions.points, 0, stop - first, past.inputs, 0, played,
-            directions.columns, 0,
-        )  # fmt: skip
-        for s in range(played):
-            for g in range(first, stop):
-                if s >= directions.played[g]:
-                    continue
-                q_s, r = past.Phi[s], rank + g
-                rest = directions.columns[g - first, s] - dot(q_s, Z[directions.rounds[g]], r)
-                f = rest / directions.rhos[g]
-                weighted = weights[directions.played[g] - 1 - s] * f
-                add_multiple(borders[g], weighted, q_s, r)
-                borders[g, r] += weighted * f
-                for k in range(gains.shape[1]):
-                    gains[g, k] += weighted * past.labels[k, s]
-                q_s[r] = f
 
 
 @hot
@@ -295,15 +251,14 @@ def sample_rounds(X, first, coins, was_forecast, space, sampled):
                 growths += 1
             if not keep_point(space.joining, dictionary, x, k_tt, probability, point.kors_b):
                 return t, NOT_POSITIVE
-        r = pad(q, counts[RANK])  # zeros behind q_t, up to whole vectors
-        copy_row(q, sampled.Z[t], r)
+        copy_row(q, sampled.Z[t], counts[RANK])
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
     return X.shape[0], DONE
 
 
 @hot
 def append_past(X, Y, first, stop, sampled, space):
-    """Add rounds that sample_rounds played to the past, up to the one with the last atom."""
+    """Add the rounds of sample_rounds to the past, but none from the last atom on."""
     past, counts = space.past, space.dictionary.counts
     while stop > first and sampled.sizes[stop - 1] >= space.max_size:
         stop -= 1
@@ -314,6 +269,44 @@ def append_past(X, Y, first, stop, sampled, space):
         for k in range(Y.shape[1]):
             past.labels[k, s] = Y[t, k]
     counts[PAST] += stop - first
+
+
+@hot_apart
+def find_directions(X, Z, count, rank, space):
+    """Write f_s of all past rounds to Phi, and the sums, for ``count`` directions from ``rank`` on.
+
+    X, Z : inputs and coordinates. PASS_ROWS directions take one pass over the past.
+    """
+    past, directions = space.past, space.directions
+    borders, gains, weights = directions.borders, directions.gains, directions.weights
+    for first in range(0, count, PASS_ROWS):
+        stop = smaller(first + PASS_ROWS, count)
+        played, weight = directions.played[stop - 1], 1.0
+        for s in range(played):
+            weight *= space.discount
+            weights[s] = weight
+        for g in range(first, stop):
+            x = X[directions.rounds[g]]
+            copy_row(x, directions.points[g - first], x.shape[0])
+            borders[g, : rank + g + 1] = 0.0
+            gains[g] = 0.0
+        kernel_rows(
+            space.kernel, directions.points, 0, stop - first, past.inputs, 0, played,
+            directions.columns, 0,
+        )  # fmt: skip
+        for s in range(played):
+            for g in range(first, stop):
+                if s >= directions.played[g]:  # later rounds have it in their q
+                    continue
+                q_s, r = past.Phi[s], rank + g
+                rest = directions.columns[g - first, s] - dot(q_s, Z[directions.rounds[g]], r)
+                f = rest / directions.rhos[g]
+                weighted = weights[directions.played[g] - 1 - s] * f
+                add_multiple(borders[g], weighted, q_s, r)
+                borders[g, r] += weighted * f
+                for k in range(gains.shape[1]):
+                    gains[g, k] += weighted * past.labels[k, s]
+                q_s[r] = f
 
 
 # ---- AWV ----
@@ -362,7 +355,8 @@ def play_stretches(Y, first, end, directions, sampled, model, out, certificate):
             if not border_factor(model, border, gains, out.growth[t], old):
                 return t, NOT_POSITIVE
             growths += 1
-        r = pad(sampled.Z[t], rank)  # only the width: sample_rounds wrote the zeros
+        for s in range(t, stop):
+            r = pad(sampled.Z[s], rank)  # zeros behind q_s, up to whole vectors
         stretch = Stretch(t, stop, r, r)  # certificates compare all columns
         played, status = awv_rounds(
             sampled.Z, Y, stretch, model.factor, model.forgetting, model.work, model.is_ridge, out,

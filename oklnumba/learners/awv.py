@@ -282,7 +282,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     def _start_certificates(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._of_single: tuple | None = None  # arguments, once made
+        self._of_single: tuple | None = None  # of _single_arguments
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, n: int) -> tuple:
@@ -291,7 +291,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
 
     def _single_arguments(self, single: SingleRound) -> tuple:
-        """Return the arguments of a single round, made once; but for the last, of a forecast."""
+        """Return the arguments of a single round, made once. Its forecast takes no certificate."""
         if self._of_single is None:
             shared = share_trace(self._state.totals, single.trace, self._results)
             self._of_single = *self._arguments(1), *shared

@@ -36,7 +36,8 @@ class Work(NamedTuple):
 
     space: loops.Space
     model: loops.Model
-    sampled: loops.Sampled  # ``sizes`` are those of a trace
+    Z: np.ndarray  # as in Sampled, with ``sizes`` of a trace
+    ranks: np.ndarray
 
 
 class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
@@ -150,7 +151,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
             factor=state.factor, work=arrays.make_pass_work(state.factor.U),
         )  # fmt: skip
         ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
-        return Work(space, model, loops.Sampled(aligned_zeros(BLOCK_ROWS, cap), ranks, ranks[1:]))
+        return Work(space, model, aligned_zeros(BLOCK_ROWS, cap), ranks)
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
@@ -164,8 +165,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         play = enter(loops.nystrom_awv_rounds)
 
         def rounds(first: int) -> tuple[int, int]:
-            space, model, sampled = self._work
-            sampled = loops.Sampled(*sampled[:-1], trace.sizes)
+            space, model, Z, ranks = self._work
+            sampled = loops.Sampled(Z, ranks, trace.sizes)
             was_forecast = self._take_forecast(X)  # once: in a second call the point is new
             return play(X, Y, first, coins, was_forecast, space, sampled, model, out, certificate)
 

@@ -138,14 +138,13 @@ def weigh(weights, k, b, m):
 @hot
 def kors_probability(rule, weights, C, k, k_xx, b, m):
     """Return the probability of a point; write b = C^-T S k."""
-    for j in range(m):  # as weigh
-        b[j] = weights[j] * k[j]
+    weigh(weights, k, b, m)
     solve_upper_transposed(C, b, m)
-    return kors_score(rule, b, k_xx, m)
+    return probability_given_b(rule, b, k_xx, m)
 
 
 @hot
-def kors_score(rule, b, k_xx, m):
+def probability_given_b(rule, b, k_xx, m):
     """Return the probability min(beta tau, 1) of a point (kons eq. 4), given b."""
     s = rule.alpha + k_xx - dot(b, b, m)
     if not s > 0.0:  # it has lost its digits
@@ -156,7 +155,7 @@ def kors_score(rule, b, k_xx, m):
 
 @hot
 def kors_keep(weights, C, b, k_xx, alpha, probability, m):
-    """Add a point, weighted 1 / sqrt(probability), to C, given b of kors_probability.
+    """Add a point, weighted 1 / sqrt(probability), to C, given its b.
 
     Returns the new pivot; if it is not positive nothing has changed.
     """
@@ -176,7 +175,7 @@ def joining_probability(rule, dictionary, k, k_xx, b):
 
 @hot
 def keep_point(rule, dictionary, x, k_xx, probability, b):
-    """Add x to a dictionary, given b of joining_probability; return whether it succeeded."""
+    """Add x to a dictionary, given its b; return whether it succeeded."""
     m = dictionary.counts[ATOMS]
     if not rule.uniform > 0.0:
         if rule.listed:
@@ -234,15 +233,6 @@ def ald_grow(R, q, k_xx, m):
 
 
 @hot
-def last_coordinate(rho, k_xx):
-    """Return the last coordinate of an atom at distance rho, nugget included, from the span.
-
-    k(x, x) itself has no nugget: (k_xx - q'q) / rho, where rho^2 = (1 + NUGGET) k_xx - q'q.
-    """
-    return rho - NUGGET * k_xx / rho
-
-
-@hot
 def ald_rounds(X, first, kernel, threshold, state, work, out):
     """Let the rows of X join that are farther than ``threshold`` from the span."""
     for t in range(first, X.shape[0]):
@@ -282,10 +272,10 @@ def solve_coordinates(dictionary, k, q):
 
 @hot
 def solve_ahead(dictionary, ahead, count, asks_kors):
-    """Solve for Q and B of ``count`` rows together; solve_rest adds atoms that join meanwhile."""
+    """Solve for Q and B of ``count`` rows of K together, but for the last one to three entries."""
     known, m, rank = ahead.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
     known[RANK] = known[KORS] = 0
-    if count == 1:
+    if count == 1:  # solve_rest alone is faster
         return
     known[RANK] = rank // TILE * TILE
     for s in range(count):
@@ -316,6 +306,15 @@ def adds_direction(dictionary, q, delta, k_xx, v):
         nuggets += squares + rest * rest
     # delta = |k_x - sum v_j k_j|^2 + NUGGET * nuggets: a tenth more would be the true distance.
     return delta > 1.1 * NUGGET * nuggets
+
+
+@hot
+def last_coordinate(rho, k_xx):
+    """Return the last coordinate of an atom at distance rho, nugget included, from the span.
+
+    k(x, x) itself has no nugget: (k_xx - q'q) / rho, where rho^2 = (1 + NUGGET) k_xx - q'q.
+    """
+    return rho - NUGGET * k_xx / rho
 
 
 @hot

@@ -118,17 +118,19 @@ def solve_rows(R, B, count, m):
 
 
 @exact_apart
-def solve_rest(R, b, known, m):
-    """Solve R' x = b where the first ``known`` entries of b, fours, are those of x already."""
+def solve_rest(R, solved, known, b, m):
+    """Solve R' x = b, where ``solved`` has the first ``known`` entries of x, fours; b becomes x."""
+    for j in range(known):
+        b[j] = solved[j]
     whole = m - m % TILE
     for k in range(0, whole, TILE):
         i = k + TILE if k >= known else known
         if k >= known:
             solve_corner(R, b, k)
         r0, r1, r2, r3 = R[k, i:m], R[k + 1, i:m], R[k + 2, i:m], R[k + 3, i:m]
-        z, solved = b[i:m], four(b, k)
+        z, p = b[i:m], four(b, k)
         for j in range(z.shape[0]):
-            z[j] = solve_column((r0[j], r1[j], r2[j], r3[j]), z[j], solved)
+            z[j] = solve_column((r0[j], r1[j], r2[j], r3[j]), z[j], p)
     for k in range(whole, m):
         b[k] = x = b[k] / R[k, k]
         for j in range(k + 1, m):

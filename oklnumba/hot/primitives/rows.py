@@ -214,10 +214,10 @@ def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
     rounds are added to each row in its round. known : what the round before returned; rows :
     (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
     """
-    most = rows_together(X)
-    at, start, stop = (t - first) % most, known, t + 1
+    together = rows_together(X)
+    at, start, stop = (t - first) % together, known, t + 1
     if at == 0:
-        known, start, stop = m, 0, smaller(t + most, X.shape[0])
+        known, start, stop = m, 0, smaller(t + together, X.shape[0])
     if start < m:
         kernel_rows(kernel, X, t, stop, atoms, start, m, rows, at)
     row = rows[at]

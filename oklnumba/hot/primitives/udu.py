@@ -168,9 +168,9 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 
 
 @exact
-def solve_triangle(corner, z, k):
-    """Take one round through six entries of U without learning. z : (cap,), in place."""
-    (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = corner, four(z, k)
+def solve_triangle(triangle, z, k):
+    """Take one round through the triangle without learning. z : (cap,), in place."""
+    (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = triangle[1], four(z, k)
     p1 -= p0 * u01
     p2 -= p0 * u02
     p2 -= p1 * u12
@@ -331,7 +331,7 @@ def factor_and_solve(U, inv_d, forgetting, first, beta, z, r):
         i = k + TILE
         a, triangle = learn_triangle(first, beta, k, a, read_triangle(U, inv_d, k), forgetting)
         write_triangle(U, inv_d, k, triangle)
-        solve_triangle(triangle[1], z, k)
+        solve_triangle(triangle, z, k)
         p, b, q = four(first, k), four(beta, k), four(z, k)
         learn_and_solve_columns(rows_after(U, k, r), first[i:r], p, b, z[i:r], q, r - i)
 
@@ -346,17 +346,19 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
     but solved by the factor that it finds: its beta becomes the 1 / D of then.
     """
     for k in range(0, r, TILE):
+        i = k + TILE
         rows, triangle = rows_after(U, k, r), read_triangle(U, inv_d, k)
         for s in range(count):
+            z, beta = rounds[s], betas[s]
             if a[s] != 0.0:
-                a[s], triangle = learn_triangle(rounds[s], betas[s], k, a[s], triangle, forgetting)
+                a[s], triangle = learn_triangle(z, beta, k, a[s], triangle, forgetting)
             else:
-                solve_triangle(triangle[1], rounds[s], k)
-                for i in range(TILE):
-                    betas[s, k + i] = triangle[0][i]
+                solve_triangle(triangle, z, k)
+                for j in range(TILE):
+                    beta[k + j] = triangle[0][j]
         write_triangle(U, inv_d, k, triangle)
         for s in range(count % SWEEP):
-            i, z = k + TILE, rounds[s]
+            z = rounds[s]
             if a[s] != 0.0:
                 learn_columns(rows, z[i:r], four(z, k), four(betas[s], k), r - i)
             else:
@@ -364,15 +366,15 @@ def factor_rounds(U, inv_d, forgetting, rounds, betas, a, count, r):
         for s in range(count % SWEEP, count, SWEEP):
             three = rounds[s][k:r], rounds[s + 1][k:r], rounds[s + 2][k:r]
             if a[s] + a[s + 1] + a[s + 2] == 0.0:
-                solve_three_wide(rows, three, r - k - TILE)
+                solve_three_wide(rows, three, r - i)
                 continue
             b0 = four(betas[s], k) if a[s] != 0.0 else NOTHING
             b1 = four(betas[s + 1], k) if a[s + 1] != 0.0 else NOTHING
             b2 = four(betas[s + 2], k) if a[s + 2] != 0.0 else NOTHING
             if r - k < WIDE:
-                learn_three_narrow(rows, three, (b0, b1, b2), r - k - TILE)
+                learn_three_narrow(rows, three, (b0, b1, b2), r - i)
             else:
-                learn_three_wide(rows, three, (b0, b1, b2), r - k - TILE)
+                learn_three_wide(rows, three, (b0, b1, b2), r - i)
 
 
 @exact_apart
@@ -382,7 +384,7 @@ def solve_rounds(U, rounds, count, r):
         i = k + TILE
         rows, triangle = rows_after(U, k, r), read_triangle(U, rounds[0], k)  # with any 1 / D
         for s in range(count):
-            solve_triangle(triangle[1], rounds[s], k)
+            solve_triangle(triangle, rounds[s], k)
         for s in range(count % SWEEP):
             z = rounds[s]
             solve_columns(rows, z[i:r], four(z, k), r - i)

@@ -38,8 +38,8 @@ from oklnumba.hot.primitives.dictionary import (
     RANK,
     JoiningRule,
     KORSState,
-    joining_probability,
     keep_point,
+    kors_probability,
     squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
@@ -339,14 +339,15 @@ def try_to_join(x, coin, leaf, maps, rows):
     """
     kors = KORSState(maps.counts[leaf], maps.atoms[leaf], maps.weights[leaf], maps.kors[leaf])
     q, rank, k_xx = rows.q[0], maps.counts[leaf, RANK], kernel_diag(maps.kernel, x)
-    probability = joining_probability(JOINING, kors, rows.k, k_xx, rows.b)
+    m = kors.counts[ATOMS]
+    probability = kors_probability(JOINING, kors.weights, kors.kors, rows.k, k_xx, rows.b, m)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
         return DONE
     delta = squared_distance(q, k_xx, rank)
     if coin == AGAIN:
-        adds = maps.span[leaf, rank] == kors.counts[ATOMS]
+        adds = maps.span[leaf, rank] == m
     else:
         U, inv_pivots = maps.unit_R[leaf], maps.inv_pivots[leaf]
         adds = adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, rows.k)

@@ -31,7 +31,7 @@ class Asked:
 
     @classmethod
     def read(cls, known: Any, refuses: Refusal | None, issuer: Refusal | None) -> "Asked":
-        """Return what ``known`` of ``partial_fit`` is, if this learner, by its traits, takes it."""
+        """Return ``known`` so: who ``refuses`` takes none, an ``issuer`` only what it returned."""
         if refuses:
             refuse("known", known, f"None: {refuses.name} needs each label at once")
         if isinstance(known, Asked):
@@ -71,17 +71,6 @@ class Late(NamedTuple):
     def cut(self, start: int, stop: int | None = None) -> "Late":
         """Return rows start to stop."""
         return self._replace(rows=self.rows[start:stop], leads=self.leads[start:stop])
-
-
-def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
-    """Return where in a block each row to learn was asked, (n,); -1 if it was not.
-
-    rows : (n,), which row each is; asks : (n,), whether it is asked there, not learned.
-    """
-    rows = rows - rows.min(initial=0)
-    places = np.full(rows.max(initial=0) + 1, -1)
-    places[rows[asks]] = np.flatnonzero(asks)
-    return np.where(asks, -1, places[rows])
 
 
 def fit_notes(notes: np.ndarray, n: int, width: int) -> np.ndarray:

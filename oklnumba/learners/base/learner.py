@@ -13,7 +13,7 @@ A round, in order:
 import math
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,40 +31,9 @@ from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import compact_arrays, get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
-from oklnumba.learners.base.traits import PLAY_ROWS, Refusal
+from oklnumba.learners.base.traits import Refusal
 
-FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
-
-
-class FirstLabels(NamedTuple):
-    """The labels so far, as long as they may be two whole numbers that are meant as classes."""
-
-    seen: int
-    values: frozenset[float]
-
-    def add(self, y: np.ndarray) -> "FirstLabels | None":
-        """Return the labels with those of y; None if they are numbers, or after a warning."""
-        values = self.values
-        for part in (y[:FIRST_ROWS], y[FIRST_ROWS:PLAY_ROWS]):  # the first part mostly tells
-            values = values | {one for one in set(part.tolist()) if one == one}  # NaN: missing
-            are_two = len(values) == 2 and all(one.is_integer() for one in values)
-            if len(values) > 1 and not are_two or values == {-1.0, 1.0}:
-                return None
-        seen = self.seen + len(y)
-        if not are_two or seen < FEWEST_LABELS:
-            return FirstLabels(seen, values)
-        low, high = sorted(values)
-        warn(
-            f"the labels are {low:g} and {high:g}, which this loss takes for numbers, a "
-            "regression, so Run.mistake_rate is None: for two classes make them -1 and +1, "
-            f"y = np.where(y == {high:g}, 1, -1), okl.stream(..., classes=({low:g}, {high:g})), "
-            "or take okl.interop.OnlineClassifier, which takes any classes"
-        )
-        return None
-
-
-NO_LABELS_YET: FirstLabels | None = FirstLabels(0, frozenset())
 
 
 class Learner(Engine[StateT, WorkT]):
@@ -78,7 +47,7 @@ class Learner(Engine[StateT, WorkT]):
     change. From then on, and after Ctrl-C in mid-round, calls raise until ``reset``.
     """
 
-    _first_labels = NO_LABELS_YET
+    _first_labels = inputs.NO_LABELS_YET
 
     @property
     def rounds(self) -> int:
@@ -303,7 +272,7 @@ class Learner(Engine[StateT, WorkT]):
 
     def _warn_of_rows(self, X: np.ndarray, y: np.ndarray) -> None:
         """Warn, before the first rounds, of inputs and labels that do not suit."""
-        first = not self._played and self._first_labels is NO_LABELS_YET
+        first = not self._played and self._first_labels is inputs.NO_LABELS_YET
         if first and (advice := self._advice(make_dense(X[:FIRST_ROWS]))):
             warn(advice)
         if self._first_labels is not None:

@@ -16,7 +16,6 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
-from oklnumba.learners.base.late import find_asked
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
@@ -24,6 +23,17 @@ from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group, Groups
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, ROW_ROOM, STAGES
+
+
+def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
+    """Return where in a block each row to learn was asked, (n,); -1 if it was not.
+
+    rows : (n,), which row each is; asks : (n,), whether it is asked there, not learned.
+    """
+    rows = rows - rows.min(initial=0)
+    places = np.full(rows.max(initial=0) + 1, -1)
+    places[rows[asks]] = np.flatnonzero(asks)
+    return np.where(asks, -1, places[rows])
 
 
 class Ensemble:

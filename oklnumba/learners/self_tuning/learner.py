@@ -14,11 +14,11 @@ from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.learners.base.engine import Facts
-from oklnumba.learners.base.late import Late, find_asked
+from oklnumba.learners.base.late import Late
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.ensemble import Ensemble, find_asked
 from oklnumba.learners.self_tuning.forecasters import (
     Expert,
     Member,
