@@ -2,23 +2,16 @@
 
 import decimal
 
+import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
 from oklnumba.hot.awv import AWVResults, Certificate, certify
-from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
+from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, PLAIN
 from oklnumba.hot.primitives.rows import WIDE
-from tests.checks import (
-    COMPILED,
-    Factor,
-    assert_close,
-    needs_own_compiler,
-    poisoned,
-    refused,
-    troubled,
-)
+from tests.checks import COMPILED, Factor, assert_close, poisoned, refused, troubled
 from tests.reference import naive
 from tests.streams import HARD, KERNELS, every_hard_stream, hard, smooth
 
@@ -455,7 +448,7 @@ def joined(run):
     return list(np.flatnonzero(np.diff(run.sizes, prepend=0)))
 
 
-@needs_own_compiler  # plain numba has several copies of a loop, which may round differently
+@pytest.mark.skipif(not COMPILED, reason="many inputs")
 @pytest.mark.parametrize(
     "options", [{"mu": 0.3}, {"mu": 0.3, "max_size": 41}, {"sampler": 0.5, "discount": 0.97}]
 )
@@ -469,13 +462,15 @@ def test_rounds_of_wide_inputs_that_share_passes_have_the_bits_of_single_ones(op
     if list(options) == ["mu"]:
         expected = naive.nystrom_forecasts(naive.gaussian, X, y, 1.0, joined(run), True)
         assert_close(run.predictions, expected.astype(float))
+    # Bounds checks, and the several copies of a loop that plain numba has, change what LLVM fuses.
+    same = assert_close if numba.config.BOUNDSCHECK or PLAIN else assert_array_equal
     pieces = [okl.run(cut, X[t : t + 29], y[t : t + 29]).predictions for t in range(0, 150, 29)]
-    assert_array_equal(np.concatenate(pieces), run.predictions)
+    same(np.concatenate(pieces), run.predictions)
     for x, label, forecast in zip(X, y, run.predictions, strict=True):
-        assert one.predict_one(x) == forecast
+        same(one.predict_one(x), forecast)
         one.learn_one(x, label)
     for learner in (cut, one):
-        assert_array_equal(learner.predict(X), whole.predict(X))
+        same(learner.predict(X), whole.predict(X))
 
 
 @pytest.mark.parametrize("mu", [1.0, 0.1, 1e-2])
