@@ -255,8 +255,10 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
-    except ImportError as error:  # of a class that is not there
+    except NameError as error:  # of a class that is not there
         raise ValueError(f"{path} {error}") from None
+    except ImportError as error:
+        raise ImportError(f"{path} needs a library that is missing: {error}") from error
     except Exception as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         fault = f"{path} is not a file that oklnumba saved, or it is damaged"
