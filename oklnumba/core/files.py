@@ -29,7 +29,6 @@ if sys.platform != "win32":
     import fcntl
 
 FORMAT = 9  # raise it with each change of a layout: tests/test_files.py has a file of each
-OLDEST = 8  # that is read: its arrays stand in the file as they are
 SAMPLE = 4096  # bytes that tell whether others deflate
 _seen: dict[Path, tuple[int, ...]] = {}  # the files that this process read or wrote
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too
@@ -212,32 +211,27 @@ def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndar
                 text = str(archive["meta"])
                 meta = json.loads(text)
                 format = int(meta["format"])
-                if OLDEST <= format <= FORMAT:
-                    arrays = read_arrays(archive, text, meta)
-    if not OLDEST <= format <= FORMAT:
+                if format == FORMAT:
+                    arrays = read_arrays(archive, text, meta.pop("arrays"))
+    if format != FORMAT:
         age, cure = ("an earlier", "load it by that") if format < FORMAT else ("a later", "update")
         fault = f"{path} was saved by {age} oklnumba, in format {format}"
-        raise ValueError(f"{fault}; this one reads formats {OLDEST} to {FORMAT}: {cure} oklnumba")
+        raise ValueError(f"{fault}; this one reads format {FORMAT}: {cure} oklnumba")
     _seen[Path(os.path.realpath(path))] = found
     return meta, arrays
 
 
-def read_arrays(archive: Any, text: str, meta: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Return the arrays of an open file; ``text`` is that of ``meta``."""
+def read_arrays(archive: Any, text: str, kinds: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arrays of an open file; text : its JSON data; kinds : types and shapes there."""
     digest = hashlib.sha256(text.encode())
 
     def read(count: int) -> bytes:
         digest.update(data := file.read(count))
         return data
 
-    if meta["format"] == OLDEST:
-        arrays = {name: archive[name] for name in {*archive.files} - {"meta", "digest"}}
-        found = digest_of(text, arrays)
-    else:
-        with archive.zip.open("arrays") as file:
-            arrays = {name: unpack(read, *kind) for name, kind in meta.pop("arrays").items()}
-        found = digest.hexdigest()
-    if found != str(archive["digest"]):
+    with archive.zip.open("arrays") as file:
+        arrays = {name: unpack(read, *kind) for name, kind in kinds.items()}
+    if digest.hexdigest() != str(archive["digest"]):
         raise ValueError("its digest does not match its contents")
     return arrays
 
