@@ -100,7 +100,11 @@ def as_point(
     x = x if schema is None else schema.arrange(x)
     if is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
         x = x.toarray().ravel()
-    array = as_floats(x, name)
+    if isinstance(x, dict):
+        fault = "it is a dict, but the learner was taught numbers without names: pass numbers"
+        raise ValueError(f"{name} must hold real numbers; {fault}")
+    row = as_label_array(x)
+    array = as_floats(row[None], name)[0] if row.ndim == 1 else as_floats(x, name)
     if array.ndim != 1:
         cure = "for many points use predict(X) and partial_fit(X, y)" if array.ndim else "use [x]"
         said = f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
@@ -388,7 +392,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is sparse, where dense numbers are needed: pass {cure}")
     if is_frame(values):
         return _frame_as_floats(values, name)
-    if hasattr(values, "to_numpy") and name != "x":
+    if hasattr(values, "to_numpy"):
         return column_as_floats(values, name, name == "y")
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
@@ -403,12 +407,11 @@ def as_floats(values: Any, name: str) -> np.ndarray:
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         cure, array = _advise(values, name), as_label_array(values)
-        if not cure and array.ndim == 1 and name != "x":
+        if not cure and array.ndim == 1:
             return column_as_floats(array, name, name == "y")  # which says what they hold
-        if not cure and array.ndim in (1, 2):
+        if not cure and array.ndim == 2:
             frame = name if name in "xy" else f"{name} (data = pandas.DataFrame({name}))"
-            rows = np.atleast_2d(array)  # a point x is a row
-            return _columns_as_floats(rows.T, range(rows.shape[1]), frame, rows.shape)
+            return _columns_as_floats(array.T, range(array.shape[1]), frame, array.shape)
         cure = cure or "encode text and drop ragged rows first"
         raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
@@ -422,8 +425,6 @@ def _advise(values: Any, name: str) -> str:
         return f"it is one text; columns and files are for okl.run(learner, okl.stream({source}))"
     if isinstance(values, tuple) and len(values) == 2 and getattr(values[0], "ndim", 0) == 2:
         return f"it is a pair: pass its parts, {name}[0], {name}[1]"
-    if isinstance(values, dict) and name == "x":
-        return "it is a dict, but the learner was taught numbers without names: pass numbers"
     is_record = isinstance(values, np.ndarray) and values.dtype.names
     if is_record or isinstance(values[0] if isinstance(values, list) else values, dict):
         is_row = isinstance(values, dict) and not any(map(np.ndim, values.values()))
