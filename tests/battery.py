@@ -12,6 +12,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
+from oklnumba.core.files import read_npz
 from oklnumba.learners.base.contents import get_contents
 from oklnumba.learners.base.learner import Learner
 from tests.checks import COMPILED
@@ -135,8 +136,8 @@ def contents(learner):
 def saved(learner, path):
     """Return what save writes, read back from the file."""
     learner.save(path)
-    with np.load(path, allow_pickle=False) as file:
-        return {n: (str(a.dtype), a.shape, a.tobytes()) for n, a in file.items()}
+    meta, arrays = read_npz(path)
+    return meta, {n: (str(a.dtype), a.shape, a.tobytes()) for n, a in arrays.items()}
 
 
 def by_hand(learner, X, y):

@@ -19,6 +19,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import oklnumba.hot
+from oklnumba.core.files import read_npz
 from oklnumba.hot import awv
 from oklnumba.hot.primitives import factor, jit
 from oklnumba.hot.primitives.udu import LANES, TOGETHER, Forgetting
@@ -118,8 +119,8 @@ def arrays(learner):
     """Return the arrays of a learner's state, by the names that a file has them under."""
     with tempfile.TemporaryDirectory() as folder:
         learner.save(f"{folder}/learner.npz")
-        with np.load(f"{folder}/learner.npz") as file:
-            return {name.removeprefix("state_"): value for name, value in file.items()}
+        contents = read_npz(f"{folder}/learner.npz")[1]
+        return {name.removeprefix("state_"): value for name, value in contents.items()}
 
 
 # ---- how numbers are compared ----

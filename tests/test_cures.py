@@ -549,3 +549,50 @@ def test_the_cure_of_numbers_written_in_another_way(texts, numbers, cure, tmp_pa
         source, options = pd.read_csv(path, **cure), {}
     rows = [X for X, _ in okl.stream(source, label="y", **options)]
     assert_array_equal(np.concatenate(rows)[:, 0], numbers)
+
+
+def test_a_column_of_dates_that_is_not_named_is_refused_by_the_file(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("day,y\n" + "2026-01-01,1\n" * 120_000 + "odd,1\n")
+    with pytest.raises(ValueError, match="days.csv.*invalid value 'odd'"):
+        okl.run(okl.OGD(), okl.stream(path, label="y"))
+
+
+def test_inputs_that_are_no_real_numbers_have_a_cure():
+    for X, words in ((np.eye(3) * 1j, "np.real"), (np.ones((3, 2), "m8[s]"), "np.timedelta64")):
+        with pytest.raises(ValueError, match=words) as error:
+            okl.OGD().partial_fit(X, np.ones(3))
+        assert "encode" not in str(error.value)
+
+
+def test_the_largest_integer_may_be_a_class():
+    labels = [2**63 - 1, 3, 5]
+    model = okl.interop.OnlineClassifier(okl.KRLS(okl.Linear()))
+    model.partial_fit(np.eye(3), labels)
+    assert model.predict(np.eye(3)).tolist() == labels
+
+
+def test_names_may_be_a_series_of_polars(tmp_path):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1.0, 2.0], "b": ["p", "q"], "c": [0.0, 1.0], "y": [1.0, 2.0]})
+    data = okl.stream(frame, label="y", drop=polars.Series(["b"]))
+    assert data.columns == ("a", "c")
+
+
+class NeedsALibrary(okl.OGD):
+    """A learner of a user, whose library may be missing."""
+
+    def _check_params(self):
+        if NeedsALibrary.is_missing:
+            import_module("library_that_is_missing")
+
+    is_missing = False
+
+
+def test_a_file_whose_class_needs_a_library_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "model.npz"
+    NeedsALibrary().save(path)
+    monkeypatch.setattr(NeedsALibrary, "is_missing", True)
+    message = "model.npz needs a library that is missing: .*library_that_is_missing"
+    with pytest.raises(ImportError, match=message):
+        okl.load(path, classes=[NeedsALibrary])

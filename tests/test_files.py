@@ -1,6 +1,7 @@
 """Files that are damaged, cut off, or of another kind are one ValueError that names the file."""
 
-import json
+import copy
+import io
 import os
 import shutil
 
@@ -9,7 +10,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core import files
-from oklnumba.core.files import FORMAT, digest_of, read_npz
+from oklnumba.core.files import FORMAT, pack, read_npz, unpack, write_npz
 from tests.battery import make, stream
 from tests.checks import ROOT, raises, refused, troubled
 
@@ -81,8 +82,7 @@ CHANGES = {
 def test_a_state_that_does_not_fit_is_refused(saved, name):
     new_arrays, new_meta, words = CHANGES[name]
     meta, arrays = read_npz(saved)
-    text, arrays = json.dumps(meta | new_meta), arrays | new_arrays
-    np.savez(saved, meta=text, digest=digest_of(text, arrays), **arrays)
+    write_npz(saved, meta | new_meta, arrays | new_arrays)
     assert words in refusal(saved)
 
 
@@ -114,10 +114,43 @@ def test_the_present_format_has_a_file_and_other_versions_are_called_so(saved):
     assert (FORMATS / f"{FORMAT}.npz").exists(), "run tests.test_files.write_format"
     meta, arrays = read_npz(saved)
     for number, words in ((FORMAT + 1, "a later .* update"), (FORMAT - 1, "an earlier .* load it")):
-        np.savez(
-            saved, meta=json.dumps(meta | {"format": number}), digest="of another kind", **arrays
-        )
+        write_npz(saved, meta | {"format": number}, arrays)
         refused(f"{saved.name} was saved by {words}", okl.load, saved)
+
+
+@pytest.mark.parametrize("kind", ["<f8", ">f8", "<f4", "|i1", "<i8", "|b1", "<U3", "<M8[us]"])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (5,), (2000, 3), (4, 1, 2000)])
+def test_arrays_are_the_same_after_they_are_packed(kind, shape):
+    array = (
+        np.random.default_rng(0).integers(0, 9, shape).astype("<M8[us]" if "M" in kind else kind)
+    )
+    for one in (array, array.T):
+        again = unpack(io.BytesIO(b"".join(pack(one))).read, one.dtype.str, list(one.shape))
+        assert again.dtype == one.dtype and again.shape == one.shape
+        np.testing.assert_array_equal(again, one)
+
+
+def test_numbers_that_are_like_each_other_take_less_room_in_files():
+    rng = np.random.default_rng(0)
+    factor, table = rng.normal(size=10**5), np.column_stack([np.arange(10**5.0), rng.random(10**5)])
+    assert sum(map(len, pack(factor))) < 0.93 * factor.nbytes
+    assert sum(map(len, pack(table))) < 0.65 * table.nbytes
+
+
+def test_atoms_that_are_past_inputs_are_saved_as_their_rows(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(300, 3)), np.ones(300)
+    model = okl.SelfTuning(budget=20).partial_fit(X, X[:, 0] * y)
+    model.save(tmp_path / "model.npz")
+    arrays = read_npz(tmp_path / "model.npz")[1]
+    atoms = [one for name, one in arrays.items() if name.endswith("_atoms")]
+    assert len(atoms) > 4 and sum(one.dtype.kind == "i" for one in atoms) >= len(atoms) - 1
+    for again in (okl.load(tmp_path / "model.npz"), copy.deepcopy(model)):
+        for one in (model, again):
+            one.partial_fit(X[::-1], y)
+        for one, group in zip(again._ensemble.groups, model._ensemble.groups, strict=True):
+            np.testing.assert_array_equal(one._state.atoms, group._state.atoms)
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        model = okl.SelfTuning(budget=20).partial_fit(X, X[:, 0] * y)
 
 
 def test_what_is_no_file_of_ours_is_refused(tmp_path):
@@ -178,8 +211,9 @@ def test_a_file_is_written_as_an_editor_would(writer, kind, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_cannot_be_written_is_refused_and_is_as_before(writer, tmp_path):
-    folder, pipe, locked = tmp_path / "folder", tmp_path / "pipe", tmp_path / "locked"
+    folder, pipe, locked, loop = (tmp_path / one for one in ("folder", "pipe", "locked", "loop"))
     folder.mkdir()
+    loop.symlink_to(loop)
     os.mkfifo(pipe)
     if writer == "checkpoint":
         WRITERS[writer](locked)
@@ -189,11 +223,12 @@ def test_what_cannot_be_written_is_refused_and_is_as_before(writer, tmp_path):
     for path, error, message in (
         (folder, ValueError, "folder is not a regular file"),
         (pipe, ValueError, "pipe is not a regular file"),
+        (loop, OSError, "levels of symbolic links"),
         (locked, PermissionError, "locked is read-only; make it writable"),
         (tmp_path / "nowhere" / "file", FileNotFoundError, "nowhere does not exist; make it first"),
     ):
         raises(error, message, WRITERS[writer], path)
-    assert pipe.is_fifo() and locked.read_bytes() == before
+    assert pipe.is_fifo() and loop.is_symlink() and locked.read_bytes() == before
 
 
 def test_what_a_killed_process_left_is_removed_and_no_more(tmp_path):

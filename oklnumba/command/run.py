@@ -12,7 +12,7 @@ import numpy as np
 import oklnumba as okl
 from oklnumba.command import source, spelling
 from oklnumba.core.files import find_target
-from oklnumba.learners.base.learner import FIRST_ROWS
+from oklnumba.core.inputs import FIRST_ROWS
 
 
 def wrap_for_classes(learner: Any, classes: tuple | None) -> Any:

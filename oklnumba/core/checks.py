@@ -160,8 +160,9 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 def require_list(name: str, values: Any, what: str) -> list[Any]:
     """Return the items of a list, a tuple, a range, or a 1-D array of any library."""
-    if hasattr(values, "tolist") and getattr(values, "ndim", 1) == 1:
-        return values.tolist()
+    listing = getattr(values, "tolist", getattr(values, "to_list", None))  # of polars
+    if listing and getattr(values, "ndim", 1) == 1:
+        return listing()
     require(isinstance(values, list | tuple | range), name, values, what)
     return list(values)
 

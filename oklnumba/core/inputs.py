@@ -50,7 +50,8 @@ AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
-HEAD_LABELS, MOST_LABELS = 64, 8192  # of a block, that FirstLabels reads; the head mostly tells
+FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
+PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
 
 # ---- X ----
@@ -99,7 +100,11 @@ def as_point(
     x = x if schema is None else schema.arrange(x)
     if is_sparse(x) and x.shape[: x.ndim - 1] in ((), (1,)):  # one sparse row
         x = x.toarray().ravel()
-    array = as_floats(x, name)
+    if isinstance(x, dict):
+        fault = "it is a dict, but the learner was taught numbers without names: pass numbers"
+        raise ValueError(f"{name} must hold real numbers; {fault}")
+    row = as_label_array(x)
+    array = as_floats(row[None], name)[0] if row.ndim == 1 else as_floats(x, name)
     if array.ndim != 1:
         cure = "for many points use predict(X) and partial_fit(X, y)" if array.ndim else "use [x]"
         said = f"{name} must be one point, a 1-D array of numbers, but has shape {array.shape}"
@@ -201,9 +206,8 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
     if y is None:
         raise ValueError("labels are missing: pass y, one number for each row of X")
     array = as_values(y, n, "y", "label")
-    given = np.asarray(y)
-    objects = n > 0 and given.dtype == object
-    if given.dtype == bool or objects and all(isinstance(one, bool | np.bool_) for one in given):
+    given = y if isinstance(y, list | tuple) else np.asarray(y)
+    if n > 0 and all(isinstance(one, bool | np.bool_) for one in given):
         array = 2.0 * array - 1.0
     if classes:
         outside = np.abs(array) != 1.0
@@ -230,7 +234,7 @@ class FirstLabels(NamedTuple):
     def add(self, y: np.ndarray) -> "FirstLabels | None":
         """Return the labels with those of y; None if they are numbers, or after a warning."""
         values = self.values
-        for part in (y[:HEAD_LABELS], y[HEAD_LABELS:MOST_LABELS]):
+        for part in (y[:FIRST_ROWS], y[FIRST_ROWS:PLAY_ROWS]):  # the head mostly tells
             values = values | {one for one in set(part.tolist()) if one == one}  # NaN: missing
             are_two = len(values) == 2 and all(one.is_integer() for one in values)
             if len(values) > 1 and not are_two or values == {-1.0, 1.0}:
@@ -310,8 +314,20 @@ def _without_na(array: np.ndarray) -> np.ndarray:
     """Return an array with None for pandas.NA."""
     if array.dtype != object:
         return array
-    missing = [type(one).__name__ == "NAType" for one in array.flat]
+    missing = [is_na(one) for one in array.flat]
     return np.where(np.reshape(missing, array.shape), NONE, array)
+
+
+def is_na(value: Any) -> bool:
+    """Say whether a value is pandas.NA."""
+    return type(value).__name__ == "NAType"
+
+
+def is_gap(value: Any) -> bool:
+    """Say whether a value is missing: None, NaN or pandas.NA."""
+    return (
+        value is None or is_na(value) or isinstance(value, float | np.floating) and value != value
+    )
 
 
 def warn_of_order(X: Any, y: Any) -> None:
@@ -376,7 +392,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is sparse, where dense numbers are needed: pass {cure}")
     if is_frame(values):
         return _frame_as_floats(values, name)
-    if hasattr(values, "to_numpy") and name != "x":
+    if hasattr(values, "to_numpy"):
         return column_as_floats(values, name, name == "y")
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
@@ -391,12 +407,11 @@ def as_floats(values: Any, name: str) -> np.ndarray:
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         cure, array = _advise(values, name), as_label_array(values)
-        if not cure and array.ndim == 1 and name != "x":
+        if not cure and array.ndim == 1:
             return column_as_floats(array, name, name == "y")  # which says what they hold
-        if not cure and array.ndim in (1, 2):
+        if not cure and array.ndim == 2:
             frame = name if name in "xy" else f"{name} (data = pandas.DataFrame({name}))"
-            rows = np.atleast_2d(array)  # a point x is a row
-            return _columns_as_floats(rows.T, range(rows.shape[1]), frame, rows.shape)
+            return _columns_as_floats(array.T, range(array.shape[1]), frame, array.shape)
         cure = cure or "encode text and drop ragged rows first"
         raise ValueError(f"{name} must hold real numbers in a rectangular array; {cure}") from None
 
@@ -410,8 +425,6 @@ def _advise(values: Any, name: str) -> str:
         return f"it is one text; columns and files are for okl.run(learner, okl.stream({source}))"
     if isinstance(values, tuple) and len(values) == 2 and getattr(values[0], "ndim", 0) == 2:
         return f"it is a pair: pass its parts, {name}[0], {name}[1]"
-    if isinstance(values, dict) and name == "x":
-        return "it is a dict, but the learner was taught numbers without names: pass numbers"
     is_record = isinstance(values, np.ndarray) and values.dtype.names
     if is_record or isinstance(values[0] if isinstance(values, list) else values, dict):
         is_row = isinstance(values, dict) and not any(map(np.ndim, values.values()))
@@ -516,9 +529,11 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     values = [decode_bytes(one) for one in np.asarray(column).tolist()]
     if (kind := find_times(column)) == "durations":
         numbers = f"np.asarray({'y' if is_label else 'column'}, 'm8[us]') / np.timedelta64(1, 's')"
-        dtype, advice = f"durations (their numbers are {numbers})", "" if is_label else ENCODE
+        dtype, advice = f"durations (their numbers are {numbers})", ""
     elif kind:
         dtype, advice = kind, FOR_DATE_LABELS if is_label else FOR_DATES
+    elif dtype.startswith("complex"):
+        advice = "; take real numbers of them, such as np.real, np.imag or np.abs"
     # The first ones tell where most are texts; all are looked at where only a later one is.
     for part in (values[:FEW_ROWS], values[:LOOK_ROWS], values):
         texts = {row: one for row, one in enumerate(part) if isinstance(one, str) and one}

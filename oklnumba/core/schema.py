@@ -262,7 +262,7 @@ def as_named_numbers(
         # Most values are floats: the general check is slower.
         if (type(value) is float and isfinite(value)) or isinstance(value, bool | np.bool_):
             continue
-        if gaps and not isinstance(value, str) and str(value) in ("None", "nan", "<NA>"):
+        if gaps and inputs.is_gap(value):
             values[k] = nan
         elif not number(value):
             what = f"x has {repr_short(value)} under {name!r}, where a finite number is due"

@@ -314,7 +314,7 @@ def _find_schema(
         names=tuple(map(str, numbers)),
         categories={str(one): find_values(texts[one]) for one in encode},
         dates={str(one): find_parts(texts[one], one) for one in dates},
-        classes=given.classes or _find_classes(data, label),
+        classes=given.classes or _find_classes(data, name, label),
         ignored=tuple(map(str, _leave_out(names, every))),
     )
 
@@ -324,10 +324,10 @@ def _leave_out(names: Sequence[Any], some: Sequence[Any]) -> list[Any]:
     return [one for one in names if one not in out]
 
 
-def _find_classes(data: Any, label: Any) -> tuple[Any, ...] | None:
+def _find_classes(data: Any, name: str, label: Any) -> tuple[Any, ...] | None:
     """Return the classes of labels that are bools or texts; None for numbers."""
     look = inputs.is_frame(data) or str(data.schema.field(label).type).startswith(TEXTS)
-    labels = _as_labels(_read_first(data, [label], inputs.LOOK_ROWS * look)[label])
+    labels = _as_labels(_read_first(data, name, [label], inputs.LOOK_ROWS * look)[label])
     there = list(map(checks.as_plain, labels[inputs.find_labels(labels)].tolist()))
     kinds = {*map(type, there)}
     if labels.dtype == bool or kinds == {bool}:
@@ -356,10 +356,11 @@ def _slice(frame: Any, start: int, rows: int) -> Any:
     return frame.iloc[start : start + rows] if hasattr(frame, "iloc") else frame.slice(start, rows)
 
 
-def _read_first(data: Any, columns: list[Any], rows: int) -> Any:
+def _read_first(data: Any, name: str, columns: list[Any], rows: int) -> Any:
     """Return columns of the first rows, of a frame at most LOOK_ROWS."""
     if not inputs.is_frame(data):
-        return data.scanner(columns=columns).head(rows)
+        with naming(name):
+            return data.scanner(columns=columns).head(rows)
     head = _slice(data, 0, min(rows, inputs.LOOK_ROWS))
     return head.select(columns) if hasattr(head, "select") else head[columns]
 
@@ -386,10 +387,12 @@ def _read(data: Any, name: str, schema: Schema) -> Pieces:
         _refuse_other_files(data, name, schema)
         numbers = {t.name for t in data.schema if str(t.type).startswith(inputs.NUMBERS)}
     if schema.classes is None and label in given.keys() - numbers:
-        labels = _read_first(data, [given[label]], TYPED_ROWS)[given[label]]
+        labels = _read_first(data, name, [given[label]], TYPED_ROWS)[given[label]]
         inputs.column_as_floats(labels, f"the label {label!r} of {name}", is_label=True)
     if odd := [given[one] for one in schema.names if one not in numbers]:
-        inputs.as_floats(_read_first(data, odd, TYPED_ROWS), name)  # which says what they hold
+        inputs.as_floats(
+            _read_first(data, name, odd, TYPED_ROWS), name
+        )  # which says what they hold
     return _make_rows(data, name, given, schema)
 
 

@@ -279,7 +279,8 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         for label in dict.fromkeys(y.tolist()):
             if label not in classes:
                 classes.append(label)
-                spare = max(classes) + ("?" if text else 1)  # a name that no class has
+                # A name that no class has.
+                spare = max(classes) + "?" if text else min({*range(len(classes) + 1)} - {*classes})
                 if player is None:
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:

@@ -81,7 +81,7 @@ def _library(X: Any) -> Any:
 def _name_cure(value: Any, key: Hashable) -> str:
     """Return what to do about a value that is not a finite number."""
     cure = "use river's preprocessing.OneHotEncoder()"
-    if value is None or isinstance(value, float) or str(value) in ("<NA>", "NaT"):
+    if inputs.is_gap(value) or isinstance(value, float) or str(value) == "NaT":
         cure = "pass None for it and " * (value is not None)  # which alone is imputed
         cure += f"use river's preprocessing.StatImputer(({key!r}, stats.Mean()))"
     elif isinstance(value, datetime.date):  # and with a time

@@ -7,11 +7,12 @@ import numpy as np
 from oklnumba.components.features import FeatureRows, Features, FourierFeatures, check_features
 from oklnumba.components.losses import loss_field
 from oklnumba.core.arrays import aligned_zeros
+from oklnumba.core.inputs import PLAY_ROWS
 from oklnumba.core.params import KW_ONLY, count, field_with, positive, random_seed, width
 from oklnumba.hot.fogd import FOGDState, fogd_forecasts, fogd_rounds
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.traits import PLAY_ROWS, Traits
+from oklnumba.learners.base.traits import Traits
 
 ROWS = 120  # rounds whose features are stored at a time: few, so that they stay in the cache
 

@@ -6,13 +6,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from oklnumba.core.health import Part, name_members
+from oklnumba.core.inputs import PLAY_ROWS
 from oklnumba.core.params import KW_ONLY, clone, count, required
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.members import check_member
-from oklnumba.learners.base.traits import PLAY_ROWS, Traits
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.base.wrapper import Wrapper
 
 PAST, NODES = 1, 2  # entries of the counts: stored rows, leaves and splits

@@ -9,11 +9,10 @@ import numpy as np
 
 from oklnumba.core.checks import warn
 from oklnumba.core.files import find_target, read_npz, refuse_damage, write_npz
-from oklnumba.core.inputs import dense_blocks, make_dense
+from oklnumba.core.inputs import PLAY_ROWS, dense_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.contents import get_contents, restore_contents
-from oklnumba.learners.base.traits import PLAY_ROWS
 from oklnumba.protocol.late import Schedule
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run

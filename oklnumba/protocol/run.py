@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core import checks, inputs
 from oklnumba.core.display import Bar
+from oklnumba.core.inputs import FIRST_ROWS
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
-from oklnumba.learners.base.learner import FIRST_ROWS, Learner
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
 from oklnumba.protocol.late import Rows, Schedule

@@ -24,7 +24,7 @@ from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.files import write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
-from oklnumba.core.inputs import cut_blocks, cut_runs, make_dense
+from oklnumba.core.inputs import FIRST_ROWS, cut_blocks, cut_runs, make_dense
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
@@ -32,8 +32,6 @@ from oklnumba.learners.base.contents import compact_arrays, get_contents, pack, 
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
 from oklnumba.learners.base.traits import Refusal
-
-FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
 
 
 class Learner(Engine[StateT, WorkT]):

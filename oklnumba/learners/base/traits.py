@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
+from oklnumba.core.inputs import PLAY_ROWS
 
 
 class Refusal(NamedTuple):

@@ -8,6 +8,7 @@ label instead, which is added to their forecasts.
 
 from collections.abc import Callable, Container, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -232,6 +233,36 @@ class Ensemble:
         scales = tally[:, 0, LARGEST].tolist()  # the largest label of each output
         parts = [(f"group {g}", group.find_parts(scales)) for g, group in enumerate(self.groups)]
         return name_members([*parts, ("layers", self.layers.find_parts())])
+
+    def place_atoms(self, state: dict[str, Any], X: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what a file holds of atoms that are all past inputs X: the rows they are there.
+
+        state : with the atoms of each group, (leaves, d, cap); rows are (leaves, cap).
+        """
+        placed = {}
+        for name, group in self._list_dictionaries():
+            rows = {one.tobytes(): k for k, one in enumerate(self.scales.see(X, group.space))}
+            atoms = state[name].swapaxes(1, 2)
+            places = np.array([[rows.get(one.tobytes(), -1) for one in leaf] for leaf in atoms])
+            places[~group.is_atom] = -1
+            if (places[group.is_atom] >= 0).all():
+                placed[name] = places
+        return placed
+
+    def find_atoms(self, state: dict[str, Any], X: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the atoms of which ``place_atoms`` returned the rows."""
+        found = {}
+        for name, group in self._list_dictionaries():
+            if state[name].dtype.kind == "i":
+                rows = self.scales.see(X, group.space)
+                rows = np.vstack([rows, np.zeros(rows.shape[1])])  # row -1 is no atom
+                found[name] = rows[state[name]].swapaxes(1, 2)
+        return found
+
+    def _list_dictionaries(self) -> list[tuple[str, Group]]:
+        """Return the groups whose atoms are inputs alone, and the names of their atoms."""
+        named = [(f"group{g}_atoms", group) for g, group in enumerate(self.groups)]
+        return [(name, group) for name, group in named if not group.space.lags]
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""

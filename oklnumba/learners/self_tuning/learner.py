@@ -398,7 +398,8 @@ class SelfTuning(Learner):
         return others | forests | experts | self._ensemble.parts()
 
     def _export(self) -> dict[str, Any]:
-        return super()._export() | self._ensemble.scales._asdict()
+        state = super()._export() | self._ensemble.scales._asdict()
+        return state | self._ensemble.place_atoms(state, state["restarts_inputs"])
 
     def _output_axes(self) -> dict[str, int]:
         of_scales = dict.fromkeys(("offsets", "signs", "difference_mean", "difference_scale"), 0)
@@ -409,7 +410,7 @@ class SelfTuning(Learner):
         # New outputs make a space with lags wider: it keeps its inputs until the next restart.
         plain = {i for i in range(len(settings.SPACES)) if f"group{i}_U_exact" in state}
         self._ensemble = finish(self._restarts.make_ensemble(scales, state["played"], plain))
-        super()._restore(state)
+        super()._restore(state | self._ensemble.find_atoms(state, state["restarts_inputs"]))
 
 
 def compile_loops() -> None:

@@ -91,6 +91,11 @@ class Group(State[loops.GroupState, None], Forecaster):
         """Atoms in all leaves."""
         return int(self._counts[:, ATOMS].sum())
 
+    @property
+    def is_atom(self) -> np.ndarray:
+        """Which entries of the dictionaries are in use, (leaves, cap)."""
+        return np.arange(self._state.atoms.shape[2]) < self._counts[:, ATOMS, None]
+
     # ---- rounds ----
 
     def end_choice(self) -> None:

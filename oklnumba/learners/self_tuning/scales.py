@@ -94,6 +94,12 @@ class Scales(NamedTuple):
         write_standardised(X, self.mean, self.scale, *LIMITS, 0, Z)
         return Z
 
+    def see(self, X: np.ndarray, space: Space) -> np.ndarray:
+        """Return the inputs as the atoms of a space without lags are, (n, d)."""
+        Z = self.transform(X)
+        Z = find_scores(Z, self.knots, self.scores) if space.normal_scores else Z
+        return Z * self.tree(space).scales
+
     def look(self, X: np.ndarray, known: Known) -> Views:
         """Return the inputs as members see them; with lags the differences of labels follow."""
         d, (outputs, lags) = len(self.mean), self.difference_mean.shape
