@@ -59,8 +59,14 @@ def single(model, X, y):
     return np.array(forecasts), np.array(intervals) if intervals else None
 
 
-@pytest.mark.parametrize(("options", "lags"), [*zip(OPTIONS, LAST, strict=True)], ids=str)
-@every_inner
+@pytest.mark.parametrize(
+    ("inner", "options", "lags"),
+    [
+        pytest.param(inner, *case, marks=[pytest.mark.slow] * (inner == "tuned" and i != 1))
+        for inner in INNER
+        for i, case in enumerate(zip(OPTIONS, LAST, strict=True))
+    ],
+)
 def test_forecasts_are_those_of_the_recipe_by_hand_in_any_cut(inner, options, lags, tmp_path):
     model = make(inner, **options)
     run, (expected, around) = okl.run(model, X, Y), recipe(inner, options, lags)

@@ -83,27 +83,21 @@ def test_forecasts_are_those_of_the_definition(cls):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "learner",
-    [okl.SelfTuning(budget=20), okl.SelfTuning(experts=[okl.OGD(eta=0.01)]), okl.FOGD()],
+    ("learner", "n"),  # the last one in blocks in which rows are asked and learned
+    [(okl.SelfTuning(budget=20), N), (okl.SelfTuning(experts=[okl.OGD(eta=0.01)]), N)]
+    + [(okl.FOGD(), N), (okl.SelfTuning(budget=20), 1300)],
 )
-def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
-    X, y = stream(learner)
+def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner, n):
+    X, y = stream(learner, n=n)
     y[N // 2] *= 30.0 if isinstance(learner, okl.SelfTuning) else 1.0  # an outlier
-    for delay, batch in [(1, 1), (23, 1), (0, 64), (N + 5, 1), (0, N + 5)]:
-        run = okl.run(clone(learner), X, y, delay=delay, batch=batch)
-        expected, _ = textbook(clone(learner), X, y, delay, batch)
+    never = [(23, 7)] if n > N else [(23, 1), (0, 64), (N + 5, 1), (0, N + 5)]
+    for delay, batch in [(1, 1), *never]:
+        played, other = clone(learner), clone(learner)
+        run = okl.run(played, X, y, delay=delay, batch=batch)
+        expected, sizes = textbook(other, X, y, delay, batch)
         assert_array_equal(run.predictions, expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("delay", "batch"), [(1, 1), (23, 7)])
-def test_blocks_in_which_rows_are_asked_and_learned_play_as_single_ones(delay, batch):
-    X, y = stream(okl.SelfTuning(), n=1300)
-    learner, other = (okl.SelfTuning(budget=20) for _ in range(2))
-    run = okl.run(learner, X, y, delay=delay, batch=batch)
-    expected, sizes = textbook(other, X, y, delay, batch)
-    assert_array_equal(run.predictions, expected)
-    assert contents(learner) == contents(other) and run.sizes[99:].tolist() == sizes[99:]
+        assert contents(played) == contents(other)
+        assert n == N or run.sizes[99:].tolist() == sizes[99:]
 
 
 @every_learner
@@ -461,8 +455,7 @@ def test_no_other_call_comes_between_late_rows_and_their_notes(monkeypatch):
 def test_bad_labels_are_named_by_their_row():
     X, y = stream(make(okl.POMDR))
     gaps = with_gaps(y)
-    with pytest.raises(ValueError, match="y has nan at row 0;.*labels='optional'"):
-        okl.run(make(okl.POMDR), X, gaps, delay=3)
+    refused("y has nan at row 0;.*labels='optional'", okl.run, make(okl.POMDR), X, gaps, delay=3)
     gaps[50] = 3.0
     with pytest.raises(ValueError, match="y has 3 at row 50, but this loss"):
         okl.run(make(okl.POMDR), X, gaps, labels="optional")
