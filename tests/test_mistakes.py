@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 
 import oklnumba as okl
 from tests.checks import COMPILED
@@ -21,7 +21,10 @@ GAUSSIAN, TAYLOR = okl.Gaussian(1.0), okl.TaylorFeatures(2)
 VALUE, TYPE = ValueError, TypeError
 
 HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge')"
+SEVERAL_CLASSES = "okl.SelfTuning(experts=[okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])])"
+SIGNS_ONLY = "takes labels -1 and +1 only"
 BAD_CLASSES = "[]", "['one']", "['a', 'a']", "None", "[[1, 2], [3, 4]]", "3"
+NO_GROWTHS = "'often'", "'often %'", "-0.1"
 NO_COUNTS = "0", "1.5", "'text'", "None"
 NO_BOUNDS = "-1.0", "np.nan", "np.inf", "'text'", "None"
 MISTAKES = [
@@ -57,6 +60,13 @@ MISTAKES = [
     ("okl.stream('f.csv', like=okl.OGD())", VALUE, "a schema, of named columns"),
     ("okl.BAO2KS([])", VALUE, "kernels must be"),
     ("okl.GrowingPKAWV(okl.FourierFeatures())", VALUE, "features", "TaylorFeatures"),
+    ("okl.SelfTuning(experts=Ridge())", VALUE, "experts must be a list of learners"),
+    ("okl.SelfTuning(experts=[Ridge()])", VALUE, "experts[0] must be", "but is", "Ridge"),
+    (SEVERAL_CLASSES, VALUE, "experts[1] must be a learner that"),
+    ("okl.Refit('ridge')", VALUE, "estimator must be an object with fit(X, y) and predict(X)"),
+    ("okl.Refit(Ridge)", VALUE, "estimator must be an object with fit"),
+    ("okl.Lags(okl.Monitored(okl.Refit(LogisticRegression())))", VALUE, SIGNS_ONLY),
+    ("okl.Horizon(okl.Monitored(okl.Refit(LogisticRegression())))", VALUE, SIGNS_ONLY),
     # names of other classes and libraries
     ("okl.Gaussian(gamma=0.5)", TYPE, "did you mean 'sigma'? (small where 'gamma' is large) it"),
     ("okl.Matern(length_scale=2.0)", TYPE, "did you mean 'sigma'?", "it has nu, sigma"),
@@ -95,6 +105,9 @@ MISTAKES = [
     ("okl.PKAWV(T, discount=50)", VALUE, "discount", "2 ** (-1 / h)"),
     ("okl.OneVsRest(okl.FOGD(), [0.0, float('nan')])", VALUE, "classes must be", "nan"),
     ("okl.OneVsRest(okl.FOGD(), [1, 'a'])", VALUE, "classes must be", "all numbers or all texts"),
+    ("okl.Refit(Ridge(), every=0)", VALUE, "every must be an integer >= 1"),
+    ("okl.Refit(Ridge(), latest=0)", VALUE, "latest must be an integer >= 1"),
+    *((f"okl.Refit(Ridge(), growth={bad})", VALUE, "growth must be") for bad in NO_GROWTHS),
     # arguments that would change nothing
     ("okl.FOGD(T, sigma=3.0)", VALUE, "sigma=3.0 would be ignored", "features"),
     # data
@@ -143,7 +156,7 @@ def names(tmp_path_factory):
     (folder / "notes.txt").write_text("notes", encoding="utf-8")
     played = okl.FOGD(n_frequencies=5).partial_fit(X, Y)
     given = {"okl": okl, "np": np, "pd": pd, "SGDClassifier": SGDClassifier, "k": GAUSSIAN}
-    given |= {"LogisticRegression": LogisticRegression, "T": TAYLOR}
+    given |= {"LogisticRegression": LogisticRegression, "Ridge": Ridge, "T": TAYLOR}
     given |= {"batch": okl.OnlineToBatch(okl.FOGD()).fit(X, Y), "long": np.zeros((20_001, 1))}
     given["few"] = given["long"][:2001]
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
