@@ -156,21 +156,3 @@ def test_it_is_said_once_if_nothing_was_learned(gap):
     assert model._inner.rounds == 0
     okl.run(model.reset(), X[:least], some[:least], labels="optional")
     assert model._inner.rounds == 1
-
-
-def test_what_does_not_go_together_is_refused_with_words():
-    model = make("ridge")
-    for late in ({"delay": 1}, {"batch": 5}):
-        said = "Horizon needs each label at once; play the learner within it, or raise steps by as"
-        refused(said, okl.run, model, X, Y, **late)
-    refused("known must be None: Horizon needs", model.partial_fit, X[:1], Y[:1], known=0)
-    refused("put Horizon outside", okl.Intervals, model)
-    refused(
-        "a learner that takes late labels, as Lags does not",
-        okl.Horizon,
-        okl.Lags(make("ridge").learner),
-    )
-    one = okl.Monitored(okl.Intervals(okl.OGD()))
-    refused("as Intervals does not: put Intervals around the others", okl.Horizon, one)
-    refused("takes labels -1 and \\+1 only; pass a learner of real", okl.Horizon, okl.FOGD())
-    refused("season must be an integer >= 2", okl.Horizon, okl.OGD(), season=(24, 1))

@@ -114,12 +114,6 @@ def test_rounds_known_that_cannot_be_are_refused(cls):
     assert learner.rounds == 9
 
 
-def test_lags_need_each_label_at_once():
-    with pytest.raises(ValueError, match="known must be None: Lags needs each label at once"):
-        okl.Lags(okl.LinearRidge()).partial_fit([[0.0]], [1.0], known=0)
-    refused("Lags needs each label at once: take", okl.Lags(okl.LinearRidge()).ask, [[0.0]])
-
-
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
 def test_optional_labels_that_are_all_there_are_the_ordinary_protocol(cls):
     X, y = stream(make(cls))

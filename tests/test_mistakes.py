@@ -23,8 +23,11 @@ VALUE, TYPE = ValueError, TypeError
 HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge')"
 SEVERAL_CLASSES = "okl.SelfTuning(experts=[okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])])"
 SIGNS_ONLY = "takes labels -1 and +1 only"
+NO_LATE_ROWS = "known must be None: Horizon needs"
+RAISE_STEPS = "at once; play the learner within it, or raise steps by as"
 BAD_CLASSES = "[]", "['one']", "['a', 'a']", "None", "[[1, 2], [3, 4]]", "3"
 NO_GROWTHS = "'often'", "'often %'", "-0.1"
+NO_SCALES = "2.0", "[]", "np.eye(2)"
 NO_COUNTS = "0", "1.5", "'text'", "None"
 NO_BOUNDS = "-1.0", "np.nan", "np.inf", "'text'", "None"
 MISTAKES = [
@@ -67,6 +70,19 @@ MISTAKES = [
     ("okl.Refit(Ridge)", VALUE, "estimator must be an object with fit"),
     ("okl.Lags(okl.Monitored(okl.Refit(LogisticRegression())))", VALUE, SIGNS_ONLY),
     ("okl.Horizon(okl.Monitored(okl.Refit(LogisticRegression())))", VALUE, SIGNS_ONLY),
+    ("okl.Intervals(okl.Horizon(okl.OGD()))", VALUE, "put Horizon outside"),
+    ("okl.Horizon(okl.Lags(okl.OGD()))", VALUE, "that takes late labels, as Lags does not"),
+    ("okl.Horizon(okl.Monitored(okl.Intervals(okl.OGD())))", VALUE, "put Intervals around"),
+    ("okl.Horizon(okl.FOGD())", VALUE, SIGNS_ONLY, "pass a learner of real"),
+    ("okl.run(okl.Horizon(okl.OGD()), X, y, delay=1)", VALUE, "Horizon needs each", RAISE_STEPS),
+    ("okl.run(okl.Horizon(okl.OGD()), X, y, batch=5)", VALUE, "Horizon needs each", RAISE_STEPS),
+    ("okl.Horizon(okl.OGD()).learn_one(X[0], 1).partial_fit(X, y, known=0)", VALUE, NO_LATE_ROWS),
+    ("okl.Lags(okl.OGD()).partial_fit(X, y, known=0)", VALUE, "known must be None: Lags needs"),
+    ("okl.Lags(okl.OGD()).ask(X)", VALUE, "Lags needs each label at once: take"),
+    ("okl.Metric(okl.Metric(k, [1.0]), [2.0])", VALUE, "kernel must be a kernel without a Metric"),
+    ("okl.Metric(okl.Gaussian, [1.0])", VALUE, "kernel must be an oklnumba kernel"),
+    ("okl.learned_metric('gaussian', X, y)", VALUE, "kernel must be an oklnumba kernel"),
+    ("okl.BasisFeatures(3, np.eye(2))", VALUE, "basis must be a function of X"),
     # names of other classes and libraries
     ("okl.Gaussian(gamma=0.5)", TYPE, "did you mean 'sigma'? (small where 'gamma' is large) it"),
     ("okl.Matern(length_scale=2.0)", TYPE, "did you mean 'sigma'?", "it has nu, sigma"),
@@ -108,6 +124,22 @@ MISTAKES = [
     ("okl.Refit(Ridge(), every=0)", VALUE, "every must be an integer >= 1"),
     ("okl.Refit(Ridge(), latest=0)", VALUE, "latest must be an integer >= 1"),
     *((f"okl.Refit(Ridge(), growth={bad})", VALUE, "growth must be") for bad in NO_GROWTHS),
+    ("okl.Horizon(okl.OGD(), season=(24, 1))", VALUE, "season must be an integer >= 2"),
+    ("okl.Metric(k, [1.0, -0.5])", VALUE, "scales[1] must be a number in [0, 1e100], but is -0.5"),
+    ("okl.Metric(k, np.full(9, 1e101))", VALUE, "scales[0] must be", "[0, 1e100], but is 1e"),
+    ("okl.Metric(k, [np.nan, 1.0])", VALUE, "scales must be finite, but scales[0] is nan"),
+    ("okl.Metric(k, 'abc')", VALUE, "scales must hold real numbers"),
+    *((f"okl.Metric(k, {bad})", VALUE, "scales must be 1-D, a number for") for bad in NO_SCALES),
+    ("okl.learned_metric(k, X, y, lam=0)", VALUE, "lam must be a number > 0"),
+    ("okl.learned_metric(k, X, y, passes=0)", VALUE, "passes must be an integer >= 1"),
+    ("okl.learned_metric(k, X, y, atoms=2.5)", VALUE, "atoms must be an integer >= 1"),
+    ("okl.learned_metric(k, X, y, floor=-1)", VALUE, "floor must be a number in [0, 1]"),
+    ("okl.learned_metric(k, X, y, seed=None)", VALUE, "seed must be an integer >= 0"),
+    ("okl.BasisFeatures(np.cos, [[1.0, 2.0]])", VALUE, "gram must be a Gram matrix"),
+    ("okl.BasisFeatures(np.cos, [[1.0, 2.0], [0.0, 1.0]])", VALUE, "gram must be a Gram matrix"),
+    ("okl.BasisFeatures(np.cos, [[1.0, 2.0], [2.0, 1.0]])", VALUE, "positive semi-definite"),
+    ("okl.BasisFeatures(np.cos, np.zeros((2, 2)))", VALUE, "positive semi-definite"),
+    ("okl.BasisFeatures(np.cos, lambda d: -np.eye(d)).size(2)", VALUE, "positive semi-definite"),
     # arguments that would change nothing
     ("okl.FOGD(T, sigma=3.0)", VALUE, "sigma=3.0 would be ignored", "features"),
     # data
@@ -128,6 +160,14 @@ MISTAKES = [
     ("okl.TaylorFeatures(2, center=[0.0]).transform(X)", VALUE, "center has 1 entries", "give 3"),
     ("okl.PKAWV(okl.TaylorFeatures(30)).learn_one(np.ones(20), 1)", VALUE, "lower the degree"),
     ("okl.NystromFeatures(0 * X, okl.Linear()).transform(X)", VALUE, "zero at all landmarks"),
+    ("okl.learned_metric(k, [[1.0, np.nan]] * 5, y[:5])", VALUE, "X has nan at row 0, column 1"),
+    ("okl.learned_metric(k, X, y[:2])", VALUE, "y must have shape (30,)"),
+    ("okl.learned_metric(k, X[:5], list('abcde'))", VALUE, "y holds text"),
+    ("okl.learned_metric(okl.Metric(k, [1.0]), X, y)", VALUE, "X has 3 columns, but the"),
+    ("okl.learned_metric(okl.Gaussian(0.01), np.eye(40), np.ones(40))", VALUE, "so nothing can be"),
+    ("okl.BasisFeatures(np.cos, [[np.nan]])", VALUE, "gram has nan at row 0, column 0"),
+    ("okl.BasisFeatures(np.cos, np.eye(3)).transform([[1.0]])", VALUE, "gram asks for (1, 3)"),
+    ("okl.BasisFeatures(np.sum, np.eye(1)).transform([[0.0]])", VALUE, "basis(X) must be"),
     # too early, wrong files, theory and plots
     ("okl.KORS(k).landmarks_", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
     ("okl.KORS(okl.Linear()).partial_fit(0 * X).features()", VALUE, "kept none of the 30 points"),
