@@ -461,27 +461,6 @@ def test_bad_labels_are_named_by_their_row():
             okl.run(make(okl.POMDR), X, y, labels="optional")
 
 
-@pytest.mark.parametrize(
-    ("make_learner", "name"),
-    [
-        (okl.OnlineToBatch, "OnlineToBatch"),
-        (lambda one: okl.Intervals(okl.Lags(one)), "Lags"),
-        (lambda one: okl.Standardized(okl.Intervals(one)), "Intervals"),
-        (lambda one: okl.MultiOutput(okl.Intervals(one)), "Intervals"),
-        (lambda one: okl.Experts([one, okl.Intervals(one)]), "Intervals"),
-        (lambda one: okl.SelfTuning(experts=[one, okl.Lags(one)]), "Lags"),
-    ],
-)
-def test_who_needs_each_label_at_once(make_learner, name):
-    learner = make_learner(make(okl.PKAWV))
-    X, y = stream(make(okl.PKAWV))
-    y = np.stack([y, y], axis=1) if isinstance(learner, okl.MultiOutput) else y
-    refused(f"{name} needs each label at once; play the", okl.run, learner, X, y, delay=1)
-    if name == "OnlineToBatch":
-        with pytest.raises(ValueError, match=f"{name} needs.*; leave rows without one out, or"):
-            okl.run(learner, X, y, labels="optional")
-
-
 @every_late
 def test_learners_of_others_play_too(delay, batch):
     class Mean:

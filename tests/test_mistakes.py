@@ -24,6 +24,7 @@ HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge
 SEVERAL_CLASSES = "okl.SelfTuning(experts=[okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])])"
 SIGNS_ONLY = "takes labels -1 and +1 only"
 NO_LATE_ROWS = "known must be None: Horizon needs"
+AT_ONCE = " needs each label at once; play the"
 RAISE_STEPS = "at once; play the learner within it, or raise steps by as"
 BAD_CLASSES = "[]", "['one']", "['a', 'a']", "None", "[[1, 2], [3, 4]]", "3"
 NO_GROWTHS = "'often'", "'often %'", "-0.1"
@@ -97,6 +98,33 @@ MISTAKES = [
     ("okl.FOGD().set_params(learning_rate=1)", VALUE, "no hyper-parameter 'learning_rate'", "eta"),
     ("okl.KernelAWV(k).set_params(kernel__gamma=1)", VALUE, "'gamma'", "did you mean 'sigma'?"),
     ("okl.datasets.load('magic4')", VALUE, "'magic4'", "did you mean 'magic04'?"),
+    # labels that come late, where each is needed at once
+    ("okl.run(okl.OnlineToBatch(okl.OGD()), X, y, delay=1)", VALUE, "OnlineToBatch", AT_ONCE),
+    ("okl.run(batch, X, y, labels='optional')", VALUE, "needs", "leave rows without one out, or"),
+    ("okl.run(okl.Intervals(LAGS), X, y, delay=1)", VALUE, "Lags", AT_ONCE),
+    ("okl.run(okl.Standardized(INTERVALS), X, y, delay=1)", VALUE, "Intervals", AT_ONCE),
+    ("okl.run(okl.MultiOutput(INTERVALS), X, np.c_[y, y], delay=1)", VALUE, "Intervals", AT_ONCE),
+    ("okl.run(okl.Experts([okl.OGD(), INTERVALS]), X, y, delay=1)", VALUE, "Intervals", AT_ONCE),
+    ("okl.run(okl.SelfTuning(experts=[LAGS]), X, y, delay=1)", VALUE, "Lags", AT_ONCE),
+    # sweeps
+    ("okl.sweep({}, data)", VALUE, "learners must be a learner, a function"),
+    ("okl.sweep(okl.FOGD, data)", VALUE, "learner 'FOGD' must be a learner, a function"),
+    ("okl.sweep(okl.FOGD(), {'a': 3})", VALUE, "data 'a' must be a data set or its name"),
+    ("okl.sweep(okl.FOGD(), lambda: [(X[:0], y[:0])])", VALUE, "data 'data 0' has no rows"),
+    ("okl.sweep(okl.FOGD(), lambda: [X])", VALUE, "chunk 0 of the stream must be a pair"),
+    ("okl.sweep(okl.FOGD(), data, -1)", VALUE, "permutations must be an integer >= 0"),
+    ("okl.sweep(okl.FOGD(), data, [1, 1])", VALUE, "different seeds"),
+    ("okl.sweep(okl.FOGD(), data, tune={'other': [1]})", VALUE, "unknown hyper-parameters: other"),
+    ("okl.sweep(okl.FOGD(), data, tune={'eta': []})", VALUE, "one value or more"),
+    ("okl.sweep(okl.FOGD(), data, regret=1.0)", VALUE, "regret needs the kernel"),
+    ("okl.sweep(okl.FOGD(), data, regret=-1.0)", VALUE, "regret must be a number > 0"),
+    ("okl.sweep(okl.FOGD(), data, kernel='rbf')", VALUE, "kernel must be an oklnumba kernel"),
+    ("okl.sweep(okl.FOGD(), data, measure=3)", VALUE, "measure must be a function"),
+    ("okl.sweep(okl.FOGD(), data, n_jobs=0)", VALUE, "n_jobs must be"),
+    ("okl.sweep(okl.FOGD(), data, permutation=3)", VALUE, "must be one of loss", "'permutation'"),
+    ("okl.sweep(okl.FOGD(), data, regret={'huber': 1}, kernel=k)", VALUE, "no lam for the hinge"),
+    ("okl.regret_vs_size(okl.FOGD(), X, y, 'rbf', {'hinge': 1.0})", VALUE, "kernel must be"),
+    ("okl.regret_vs_size(okl.FOGD(), X, y, k, {'hinge': -1.0})", VALUE, "must be"),
     # values out of range, or of another kind
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
     ("okl.FOGD(loss='hubber')", VALUE, "loss must be one of squared, absolute", "'hubber'"),
@@ -198,7 +226,8 @@ def names(tmp_path_factory):
     given = {"okl": okl, "np": np, "pd": pd, "SGDClassifier": SGDClassifier, "k": GAUSSIAN}
     given |= {"LogisticRegression": LogisticRegression, "Ridge": Ridge, "T": TAYLOR}
     given |= {"batch": okl.OnlineToBatch(okl.FOGD()).fit(X, Y), "long": np.zeros((20_001, 1))}
-    given["few"] = given["long"][:2001]
+    given |= {"few": given["long"][:2001], "data": (X, Y)}
+    given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
 
 
