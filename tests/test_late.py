@@ -446,21 +446,6 @@ def test_no_other_call_comes_between_late_rows_and_their_notes(monkeypatch):
     assert owned and all(owned)
 
 
-def test_bad_labels_are_named_by_their_row():
-    X, y = stream(make(okl.POMDR))
-    gaps = with_gaps(y)
-    refused("y has nan at row 0;.*labels='optional'", okl.run, make(okl.POMDR), X, gaps, delay=3)
-    gaps[50] = 3.0
-    with pytest.raises(ValueError, match="y has 3 at row 50, but this loss"):
-        okl.run(make(okl.POMDR), X, gaps, labels="optional")
-    said = "chunk 1 of the stream, from row 40 on: y has 3 at row 50"
-    with pytest.raises(ValueError, match=said):
-        okl.run(make(okl.POMDR), [(X[:40], gaps[:40]), (X[40:], gaps[40:])], labels="optional")
-    for y in (None, gaps[:-1], 1.0):
-        with pytest.raises(ValueError, match="labels are missing|y must have shape"):
-            okl.run(make(okl.POMDR), X, y, labels="optional")
-
-
 @every_late
 def test_learners_of_others_play_too(delay, batch):
     class Mean:

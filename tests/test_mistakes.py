@@ -24,6 +24,7 @@ HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge
 SEVERAL_CLASSES = "okl.SelfTuning(experts=[okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])])"
 SIGNS_ONLY = "takes labels -1 and +1 only"
 NO_LATE_ROWS = "known must be None: Horizon needs"
+IN_CHUNK = "chunk 1 of the stream, from row 9 on: y has 3 at row 20"
 AT_ONCE = " needs each label at once; play the"
 RAISE_STEPS = "at once; play the learner within it, or raise steps by as"
 BAD_CLASSES = "[]", "['one']", "['a', 'a']", "None", "[[1, 2], [3, 4]]", "3"
@@ -98,7 +99,19 @@ MISTAKES = [
     ("okl.FOGD().set_params(learning_rate=1)", VALUE, "no hyper-parameter 'learning_rate'", "eta"),
     ("okl.KernelAWV(k).set_params(kernel__gamma=1)", VALUE, "'gamma'", "did you mean 'sigma'?"),
     ("okl.datasets.load('magic4')", VALUE, "'magic4'", "did you mean 'magic04'?"),
-    # labels that come late, where each is needed at once
+    ("okl.Precomputed(np.ones((2, 3)))", VALUE, "K must be a square matrix"),
+    ("okl.Precomputed([[1.0, 2.0], [0.0, 1.0]])", VALUE, "symmetric; K - K' is"),
+    ("okl.Precomputed(-np.eye(2))", VALUE, "without negative entries on its diagonal"),
+    ("okl.KernelAWV(MATRIX).partial_fit(X, y)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    ("okl.learned_metric(MATRIX, ROWS, y)", VALUE, "a function of vectors, which has gradients"),
+    ("okl.Standardized(okl.KernelAWV(MATRIX)).partial_fit(ROWS, y)", FloatingPointError, "round"),
+    # labels that come late, or are missing
+    ("okl.run(okl.POMDR(k), X, gaps, delay=3)", VALUE, "y has nan at row 0;", "labels='optional'"),
+    ("okl.run(okl.POMDR(k), X, three, labels='optional')", VALUE, "y has 3 at row 20, but this"),
+    ("okl.run(okl.POMDR(k), CHUNKS, labels='optional')", VALUE, IN_CHUNK),
+    ("okl.run(okl.POMDR(k), X, None, labels='optional')", VALUE, "labels are missing"),
+    ("okl.run(okl.POMDR(k), X, y[:-1], labels='optional')", VALUE, "y must have shape"),
+    ("okl.run(okl.POMDR(k), X, 1.0, labels='optional')", VALUE, "y must have shape"),
     ("okl.run(okl.OnlineToBatch(okl.OGD()), X, y, delay=1)", VALUE, "OnlineToBatch", AT_ONCE),
     ("okl.run(batch, X, y, labels='optional')", VALUE, "needs", "leave rows without one out, or"),
     ("okl.run(okl.Intervals(LAGS), X, y, delay=1)", VALUE, "Lags", AT_ONCE),
@@ -227,6 +240,11 @@ def names(tmp_path_factory):
     given |= {"LogisticRegression": LogisticRegression, "Ridge": Ridge, "T": TAYLOR}
     given |= {"batch": okl.OnlineToBatch(okl.FOGD()).fit(X, Y), "long": np.zeros((20_001, 1))}
     given |= {"few": given["long"][:2001], "data": (X, Y)}
+    gaps = np.where(np.arange(30) % 9, Y, np.nan)
+    three = np.where(np.arange(30) == 20, 3.0, gaps)
+    chunks = [(X[:9], three[:9]), (X[9:], three[9:])]
+    given |= {"gaps": gaps, "three": three, "CHUNKS": chunks}
+    given |= {"MATRIX": okl.Precomputed(np.eye(30)), "ROWS": np.arange(30.0)[:, None]}
     given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
 
