@@ -204,25 +204,16 @@ def test_a_regressor_on_classes_names_the_classifier():
             assert "okl.interop.OnlineClassifier" in message and "OneVsRest" not in message
 
 
-@pytest.mark.parametrize("how", ["signs", "classes", "rare", "constant", "numbers", "short"])
-def test_blocks_of_labels_that_chance_has_give_no_warning(how):
+def test_sorted_classes_are_warned_of_in_the_first_rounds_but_not_if_they_are_few():
     rng = np.random.default_rng(0)
-    n = 40 if how == "short" else 2000
-    X = rng.uniform(-1, 1, (n, 2))
-    y = {
-        "signs": rng.choice([-1.0, 1.0], n), "classes": rng.integers(0, 5, n),
-        "rare": np.where(rng.random(n) < 0.002, 1.0, -1.0), "constant": np.ones(n),
-        "numbers": rng.standard_normal(n), "short": np.sort(rng.choice([-1.0, 1.0], n)),
-    }[how]  # fmt: skip
-    learner = okl.LinearAWV()
-    if how == "classes":
-        learner = okl.OneVsRest(learner, range(5))
+    X, y = rng.uniform(-1, 1, (2000, 2)), rng.integers(0, 5, 2000)
+    learner, fresh = (okl.OneVsRest(okl.LinearAWV(), range(5)) for _ in range(2))
+    (message,) = warnings_of(lambda: okl.run(fresh, X, np.sort(y)))
+    assert "shuffle" in message
     assert warnings_of(lambda: okl.run(learner, X, y)) == []
-    if how == "classes":
-        fresh = okl.OneVsRest(okl.LinearAWV(), range(5))
-        found = warnings_of(lambda: okl.run(fresh, X, np.sort(y)))
-        assert len(found) == 1 and "shuffle" in found[0]
-        assert warnings_of(lambda: okl.run(learner, X, np.sort(y))) == []  # not its first rounds
+    assert warnings_of(lambda: okl.run(learner, X, np.sort(y))) == []  # not its first rounds
+    short = np.sort(rng.choice([-1.0, 1.0], 40))
+    assert warnings_of(lambda: okl.run(okl.LinearAWV(), X[:40], short)) == []
 
 
 def chunks(y, rows):
@@ -253,12 +244,16 @@ def test_a_block_after_the_first_chunk_is_seen_and_only_once():
     assert warnings_of(lambda: okl.run(learner, chunks(y[2400:], 500))) == []  # goes on
 
 
-@pytest.mark.parametrize("rows", [1, 100, 1000])
-@pytest.mark.parametrize("how", ["one in a thousand", "three classes", "numbers", "few numbers"])
-def test_chunks_in_random_order_give_no_warning(how, rows):
+ORDERS = "signs", "one in a thousand", "three classes", "numbers", "few numbers", "constant"
+
+
+@pytest.mark.parametrize("rows", [1, 100, 1000, 2000])
+@pytest.mark.parametrize("how", ORDERS)
+def test_labels_in_random_order_give_no_warning(how, rows):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         y = {
+            "signs": rng.choice([-1.0, 1.0], 5000), "constant": np.ones(5000),
             "one in a thousand": np.where(rng.random(5000) < 0.001, 1.0, -1.0),
             "three classes": rng.choice([1.0, 2.0, 3.0], 5000, p=[0.9, 0.09, 0.01]),
             "numbers": rng.standard_normal(5000), "few numbers": rng.integers(0, 9, 5000) / 2.0,

@@ -10,6 +10,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba import losses, theory
+from tests.bounds import largest_gap
 from tests.checks import one_by_one
 from tests.reference import naive
 from tests.streams import inputs, labels
@@ -61,29 +62,6 @@ def con_kons(F, joins, label, loss, C, alpha, eta, room):
     return game, np.array(y), basis.shape[1]
 
 
-def ald(K, delta):
-    """Return the points that join by approximate linear dependence: those with dist^2 > delta."""
-    kept = []
-    for t in range(len(K)):
-        k = K[kept, t]
-        rest = K[t, t] - (k @ np.linalg.lstsq(K[np.ix_(kept, kept)], k)[0] if kept else 0.0)
-        if rest > delta:
-            kept.append(t)
-    return set(kept)
-
-
-def widest_gap(F, joins):
-    """Return mu, the largest |(I - P_t) C_t (I - P_t)|."""
-    mu, basis = 0.0, np.zeros((F.shape[1], 0))
-    for t, phi in enumerate(F):
-        rest = phi - basis @ (basis.T @ phi)
-        if t in joins and rest @ rest > 1e-10:
-            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-        G = F[: t + 1] - F[: t + 1] @ basis @ basis.T
-        mu = max(mu, np.linalg.norm(G, 2) ** 2)
-    return mu
-
-
 def certificate(game, f, alpha, eta):
     """Return the right side of the theorem, twice the bound on the regret against f."""
     V = np.linalg.norm(game.slopes @ game.outside)
@@ -102,8 +80,8 @@ def against(t, forecast):
 
 
 def dictionary(rule, kernel, X, mu):
-    if rule == "ALD":
-        return ald(kernel(X), mu)
+    if rule == "ALD":  # dist^2 > mu
+        return set(naive.ald(features(kernel, X), np.sqrt(mu)))
     return set(okl.KORS(kernel, alpha=mu, beta=3.0, seed=1).partial_fit(X).indices_.tolist())
 
 
@@ -117,7 +95,7 @@ def test_the_theorem_on_con_kons(kind, rule, mu):
     rng, C, alpha = np.random.default_rng(7), 1.0, 0.5
     X = inputs(kind, N, 2, rng)
     F, joins = features(GAUSSIAN, X), dictionary(rule, GAUSSIAN, X, mu)
-    gap = max(widest_gap(F, joins), 1e-12)
+    gap = max(largest_gap(F @ F.T, np.isin(np.arange(N), [*joins]).cumsum()), 1e-12)
     inside = np.sqrt(mu) if rule == "ALD" else np.inf  # NONS-ALD: |V| <= sqrt(mu) sum |g|
     for how in ("coins", "function", "against"):
         given = None if how == "against" else labels(how, X, rng)
@@ -169,7 +147,7 @@ def test_the_package_plays_this_game_without_room(sampler):
     y = labels("function", X, np.random.default_rng(4))
     run = okl.run(okl.ProsNKONS(GAUSSIAN, restart=False, **sampler), X, y)
     joins = set(np.flatnonzero(np.diff(run.sizes, prepend=0)).tolist())
-    assert "sampler" not in sampler or joins == ald(GAUSSIAN(X), 1e-3)
+    assert "sampler" not in sampler or joins == dictionary("ALD", GAUSSIAN, X, 1e-3)
     game, _, m = con_kons(
         features(GAUSSIAN, X), joins, lambda t, p: y[t], "squared", 1.0, 1.0, 1 / 16, 0.0
     )

@@ -7,6 +7,7 @@ import scipy.linalg
 import oklnumba as okl
 from oklnumba.core import cholesky
 from oklnumba.theory import matrix
+from tests.checks import raises
 from tests.reference import naive
 
 MATRICES = {n: naive.gaussian(X, X) for n in (1, 2, 31, 32, 33, 65, 150)
@@ -36,8 +37,7 @@ def test_factor_solve_and_inverse_are_those_of_dense_algebra(n):
 def test_a_matrix_that_is_not_positive_is_refused(row):
     A = np.eye(150)
     A[row, row] = -1.0
-    with pytest.raises(scipy.linalg.LinAlgError, match=f"row {row} is not positive"):
-        cholesky.factor_matrix(A)
+    raises(scipy.linalg.LinAlgError, f"row {row} is not positive", cholesky.factor_matrix, A)
 
 
 def test_lapack_factors_blocks_only(monkeypatch):

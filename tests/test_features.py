@@ -121,26 +121,6 @@ def test_kernel_functions_as_a_basis_are_the_nystrom_features():
     np.testing.assert_allclose(found, V[n - 1] @ c, rtol=1e-6)
 
 
-REFUSED = [
-    (lambda: okl.BasisFeatures(3, np.eye(2)), "basis must be a function of X"),
-    (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0]]), "gram must be a Gram matrix"),
-    (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0], [0.0, 1.0]]), "gram must be a Gram matrix"),
-    (lambda: okl.BasisFeatures(np.cos, [[1.0, 2.0], [2.0, 1.0]]), "positive semi-definite"),
-    (lambda: okl.BasisFeatures(np.cos, np.zeros((2, 2))), "positive semi-definite"),
-    (lambda: okl.BasisFeatures(np.cos, [[np.nan]]), "gram has nan at row 0, column 0"),
-    (lambda: okl.BasisFeatures(np.cos, lambda d: -np.eye(d)).size(2), "positive semi-definite"),
-    (lambda: okl.BasisFeatures(np.cos, np.eye(3)).transform([[1.0]]), "gram asks for .1, 3."),
-    (lambda: okl.BasisFeatures(np.log, np.eye(1)).transform([[0.0]]), "has -?inf at row 0"),
-    (lambda: okl.BasisFeatures(np.sum, np.eye(1)).transform([[0.0]]), "basis.X. must be"),
-]  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-@pytest.mark.parametrize(("call", "message"), REFUSED)
-def test_a_wrong_basis_is_refused(call, message):
-    refused(message, call)
-
-
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_after_an_error_of_the_basis_a_learner_asks_for_reset(tmp_path):
     learner = okl.PKAWV(okl.BasisFeatures(np.log, np.eye(1)))

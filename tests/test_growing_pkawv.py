@@ -7,8 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oklnumba as okl
-from oklnumba import theory
-from tests.bounds import Stream
 from tests.checks import COMPILED, arrays, troubled
 from tests.reference import naive
 from tests.streams import smooth
@@ -87,20 +85,6 @@ def test_the_bound_needs_what_growth_took_off():
     assert gain > 10.0
     assert (certificate.regret <= certificate.bound).all()
     assert certificate.regret[-1] > certificate.bound[-1] - gain
-
-
-def test_theorem_9_holds_for_it_against_an_adversary():
-    kernel, lam = okl.Gaussian(0.5), 1.0
-    learner = okl.GrowingPKAWV(okl.TaylorFeatures(0, sigma=0.5), first=8)
-    n = 40 if COMPILED else 12
-    game = okl.adversary.greedy(learner, kernel, n, 2, lam)
-    run = okl.run(okl.GrowingPKAWV(okl.TaylorFeatures(0, sigma=0.5), first=8), game.X, game.y)
-    s = Stream(game.X, game.y, kernel, lam, 1.0, 0)
-    assert (run.certificate.regret <= run.certificate.bound + 1e-9).all()
-    sizes = np.concatenate([[1], run.sizes[:-1]])
-    largest = okl.TaylorFeatures(3, sigma=0.5)
-    bound = theory.growing_bound(kernel, game.X, game.y, lam, sizes, largest)
-    assert 0.0 < s.regret(run.predictions)[-1] <= bound
 
 
 @pytest.mark.filterwarnings("ignore:the Taylor basis")

@@ -59,8 +59,14 @@ def single(model, X, y):
     return np.array(forecasts), np.array(intervals) if intervals else None
 
 
-@pytest.mark.parametrize(("options", "lags"), [*zip(OPTIONS, LAST, strict=True)], ids=str)
-@every_inner
+@pytest.mark.parametrize(
+    ("inner", "options", "lags"),
+    [
+        pytest.param(inner, *case, marks=[pytest.mark.slow] * (inner == "tuned" and i != 1))
+        for inner in INNER
+        for i, case in enumerate(zip(OPTIONS, LAST, strict=True))
+    ],
+)
 def test_forecasts_are_those_of_the_recipe_by_hand_in_any_cut(inner, options, lags, tmp_path):
     model = make(inner, **options)
     run, (expected, around) = okl.run(model, X, Y), recipe(inner, options, lags)
@@ -150,21 +156,3 @@ def test_it_is_said_once_if_nothing_was_learned(gap):
     assert model._inner.rounds == 0
     okl.run(model.reset(), X[:least], some[:least], labels="optional")
     assert model._inner.rounds == 1
-
-
-def test_what_does_not_go_together_is_refused_with_words():
-    model = make("ridge")
-    for late in ({"delay": 1}, {"batch": 5}):
-        said = "Horizon needs each label at once; play the learner within it, or raise steps by as"
-        refused(said, okl.run, model, X, Y, **late)
-    refused("known must be None: Horizon needs", model.partial_fit, X[:1], Y[:1], known=0)
-    refused("put Horizon outside", okl.Intervals, model)
-    refused(
-        "a learner that takes late labels, as Lags does not",
-        okl.Horizon,
-        okl.Lags(make("ridge").learner),
-    )
-    one = okl.Monitored(okl.Intervals(okl.OGD()))
-    refused("as Intervals does not: put Intervals around the others", okl.Horizon, one)
-    refused("takes labels -1 and \\+1 only; pass a learner of real", okl.Horizon, okl.FOGD())
-    refused("season must be an integer >= 2", okl.Horizon, okl.OGD(), season=(24, 1))

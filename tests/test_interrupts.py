@@ -13,6 +13,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.core import arrays, files
 from tests.battery import assert_same_run, contents, make, stream
+from tests.checks import raises
 
 X, Y = stream(make(okl.PKAWV), 2000)
 
@@ -53,8 +54,7 @@ def test_the_second_press_raises_at_once(monkeypatch):
         okl.run(learner, X, Y)
     assert len(played) == 2 and signal.getsignal(signal.SIGINT) is handler
     for call in (learner.predict, lambda X: learner.partial_fit(X, Y)):
-        with pytest.raises(RuntimeError, match=r"was interrupted.*call reset\(\)"):
-            call(X)
+        raises(RuntimeError, r"was interrupted.*call reset\(\)", call, X)
     assert learner.reset().partial_fit(X, Y).rounds == 2000
 
 
@@ -97,8 +97,7 @@ def test_after_a_memory_error_in_a_round_the_learner_asks_for_reset(monkeypatch)
         lambda: learner.save("learner.npz"),
         lambda: copy.deepcopy(learner),
     ):
-        with pytest.raises(RuntimeError, match=r"ran out of memory, in mid-round; call reset\(\)"):
-            call()
+        raises(RuntimeError, r"ran out of memory, in mid-round; call reset\(\)", call)
     assert learner.reset().partial_fit(X, Y).rounds == 2000
 
 
@@ -177,8 +176,7 @@ def test_kill_while_saving_leaves_the_old_file_or_the_new(cls, tmp_path):
 def test_a_run_killed_before_its_first_checkpoint_says_that_it_begins_anew(tmp_path, monkeypatch):
     path, play = tmp_path / "run.npz", okl.PKAWV._play
     monkeypatch.setattr(okl.PKAWV, "_play", Mock(side_effect=OSError("killed")))
-    with pytest.raises(OSError, match="killed"):
-        okl.run(make(okl.PKAWV), X, Y, checkpoint=path)
+    raises(OSError, "killed", okl.run, make(okl.PKAWV), X, Y, checkpoint=path)
     monkeypatch.setattr(okl.PKAWV, "_play", play)
     with pytest.warns(UserWarning, match="run.npz was stopped before its first checkpoint and beg"):
         run = okl.run(make(okl.PKAWV), X, Y, checkpoint=path)

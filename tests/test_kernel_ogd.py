@@ -1,6 +1,5 @@
-"""KernelOGD, BOGD, B(AO)2KS, Projectron and KRLS against the textbook, and a bound."""
+"""KernelOGD, BOGD, B(AO)2KS, Projectron and KRLS against the textbook."""
 
-import copy
 import math
 
 import numpy as np
@@ -11,10 +10,7 @@ from oklnumba.hot.kernel_ogd import SQUARE
 from tests import battery
 from tests.checks import COMPILED, arrays, assert_close, assert_supports
 from tests.reference import naive, naive_expansions
-from tests.reference.naive_expansions import best_in_ball
-from tests.streams import AGAINST, KERNEL, LOSSES, N, classes, data, play_against
-
-long_run = pytest.mark.skipif(not COMPILED, reason="far too long without the JIT")
+from tests.streams import KERNEL, LOSSES, N, data
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -54,45 +50,6 @@ def test_bogd_equals_the_textbook(loss, weighted, params):
     assert_supports(run, learner, X, supports)
 
 
-@long_run
-@pytest.mark.parametrize("weighted", [False, True])
-def test_bogd_keeps_the_function_in_expectation(weighted):
-    """One removal, averaged over all coins: f - eta l' k(x, .) without any removal."""
-    X, y, K, slope = data()
-    sizes = np.array([len(S) for S in naive_expansions.kernel_ogd(K, y, slope, 0.3, 0.05)[1]])
-    rounds = int(np.flatnonzero(np.diff(sizes[:60]))[-1]) + 2  # the last of them adds an atom
-    budget = int(sizes[rounds - 2])
-    before = okl.BOGD(KERNEL, eta=0.3, lam=0.05, budget=budget, weighted=weighted)
-    before.partial_fit(X[: rounds - 1], y[: rounds - 1])
-    assert before.size == budget
-
-    def played(coin):
-        before._coins.next = coin
-        return copy.deepcopy(before).learn_one(X[rounds - 1], y[rounds - 1]).predict(X)
-
-    def total(start, stop, first, last):  # coins between two that remove the same atom do so too
-        if np.array_equal(first, last) or stop - start < 1e-5:
-            return (stop - start) * (first + last) / 2
-        middle = (start + stop) / 2
-        between = played(middle)
-        return total(start, middle, first, between) + total(middle, stop, between, last)
-
-    found = total(0.0, 1.0, played(0.0), played(1.0 - 1e-12))
-    whole = okl.KernelOGD(KERNEL, eta=0.3, lam=0.05).partial_fit(X[:rounds], y[:rounds])
-    np.testing.assert_allclose(found, whole.predict(X), rtol=0, atol=2e-3)
-
-
-@pytest.mark.parametrize("name", AGAINST)
-def test_the_classical_bound_of_gradient_descent_holds(name):
-    radius = 3.0
-    eta = radius / math.sqrt(N)
-    learner = okl.KernelOGD(okl.Gaussian(1.0), eta=eta, radius=radius)
-    X, y, hinge = play_against(name, learner, N)
-    regret = hinge.sum() - best_in_ball(naive.gaussian(X, X), y, radius)
-    assert regret <= radius**2 / (2 * eta) + eta / 2 * np.count_nonzero(hinge > 0)
-    assert regret <= radius * math.sqrt(N)
-
-
 @pytest.mark.parametrize("horizon", [None, N])
 @pytest.mark.parametrize("params", [{}, {"eta": 0.2, "hints": 4, "radius": 2.0}], ids=str)
 @pytest.mark.parametrize("sigmas", [[0.8], [0.4, 0.8, 2.0]], ids=str)
@@ -119,14 +76,6 @@ def test_bao2ks_equals_the_textbook(sigmas, params, horizon):
         np.testing.assert_array_equal(sorted(mine.tolist()), sorted(others.tolist()))
     assert learner.restarts > 0 or not COMPILED
     assert (learner.norms <= settings["radius"] * (1 + 1e-12)).all()
-
-
-@long_run
-def test_bao2ks_with_bandit_feedback_plays_the_better_kernel_more_often():
-    X, y = classes(4000)
-    kernels = [okl.Gaussian(0.02), okl.Gaussian(0.8)]  # the first is too narrow to learn
-    learner = okl.BAO2KS(kernels, radius=5.0, horizon=4000, budget=2000).partial_fit(X, y)
-    assert learner.probabilities[1] > 0.7
 
 
 @pytest.mark.parametrize("aggressive", [False, True])

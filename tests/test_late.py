@@ -83,27 +83,21 @@ def test_forecasts_are_those_of_the_definition(cls):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "learner",
-    [okl.SelfTuning(budget=20), okl.SelfTuning(experts=[okl.OGD(eta=0.01)]), okl.FOGD()],
+    ("learner", "n"),  # the last one in blocks in which rows are asked and learned
+    [(okl.SelfTuning(budget=20), N), (okl.SelfTuning(experts=[okl.OGD(eta=0.01)]), N)]
+    + [(okl.FOGD(), N), (okl.SelfTuning(budget=20), 1300)],
 )
-def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner):
-    X, y = stream(learner)
+def test_no_delay_long_batches_and_labels_that_never_come_in_time(learner, n):
+    X, y = stream(learner, n=n)
     y[N // 2] *= 30.0 if isinstance(learner, okl.SelfTuning) else 1.0  # an outlier
-    for delay, batch in [(1, 1), (23, 1), (0, 64), (N + 5, 1), (0, N + 5)]:
-        run = okl.run(clone(learner), X, y, delay=delay, batch=batch)
-        expected, _ = textbook(clone(learner), X, y, delay, batch)
+    never = [(23, 7)] if n > N else [(23, 1), (0, 64), (N + 5, 1), (0, N + 5)]
+    for delay, batch in [(1, 1), *never]:
+        played, other = clone(learner), clone(learner)
+        run = okl.run(played, X, y, delay=delay, batch=batch)
+        expected, sizes = textbook(other, X, y, delay, batch)
         assert_array_equal(run.predictions, expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("delay", "batch"), [(1, 1), (23, 7)])
-def test_blocks_in_which_rows_are_asked_and_learned_play_as_single_ones(delay, batch):
-    X, y = stream(okl.SelfTuning(), n=1300)
-    learner, other = (okl.SelfTuning(budget=20) for _ in range(2))
-    run = okl.run(learner, X, y, delay=delay, batch=batch)
-    expected, sizes = textbook(other, X, y, delay, batch)
-    assert_array_equal(run.predictions, expected)
-    assert contents(learner) == contents(other) and run.sizes[99:].tolist() == sizes[99:]
+        assert contents(played) == contents(other)
+        assert n == N or run.sizes[99:].tolist() == sizes[99:]
 
 
 @every_learner
@@ -118,12 +112,6 @@ def test_rounds_known_that_cannot_be_are_refused(cls):
         with pytest.raises(ValueError, match="known must be the rounds learned when the rows"):
             learner.partial_fit(X[:1], y[:1], known=known)
     assert learner.rounds == 9
-
-
-def test_lags_need_each_label_at_once():
-    with pytest.raises(ValueError, match="known must be None: Lags needs each label at once"):
-        okl.Lags(okl.LinearRidge()).partial_fit([[0.0]], [1.0], known=0)
-    refused("Lags needs each label at once: take", okl.Lags(okl.LinearRidge()).ask, [[0.0]])
 
 
 @pytest.mark.parametrize("cls", [okl.PKAWV, okl.SelfTuning])
@@ -456,43 +444,6 @@ def test_no_other_call_comes_between_late_rows_and_their_notes(monkeypatch):
     X, y = stream(make(okl.SelfTuning), n=60)
     okl.run(okl.SelfTuning(budget=8), X, y, delay=3)
     assert owned and all(owned)
-
-
-def test_bad_labels_are_named_by_their_row():
-    X, y = stream(make(okl.POMDR))
-    gaps = with_gaps(y)
-    with pytest.raises(ValueError, match="y has nan at row 0;.*labels='optional'"):
-        okl.run(make(okl.POMDR), X, gaps, delay=3)
-    gaps[50] = 3.0
-    with pytest.raises(ValueError, match="y has 3 at row 50, but this loss"):
-        okl.run(make(okl.POMDR), X, gaps, labels="optional")
-    said = "chunk 1 of the stream, from row 40 on: y has 3 at row 50"
-    with pytest.raises(ValueError, match=said):
-        okl.run(make(okl.POMDR), [(X[:40], gaps[:40]), (X[40:], gaps[40:])], labels="optional")
-    for y in (None, gaps[:-1], 1.0):
-        with pytest.raises(ValueError, match="labels are missing|y must have shape"):
-            okl.run(make(okl.POMDR), X, y, labels="optional")
-
-
-@pytest.mark.parametrize(
-    ("make_learner", "name"),
-    [
-        (okl.OnlineToBatch, "OnlineToBatch"),
-        (lambda one: okl.Intervals(okl.Lags(one)), "Lags"),
-        (lambda one: okl.Standardized(okl.Intervals(one)), "Intervals"),
-        (lambda one: okl.MultiOutput(okl.Intervals(one)), "Intervals"),
-        (lambda one: okl.Experts([one, okl.Intervals(one)]), "Intervals"),
-        (lambda one: okl.SelfTuning(experts=[one, okl.Lags(one)]), "Lags"),
-    ],
-)
-def test_who_needs_each_label_at_once(make_learner, name):
-    learner = make_learner(make(okl.PKAWV))
-    X, y = stream(make(okl.PKAWV))
-    y = np.stack([y, y], axis=1) if isinstance(learner, okl.MultiOutput) else y
-    refused(f"{name} needs each label at once; play the", okl.run, learner, X, y, delay=1)
-    if name == "OnlineToBatch":
-        with pytest.raises(ValueError, match=f"{name} needs.*; leave rows without one out, or"):
-            okl.run(learner, X, y, labels="optional")
 
 
 @every_late

@@ -364,6 +364,10 @@ def test_a_killed_run_goes_on_from_its_checkpoint(capsys, monkeypatch, table, tm
         (["data", "fetch", "magic4"], "did you mean 'magic04'"),
         (["data", "fetch"], "unknown data set None; there are: ijcnn1"),
         (["compare", "magic04", "--learner", "Nothing()"], "no class 'Nothing'"),
+        (["warm-up", "ogd"], "no learner 'ogd'; pass the name of one"),
+        (["warm-up", "PKAWV("], "cannot read 'PKAWV('; write it as in"),
+        (["warm-up", "PKAWV()"], "missing 1 required positional argument: 'features'"),
+        (["warm-up", "Gaussian(1)"], "'Gaussian(1)' is not a learner; write it as in"),
     ],
 )
 def test_errors_take_one_line(capsys, table, folder, argv, words):

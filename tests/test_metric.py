@@ -134,24 +134,6 @@ def test_inputs_and_labels_that_say_nothing(kernel):
     assert learn(okl.Gaussian(1.0), X, np.sin(4 * X[:, 0]), floor=0.0).scales[1] == 0.0
 
 
-@pytest.mark.parametrize("changes, message", [
-    ({"kernel": "gaussian"}, "kernel must be an oklnumba kernel"),
-    ({"X": [[1.0, np.nan]] * 5}, "X has nan at row 0, column 1"),
-    ({"y": [1.0, 2.0]}, r"y must have shape \(5,\)"),
-    ({"y": list("abcde")}, "y holds text"),
-    ({"lam": 0}, "lam must be a number > 0"),
-    ({"passes": 0}, "passes must be an integer >= 1"),
-    ({"atoms": 2.5}, "atoms must be an integer >= 1"),
-    ({"floor": -1}, r"floor must be a number in \[0, 1\]"),
-    ({"kernel": okl.Gaussian(0.01), "X": np.eye(40), "y": np.ones(40)}, "so nothing can be learnt"),
-    ({"seed": None}, "seed must be an integer >= 0"),
-    ({"kernel": okl.Metric(okl.Gaussian(), [1.0])}, "X has 2 columns, but the kernel's metric has"),
-])  # fmt: skip
-def test_wrong_arguments_of_learned_metric(changes, message):
-    arguments = {"kernel": okl.Gaussian(), "X": np.eye(5)[:, :2], "y": np.arange(5.0)} | changes
-    refused(message, okl.learned_metric, **arguments)
-
-
 # ---- the kernel itself ----
 
 
@@ -164,21 +146,6 @@ def test_a_metric_is_the_kernel_on_scaled_inputs(kernel):
     assert_array_equal(metric.diag(X), kernel.diag(X * W))
     for factor in (1.0, 1e-30, 1e30):
         assert metric.advice(factor * X) == kernel.advice(factor * X * W)
-
-
-@pytest.mark.parametrize("kernel, scales, message", [
-    (okl.Gaussian(), [1.0, -0.5], r"scales\[1\] must be a number in \[0, 1e100\], but is -0.5"),
-    (okl.Gaussian(), np.full(9, 1e101), r"scales\[0\] must be a number in \[0, 1e100\], but is 1e"),
-    (okl.Gaussian(), [np.nan, 1.0], r"scales must be finite, but scales\[0\] is nan"),
-    (okl.Gaussian(), 2.0, "scales must be 1-D, a number for each column"),
-    (okl.Gaussian(), [], "scales must be 1-D, a number for each column"),
-    (okl.Gaussian(), np.eye(2), "scales must be 1-D, a number for each column"),
-    (okl.Gaussian(), "abc", "scales must hold real numbers"),
-    (okl.Metric(okl.Gaussian(), [1.0]), [2.0], "kernel must be a kernel without a Metric"),
-    (okl.Gaussian, [1.0], "kernel must be an oklnumba kernel"),
-])  # fmt: skip
-def test_wrong_arguments_of_a_metric(kernel, scales, message):
-    refused(message, okl.Metric, kernel, scales)
 
 
 # ---- wherever a kernel goes ----

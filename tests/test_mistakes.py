@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 
 import oklnumba as okl
 from tests.checks import COMPILED
@@ -21,7 +21,15 @@ GAUSSIAN, TAYLOR = okl.Gaussian(1.0), okl.TaylorFeatures(2)
 VALUE, TYPE = ValueError, TypeError
 
 HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge')"
+SEVERAL_CLASSES = "okl.SelfTuning(experts=[okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])])"
+SIGNS_ONLY = "takes labels -1 and +1 only"
+NO_LATE_ROWS = "known must be None: Horizon needs"
+IN_CHUNK = "chunk 1 of the stream, from row 9 on: y has 3 at row 20"
+AT_ONCE = " needs each label at once; play the"
+RAISE_STEPS = "at once; play the learner within it, or raise steps by as"
 BAD_CLASSES = "[]", "['one']", "['a', 'a']", "None", "[[1, 2], [3, 4]]", "3"
+NO_GROWTHS = "'often'", "'often %'", "-0.1"
+NO_SCALES = "2.0", "[]", "np.eye(2)"
 NO_COUNTS = "0", "1.5", "'text'", "None"
 NO_BOUNDS = "-1.0", "np.nan", "np.inf", "'text'", "None"
 MISTAKES = [
@@ -57,6 +65,26 @@ MISTAKES = [
     ("okl.stream('f.csv', like=okl.OGD())", VALUE, "a schema, of named columns"),
     ("okl.BAO2KS([])", VALUE, "kernels must be"),
     ("okl.GrowingPKAWV(okl.FourierFeatures())", VALUE, "features", "TaylorFeatures"),
+    ("okl.SelfTuning(experts=Ridge())", VALUE, "experts must be a list of learners"),
+    ("okl.SelfTuning(experts=[Ridge()])", VALUE, "experts[0] must be", "but is", "Ridge"),
+    (SEVERAL_CLASSES, VALUE, "experts[1] must be a learner that"),
+    ("okl.Refit('ridge')", VALUE, "estimator must be an object with fit(X, y) and predict(X)"),
+    ("okl.Refit(Ridge)", VALUE, "estimator must be an object with fit"),
+    ("okl.Lags(okl.Monitored(okl.Refit(LogisticRegression())))", VALUE, SIGNS_ONLY),
+    ("okl.Horizon(okl.Monitored(okl.Refit(LogisticRegression())))", VALUE, SIGNS_ONLY),
+    ("okl.Intervals(okl.Horizon(okl.OGD()))", VALUE, "put Horizon outside"),
+    ("okl.Horizon(okl.Lags(okl.OGD()))", VALUE, "that takes late labels, as Lags does not"),
+    ("okl.Horizon(okl.Monitored(okl.Intervals(okl.OGD())))", VALUE, "put Intervals around"),
+    ("okl.Horizon(okl.FOGD())", VALUE, SIGNS_ONLY, "pass a learner of real"),
+    ("okl.run(okl.Horizon(okl.OGD()), X, y, delay=1)", VALUE, "Horizon needs each", RAISE_STEPS),
+    ("okl.run(okl.Horizon(okl.OGD()), X, y, batch=5)", VALUE, "Horizon needs each", RAISE_STEPS),
+    ("okl.Horizon(okl.OGD()).learn_one(X[0], 1).partial_fit(X, y, known=0)", VALUE, NO_LATE_ROWS),
+    ("okl.Lags(okl.OGD()).partial_fit(X, y, known=0)", VALUE, "known must be None: Lags needs"),
+    ("okl.Lags(okl.OGD()).ask(X)", VALUE, "Lags needs each label at once: take"),
+    ("okl.Metric(okl.Metric(k, [1.0]), [2.0])", VALUE, "kernel must be a kernel without a Metric"),
+    ("okl.Metric(okl.Gaussian, [1.0])", VALUE, "kernel must be an oklnumba kernel"),
+    ("okl.learned_metric('gaussian', X, y)", VALUE, "kernel must be an oklnumba kernel"),
+    ("okl.BasisFeatures(3, np.eye(2))", VALUE, "basis must be a function of X"),
     # names of other classes and libraries
     ("okl.Gaussian(gamma=0.5)", TYPE, "did you mean 'sigma'? (small where 'gamma' is large) it"),
     ("okl.Matern(length_scale=2.0)", TYPE, "did you mean 'sigma'?", "it has nu, sigma"),
@@ -71,6 +99,45 @@ MISTAKES = [
     ("okl.FOGD().set_params(learning_rate=1)", VALUE, "no hyper-parameter 'learning_rate'", "eta"),
     ("okl.KernelAWV(k).set_params(kernel__gamma=1)", VALUE, "'gamma'", "did you mean 'sigma'?"),
     ("okl.datasets.load('magic4')", VALUE, "'magic4'", "did you mean 'magic04'?"),
+    ("okl.Precomputed(np.ones((2, 3)))", VALUE, "K must be a square matrix"),
+    ("okl.Precomputed([[1.0, 2.0], [0.0, 1.0]])", VALUE, "symmetric; K - K' is"),
+    ("okl.Precomputed(-np.eye(2))", VALUE, "without negative entries on its diagonal"),
+    ("okl.KernelAWV(MATRIX).partial_fit(X, y)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    ("okl.learned_metric(MATRIX, ROWS, y)", VALUE, "a function of vectors, which has gradients"),
+    ("okl.Standardized(okl.KernelAWV(MATRIX)).partial_fit(ROWS, y)", FloatingPointError, "round"),
+    # labels that come late, or are missing
+    ("okl.run(okl.POMDR(k), X, gaps, delay=3)", VALUE, "y has nan at row 0;", "labels='optional'"),
+    ("okl.run(okl.POMDR(k), X, three, labels='optional')", VALUE, "y has 3 at row 20, but this"),
+    ("okl.run(okl.POMDR(k), CHUNKS, labels='optional')", VALUE, IN_CHUNK),
+    ("okl.run(okl.POMDR(k), X, None, labels='optional')", VALUE, "labels are missing"),
+    ("okl.run(okl.POMDR(k), X, y[:-1], labels='optional')", VALUE, "y must have shape"),
+    ("okl.run(okl.POMDR(k), X, 1.0, labels='optional')", VALUE, "y must have shape"),
+    ("okl.run(okl.OnlineToBatch(okl.OGD()), X, y, delay=1)", VALUE, "OnlineToBatch", AT_ONCE),
+    ("okl.run(batch, X, y, labels='optional')", VALUE, "needs", "leave rows without one out, or"),
+    ("okl.run(okl.Intervals(LAGS), X, y, delay=1)", VALUE, "Lags", AT_ONCE),
+    ("okl.run(okl.Standardized(INTERVALS), X, y, delay=1)", VALUE, "Intervals", AT_ONCE),
+    ("okl.run(okl.MultiOutput(INTERVALS), X, np.c_[y, y], delay=1)", VALUE, "Intervals", AT_ONCE),
+    ("okl.run(okl.Experts([okl.OGD(), INTERVALS]), X, y, delay=1)", VALUE, "Intervals", AT_ONCE),
+    ("okl.run(okl.SelfTuning(experts=[LAGS]), X, y, delay=1)", VALUE, "Lags", AT_ONCE),
+    # sweeps
+    ("okl.sweep({}, data)", VALUE, "learners must be a learner, a function"),
+    ("okl.sweep(okl.FOGD, data)", VALUE, "learner 'FOGD' must be a learner, a function"),
+    ("okl.sweep(okl.FOGD(), {'a': 3})", VALUE, "data 'a' must be a data set or its name"),
+    ("okl.sweep(okl.FOGD(), lambda: [(X[:0], y[:0])])", VALUE, "data 'data 0' has no rows"),
+    ("okl.sweep(okl.FOGD(), lambda: [X])", VALUE, "chunk 0 of the stream must be a pair"),
+    ("okl.sweep(okl.FOGD(), data, -1)", VALUE, "permutations must be an integer >= 0"),
+    ("okl.sweep(okl.FOGD(), data, [1, 1])", VALUE, "different seeds"),
+    ("okl.sweep(okl.FOGD(), data, tune={'other': [1]})", VALUE, "unknown hyper-parameters: other"),
+    ("okl.sweep(okl.FOGD(), data, tune={'eta': []})", VALUE, "one value or more"),
+    ("okl.sweep(okl.FOGD(), data, regret=1.0)", VALUE, "regret needs the kernel"),
+    ("okl.sweep(okl.FOGD(), data, regret=-1.0)", VALUE, "regret must be a number > 0"),
+    ("okl.sweep(okl.FOGD(), data, kernel='rbf')", VALUE, "kernel must be an oklnumba kernel"),
+    ("okl.sweep(okl.FOGD(), data, measure=3)", VALUE, "measure must be a function"),
+    ("okl.sweep(okl.FOGD(), data, n_jobs=0)", VALUE, "n_jobs must be"),
+    ("okl.sweep(okl.FOGD(), data, permutation=3)", VALUE, "must be one of loss", "'permutation'"),
+    ("okl.sweep(okl.FOGD(), data, regret={'huber': 1}, kernel=k)", VALUE, "no lam for the hinge"),
+    ("okl.regret_vs_size(okl.FOGD(), X, y, 'rbf', {'hinge': 1.0})", VALUE, "kernel must be"),
+    ("okl.regret_vs_size(okl.FOGD(), X, y, k, {'hinge': -1.0})", VALUE, "must be"),
     # values out of range, or of another kind
     ("okl.KernelAWV(k, lam=0)", VALUE, "lam must be a number > 0", "is 0"),
     ("okl.FOGD(loss='hubber')", VALUE, "loss must be one of squared, absolute", "'hubber'"),
@@ -95,6 +162,25 @@ MISTAKES = [
     ("okl.PKAWV(T, discount=50)", VALUE, "discount", "2 ** (-1 / h)"),
     ("okl.OneVsRest(okl.FOGD(), [0.0, float('nan')])", VALUE, "classes must be", "nan"),
     ("okl.OneVsRest(okl.FOGD(), [1, 'a'])", VALUE, "classes must be", "all numbers or all texts"),
+    ("okl.Refit(Ridge(), every=0)", VALUE, "every must be an integer >= 1"),
+    ("okl.Refit(Ridge(), latest=0)", VALUE, "latest must be an integer >= 1"),
+    *((f"okl.Refit(Ridge(), growth={bad})", VALUE, "growth must be") for bad in NO_GROWTHS),
+    ("okl.Horizon(okl.OGD(), season=(24, 1))", VALUE, "season must be an integer >= 2"),
+    ("okl.Metric(k, [1.0, -0.5])", VALUE, "scales[1] must be a number in [0, 1e100], but is -0.5"),
+    ("okl.Metric(k, np.full(9, 1e101))", VALUE, "scales[0] must be", "[0, 1e100], but is 1e"),
+    ("okl.Metric(k, [np.nan, 1.0])", VALUE, "scales must be finite, but scales[0] is nan"),
+    ("okl.Metric(k, 'abc')", VALUE, "scales must hold real numbers"),
+    *((f"okl.Metric(k, {bad})", VALUE, "scales must be 1-D, a number for") for bad in NO_SCALES),
+    ("okl.learned_metric(k, X, y, lam=0)", VALUE, "lam must be a number > 0"),
+    ("okl.learned_metric(k, X, y, passes=0)", VALUE, "passes must be an integer >= 1"),
+    ("okl.learned_metric(k, X, y, atoms=2.5)", VALUE, "atoms must be an integer >= 1"),
+    ("okl.learned_metric(k, X, y, floor=-1)", VALUE, "floor must be a number in [0, 1]"),
+    ("okl.learned_metric(k, X, y, seed=None)", VALUE, "seed must be an integer >= 0"),
+    ("okl.BasisFeatures(np.cos, [[1.0, 2.0]])", VALUE, "gram must be a Gram matrix"),
+    ("okl.BasisFeatures(np.cos, [[1.0, 2.0], [0.0, 1.0]])", VALUE, "gram must be a Gram matrix"),
+    ("okl.BasisFeatures(np.cos, [[1.0, 2.0], [2.0, 1.0]])", VALUE, "positive semi-definite"),
+    ("okl.BasisFeatures(np.cos, np.zeros((2, 2)))", VALUE, "positive semi-definite"),
+    ("okl.BasisFeatures(np.cos, lambda d: -np.eye(d)).size(2)", VALUE, "positive semi-definite"),
     # arguments that would change nothing
     ("okl.FOGD(T, sigma=3.0)", VALUE, "sigma=3.0 would be ignored", "features"),
     # data
@@ -115,6 +201,14 @@ MISTAKES = [
     ("okl.TaylorFeatures(2, center=[0.0]).transform(X)", VALUE, "center has 1 entries", "give 3"),
     ("okl.PKAWV(okl.TaylorFeatures(30)).learn_one(np.ones(20), 1)", VALUE, "lower the degree"),
     ("okl.NystromFeatures(0 * X, okl.Linear()).transform(X)", VALUE, "zero at all landmarks"),
+    ("okl.learned_metric(k, [[1.0, np.nan]] * 5, y[:5])", VALUE, "X has nan at row 0, column 1"),
+    ("okl.learned_metric(k, X, y[:2])", VALUE, "y must have shape (30,)"),
+    ("okl.learned_metric(k, X[:5], list('abcde'))", VALUE, "y holds text"),
+    ("okl.learned_metric(okl.Metric(k, [1.0]), X, y)", VALUE, "X has 3 columns, but the"),
+    ("okl.learned_metric(okl.Gaussian(0.01), np.eye(40), np.ones(40))", VALUE, "so nothing can be"),
+    ("okl.BasisFeatures(np.cos, [[np.nan]])", VALUE, "gram has nan at row 0, column 0"),
+    ("okl.BasisFeatures(np.cos, np.eye(3)).transform([[1.0]])", VALUE, "gram asks for (1, 3)"),
+    ("okl.BasisFeatures(np.sum, np.eye(1)).transform([[0.0]])", VALUE, "basis(X) must be"),
     # too early, wrong files, theory and plots
     ("okl.KORS(k).landmarks_", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
     ("okl.KORS(okl.Linear()).partial_fit(0 * X).features()", VALUE, "kept none of the 30 points"),
@@ -143,9 +237,15 @@ def names(tmp_path_factory):
     (folder / "notes.txt").write_text("notes", encoding="utf-8")
     played = okl.FOGD(n_frequencies=5).partial_fit(X, Y)
     given = {"okl": okl, "np": np, "pd": pd, "SGDClassifier": SGDClassifier, "k": GAUSSIAN}
-    given |= {"LogisticRegression": LogisticRegression, "T": TAYLOR}
+    given |= {"LogisticRegression": LogisticRegression, "Ridge": Ridge, "T": TAYLOR}
     given |= {"batch": okl.OnlineToBatch(okl.FOGD()).fit(X, Y), "long": np.zeros((20_001, 1))}
-    given["few"] = given["long"][:2001]
+    given |= {"few": given["long"][:2001], "data": (X, Y)}
+    gaps = np.where(np.arange(30) % 9, Y, np.nan)
+    three = np.where(np.arange(30) == 20, 3.0, gaps)
+    chunks = [(X[:9], three[:9]), (X[9:], three[9:])]
+    given |= {"gaps": gaps, "three": three, "CHUNKS": chunks}
+    given |= {"MATRIX": okl.Precomputed(np.eye(30)), "ROWS": np.arange(30.0)[:, None]}
+    given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
 
 

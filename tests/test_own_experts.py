@@ -155,15 +155,3 @@ def test_a_forecast_that_is_not_finite_names_the_expert(expert):
     troubled(f"expert 1, {type(expert).__name__}.*round 101", okl.run, learner, X, Y)
     troubled("expert 1", learner.predict, X)
     assert learner.reset().partial_fit(X[:50], Y[:50]).rounds == 50
-
-
-@pytest.mark.parametrize(
-    ("experts", "message"),
-    [
-        (Ridge(), "experts must be a list of learners"),
-        ([Ridge()], r"experts\[0\] must be .* but is .*Ridge"),
-        ([okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])], r"experts\[1\] must be a learner that"),
-    ],
-)
-def test_errors(experts, message):
-    refused(message, okl.SelfTuning, experts=experts)

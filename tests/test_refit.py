@@ -106,22 +106,6 @@ def test_pickles_go_on_and_files_are_refused(wrap, tmp_path):
     assert fresh.rounds == 0 and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"estimator": "ridge"}, r"estimator must be an object with fit\(X, y\) and predict\(X\)"),
-        ({"estimator": Ridge}, "estimator must be an object with fit"),
-        ({"every": 0}, "every must be an integer >= 1"),
-        ({"growth": "often"}, "growth must be"),
-        ({"growth": "often %"}, "growth must be"),
-        ({"growth": -0.1}, "growth must be"),
-        ({"latest": 0}, "latest must be an integer >= 1"),
-    ],
-)
-def test_errors(options, message):
-    refused(message, lambda: okl.Refit(**({"estimator": Ridge()} | options)))
-
-
 WRAPPERS = {
     "alone": lambda one: one,
     "Monitored": okl.Monitored,
@@ -142,8 +126,3 @@ def test_a_classifier_refuses_other_labels_wherever_it_plays(name):
     learner.partial_fit(X[:100], signs[:100])
     refused(r"labels -1 and \+1", learner.learn_one, X[100], 0.0)
     assert learner.learn_one(X[100], 1.0).rounds == 101
-
-
-@pytest.mark.parametrize("make", [okl.Lags, okl.Horizon])
-def test_changes_of_labels_are_not_for_classifiers(make):
-    refused("takes labels -1 and \\+1 only", make, okl.Monitored(okl.Refit(LogisticRegression())))

@@ -106,8 +106,7 @@ def test_hyper_parameters_of_a_sampler_out_of_range(cls, name):
     whole = sampled(cls)
     for bad in bad_values(whole.kernel if "__" in name else whole, last):
         sampler = sampled(cls)
-        with pytest.raises(ValueError, match=rf"\b{last}\b"):
-            sampler.set_params(**{name: bad})
+        refused(rf"\b{last}\b", sampler.set_params, **{name: bad})
         assert dictionary(sampler.fit(X)) == dictionary(sampled(cls).fit(X))
         vars(sampler.kernel if "__" in name else sampler)[last] = bad
         refused(rf"\b{last}\b", sampler.fit, X)

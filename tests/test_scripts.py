@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.optimize
 
 import oklnumba as okl
-from tests.checks import ROOT, assert_close
+from tests.checks import ROOT, assert_close, raises
 from tests.reference import naive_expansions
 from tests.streams import N, classes
 
@@ -103,8 +103,7 @@ def test_an_empty_panel_is_an_error(tmp_path):
     axes[0, 0].plot([1, 2], [1.0, np.nan])
     axes[0, 1].axhline(1.0)
     axes[0, 1].plot([1, 2], [np.nan, np.nan])
-    with pytest.raises(SystemExit, match=r"panels \[2\] of 2 are empty"):
-        common.publish(fig, [{"a": 1}], args)
+    raises(SystemExit, r"panels \[2\] of 2 are empty", common.publish, fig, [{"a": 1}], args)
     assert not list(tmp_path.iterdir())
     axes[0, 1].scatter([1.0], [2.0])
     common.publish(fig, [{"a": 1}], args)

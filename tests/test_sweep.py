@@ -242,37 +242,6 @@ def test_a_failing_cell_is_recorded_and_stops_nothing(monkeypatch):
     assert table.mean()["failed"] == 0 and table.rows[0]["regret"] is None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"learners": {}}, "learners must be a learner, a function"),
-        ({"learners": okl.FOGD}, "learner 'FOGD' must be a learner, a function"),
-        ({"data": {"a": 3}}, "data 'a' must be a data set or its name"),
-        ({"permutations": -1}, "permutations must be an integer >= 0"),
-        ({"permutations": [1, 1]}, "different seeds"),
-        ({"tune": {"nothing": [1]}}, "tune has unknown hyper-parameters: nothing"),
-        ({"tune": {"eta": []}}, "one value or more"),
-        ({"regret": 1.0}, "regret needs the kernel"),
-        ({"regret": -1.0}, "regret must be a number > 0"),
-        ({"measure": 3}, "measure must be a function"),
-        ({"kernel": "rbf"}, "kernel must be an oklnumba kernel"),
-        ({"n_jobs": 0}, "n_jobs must be"),
-        (
-            {"regret": {"squared": 1.0}, "kernel": KERNEL},
-            "no lam for the hinge loss, but for squared",
-        ),
-        ({"permutation": 3}, "a keyword for okl.run must be one of loss, .* is 'permutation'"),
-        ({"data": lambda: [(X[:0], Y[:0])]}, "data 'data 0' has no rows"),
-        ({"data": lambda: [X]}, "chunk 0 of the stream must be a pair"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    refused(message, lambda: okl.sweep(**{"learners": okl.FOGD(), "data": (X, Y)} | arguments))
-    if {"kernel", "regret"} & arguments.keys() and "must be" in message:
-        kernel, lam = arguments.get("kernel", KERNEL), arguments.get("regret", 1.0)
-        refused("must be", lambda: okl.regret_vs_size(okl.FOGD(), X, Y, kernel, {"hinge": lam}))
-
-
 def test_settings_are_chosen_on_a_permutation_of_their_own():
     steps = [0.03, 0.3, 3.0, 30.0]
     table = okl.sweep(

@@ -245,7 +245,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=[pytest.mark.slow] * (name == "SelfTuning"))
+        for name, case in CASES.items()
+    ],
+)
 @pytest.mark.parametrize("name", ["random", *HARD])
 @far_from_the_origin
 def test_hard_streams(case, name):

@@ -148,14 +148,6 @@ def test_the_command_takes_names_and_calls(played, capsys):
     assert lines[2][1] in ("in all; nothing was left to compile", stored) and not err
 
 
-@pytest.mark.parametrize("argument", ["ogd", "PKAWV(", "PKAWV()", "Gaussian(1)"])
-def test_errors_of_the_command_take_one_line(played, capsys, argument):
-    assert main(["warm-up", argument]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("oklnumba: error: ") and err.count("\n") == 1 and not out
-    assert not played
-
-
 @pytest.mark.slow
 @compiled
 def test_a_stream_compiles_nothing_after_its_first_round_and_forecast():
