@@ -54,10 +54,13 @@ FOURIER = okl.FourierFeatures(30, sigma=0.8, seed=0)  # of full rank
 
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 500])
-@pytest.mark.parametrize("loss", ["hinge", "absolute", "epsilon_insensitive", "quantile(0.9)"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", "hinge", "absolute", "epsilon_insensitive", "quantile(0.9)"]
+)
 def test_the_best_function_for_a_small_lam(loss, rank, monkeypatch):
     monkeypatch.setattr("oklnumba.theory.comparators.LOW_RANK", rank)  # which solver comes first
-    for y in (SIGNS, np.sign(X[:, 0])) if loss == "hinge" else (Y, 100.0 * Y, 0.0 * Y):
+    classes = okl.losses.get(loss).classes
+    for y in (SIGNS, np.sign(X[:, 0])) if classes else (Y, 100.0 * Y, 0.0 * Y):
         for lam, features in ((10.0, None), (1e-2, None), (1e-4, None), (1e-8, FOURIER)):
             best = theory.comparator(KERNEL, X, y, lam, loss, features)
             assert best.loss + lam * best.norm**2 <= best.lower + 1e-6 * (1.0 + best.upper)
@@ -309,9 +312,9 @@ def test_intervals_of_a_span_and_of_other_losses_hold_to_the_last_digit(loss):
         n, lam = int(rng.integers(2, 40)), float(10.0 ** rng.integers(3, 8))
         x, y = rng.integers(-8, 9, n) / 8, np.ones(n)
         if loss == "squared":
-            y = rng.standard_normal(n)
+            y, lam = rng.standard_normal(n), float(10.0 ** rng.integers(-8, 8))
         X, Y, lam_ = *([Fraction(v) for v in values] for values in (x, y)), Fraction(lam)
-        # lam is so large that no forecast reaches its label or the kink.
+        # Here lam is so large that no forecast reaches the kink.
         product, square = sum(map(mul, X, Y)), sum(v * v for v in X)
         if "squared" in loss:
             least = sum(v * v for v in Y) - product**2 / (square + lam_)

@@ -49,14 +49,7 @@ def gentle(cls, **params):
     return make(cls, **params)
 
 
-def takes_reals(learner):
-    try:
-        return learner.learn_one([0.0, 1.0, 0.5], 0.5).rounds == 1
-    except ValueError:
-        return False
-
-
-REAL = [cls for cls in LEARNERS if takes_reals(make(cls))]
+REAL = [cls for cls in LEARNERS if not make(cls)._loss().classes]
 
 
 def for_regression(cls):

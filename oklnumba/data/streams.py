@@ -390,9 +390,8 @@ def _read(data: Any, name: str, schema: Schema) -> Pieces:
         labels = _read_first(data, name, [given[label]], TYPED_ROWS)[given[label]]
         inputs.column_as_floats(labels, f"the label {label!r} of {name}", is_label=True)
     if odd := [given[one] for one in schema.names if one not in numbers]:
-        inputs.as_floats(
-            _read_first(data, name, odd, TYPED_ROWS), name
-        )  # which says what they hold
+        first = _read_first(data, name, odd, TYPED_ROWS)
+        inputs.as_floats(first, name)  # which says what they hold
     return _make_rows(data, name, given, schema)
 
 

@@ -113,11 +113,13 @@ def _evaluate(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, weights: Wei
     total, norm = float(loss.value(fitted, y).sum()), float(np.linalg.norm(weights.w))
     value, a, lengths = total + lam * norm**2, np.abs(weights.dual), np.linalg.norm(F, axis=1)
     off = EPS * (r + 4) * norm * lengths  # rounding of each forecast
-    bend = 0.0 if in_dual(loss) else 2.0  # dual variables are slopes, of no more curvature
-    slack = EPS * (n + 4) * (float(lengths @ a) + 2.0 * lam * norm) + bend * float(lengths @ off)
-    gradient = float(np.linalg.norm(F.T @ weights.dual)) + 2.0 * lam * norm  # slack: its rounding
-    loose = EPS * (n + 64) * (value + weights.terms) + float(off @ (a + off))
-    loose += (2.0 * gradient + slack) * slack / (4.0 * lam)
+    # The gap has a sum of squares / (4 lam): of F'a, or of 2 lam w - F'a where a are slopes at the
+    # rounded forecasts; slopes at those of F w would change it by at most off^2.
+    product = F.T @ weights.dual
+    squares = float(product @ product) if in_dual(loss) else 4.0 * lam * weights.gap
+    slack = EPS * (n + 4) * (float(lengths @ a) + 2.0 * lam * norm)  # rounding of what is squared
+    loose = EPS * (n + 64) * (value + weights.terms) + float(off @ (a + 2.0 * off))
+    loose += (2.0 * float(np.sqrt(squares)) + slack) * slack / (4.0 * lam)
     return Comparator(total, norm, fitted, max(value - weights.gap - loose, 0.0), value + loose)
 
 
