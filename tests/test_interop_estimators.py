@@ -229,6 +229,15 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     assert pieces.learner_.rounds == len(X)
 
 
+@pytest.mark.parametrize("names", [[0, 1], ["no", "yes"]])
+def test_a_run_in_which_a_class_came_later_has_no_class_scores(names):
+    X, f, _ = moderate(40)
+    model = classifier(okl.LinearRidge()).partial_fit(X[:9], names[:1] * 9)
+    run = model.partial_fit(X, np.array(names)[(f > 0).astype(int)]).run_
+    assert run.scores is None and run.class_scores is None
+    assert f"mistakes {100 * run.mistakes.mean():.2f} %" in repr(run)
+
+
 def test_after_ctrl_c_the_run_is_still_that_of_the_learner(monkeypatch):
     X, _, y = moderate()
     y = np.where(y == "middle", "left", y)
