@@ -222,6 +222,30 @@ def test_partial_fits_in_pieces_are_one_fit(learner, count):
     assert pieces.learner_.rounds == len(X)
 
 
+@pytest.mark.parametrize("names", [[0, 1], ["no", "yes"]])
+def test_a_run_in_which_a_class_came_later_has_no_class_scores(names):
+    X, f, _ = moderate(40)
+    model = classifier(okl.LinearRidge()).partial_fit(X[:9], names[:1] * 9)
+    run = model.partial_fit(X, np.array(names)[(f > 0).astype(int)]).run_
+    assert run.scores is None and run.class_scores is None
+    assert f"mistakes {100 * run.mistakes.mean():.2f} %" in repr(run)
+
+
+@pytest.mark.parametrize("later", [[7, 5, 6, 7], [5, 6, 8, 7, 7], [3, 4, 7, 5]])
+def test_a_class_of_a_call_that_was_refused_may_come_later(later):
+    K = okl.Gaussian(1.0)(moderate(30)[0])
+    rows, y = np.arange(30.0)[:, None], np.arange(30) % 3
+    model, expected = (
+        classifier(okl.KernelAWV(okl.Precomputed(K))).partial_fit(rows, y) for _ in range(2)
+    )
+    refused("integers from 0 to 29", model.partial_fit, [[99.0]], [7])
+    for label in later:
+        for one in (model, expected):
+            one.partial_fit(rows[label : label + 9], [label] * 9)
+        assert_allclose(model.predict_proba(rows), expected.predict_proba(rows), rtol=1e-9)
+    assert_array_equal(model.classes_, expected.classes_)
+
+
 def test_after_ctrl_c_the_run_is_still_that_of_the_learner(monkeypatch):
     X, _, y = moderate()
     y = np.where(y == "middle", "left", y)

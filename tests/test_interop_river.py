@@ -524,3 +524,13 @@ def test_probabilities_are_those_of_the_scores_of_losses_that_have_them():
     model.learn_one({"a": 1.0}, True)
     for call, x in ((model.predict_proba_one, {"a": 1.0}), (model.predict_proba_many, FRAME)):
         raises(NotImplementedError, "hinge loss are not probabilities.*logistic", call, x)
+
+
+def test_a_class_of_a_point_that_is_not_in_the_matrix_is_not_remembered():
+    model = to_river(okl.KernelAWV(okl.Precomputed(np.eye(9))))
+    for i in range(9):
+        model.learn_one({"i": float(i)}, i % 3)
+    expected = model.predict_proba_one({"i": 4.0})
+    refused("integers from 0 to 8", model.learn_one, {"i": 9.0}, 7)
+    refused("integers from 0 to 8", model.learn_many, pd.DataFrame({"i": [9.0]}), pd.Series([7]))
+    assert model.predict_proba_one({"i": 4.0}) == expected

@@ -228,6 +228,17 @@ def test_a_data_set_by_name_a_part_of_it_and_its_model(capsys, tmp_path):
     assert [line.split(",")[0] for line in lines[1:]] == expected.tolist()
 
 
+def test_predict_writes_the_classes_of_a_one_vs_rest_of_two_numbers(capsys, tmp_path):
+    x, path, model = np.linspace(-1, 1, 40), str(tmp_path / "x.csv"), str(tmp_path / "model.npz")
+    pd.DataFrame({"x": x, "y": np.where(x > 0, 1.5, 0.5)}).to_csv(path, index=False)
+    learner = okl.OneVsRest(okl.LinearAWV(), [0.5, 1.5])
+    okl.run(learner, okl.stream(path, label="y", classes=[0.5, 1.5]))
+    learner.save(model)
+    expected = ["forecast", *map(str, learner.predict(x[:, None]).tolist())]
+    assert said(capsys, "predict", model, path).splitlines() == expected
+    assert {*expected} > {"0.5", "1.5"}
+
+
 @pytest.mark.parametrize("taught", ["yn", "12345"], ids=["classes", "numbers"])
 def test_predict_without_learn_does_not_read_labels(capsys, tmp_path, taught):
     model, path = str(tmp_path / "m.npz"), tmp_path / "f.csv"

@@ -73,6 +73,28 @@ CASES = [pytest.param(make, Own(), X, X, Y, id=name) for name, make in LEARNERS.
 ]
 
 
+def test_a_kernel_and_a_basis_may_write_into_their_points():
+    class InPlace(okl.Kernel):
+        def evaluate(self, X, Z):
+            X /= 3.0
+            Z /= 3.0
+            return X @ Z.T
+
+    def center(X):
+        X -= 5.0
+        return X
+
+    given = X.copy()
+    basis = okl.WithFeatures(okl.BasisFeatures(center, np.eye), okl.LinearAWV())
+    for learner, twin, points in (
+        (okl.KernelAWV(InPlace()), okl.KernelAWV(okl.Linear()), X / 3.0),
+        (basis, okl.LinearAWV(), X - 5.0),
+    ):
+        expected = okl.run(twin, points, Y).predictions
+        assert_allclose(okl.run(learner, given, Y).predictions, expected, rtol=1e-9)
+        assert_array_equal(given, X)
+
+
 @pytest.mark.parametrize("make, kernel, rows, points, y", CASES)
 def test_forecasts_are_those_of_the_compiled_kernel(make, kernel, rows, points, y, tmp_path):
     learner = make(kernel)

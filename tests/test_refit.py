@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import oklnumba as okl
@@ -57,6 +59,16 @@ def test_forecasts_are_those_of_a_loop_in_any_cut(estimator, options, y):
     pieces = [(X[a:b], y[a:b]) for a, b in [(0, 1), (1, 90), (90, 100), (100, 400)]]
     assert_allclose(okl.run(learner.reset(), pieces).predictions, expected, atol=1e-12)
     assert_allclose(one_by_one(learner.reset(), X, y), expected, atol=1e-12)
+
+
+def test_a_model_that_scales_its_rows_in_place_harms_nobody():
+    given = 5.0 + 3.0 * X
+    runs = [
+        okl.run(okl.Refit(make_pipeline(StandardScaler(copy=copy), Ridge()), every=50), given, Y)
+        for copy in (True, False)
+    ]
+    assert_array_equal(runs[0].predictions, runs[1].predictions)
+    assert_array_equal(given, 5.0 + 3.0 * X)
 
 
 def test_late_labels_and_batches():

@@ -233,6 +233,7 @@ def test_a_failing_cell_is_recorded_and_stops_nothing(monkeypatch):
     for result, error in (
         ({"a": X}, "a must be text, a number"),
         (None, "must be a dict of columns"),
+        ({"loss": 0.5}, "a column of measure must be another name"),
     ):
         odd = okl.sweep(fogd, (X, Y), measure=lambda *_: result)  # noqa: B023
         assert error in odd["error"][0]

@@ -62,6 +62,8 @@ def test_rounds_are_made_up_as_the_learner_takes_them():
         okl.PKAWV(okl.TaylorFeatures(2, center=[0.1, 0.2, 0.3, 0.4, 0.5])),
         okl.PKAWV(okl.NystromFeatures([[0.0] * 5, [1.0] * 5], okl.Gaussian())),
         okl.OneVsRest(okl.LinearAWV(), ["a", "b", "c"]),
+        okl.Experts([okl.LinearRidge()], B=0.5),
+        okl.MultiOutput(okl.Lags(okl.OnlineNewtonStep(C=0.5))),
     ):
         shown = repr(learner)
         assert list(okl.warm_up(learner).values())[0] >= 0.0

@@ -98,7 +98,7 @@ def forecast(learner: okl.Learner, X: np.ndarray, y: np.ndarray | None) -> dict[
         return {f"forecast_{k}": column for k, column in enumerate(forecasts.T)}
     columns = {"forecast": forecasts}
     classes = learner.schema and learner.schema.classes
-    if classes and len(classes) == 2 and forecasts.dtype == float:
+    if classes and len(classes) == 2 and not isinstance(learner, okl.OneVsRest):
         columns["forecast"] = np.array(classes)[(forecasts > 0.0).astype(int)]
         if (loss := learner._loss().name) in LOSSES:
             P = compute_probabilities(loss, forecasts, rounds)

@@ -414,7 +414,8 @@ class BasisFeatures(Features):
         weights = _invert_root(_check_gram("gram", gram))
 
         def write(X: np.ndarray, out: np.ndarray) -> None:
-            rows, shape = as_inputs(self.basis(X), name="basis(X)"), (len(X), len(weights))
+            rows = as_inputs(self.basis(X.copy()), name="basis(X)")  # it may write into X
+            shape = len(X), len(weights)
             if rows.shape != shape:
                 raise ValueError(f"basis(X) has shape {rows.shape}, but gram asks for {shape}")
             out[:, : weights.shape[1]] = rows @ weights

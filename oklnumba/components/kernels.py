@@ -85,7 +85,8 @@ class Kernel(Params):
         """Write k(x_i, atom_j), (n, m). X : (n, d); atoms : (d, cap)."""
         call = f"{type(self).__name__}.evaluate(X, Z)"
         try:
-            values = np.asarray(self.evaluate(X, atoms[:, :m].T), dtype=np.float64)
+            points = X.copy(), atoms[:, :m].T.copy("K")  # it may write into them
+            values = np.asarray(self.evaluate(*points), dtype=np.float64)
         except (ValueError, TypeError, IndexError) as error:
             how = "X (n, d) and Z (m, d) are many points, not two"
             raise ValueError(f"{call} failed: {error}; {how}") from error

@@ -28,6 +28,11 @@ from oklnumba.theory.passes import as_source
 
 Measure = Callable[[Learner, Run], dict[str, Any]]
 RUN_OPTIONS = "loss", "time_limit", "every", "record", "delay", "batch", "labels"
+COLUMNS = (
+    "data", "learner", "setting", "permutation", "n", "d", "loss", "mean_loss", "mistakes",
+    "regret", "size", "seconds", "memory", "finished", "total_loss", "seed", "chosen",
+    "parameters", "versions", "error",
+)  # fmt: skip
 HEAD_ROWS = 8192  # of a stream, on which learners are compiled and timed
 
 
@@ -193,6 +198,8 @@ def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str
     more = measure(player, done) if measure else {}
     checks.require(isinstance(more, dict), "the result of measure", more, "a dict of columns")
     for name, value in more.items():
+        what = "another name than those of the table's own columns"
+        checks.require(name not in COLUMNS, "a column of measure", name, what)
         cell = as_cell(value, name)
         more[name] = cell.without_data() if isinstance(cell, Run) else cell
     size = int(done.sizes.max()) if done.rounds else 0  # not the last: some learners restart

@@ -32,11 +32,6 @@ from oklnumba.theory.passes import LONG, estimate_seconds
 
 WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
 TUNING_SEED = 1000
-COLUMNS = (
-    "data", "learner", "setting", "permutation", "n", "d", "loss", "mean_loss", "mistakes",
-    "regret", "size", "seconds", "memory", "finished", "total_loss", "seed", "chosen",
-    "parameters", "versions", "error",
-)  # fmt: skip
 
 Maker = Learner | Callable[..., Learner]
 Penalty = float | Mapping[str, float]  # for all losses, or by loss
@@ -397,7 +392,7 @@ def play_cells(
     plan: Sequence[Cell], options: Options, progress: Progress, best: Sequence[tuple] = ()
 ) -> list[dict[str, Any]]:
     """Return the row of each cell; play the cells that are not in the folder."""
-    rows = [dict.fromkeys(COLUMNS) | cell.head for cell in plan]
+    rows = [dict.fromkeys(cells.COLUMNS) | cell.head for cell in plan]
     left, names = [], {}
     measures = [] if options.path is None else cells.describe_measures(options.measure)
     for i, cell in enumerate(plan):

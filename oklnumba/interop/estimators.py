@@ -272,15 +272,17 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
             check_classification_targets(y)
         player: Any = getattr(self, "learner_", None)
         known, text = getattr(self, "classes_", y[:0]), y.dtype.kind == "U"
-        classes = known.tolist()
         if text != (known.dtype.kind == "U"):
-            so_far = f"the classes so far are {classes}; labels must be all texts or all numbers"
-            raise ValueError(f"y has {y.tolist()[0]!r}, but {so_far}")
+            so_far = f"the classes so far are {known.tolist()}"
+            fault = f"y has {y.tolist()[0]!r}, but {so_far}"
+            raise ValueError(f"{fault}; labels must be all texts or all numbers")
+        # Also those of calls that were refused then.
+        named = [] if player is None else [*player.classes[:-1]]
         for label in dict.fromkeys(y.tolist()):
-            if label not in classes:
-                classes.append(label)
+            if label not in named:
+                named.append(label)
                 # A name that no class has.
-                spare = max(classes) + "?" if text else min({*range(len(classes) + 1)} - {*classes})
+                spare = max(named) + "?" if text else min({*range(len(named) + 1)} - {*named})
                 if player is None:
                     player = OneVsRest(self._clone_learner(), [label, spare])
                 else:

@@ -155,6 +155,7 @@ class _Model:
         for _ in range(checks.require_count("w", w, 0)):
             keys, row = self._make_row(x)
             if keys:
+                self._player._check_points(row[None])  # before a new class has a place
                 (label,) = self._encode([y], 1)
                 self._player = self._widen(len(row)).learn_one(row, label)
                 self._keys = keys
@@ -165,6 +166,7 @@ class _Model:
             raise ValueError(f"y must be a series, but is a frame; use y[{list(y.columns)[0]!r}]")
         keys, rows = self._make_rows(X)
         if len(rows):
+            self._player._check_points(rows)
             labels = self._encode(y, len(rows))
             self._player = self._widen(rows.shape[1]).partial_fit(rows, labels)
             self._keys = keys

@@ -104,8 +104,8 @@ class Refit(Foreign):
         if self._model is None:
             return np.full(len(X), self._label_sum / max(self._played, 1))
         if hasattr(self._model, "predict_proba"):
-            return 2.0 * self._model.predict_proba(X)[:, 1] - 1.0
-        return np.ravel(self._model.predict(X)).astype(np.float64)
+            return 2.0 * self._model.predict_proba(X.copy())[:, 1] - 1.0
+        return np.ravel(self._model.predict(X.copy())).astype(np.float64)
 
     def _fit(self) -> None:
         """Fit a copy of the model to the past, and say when the next fit is due."""
@@ -118,4 +118,4 @@ class Refit(Foreign):
         if self._is_classifier and (y == y[0]).all():
             return  # most classifiers refuse a single class: keep the last model
         self._model = copy.deepcopy(p.estimator)
-        self._model.fit(X, y)
+        self._model.fit(X.copy(), y.copy())  # it may write into them

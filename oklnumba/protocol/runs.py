@@ -223,7 +223,8 @@ class Run:
         """How the forecasts stand beside "always the commonest class" and "the last label".
 
         With balanced accuracy, log loss and AUC, which say more than the mistake rate where a class
-        is rare. None for regression, and unless every round was recorded.
+        is rare. None for regression, unless every round was recorded, and for an estimator's
+        ``run_`` in which classes came later, which has no scores.
 
         Examples
         --------
@@ -244,6 +245,8 @@ class Run:
         ``OneVsRest``.
         """
         if self.mistakes is None or self.mistakes.ndim > 1 or len(self.recorded) < self.rounds:
+            return None
+        if self.scores is None and self._meta["outputs"]:  # join_runs left them out
             return None
         there = ~np.isnan(self.losses)
         labels = self._arrays["labels"][there].astype(np.int64)

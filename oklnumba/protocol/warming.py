@@ -27,6 +27,7 @@ NO_FOLDER = (
 )
 ROWS = 130  # SelfTuning measures its first metric after round 128
 BY_HAND = 3
+TINY = 1e-6  # labels where those of size 1 are refused
 WIDTH = 2
 # What stands for an argument without a default; each of several is compiled.
 LANDMARKS = np.linspace(-1, 1, 5 * WIDTH).reshape(5, WIDTH)
@@ -128,6 +129,10 @@ def _play(learner: Learner) -> None:
         y = np.asarray(learner.classes)[np.arange(ROWS) % len(learner.classes)]
     elif isinstance(learner, MultiOutput):
         y = np.stack([y, -y], axis=1)
+    try:
+        learner._as_labels(y, ROWS)
+    except ValueError:  # beyond a bound on labels, such as C
+        y = TINY * y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
         if run(learner, X, y).interrupted:

@@ -260,7 +260,10 @@ def draw_comparison(cases, rows):
 
 
 def read_diary(learner, run):
-    return {name: getattr(learner.diary, name) for name in ("alignment", "switch_round", "size")}
+    diary = learner.diary
+    return {
+        "alignment": diary.alignment, "switch_round": diary.switch_round, "last_size": diary.size
+    }  # fmt: skip
 
 
 def widths(doc, table: int, cases) -> None:
@@ -296,7 +299,7 @@ def measure_widths(table: int, cases, args) -> list[dict]:
             **mean_and_sd("sum_delta", runs["alignment"], ".1f"),
             "A_T_published": theirs["alignment"], "A_T_exact": f"{exact:.1f}",
             **mean_and_sd("t_bar", settled, ".0f"), "switched": f"{len(switches)}/{len(runs)}",
-            "t_bar_published": theirs["t_bar"], "size": f"{runs['size'].mean():.0f}",
+            "t_bar_published": theirs["t_bar"], "size": f"{runs['last_size'].mean():.0f}",
         })  # fmt: skip
     return rows
 
