@@ -36,7 +36,7 @@ from oklnumba.hot.tuned.forest import COLUMN, LARGEST, NODES, NUMBERS, PRIME, SE
 from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_LATE, Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Timetable
 
@@ -56,6 +56,8 @@ class Forest(State[loops.Trees, Any]):
 
     plays_in_threads = True
     _layout = loops.Trees
+    _forecasts: np.ndarray  # the last ones
+    _seen: np.ndarray  # the inputs then, with lags
     _grow_nodes = staticmethod(loops.grow_nodes)
 
     def __init__(
@@ -81,19 +83,24 @@ class Forest(State[loops.Trees, Any]):
         n : up to BLOCK_ROWS. Forecasts of rows that were asked among them are for ``recall``.
         """
         X, Y = self._find_pairs(rounds)
-        F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, len(Y) > 0, rounds.then.asked, self._work, F)
-        return F + rounds.known.last[:, None] if self._lags else F
+        if not rounds.was_forecast:  # else they are there
+            self._forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
+        how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
+        enter(loops.forest_rounds)(X, Y, *how, self._work, self._forecasts)
+        if self._lags and not rounds.was_forecast:
+            self._forecasts += rounds.known.last[:, None]
+        return self._forecasts
 
     def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
         """Return what the trees see and what they learn, if there are labels."""
-        X, known = rounds.X, rounds.known
+        known = rounds.known
         if not self._lags:
-            return X, np.ascontiguousarray(rounds.Y)
-        differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
-        # In this order, so that columns of X that come later take no other's place.
-        Z = np.concatenate([known.last, differences, X], axis=1)
-        return Z, known.change_to(rounds.Y) if len(rounds.Y) else NO_LABELS
+            return rounds.X, np.ascontiguousarray(rounds.Y)
+        if not rounds.was_forecast:
+            differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
+            # In this order, so that columns of X that come later take no other's place.
+            self._seen = np.concatenate([known.last, differences, rounds.X], axis=1)
+        return self._seen, known.change_to(rounds.Y) if len(rounds.Y) else NO_LABELS
 
     def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
         return bind((state, self._shrinkages, self._walks))
@@ -210,13 +217,14 @@ class Boosted(Forest):
             enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
 
-class Residuals(State[ResidualState, None]):
+class Residuals(State[ResidualState, Any]):
     """The last step, which no restart makes anew and no replay plays.
 
     forecasts : (n, AMENDED, K), p and all p + r of the last rounds.
     """
 
     _layout = ResidualState
+    _plays: list[bool]  # in which outputs boosted trees count
 
     def __init__(self, outputs: int, seed: int):
         size, how = (settings.TREES, settings.GROWTHS), settings.BOOSTING
@@ -230,28 +238,36 @@ class Residuals(State[ResidualState, None]):
 
         reach : (n or 1, K), the largest residual that trees learn.
         """
-        forecasts = self.forecasts = np.empty((len(rounds.X), AMENDED, out.predictions.shape[1]))
-        plain, residuals = forecasts[:, :1], NO_LABELS
-        plain[:, 0] = out.predictions
-        recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
+        plain, residuals = out.predictions[:, None], np.empty_like(rounds.Y)
+        if rounds.then is not NOT_LATE:
+            plain = plain.copy()
+            recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
         if len(rounds.Y):
-            residuals = np.empty_like(rounds.Y)
-            enter(write_residuals)(rounds.Y, rounds.cut, plain.copy(), reach, residuals)
-        np.add(plain, self.forest.play(rounds._replace(Y=residuals)), out=forecasts[:, 1:-1])
-        forecasts[:, -1:], plays = plain, self.boosted._state.unit > 1.0  # where they found rules
-        if plays.any():
-            sure = settings.BOOSTING.surest
-            boosted = self.boosted.play(rounds)
-            forecasts[:, -1:] = np.tanh(np.arctanh(plain.clip(-sure, sure)) + boosted)
-        recall(forecasts, rounds, slice(-AMENDED, None))
-        for k in range(forecasts.shape[2]):
-            F = forecasts[:, : AMENDED - 1 + int(plays[k]), k].copy()
-            weights, (y, *new) = np.empty(F.shape[1]), np.empty((3, len(F)))
-            work = weights, y, Aggregates(*new)
-            played, status = enter(mix_rounds)(F, rounds.Y, k, self._state, *work, out)
+            enter(write_residuals)(rounds.Y, rounds.cut, plain, reach, residuals)
+        of_trees = self.forest.play(rounds._replace(Y=residuals))
+        if not rounds.was_forecast:  # else they are there
+            self._amend(rounds, plain, of_trees)
+        for k, plays in enumerate(self._plays):
+            F = np.ascontiguousarray(self.forecasts[:, : AMENDED - 1 + plays, k])
+            played, status = enter(mix_rounds)(F, rounds.Y, k, self._work, out)
             if status != DONE:
                 raise Trouble(status, played)
         return residuals
+
+    def _amend(self, rounds: Rounds, plain: np.ndarray, of_trees: np.ndarray) -> None:
+        """Write what ML-Poly weighs; of outputs in which boosted trees found no rules, not all."""
+        self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], plain
+        if any(self._plays):
+            sure = settings.BOOSTING.surest
+            sums = self.boosted.play(rounds)
+            last = np.tanh(np.arctanh(np.minimum(np.maximum(plain, -sure), sure)) + sums)
+        self.forecasts = np.concatenate([plain, plain + of_trees, last], axis=1)
+        recall(self.forecasts, rounds, slice(-AMENDED, None))
+
+    def _make_work(self, state: ResidualState, rooms: dict[int, int]) -> Any:
+        """Return what the loop takes: the state and, for a block of rounds, workspace."""
+        labels, *new = np.empty((3, settings.BLOCK_ROWS))
+        return bind((state, np.empty(AMENDED), labels, Aggregates(*new)))
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""
